@@ -1,0 +1,38 @@
+/** Who must act, in Airbyte's words: the operator, time, or the owner of the service (or of this program). */
+export type FailureType = "config_error" | "transient_error" | "system_error";
+
+/** An expected failure: its message tells a person what is wrong and what to do, and never holds a secret or a row. */
+export abstract class ConnectorError extends Error {
+  abstract readonly failureType: FailureType;
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** The operator must change something. Never retried. */
+export class ConfigError extends ConnectorError {
+  readonly failureType = "config_error";
+}
+
+/** The service cannot answer now: no connection, 5xx, maintenance, rate limit. Time may heal it. */
+export class TransientError extends ConnectorError {
+  readonly failureType = "transient_error";
+}
+
+/** The service's statements contradict each other or its own interface, so that nothing more can be proven. */
+export class DataError extends ConnectorError {
+  readonly failureType = "system_error";
+}
+
+/**
+ * What arrived in a body is not whole: cut, garbage, silent, or ended by the service's error line.
+ * Reading the window again may heal it, and only this kind of failure ever splits a window.
+ */
+export class BodyError extends ConnectorError {
+  readonly failureType = "transient_error";
+}
+
+export function failureTypeOf(error: unknown): FailureType {
+  return error instanceof ConnectorError ? error.failureType : "system_error";
+}
