@@ -15,6 +15,8 @@ export type Row = { readonly raw: RawLine; readonly key: string; readonly cursor
 export type Count = {
   readonly rows: number;
   readonly undated: number;
+  /** False if the service does not count; then `rows` and `undated` are 0. */
+  readonly known: boolean;
   readonly asked: number;
   readonly answered: number;
 };
@@ -28,6 +30,8 @@ export type Ports = {
   count(window: Window): Promise<Count>;
   /** The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content. */
   stream(window: Window): AsyncIterable<readonly Row[]>;
+  /** Whether a window holds any row, for services that do not count. */
+  holdsAny(window: Window): Promise<boolean>;
   /** One page of the window's list, newest first, 1-indexed. */
   page(window: Window, number: number): Promise<Page>;
   /** Backs off after the given number of failures (1 and up) of the same work. */

@@ -11,7 +11,11 @@ export type Window =
   /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which brings the people without a date. */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
-  | { readonly kind: "undated" };
+  | { readonly kind: "undated" }
+  /** Everything, of a stream whose rows have no date to filter by. */
+  | { readonly kind: "all" };
+
+export type DatedWindow = Extract<Window, { from: Day }>;
 
 const DAY_MS = 86_400_000;
 
@@ -28,3 +32,44 @@ export const endOf = (day: Day): string => `${day}T23:59:59.999Z`;
 export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 
 export const later = (a: Day, b: Day): Day => (a > b ? a : b);
+
+/**
+ * Halves a window by days, the older half first; undefined if it is a single day or holds no day before yesterday.
+ * A window that brings the people without a date leaves them to a window of their own, read before the open one.
+ */
+export function halves(window: Window, yesterday: Day): readonly Window[] | undefined {
+  if (window.kind === "undated" || window.kind === "all") return undefined;
+  const to = window.kind === "closed" ? window.to : yesterday;
+  if (window.from >= to) return undefined;
+  const middle = dayOf((startOf(window.from) + startOf(to)) / 2);
+  return splitAfter(window, earlier(middle, addDays(to, -1)));
+}
+
+/** Splits an open window into its closed days and the rest; undefined if all its days are from yesterday on. */
+export function splitAtYesterday(window: Window, yesterday: Day): readonly Window[] | undefined {
+  return window.kind === "open" && window.from < yesterday
+    ? splitAfter(window, addDays(yesterday, -1))
+    : undefined;
+}
+
+function splitAfter(window: DatedWindow, day: Day): readonly Window[] {
+  const older: Window = { kind: "closed", from: window.from, to: day };
+  const from = addDays(day, 1);
+  if (window.kind === "closed") return [older, { kind: "closed", from, to: window.to }];
+  const newer: Window = { kind: "open", from, undated: false };
+  return window.undated ? [older, { kind: "undated" }, newer] : [older, newer];
+}
+
+/** A window in words, for logs and errors. */
+export function describe(window: Window): string {
+  switch (window.kind) {
+    case "closed":
+      return window.from === window.to ? window.from : `${window.from} to ${window.to}`;
+    case "open":
+      return window.undated ? "everything up to now" : `${window.from} up to now`;
+    case "undated":
+      return "rows without a date";
+    case "all":
+      return "everything";
+  }
+}

@@ -1,0 +1,140 @@
+import { BodyError, DataError } from "../errors.ts";
+import type { Lines } from "./event.ts";
+import { judge, Pass, type Verdict } from "./evidence.ts";
+import { LEDGER_LIMIT, Ledger } from "./ledger.ts";
+import type { Count, Ports } from "./ports.ts";
+import {
+  closedReading,
+  endsStream,
+  joinReadings,
+  lostTooMany,
+  NOTHING_READ,
+  type Planned,
+  type Reading,
+  type Run,
+} from "./reading.ts";
+import { readUndated } from "./undated.ts";
+import { walk } from "./walk.ts";
+import { type Day, describe, halves, splitAtYesterday, type Window } from "./window.ts";
+
+/** A count older than this (ms) is taken again before a window is read or skipped. */
+const COUNT_LIFETIME = 60_000;
+
+type Tactic = "stream" | "halves" | "pages" | "give up";
+
+/** The ladder: what to do with a window after so many passes that were not clean or not proven. */
+export function tactic(splits: boolean, failures: number): Tactic {
+  if (failures < 2) return "stream";
+  if (splits) return "halves";
+  if (failures < 5) return "stream";
+  return failures === 5 ? "pages" : "give up";
+}
+
+/**
+ * Reads one window until it is proven, halved or given up, and emits no row twice. Only what is wrong with a body's
+ * content leads up the ladder; every other error ends the stream.
+ * `trustZero`: false where totals have shown less than there is, so that a half is read even if its count says 0.
+ */
+export async function* readWindow(
+  planned: Planned,
+  run: Run,
+  ledger?: Ledger,
+  trustZero = true,
+): AsyncGenerator<Lines, Reading> {
+  const { window } = planned;
+  if (window.kind === "undated") return yield* readUndated(run, ledger);
+  const parts = halves(window, run.yesterday);
+  let count = await freshCount(planned, run.ports);
+  if (trustZero && window.kind === "closed" && count.known && count.rows === 0) return NOTHING_READ;
+  const seen = ledger ?? new Ledger(count.rows + count.undated);
+  let cause: unknown;
+  let clean: Pass | undefined;
+  for (let failures = 0; ; failures++) {
+    const next = tactic(parts !== undefined, failures);
+    if (next === "halves") return yield* readParts(parts ?? [], run, seen, trustZero);
+    if (next === "give up") return lost(window, cause);
+    try {
+      if (failures > 0) {
+        await run.ports.rest(failures);
+        count = await run.ports.count(window);
+      }
+      if (next === "pages") {
+        const walked = yield* walk(window, run, seen, clean);
+        if (walked.proven) return closedReading(walked.newest);
+        cause = walked.cause;
+        continue;
+      }
+      const pass = new Pass(window, count, seen, { until: run.until });
+      clean = undefined;
+      for await (const rows of run.ports.stream(window)) yield pass.admit(rows);
+      clean = pass;
+      if (seen.full) noteFull(run.ports, window);
+      const verdict = run.verify ? judge(window, run.yesterday, count, pass) : "proven";
+      if (verdict === "proven") return closedReading(pass.newest);
+      cause = unproven(window, count, pass);
+      const split = partsAfter(verdict, window, parts, run.yesterday);
+      if (split !== undefined) return yield* readParts(split, run, seen, trustZero && verdict !== "halve");
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      cause = error;
+    }
+  }
+}
+
+async function freshCount({ window, count }: Planned, ports: Ports): Promise<Count> {
+  return count !== undefined && ports.now() - count.answered < COUNT_LIFETIME
+    ? count
+    : await ports.count(window);
+}
+
+function partsAfter(
+  verdict: Verdict,
+  window: Window,
+  parts: readonly Window[] | undefined,
+  yesterday: Day,
+): readonly Window[] | undefined {
+  if (verdict === "split") return splitAtYesterday(window, yesterday);
+  return verdict === "halve" ? parts : undefined;
+}
+
+/** Reads the parts of a window in its place and over its ledger: what the whole has emitted is not emitted again. */
+async function* readParts(
+  parts: readonly Window[],
+  run: Run,
+  ledger: Ledger,
+  trustZero: boolean,
+): AsyncGenerator<Lines, Reading> {
+  let all = NOTHING_READ;
+  for (const window of parts) {
+    const part: Reading = yield* readWindow({ window }, run, ledger, trustZero);
+    all = joinReadings(all, part);
+    if (endsStream(all)) throw lostTooMany(all);
+  }
+  return all;
+}
+
+function lost(window: Window, cause: unknown): Reading {
+  if (window.kind === "closed") return { missing: [window], cause, closed: false, lostInARow: 1 };
+  throw new BodyError(
+    `Cannot close the window ${describe(window)}: five streams and a walk over its pages did not prove it complete. ` +
+      "The state stays before it; run again later",
+    { cause },
+  );
+}
+
+function unproven(window: Window, count: Count, pass: Pass): DataError {
+  const shown = window.kind === "closed" ? pass.older : pass.upTo + pass.undated;
+  return new DataError(
+    `The window ${describe(window)} was counted as ${count.rows + count.undated} rows and showed ${shown}`,
+  );
+}
+
+function noteFull(ports: Ports, window: Window): void {
+  ports.note({
+    kind: "log",
+    level: "warn",
+    text:
+      `The window ${describe(window)} holds more than ${LEDGER_LIMIT} rows: beyond them a row that comes twice is passed on twice. ` +
+      "Lower max_window_rows, or upsert on the key",
+  });
+}

@@ -1,0 +1,256 @@
+import { BodyError } from "../errors.ts";
+import { readWindow } from "./attempt.ts";
+import type { Event, StreamState } from "./event.ts";
+import { Frontier, type Progress, type Role } from "./frontier.ts";
+import { instant } from "./instant.ts";
+import { parallel } from "./parallel.ts";
+import { planSteps, planWindows } from "./plan.ts";
+import type { Count, Ports } from "./ports.ts";
+import type { Planned, Reading, Run } from "./reading.ts";
+import {
+  addDays,
+  BEGINNING,
+  type DatedWindow,
+  type Day,
+  dayOf,
+  describe,
+  earlier,
+  endOf,
+  later,
+  startOf,
+  type Window,
+} from "./window.ts";
+
+const UNDATED: Window = { kind: "undated" };
+
+/** What the operator asked for. */
+export type Limits = {
+  readonly startDate: Day | null;
+  readonly endDate: Day | null;
+  readonly lookbackDays: number;
+  readonly maxRows: number;
+  readonly concurrency: number;
+  readonly verify: boolean;
+  readonly ignoredDays: readonly Day[];
+  /** Epoch ms by the service's clock after which no further window begins; undefined is never. */
+  readonly deadline: number | undefined;
+};
+
+/** A stream that has a state to go on from, or none. */
+export type Dated = {
+  readonly stream: string;
+  readonly resume: Progress | null;
+  readonly limits: Limits;
+  readonly ports: Ports;
+  /** Dresses progress as the state that is written. */
+  readonly toState: (progress: Progress) => StreamState;
+};
+
+type Item = Planned & { readonly role: Role };
+type Range = { readonly window: DatedWindow; readonly count: Count };
+/** Days before the state's first. `whole`: they meet it. */
+type Gap = { readonly window: Extract<Window, { kind: "closed" }>; readonly whole: boolean };
+
+/** Reads a dated stream: its windows, and the checkpoints between them. */
+export async function* readDated({ stream, resume, limits, ports, toState }: Dated): AsyncGenerator<Event> {
+  const before = progressBefore(resume, limits);
+  const plan = await planStream(before, limits, ports);
+  if (before.discoveredAt !== null && instant(before.discoveredAt) > plan.count.answered) {
+    ports.note({ kind: "log", level: "warn", text: inTheFuture(stream, before.discoveredAt) });
+    yield { kind: "checkpoint", stream, state: toState(before) };
+    yield { kind: "close", stream, complete: true };
+    return;
+  }
+  if (plan.count.known) yield { kind: "estimate", stream, rows: plan.count.rows + plan.count.undated };
+  const frontier = new Frontier(before, plan.start, plan.latest, new Set(limits.ignoredDays));
+  const clock = new Deadline(limits.deadline, ports);
+  const steps = parallel(
+    clock.cut(plan.items()),
+    limits.concurrency,
+    ({ window }: Item) => window.kind !== "closed",
+    (item: Item) => readWindow(item, plan.run),
+  );
+  let written: Progress | undefined;
+  for await (const step of steps) {
+    if (step.kind === "part") {
+      if (step.part.length > 0) yield { kind: "records", stream, lines: step.part, at: ports.now() };
+      continue;
+    }
+    const progress = frontier.close(step.index, step.item.role, step.item.window, step.result);
+    if (progress === undefined) continue;
+    written = progress;
+    yield { kind: "checkpoint", stream, state: toState(progress) };
+  }
+  const last = clock.struck ? frontier.progress : frontier.finish(plan.reached, plan.gapWhole);
+  if (last !== written) yield { kind: "checkpoint", stream, state: toState(last) };
+  yield closeOf(stream, last, frontier.reading);
+}
+
+function progressBefore(resume: Progress | null, { startDate, ignoredDays }: Limits): Progress {
+  if (resume === null) {
+    const undated = startDate === null ? "pending" : "done";
+    return { discoveredAt: null, missing: [], from: startDate, undated, gap: null };
+  }
+  const missing = resume.missing.filter((day) => !ignoredDays.includes(day));
+  const reachesBack = startDate === null && resume.from !== null;
+  return { ...resume, missing, undated: reachesBack ? "pending" : resume.undated };
+}
+
+/** All that is decided before the first row: today, the range, its gap, and the order of the windows. */
+type StreamPlan = {
+  readonly run: Run;
+  /** The count of the whole range, the run's first. */
+  readonly count: Count;
+  /** The first day that the state will cover; null is the beginning. */
+  readonly start: Day | null;
+  /** No checkpoint passes it. */
+  readonly latest: string;
+  /** The end of a range that has one. */
+  readonly reached: string | undefined;
+  readonly gapWhole: boolean;
+  readonly items: () => AsyncGenerator<Item>;
+};
+
+async function planStream(before: Progress, limits: Limits, ports: Ports): Promise<StreamPlan> {
+  const { startDate, endDate } = limits;
+  const wantsUndated = startDate === null && endDate === null && before.undated === "pending";
+  const wanted = rangeStart(before, limits);
+  const first = firstWindow(wanted, endDate, wantsUndated && before.discoveredAt === null);
+  const count = await ports.count(first);
+  const yesterday = addDays(dayOf(count.asked), -1);
+  const run: Run = {
+    ports,
+    yesterday,
+    verify: limits.verify,
+    until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
+    shortWalks: 0,
+  };
+  const gap = gapOf(before, limits, yesterday);
+  const from = gap?.whole === true ? earlier(wanted, addDays(gap.window.to, 1)) : wanted;
+  const range = await settledRange({ window: first, count }, from, limits, run);
+  const asked = new Date(count.asked).toISOString();
+  return {
+    run,
+    count: range?.count ?? count,
+    start: before.from === null || startDate === null ? null : earlier(before.from, startDate),
+    latest: endDate !== null && endOf(endDate) < asked ? endOf(endDate) : asked,
+    reached: range?.window.kind === "closed" ? endOf(range.window.to) : undefined,
+    gapWhole: gap === undefined || gap.whole,
+    items: () => inOrder(before, gap, range, wantsUndated, limits, run),
+  };
+}
+
+/** Where an incremental read begins again: its cursor less the lookback, but not before `start_date`. */
+function rangeStart({ discoveredAt }: Progress, { startDate, lookbackDays }: Limits): Day {
+  const first = startDate ?? BEGINNING;
+  return discoveredAt === null ? first : later(first, addDays(dayOf(instant(discoveredAt)), -lookbackDays));
+}
+
+function firstWindow(from: Day, endDate: Day | null, undated: boolean): DatedWindow {
+  if (endDate === null) return { kind: "open", from, undated };
+  return { kind: "closed", from: earlier(from, endDate), to: endDate };
+}
+
+/** Counts the range anew where the first count was of another one; undefined if nothing lies before `end_date`. */
+async function settledRange(
+  first: Range,
+  from: Day,
+  { endDate }: Limits,
+  run: Run,
+): Promise<Range | undefined> {
+  if (endDate !== null && from > endDate) return undefined;
+  const open = endDate === null || endDate >= run.yesterday;
+  if (first.window.from === from && (first.window.kind === "open") === open) return first;
+  const window: DatedWindow = open
+    ? { kind: "open", from, undated: false }
+    : { kind: "closed", from, to: endDate ?? run.yesterday };
+  return { window, count: await run.ports.count(window) };
+}
+
+/** The days between an earlier start than the state knows and the state's first day, less those already read. */
+function gapOf({ from, gap }: Progress, { startDate, endDate }: Limits, yesterday: Day): Gap | undefined {
+  const start = startDate ?? BEGINNING;
+  if (from === null || start >= from) return undefined;
+  const first = gap !== null && gap.from === startDate ? addDays(gap.to, 1) : start;
+  const last = earlier(addDays(from, -1), addDays(yesterday, -1));
+  const to = endDate === null ? last : earlier(last, endDate);
+  return { window: { kind: "closed", from: first, to }, whole: to === last };
+}
+
+/**
+ * The one home of order: days that earlier runs could not close, the gap, closed windows oldest first, rows without a
+ * date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
+ */
+async function* inOrder(
+  before: Progress,
+  gap: Gap | undefined,
+  range: Range | undefined,
+  wantsUndated: boolean,
+  limits: Limits,
+  run: Run,
+): AsyncGenerator<Item> {
+  for (const day of before.missing) yield { role: "missing", window: { kind: "closed", from: day, to: day } };
+  if (gap !== undefined && gap.window.from <= gap.window.to) {
+    yield* withRole(
+      "gap",
+      planRange({ window: gap.window, count: await run.ports.count(gap.window) }, limits, run),
+    );
+  }
+  if (range === undefined) return;
+  for await (const planned of planRange(range, limits, run)) {
+    const { window } = planned;
+    if (wantsUndated && window.kind === "open" && !window.undated)
+      yield { role: "range", window: { kind: "undated" } };
+    yield { ...planned, role: "range" };
+  }
+}
+
+function planRange(range: Range, { maxRows }: Limits, run: Run): AsyncGenerator<Planned> {
+  return range.count.known ? planWindows(range, maxRows, run) : planSteps(range.window, run);
+}
+
+async function* withRole(role: Role, windows: AsyncIterable<Planned>): AsyncGenerator<Item> {
+  for await (const planned of windows) yield { ...planned, role };
+}
+
+/** Ends a plan cleanly at the first window end after a moment. */
+class Deadline {
+  struck = false;
+  readonly #at: number;
+  readonly #ports: Ports;
+
+  constructor(at: number | undefined, ports: Ports) {
+    this.#at = at ?? Number.POSITIVE_INFINITY;
+    this.#ports = ports;
+  }
+
+  async *cut(items: AsyncIterable<Item>): AsyncGenerator<Item> {
+    let any = false;
+    for await (const item of items) {
+      this.struck = any && this.#ports.now() >= this.#at;
+      if (this.struck) return;
+      any = true;
+      yield item;
+    }
+  }
+}
+
+function closeOf(stream: string, { missing }: Progress, { missing: windows, cause }: Reading): Event {
+  const undated = windows.some(({ kind }) => kind === "undated");
+  if (missing.length === 0 && !undated) return { kind: "close", stream, complete: true };
+  const what =
+    missing.length > 0 ? `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}` : describe(UNDATED);
+  const error = new BodyError(
+    `Cannot prove ${what} of "${stream}" complete. All else was read; the next run reads this first. ` +
+      'If the service can never serve a day, name it in "ignore_missing_days"',
+    { cause },
+  );
+  return { kind: "close", stream, complete: false, error };
+}
+
+function inTheFuture(stream: string, discoveredAt: string): string {
+  return (
+    `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock: nothing is read and the ` +
+    "state stays as it is. Reset the stream's state if that is a mistake"
+  );
+}

@@ -1,0 +1,121 @@
+import { instant } from "./instant.ts";
+import { endsStream, joinReadings, lostTooMany, NOTHING_READ, type Reading } from "./reading.ts";
+import { addDays, type Day, endOf, type Window } from "./window.ts";
+
+/** How far a dated stream has come; `source/state.ts` says how it is written. */
+export type Progress = {
+  /** Everything up to here has been delivered, save `missing`. */
+  readonly discoveredAt: string | null;
+  readonly missing: readonly Day[];
+  /** The first day that is covered; null is the beginning. */
+  readonly from: Day | null;
+  readonly undated: "pending" | "done";
+  /** Days before `from` that have been read since an earlier start was asked for. */
+  readonly gap: { readonly from: Day | null; readonly to: Day } | null;
+};
+
+/** Why a window is read: a day that an earlier run could not close, days before the state's first, or the range itself. */
+export type Role = "missing" | "gap" | "range";
+
+/** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
+export class Frontier {
+  #progress: Progress;
+  #reading: Reading = NOTHING_READ;
+  #next = 0;
+  readonly #ended = new Map<number, { role: Role; window: Window; reading: Reading }>();
+  readonly #start: Day | null;
+  readonly #latest: string;
+  readonly #ignored: ReadonlySet<Day>;
+
+  /**
+   * @param start the first day asked for; null is the beginning
+   * @param latest no checkpoint passes it: when the run's first count was asked, or the end of `end_date`
+   * @param ignored days that are given up without a trace
+   */
+  constructor(resume: Progress, start: Day | null, latest: string, ignored: ReadonlySet<Day>) {
+    this.#progress = resume;
+    this.#start = start;
+    this.#latest = latest;
+    this.#ignored = ignored;
+  }
+
+  get progress(): Progress {
+    return this.#progress;
+  }
+
+  /** What could not be closed, with its cause. */
+  get reading(): Reading {
+    return this.#reading;
+  }
+
+  /** Takes in an ended window; returns the new progress if the prefix has grown. Throws when the service is taken to be unwell. */
+  close(index: number, role: Role, window: Window, reading: Reading): Progress | undefined {
+    this.#ended.set(index, { role, window, reading });
+    const before = this.#progress;
+    for (let end = this.#ended.get(this.#next); end !== undefined; end = this.#ended.get(this.#next)) {
+      this.#ended.delete(this.#next);
+      this.#next += 1;
+      // Days that earlier runs could not close say nothing of the service's health now.
+      const lostInARow = end.role === "missing" ? 0 : end.reading.lostInARow;
+      this.#reading = joinReadings(this.#reading, { ...end.reading, lostInARow });
+      if (endsStream(this.#reading)) throw lostTooMany(this.#reading);
+      this.#progress = this.#after(end.role, end.window, end.reading);
+    }
+    return this.#progress === before ? undefined : this.#progress;
+  }
+
+  /**
+   * The progress once all that was planned has ended.
+   * @param reached the end of a range that has one
+   * @param gapWhole whether the planned gap met the first day of the state
+   */
+  finish(reached: string | undefined, gapWhole: boolean): Progress {
+    const progress = gapWhole ? this.#withGapClosed() : this.#progress;
+    if (reached !== undefined) this.#progress = { ...progress, discoveredAt: this.#latestOf(reached) };
+    else this.#progress = progress;
+    return this.#progress;
+  }
+
+  #after(role: Role, window: Window, reading: Reading): Progress {
+    const progress = role === "range" ? this.#withGapClosed() : this.#progress;
+    if (window.kind === "undated") {
+      return reading.missing.length > 0 ? progress : { ...progress, undated: "done" };
+    }
+    if (window.kind === "all") return progress;
+    const to = window.kind === "closed" ? window.to : undefined;
+    const kept = progress.missing.filter((day) => day < window.from || (to !== undefined && day > to));
+    const missing = [...kept, ...this.#daysOf(reading)].sort();
+    if (role === "missing") return { ...progress, missing };
+    if (role === "gap") return { ...progress, missing, gap: { from: this.#start, to: to ?? window.from } };
+    const undatedToo =
+      window.kind === "open" && window.undated && !reading.missing.some(({ kind }) => kind === "undated");
+    return {
+      ...progress,
+      missing,
+      discoveredAt: this.#latestOf(to === undefined ? this.#openEnd(reading.newest) : endOf(to)),
+      undated: undatedToo ? "done" : progress.undated,
+    };
+  }
+
+  /** The range comes after the gap, so once a part of it has ended the gap is read. */
+  #withGapClosed(): Progress {
+    return { ...this.#progress, from: this.#start, gap: null };
+  }
+
+  #daysOf({ missing }: Reading): Day[] {
+    const days = missing.flatMap((window) => (window.kind === "closed" ? [window.from] : []));
+    return days.filter((day) => !this.#ignored.has(day));
+  }
+
+  /** What an open window reached: the newest row; if it showed none, the days before yesterday are done all the same. */
+  #openEnd(newest: string | undefined): string {
+    return newest ?? this.#progress.discoveredAt ?? endOf(addDays(this.#latest.slice(0, 10) as Day, -2));
+  }
+
+  /** State never moves backwards, nor past `latest`. */
+  #latestOf(reached: string): string {
+    const { discoveredAt } = this.#progress;
+    const capped = instant(reached) > instant(this.#latest) ? this.#latest : reached;
+    return discoveredAt !== null && instant(discoveredAt) >= instant(capped) ? discoveredAt : capped;
+  }
+}

@@ -1,0 +1,167 @@
+/** Entries beyond this many are not kept: at 16 bytes a row the table would outgrow a small container. */
+export const LEDGER_LIMIT = 5_000_000;
+
+const FULLEST = 0.8125;
+const SMALLEST = 1024;
+const WORDS = 3;
+/** A mark is a pass number above four bits of flags; 0 is an empty slot and pass 1 stands for "some earlier pass". */
+const FLAG_BITS = 4;
+const FLAGS = 15;
+const FORGOTTEN_PASS = 1;
+const LAST_PASS = 15;
+
+/** What the ledger knew of a row before it was noted. */
+export type Noted = {
+  /** No pass has shown this key with this identity before. */
+  fresh: boolean;
+  /** The flags under which this pass has already noted the key. */
+  had: number;
+  /** The last pass, before this one, that showed the key; 0 if none. */
+  before: number;
+};
+
+/**
+ * The rows that a window has shown: 96-bit digests of (key, identity) in one open-addressed flat table, 13 bytes a
+ * slot and at most 16 bytes a row when the number of rows is known beforehand. A digest is 64 bits of key and 32 of
+ * identity, so that rows of one key lie in one probe sequence. A collision makes a pass look short, never whole.
+ */
+export class Ledger {
+  #capacity: number;
+  #words: Uint32Array;
+  #marks: Uint8Array;
+  #size = 0;
+  #pass = FORGOTTEN_PASS;
+  readonly #noted: Noted = { fresh: false, had: 0, before: 0 };
+
+  constructor(expectedRows = 0) {
+    this.#capacity = capacityFor(Math.min(expectedRows, LEDGER_LIMIT));
+    this.#words = new Uint32Array(this.#capacity * WORDS);
+    this.#marks = new Uint8Array(this.#capacity);
+  }
+
+  /** True once rows are passed on without being remembered. */
+  get full(): boolean {
+    return this.#size >= LEDGER_LIMIT;
+  }
+
+  /** Starts a pass and returns its number, above that of every pass whose rows are still told apart. */
+  begin(): number {
+    if (this.#pass === LAST_PASS) {
+      const marks = this.#marks;
+      for (let slot = 0; slot < marks.length; slot++)
+        if (marks[slot] !== 0) marks[slot] = FORGOTTEN_PASS << FLAG_BITS;
+      this.#pass = FORGOTTEN_PASS;
+    }
+    this.#pass += 1;
+    return this.#pass;
+  }
+
+  /** Notes a row of the current pass under `flags`. The answer is reused by the next call. */
+  note(key: string, identity: string, flags: number): Noted {
+    hashKey(key);
+    return this.#note(digestA, digestB, hashIdentity(identity), flags);
+  }
+
+  #note(a: number, b: number, c: number, flags: number): Noted {
+    const noted = this.#noted;
+    const words = this.#words;
+    const marks = this.#marks;
+    const capacity = this.#capacity;
+    noted.had = 0;
+    noted.before = 0;
+    let found = -1;
+    let slot = Math.floor(((a >>> 0) * capacity) / 0x1_0000_0000);
+    for (let mark = marks[slot] ?? 0; mark !== 0; mark = marks[slot] ?? 0) {
+      const at = slot * WORDS;
+      if (words[at] === a >>> 0 && words[at + 1] === b >>> 0) {
+        const pass = mark >>> FLAG_BITS;
+        if (pass === this.#pass) noted.had |= mark & FLAGS;
+        else if (pass > noted.before) noted.before = pass;
+        if (words[at + 2] === c >>> 0) found = slot;
+      }
+      slot = slot + 1 === capacity ? 0 : slot + 1;
+    }
+    noted.fresh = found < 0;
+    if (found >= 0) {
+      const mark = marks[found] ?? 0;
+      const kept = mark >>> FLAG_BITS === this.#pass ? mark & FLAGS : 0;
+      marks[found] = (this.#pass << FLAG_BITS) | kept | flags;
+    } else if (!this.full) {
+      words[slot * WORDS] = a;
+      words[slot * WORDS + 1] = b;
+      words[slot * WORDS + 2] = c;
+      marks[slot] = (this.#pass << FLAG_BITS) | flags;
+      this.#size += 1;
+      if (this.#size > capacity * FULLEST) this.#grow();
+    }
+    return noted;
+  }
+
+  #grow(): void {
+    const words = this.#words;
+    const marks = this.#marks;
+    const capacity = capacityFor(this.#size * 1.5);
+    const nextWords = new Uint32Array(capacity * WORDS);
+    const nextMarks = new Uint8Array(capacity);
+    for (let slot = 0; slot < marks.length; slot++) {
+      const mark = marks[slot] ?? 0;
+      if (mark === 0) continue;
+      const at = slot * WORDS;
+      let target = Math.floor(((words[at] ?? 0) * capacity) / 0x1_0000_0000);
+      while (nextMarks[target] !== 0) target = target + 1 === capacity ? 0 : target + 1;
+      nextWords.set(words.subarray(at, at + WORDS), target * WORDS);
+      nextMarks[target] = mark;
+    }
+    this.#capacity = capacity;
+    this.#words = nextWords;
+    this.#marks = nextMarks;
+  }
+}
+
+function capacityFor(rows: number): number {
+  return Math.max(SMALLEST, Math.ceil((rows + 1) / FULLEST) + 1);
+}
+
+// The digest is our own because node:crypto costs more than the parse of a row. Two lanes of murmur3-like mixing over
+// pairs of UTF-16 units; nobody gains by colliding, since a collision only makes the window be read again.
+let digestA = 0;
+let digestB = 0;
+
+function hashKey(text: string): void {
+  const { length } = text;
+  let a = length ^ 0x3c6ef372;
+  let b = length ^ 0x1b873593;
+  let at = 0;
+  for (; at + 1 < length; at += 2) {
+    const pair = text.charCodeAt(at) | (text.charCodeAt(at + 1) << 16);
+    let mixed = Math.imul(pair, 0xcc9e2d51);
+    mixed = (mixed << 15) | (mixed >>> 17);
+    a ^= mixed;
+    a = (Math.imul((a << 13) | (a >>> 19), 5) + 0xe6546b64) | 0;
+    mixed = Math.imul(pair, 0x85ebca6b);
+    mixed = (mixed << 17) | (mixed >>> 15);
+    b ^= mixed;
+    b = (Math.imul((b << 11) | (b >>> 21), 9) + 0x52dce729) | 0;
+  }
+  if (at < length) {
+    a ^= Math.imul(text.charCodeAt(at), 0x1b873593);
+    b ^= Math.imul(text.charCodeAt(at), 0x38b34ae5);
+  }
+  digestA = finish(a ^ Math.imul(b, 0x9e3779b1));
+  digestB = finish(b ^ Math.imul(digestA, 0x85ebca77));
+}
+
+function hashIdentity(text: string): number {
+  let hash = text.length ^ 0x2545f491;
+  for (let at = 0; at < text.length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+    hash = (hash << 5) | (hash >>> 27);
+  }
+  return finish(hash);
+}
+
+function finish(hash: number): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
+}

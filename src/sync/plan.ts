@@ -1,0 +1,58 @@
+import type { Count, Ports } from "./ports.ts";
+import type { Planned, Run } from "./reading.ts";
+import { addDays, type Day, dayOf, halves, startOf, type Window } from "./window.ts";
+
+/** Window length (days) where the service does not count. */
+const STEP = 31;
+
+/** A window and how many rows it has at most: its own count, or its parent's less its elder sibling's. */
+type Sized = Planned & { readonly rows: number };
+
+/**
+ * Splits a counted range by rows, lazily and oldest first; a split costs one request. A closed window that holds nothing
+ * is skipped, the open one never. Once it is split, no window brings the rows without a date.
+ */
+export async function* planWindows(
+  range: { readonly window: Window; readonly count: Count },
+  maxRows: number,
+  { ports, yesterday }: Run,
+): AsyncGenerator<Planned> {
+  const todo: Sized[] = [{ ...range, rows: range.count.rows }];
+  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
+    const parts = next.rows > maxRows ? halves(next.window, yesterday) : undefined;
+    const older = parts?.at(0);
+    const newer = parts?.at(-1);
+    if (older !== undefined && newer !== undefined) {
+      const count = await ports.count(older);
+      todo.push({ window: newer, rows: Math.max(0, next.rows - count.rows) });
+      todo.push({ window: older, count, rows: count.rows });
+    } else if (next.count === undefined || next.count.rows > 0 || next.window.kind !== "closed") {
+      yield next;
+    }
+  }
+}
+
+/** Plans a range whose rows the service does not count: from the oldest day that holds any, by fixed steps. */
+export async function* planSteps(range: Window, { ports, yesterday }: Run): AsyncGenerator<Planned> {
+  if (range.kind !== "closed" && range.kind !== "open") return;
+  const end = range.kind === "closed" ? range.to : addDays(yesterday, -1);
+  const oldest = await oldestDay(range.from, end, ports);
+  for (let from = oldest; from <= end; from = addDays(from, STEP)) {
+    const to = addDays(from, STEP - 1);
+    yield { window: { kind: "closed", from, to: to < end ? to : end } };
+  }
+  const from = range.from > end ? range.from : addDays(end, 1);
+  if (range.kind === "open") yield { window: { kind: "open", from, undated: false } };
+}
+
+/** The first day that holds a row, or the day after `to`. */
+async function oldestDay(from: Day, to: Day, ports: Ports): Promise<Day> {
+  let low = from;
+  let high = addDays(to, 1);
+  while (low < high) {
+    const middle = dayOf((startOf(low) + startOf(high)) / 2);
+    if (await ports.holdsAny({ kind: "closed", from, to: middle })) high = middle;
+    else low = addDays(middle, 1);
+  }
+  return low;
+}

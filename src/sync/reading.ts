@@ -1,0 +1,66 @@
+import { BodyError } from "../errors.ts";
+import type { Count, Ports } from "./ports.ts";
+import { type Day, describe, type Window } from "./window.ts";
+
+const LOST_IN_A_ROW = 3;
+
+/** A window to read, with its own count if it has one: a derived count only plans. */
+export type Planned = { readonly window: Window; readonly count?: Count | undefined };
+
+/** What a run has decided for all its windows. */
+export type Run = {
+  readonly ports: Ports;
+  /** By the run's first count, and the same for the whole run. */
+  readonly yesterday: Day;
+  /** False: any clean pass closes a window. */
+  readonly verify: boolean;
+  /** Epoch ms; rows with a later cursor are not emitted. */
+  readonly until: number;
+  /** Page walks that showed fewer rows than the counts around them, in a row. */
+  shortWalks: number;
+};
+
+/** How a window ended: what could not be closed and why, and the newest cursor that was emitted. */
+export type Reading = {
+  readonly missing: readonly Window[];
+  readonly cause?: unknown;
+  readonly newest?: string | undefined;
+  /** Whether any part of it was closed. */
+  readonly closed: boolean;
+  /** Days that could not be closed since the last part that was. */
+  readonly lostInARow: number;
+};
+
+export const NOTHING_READ: Reading = { missing: [], closed: false, lostInARow: 0 };
+
+export const closedReading = (newest?: string): Reading => ({
+  missing: [],
+  newest,
+  closed: true,
+  lostInARow: 0,
+});
+
+/** Two readings, the older first, as one. */
+export function joinReadings(older: Reading, newer: Reading): Reading {
+  return {
+    missing: [...older.missing, ...newer.missing],
+    cause: newer.cause ?? older.cause,
+    newest: newer.newest ?? older.newest,
+    closed: older.closed || newer.closed,
+    lostInARow: newer.closed ? newer.lostInARow : older.lostInARow + newer.lostInARow,
+  };
+}
+
+/** So many days in a row are no accident: an outage must not become years of holes. */
+export function endsStream(reading: Reading): boolean {
+  return reading.lostInARow >= LOST_IN_A_ROW;
+}
+
+export function lostTooMany({ missing, cause }: Reading): BodyError {
+  const days = missing.slice(-LOST_IN_A_ROW).map(describe).join(", ");
+  return new BodyError(
+    `Cannot read ${days}: ${LOST_IN_A_ROW} days in a row could not be proven complete, so the service is taken to be ` +
+      "unwell. The state stays before them; run again later",
+    { cause },
+  );
+}

@@ -1,0 +1,78 @@
+import { BodyError } from "../errors.ts";
+import type { Lines } from "./event.ts";
+import { Pass } from "./evidence.ts";
+import { Ledger } from "./ledger.ts";
+import type { Count, Row } from "./ports.ts";
+import { closedReading, type Reading, type Run } from "./reading.ts";
+import { BEGINNING, type Window } from "./window.ts";
+
+const UNDATED: Window = { kind: "undated" };
+const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
+const SWEEPS = 2;
+const STREAMS = 3;
+
+/**
+ * Reads the rows without a date, which no date filter matches: a handful is fetched from the ends of the unfiltered
+ * list (newest first puts them at one end), and only if that does not bring as many as the counts say, from the
+ * unfiltered export. What cannot be had is returned as missing.
+ */
+export async function* readUndated(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
+  const { ports } = run;
+  let count = await ports.count(UNDATED);
+  if (count.undated === 0 && run.verify) return closedReading();
+  const ledger = shared ?? new Ledger(count.undated);
+  const found = new Pass(UNDATED, count, ledger);
+  if (run.verify) {
+    for (let sweeps = 0; sweeps < SWEEPS; sweeps++) {
+      yield* sweep(run, found);
+      const before = count;
+      count = await ports.count(UNDATED);
+      if (found.undated >= Math.max(before.undated, count.undated)) return closedReading();
+    }
+  }
+  return yield* fromExport(run, ledger, count);
+}
+
+/** Page by page from each end of the list until a page holds no undated row. */
+async function* sweep(run: Run, found: Pass): AsyncGenerator<Lines> {
+  const first = await run.ports.page(EVERYTHING, 1);
+  const last = Math.ceil((first.total ?? 0) / first.size);
+  const front = undatedOf(first.rows);
+  yield found.admit(front);
+  let reached = 1;
+  for (let more = front.length > 0; more && reached < last; ) {
+    reached += 1;
+    const rows = undatedOf((await run.ports.page(EVERYTHING, reached)).rows);
+    yield found.admit(rows);
+    more = rows.length > 0;
+  }
+  for (let number = last; number > reached; number--) {
+    const rows = undatedOf((await run.ports.page(EVERYTHING, number)).rows);
+    yield found.admit(rows);
+    if (rows.length === 0) return;
+  }
+}
+
+async function* fromExport(run: Run, ledger: Ledger, counted: Count): AsyncGenerator<Lines, Reading> {
+  let count = counted;
+  let cause: unknown = new BodyError("Cannot find as many people without a date as the service counts");
+  for (let failures = 0; failures < STREAMS; failures++) {
+    if (failures > 0) {
+      await run.ports.rest(failures);
+      count = await run.ports.count(UNDATED);
+    }
+    const pass = new Pass(UNDATED, count, ledger);
+    try {
+      for await (const rows of run.ports.stream(EVERYTHING)) yield pass.admit(undatedOf(rows));
+      if (!run.verify || pass.undated >= count.undated) return closedReading();
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      cause = error;
+    }
+  }
+  return { missing: [UNDATED], cause, closed: false, lostInARow: 0 };
+}
+
+function undatedOf(rows: readonly Row[]): readonly Row[] {
+  return rows.filter(({ cursor }) => cursor === null);
+}
