@@ -79,7 +79,7 @@ export class Pass {
   }
 
   #flagsAt(at: number): number {
-    if (at !== at) return SEEN | UNDATED;
+    if (Number.isNaN(at)) return SEEN | UNDATED;
     if (at < this.#from || (at >= this.#end && at < this.#count.asked)) throw outside(this.#window);
     if (at < this.#count.asked) return SEEN | UP_TO_ANSWERED | BEFORE_ASKED;
     return at <= this.#count.answered ? SEEN | UP_TO_ANSWERED : SEEN;

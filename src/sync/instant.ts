@@ -5,7 +5,7 @@ const RFC3339 = /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?
 /** Epoch ms of a date or an RFC 3339 date-time, fractions cut to ms; without a zone it is UTC. NaN for anything else. */
 export function instant(text: string): number {
   const fast = parseUtc(text);
-  return fast === fast ? fast : parseAny(text);
+  return Number.isNaN(fast) ? parseAny(text) : fast;
 }
 
 let cachedDay = -1;
@@ -21,7 +21,7 @@ function parseUtc(text: string): number {
   const day = year * 10_000 + two(text, 5) * 100 + two(text, 8);
   if (day !== cachedDay) {
     const start = startOf(text.slice(0, 10) as Day);
-    if (start !== start || new Date(start).getUTCDate() !== two(text, 8)) return Number.NaN;
+    if (Number.isNaN(start) || new Date(start).getUTCDate() !== two(text, 8)) return Number.NaN;
     cachedDay = day;
     cachedStart = start;
   }
@@ -45,7 +45,7 @@ function parseAny(text: string): number {
   if (match === null) return Number.NaN;
   const [, day = "", hours = "00", minutes = "00", seconds = "00", fraction = "", zone = "Z"] = match;
   const start = startOf(day as Day);
-  if (start !== start || new Date(start).toISOString().slice(0, 10) !== day) return Number.NaN;
+  if (Number.isNaN(start) || new Date(start).toISOString().slice(0, 10) !== day) return Number.NaN;
   const ms = fraction.slice(0, 3).padEnd(3, "0");
   const colon = zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone.toUpperCase();
   return Date.parse(`${day}T${hours}:${minutes}:${seconds}.${ms}${colon}`);

@@ -1,0 +1,213 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import { type Dispatcher, request } from "undici";
+import { ConfigError, ConnectorError, TransientError } from "../errors.ts";
+import type { Notice } from "../sync/event.ts";
+import type { Clock } from "./clock.ts";
+import { envelopeCode, networkError, redirectError, statusError } from "./failures.ts";
+import type { Limiter } from "./limiter.ts";
+import { retryAfterMs } from "./retry-after.ts";
+
+const TRIES = 5;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_BACKOFF_MS = 30_000;
+const UNSAID_RETRY_AFTER_MS = 10_000;
+/** A request that has waited this long for its rate limit in all gives up. */
+const LONGEST_LIMITED_MS = 1_800_000;
+/** Errors say what they have to say in this many bytes. */
+const ERROR_BODY_BYTES = 65_536;
+const JSON_BODY_BYTES = 268_435_456;
+
+export type Query = Readonly<Record<string, string>>;
+
+/** A whole JSON answer, and the moments (epoch ms by the service's clock) between which the service made it. */
+export type Answer = { readonly value: unknown; readonly asked: number; readonly answered: number };
+
+/** An export under way. `gzipped`: the body is to be decompressed strictly. */
+export type Export = { readonly body: Readable; readonly gzipped: boolean };
+
+export type ClientOptions = {
+  readonly base: URL;
+  readonly apiKey: string;
+  readonly dispatcher: Dispatcher;
+  readonly limiter: Limiter;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly note: (notice: Notice) => void;
+  readonly idleTimeoutMs: number;
+  /** Between 0 and 1; spreads the retries. */
+  readonly random: () => number;
+  /** How often a request may fail before it is given up; `check` is less patient. */
+  readonly tries?: number;
+};
+
+type Response = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+  readonly asked: number;
+  readonly answered: number;
+};
+
+const unzip = promisify(gunzip);
+
+/** GETs from the service: limited, timed, retried for what time can heal, and translated into our errors. */
+export class Client {
+  readonly #options: ClientOptions;
+  #clockOffset = 0;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Epoch ms by the service's clock, as far as its answers have told it. */
+  now(): number {
+    return this.#options.clock.now() + this.#clockOffset;
+  }
+
+  /** @param what the end of "Cannot …" for errors, such as "count people" */
+  getJson(what: string, path: string, query: Query): Promise<Answer> {
+    return this.#retry(what, path, query, async ({ body, headers, asked, answered }) => {
+      const value = parseJson(await readBody(body, headers, JSON_BODY_BYTES));
+      if (value === undefined) {
+        throw new TransientError(
+          `Cannot ${what}: the answer is not JSON. If it stays so, check base_url: it may point to a web page`,
+        );
+      }
+      const code = envelopeCode(value);
+      if (code !== undefined) throw statusError(what, 200, code);
+      return { value, asked, answered };
+    });
+  }
+
+  /** Opens an export. What goes wrong after its first byte is the reader's to see. */
+  open(what: string, path: string, query: Query): Promise<Export> {
+    return this.#retry(what, path, query, async ({ body, headers }) => ({
+      body,
+      gzipped: headers["content-encoding"] === "gzip",
+    }));
+  }
+
+  /** Waits before the n-th retry: exponentially longer, with full jitter. */
+  async backOff(failures: number, atLeastMs = 0): Promise<void> {
+    const { clock, random, signal } = this.#options;
+    const longest = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+    await clock.sleep(Math.max(atLeastMs, random() * longest), signal);
+  }
+
+  async #retry<Result>(
+    what: string,
+    path: string,
+    query: Query,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> {
+    let limitedMs = 0;
+    for (let failures = 0; ; ) {
+      const outcome = await this.#try(what, path, query, read);
+      if (outcome.kind === "done") return outcome.result;
+      if (outcome.kind === "limited") {
+        limitedMs += outcome.waitMs;
+        if (limitedMs > LONGEST_LIMITED_MS) throw outcome.error;
+        this.#limit(outcome.waitMs);
+        continue;
+      }
+      failures += 1;
+      if (!(outcome.error instanceof TransientError)) throw outcome.error;
+      if (failures >= (this.#options.tries ?? TRIES)) throw outcome.error;
+      await this.backOff(failures, outcome.waitMs);
+    }
+  }
+
+  async #try<Result>(
+    what: string,
+    path: string,
+    query: Query,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<
+    { kind: "done"; result: Result } | { kind: "limited" | "failed"; error: ConnectorError; waitMs: number }
+  > {
+    const { limiter, signal } = this.#options;
+    await limiter.take(signal);
+    try {
+      const response = await this.#send(path, query);
+      if (response.status === 200) return { kind: "done", result: await read(response) };
+      const error = await errorOf(what, response);
+      const header = response.headers["retry-after"];
+      if (response.status !== 429) {
+        const waitMs = header === undefined ? 0 : retryAfterMs(header, response.answered, 0);
+        return { kind: "failed", error, waitMs };
+      }
+      return {
+        kind: "limited",
+        error,
+        waitMs: retryAfterMs(header, response.answered, UNSAID_RETRY_AFTER_MS),
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      const known = error instanceof ConnectorError ? error : networkError(what, error);
+      return { kind: "failed", error: known, waitMs: 0 };
+    }
+  }
+
+  async #send(path: string, query: Query): Promise<Response> {
+    const { base, apiKey, dispatcher, signal, clock, idleTimeoutMs } = this.#options;
+    const url = new URL(base);
+    url.pathname = `${url.pathname.replace(/\/+$/, "")}${path}`;
+    url.search = new URLSearchParams(query).toString();
+    const sent = clock.monotonic();
+    const { statusCode, headers, body } = await request(url, {
+      dispatcher,
+      signal,
+      headers: {
+        "x-api-key": apiKey,
+        accept: "application/json, application/x-ndjson",
+        "accept-encoding": "gzip",
+      },
+      headersTimeout: idleTimeoutMs,
+      bodyTimeout: idleTimeoutMs,
+    });
+    const took = clock.monotonic() - sent;
+    const date = Date.parse(String(headers["date"]));
+    if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
+    const answered = this.now();
+    const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;
+    return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
+  }
+
+  #limit(waitMs: number): void {
+    const { limiter, clock, note } = this.#options;
+    limiter.block(waitMs);
+    note({ kind: "limited", until: clock.now() + waitMs });
+  }
+}
+
+async function errorOf(what: string, { status, headers, body }: Response): Promise<ConnectorError> {
+  if (status >= 300 && status < 400) {
+    body.destroy();
+    return redirectError(what, status, headers["location"]);
+  }
+  const text = await readBody(body, headers, ERROR_BODY_BYTES).catch(() => undefined);
+  return statusError(what, status, envelopeCode(parseJson(text)));
+}
+
+async function readBody(body: Readable, headers: IncomingHttpHeaders, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > limit) throw new ConfigError("Cannot read an answer: it is larger than any of this interface");
+    chunks.push(chunk);
+  }
+  const bytes = Buffer.concat(chunks);
+  return headers["content-encoding"] === "gzip" ? await unzip(bytes) : bytes;
+}
+
+function parseJson(bytes: Buffer | undefined): unknown {
+  try {
+    return bytes === undefined ? undefined : JSON.parse(bytes.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

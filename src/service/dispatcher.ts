@@ -1,0 +1,37 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createSecureContext, rootCertificates } from "node:tls";
+import { type Dispatcher, EnvHttpProxyAgent } from "undici";
+
+const CONNECT_TIMEOUT_MS = 15_000;
+/** Where distributions keep the certificates that the machine trusts. */
+const SYSTEM_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The process's one pool of connections. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are honoured; for https, the CAs of Node,
+ * of the machine, and of NODE_EXTRA_CA_CERTS and SSL_CERT_FILE are trusted.
+ */
+export function openDispatcher(base: URL, environment: Environment): Dispatcher & { close(): Promise<void> } {
+  const tls =
+    base.protocol === "https:" ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
+  return new EnvHttpProxyAgent({
+    connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+    requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+    keepAliveTimeout: 10_000,
+    allowH2: false,
+  });
+}
+
+/** Naming any CA replaces Node's own choice, so all of them are named. */
+function trusted(environment: Environment): string[] {
+  const named = [environment["NODE_EXTRA_CA_CERTS"], environment["SSL_CERT_FILE"]];
+  const system = SYSTEM_BUNDLES.find((file) => existsSync(file));
+  const files = [...named, system].filter((file) => file !== undefined && file !== "" && existsSync(file));
+  return [...rootCertificates, ...files.map((file) => readFileSync(String(file), "utf8"))];
+}

@@ -1,0 +1,49 @@
+import type { Clock } from "./clock.ts";
+
+/** The service measures a minute at its end, jitter included. */
+const SPAN_MS = 61_000;
+const BURST = 15;
+
+/** Starts requests of one API key: never more than `perMinute` in any 61 seconds, a small burst first, then evenly. */
+export class Limiter {
+  readonly #clock: Clock;
+  readonly #perMinute: number;
+  readonly #interval: number;
+  readonly #starts: number[] = [];
+  #even = Number.NEGATIVE_INFINITY;
+  #blockedUntil = Number.NEGATIVE_INFINITY;
+  #queue: Promise<void> = Promise.resolve();
+
+  constructor(perMinute: number, clock: Clock) {
+    this.#perMinute = perMinute;
+    this.#interval = SPAN_MS / perMinute;
+    this.#clock = clock;
+  }
+
+  /** Resolves when the caller's request may start, first come first served. */
+  take(signal?: AbortSignal): Promise<void> {
+    const turn = this.#queue.then(() => this.#start(signal));
+    this.#queue = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Lets nothing start for the next `ms`. */
+  block(ms: number): void {
+    this.#blockedUntil = Math.max(this.#blockedUntil, this.#clock.monotonic() + ms);
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
+    const now = this.#clock.monotonic();
+    this.#even = Math.max(this.#even, now) + this.#interval;
+    this.#starts.push(now);
+    if (this.#starts.length > this.#perMinute) this.#starts.shift();
+  }
+
+  #wait(): number {
+    const oldest =
+      this.#starts.length < this.#perMinute ? Number.NEGATIVE_INFINITY : (this.#starts[0] ?? 0) + SPAN_MS;
+    const even = this.#even - (Math.min(BURST, this.#perMinute) - 1) * this.#interval;
+    return Math.ceil(Math.max(oldest, even, this.#blockedUntil) - this.#clock.monotonic());
+  }
+}

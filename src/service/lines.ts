@@ -1,0 +1,140 @@
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import split2 from "split2";
+import { BodyError, ConnectorError } from "../errors.ts";
+import type { RawLine } from "../sync/event.ts";
+import type { Row } from "../sync/ports.ts";
+import type { Export } from "./client.ts";
+import { envelopeCode, streamError } from "./failures.ts";
+import { type RowReader, toRow } from "./row.ts";
+import { BytesToText, replaceLoneSurrogates } from "./text.ts";
+
+/** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
+const LONGEST_LINE = 16 * 1024 * 1024;
+/** Characters in a batch: about as much as a pipe takes at once. */
+const BATCH = 256 * 1024;
+/** A batch does not wait longer than this (ms) for more rows once others have arrived. */
+const LATEST = 1_000;
+const GUNZIP_CHUNK = 256 * 1024;
+
+/**
+ * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, parse and check, batches. Ends
+ * only if the body ended properly. The raw lines are what arrived; see BytesToText for the few exceptions.
+ * @param what the end of "Cannot …" for errors, such as "read people of 2026-01-02"
+ * @throws BodyError for a body that is cut, silent, not UTF-8, ended by the error line, or holds a line that is no row
+ */
+export async function* readRows(
+  { body, gzipped }: Export,
+  reader: RowReader,
+  what: string,
+  monotonic: () => number,
+): AsyncGenerator<readonly Row[]> {
+  const batcher = new Batcher(reader, what, monotonic);
+  const text = new BytesToText(() => batcher.arrived());
+  const lines = split2("\n", (line: string) => batcher.add(line), {
+    maxLength: LONGEST_LINE,
+    decodeStrings: false,
+    readableHighWaterMark: 2,
+  });
+  const gunzips = gzipped ? [createGunzip({ chunkSize: GUNZIP_CHUNK })] : [];
+  const flow = pipeline([body, ...gunzips, text, lines] as Readable[] as [Readable, NodeJS.ReadWriteStream]);
+  flow.catch(() => undefined);
+  try {
+    yield* lines as AsyncIterable<readonly Row[]>;
+    await flow;
+    const rest = batcher.take();
+    if (rest !== undefined) yield rest;
+  } catch (error) {
+    throw error instanceof ConnectorError ? error : bodyError(what, error);
+  } finally {
+    body.destroy();
+  }
+}
+
+function bodyError(what: string, cause: unknown): BodyError {
+  const text =
+    cause instanceof Error && cause.message === "maximum buffer reached"
+      ? "a line is longer than 16 MiB"
+      : "the body broke off";
+  return new BodyError(`Cannot ${what}: ${text}`, { cause });
+}
+
+class Batcher {
+  readonly #reader: RowReader;
+  readonly #what: string;
+  readonly #monotonic: () => number;
+  #rows: Row[] = [];
+  #size = 0;
+  #lineNumber = 0;
+  #flushed: number;
+  #due = true;
+
+  constructor(reader: RowReader, what: string, monotonic: () => number) {
+    this.#reader = reader;
+    this.#what = what;
+    this.#monotonic = monotonic;
+    this.#flushed = monotonic();
+  }
+
+  /** A chunk has arrived: lines that have waited long enough go with its first. */
+  arrived(): void {
+    this.#due ||= this.#monotonic() - this.#flushed > LATEST;
+  }
+
+  /** Takes a line in; returns a batch when one is full or due. */
+  add(line: string): readonly Row[] | undefined {
+    this.#lineNumber += 1;
+    const raw = line.endsWith("\r") ? line.slice(0, -1) : line;
+    if (raw === "") return undefined;
+    const row = this.#parse(raw);
+    if (row === undefined) return undefined;
+    this.#rows.push(row);
+    this.#size += raw.length;
+    return this.#size >= BATCH || this.#due ? this.take() : undefined;
+  }
+
+  take(): readonly Row[] | undefined {
+    if (this.#rows.length === 0) return undefined;
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#size = 0;
+    this.#due = false;
+    this.#flushed = this.#monotonic();
+    return rows;
+  }
+
+  #parse(line: string): Row | undefined {
+    const value = parseObject(line);
+    if (value === undefined) {
+      if (line.trim() === "") return undefined;
+      throw this.#badLine(line, "is no JSON object");
+    }
+    const code = value["success"] === false ? envelopeCode(value) : undefined;
+    if (code !== undefined) throw streamError(this.#what, code);
+    const raw = replaceLoneSurrogates(line, this.#reader.replaced) as RawLine;
+    const row = toRow(raw, value, this.#reader);
+    if (row === "unclean") throw this.#badLine(line, `has no "${this.#reader.key}"`);
+    return row;
+  }
+
+  /** Names a line by place, length and digest, never by content. */
+  #badLine(line: string, why: string): BodyError {
+    const digest = createHash("sha256").update(line, "latin1").digest("hex").slice(0, 16);
+    return new BodyError(
+      `Cannot ${this.#what}: line ${this.#lineNumber} (${line.length} bytes, sha256 ${digest}…) ${why}`,
+    );
+  }
+}
+
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

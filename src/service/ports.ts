@@ -1,0 +1,139 @@
+import { BodyError, DataError, TransientError } from "../errors.ts";
+import type { Notice } from "../sync/event.ts";
+import type { Count, Page, Ports, Row } from "../sync/ports.ts";
+import { BEGINNING, describe, type Window } from "../sync/window.ts";
+import type { Answer, Client, Query } from "./client.ts";
+import { readRows } from "./lines.ts";
+import { type RowReader, toRow } from "./row.ts";
+import { latin1, toRawLine } from "./text.ts";
+
+const PAGE_SIZE = 1000;
+
+/** Where and how one stream is read. */
+export type Endpoint = {
+  readonly stream: string;
+  readonly list: string;
+  /** Undefined for a stream that is only listed. */
+  readonly export: string | undefined;
+  /** The filters that every request carries besides its days. */
+  readonly filters: Query;
+  readonly reader: RowReader;
+  /** False: totals that are null are taken for what they are; otherwise they end the stream. */
+  readonly verify: boolean;
+};
+
+/** All that the core asks of the world, answered by the service. */
+export function servicePorts(
+  client: Client,
+  endpoint: Endpoint,
+  monotonic: () => number,
+  note: (notice: Notice) => void,
+): Ports {
+  return {
+    count: (window) => countWindow(client, endpoint, window),
+    stream: (window) => exportWindow(client, endpoint, window, monotonic),
+    holdsAny: async (window) => {
+      const query = { limit: "1", skip_count: "1", ...endpoint.filters, ...daysOf(window) };
+      const answer = await client.getJson(`look into ${endpoint.stream}`, endpoint.list, query);
+      return dataOf(answer.value, endpoint.stream).length > 0;
+    },
+    page: (window, number) => readPage(client, endpoint, window, number),
+    rest: (failures) => client.backOff(failures),
+    now: () => client.now(),
+    note,
+  };
+}
+
+/** Filters by whole UTC days, both included. */
+function daysOf(window: Window): Query {
+  if (window.kind === "closed") return { discovered_from: window.from, discovered_to: window.to };
+  return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
+}
+
+/** The undated are what the count of everything has beyond the dated, asked right after: in the other order one undated row hides for each dated one that arrives between. */
+async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
+  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
+    return countOf(await countRows(client, endpoint, daysOf(window)), endpoint);
+  }
+  const dated = countOf(await countRows(client, endpoint, { discovered_from: BEGINNING }), endpoint);
+  const all = countOf(await countRows(client, endpoint, {}), endpoint);
+  return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
+}
+
+function countRows(client: Client, { stream, list, filters }: Endpoint, days: Query): Promise<Answer> {
+  return client.getJson(`count ${stream}`, list, { limit: "1", ...filters, ...days });
+}
+
+function countOf({ value, asked, answered }: Answer, { stream, verify }: Endpoint): Count {
+  const total = totalOf(value, stream);
+  if (total === null && verify) {
+    throw new DataError(
+      `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
+        'Set "verify_counts" to false to read without proof',
+    );
+  }
+  return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
+}
+
+async function* exportWindow(
+  client: Client,
+  endpoint: Endpoint,
+  window: Window,
+  monotonic: () => number,
+): AsyncGenerator<readonly Row[]> {
+  if (endpoint.export === undefined)
+    throw new DataError(`Cannot export ${endpoint.stream}: it is only listed`);
+  const what = `read ${endpoint.stream} of ${describe(window)}`;
+  const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
+  yield* readRows(opened, endpoint.reader, what, monotonic);
+}
+
+async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
+  const what = `read page ${number} of ${endpoint.stream}`;
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...endpoint.filters, ...daysOf(window) };
+  const { value } = await client.getJson(what, endpoint.list, query);
+  const rows = dataOf(value, endpoint.stream).flatMap((element) => {
+    const row = toPageRow(element, endpoint.reader);
+    if (row === "unclean")
+      throw new BodyError(`Cannot ${what}: an element is no object with its "${endpoint.reader.key}"`);
+    return row ?? [];
+  });
+  return { rows, size: sizeOf(value) ?? PAGE_SIZE, total: totalOf(value, endpoint.stream) };
+}
+
+/** Keys and cursors are spelt as an export's are, one byte a character, so that the two compare. */
+function toPageRow(element: unknown, reader: RowReader): Row | "unclean" | undefined {
+  if (typeof element !== "object" || element === null || Array.isArray(element)) return "unclean";
+  const row = toRow(toRawLine(element, reader.replaced), element as Record<string, unknown>, reader);
+  return typeof row === "object" ? { ...row, key: latin1(row.key) } : row;
+}
+
+function dataOf(value: unknown, stream: string): readonly unknown[] {
+  const { data } = (value ?? {}) as { data?: unknown };
+  if (Array.isArray(data)) return data;
+  throw notAList(stream);
+}
+
+function totalOf(value: unknown, stream: string): number | null {
+  dataOf(value, stream);
+  const { total } = paginationOf(value);
+  if (total === null || total === undefined) return null;
+  if (typeof total === "number" && Number.isInteger(total) && total >= 0) return total;
+  throw notAList(stream);
+}
+
+function sizeOf(value: unknown): number | undefined {
+  const { limit } = paginationOf(value);
+  return typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;
+}
+
+function paginationOf(value: unknown): { readonly total?: unknown; readonly limit?: unknown } {
+  const { pagination } = (value ?? {}) as { pagination?: unknown };
+  return typeof pagination === "object" && pagination !== null ? pagination : {};
+}
+
+function notAList(stream: string): TransientError {
+  return new TransientError(
+    `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
+  );
+}
