@@ -22,8 +22,8 @@ const JSON_BODY_BYTES = 268_435_456;
 
 export type Query = Readonly<Record<string, string>>;
 
-/** A whole JSON answer, and the moments (epoch ms by the service's clock) between which the service made it. */
-export type Answer = { readonly value: unknown; readonly asked: number; readonly answered: number };
+/** What a JSON answer says, and the moments (epoch ms by the service's clock) between which the service made it. */
+export type Answer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
 
 /** An export under way. `gzipped`: the body is to be decompressed strictly. */
 export type Export = { readonly body: Readable; readonly gzipped: boolean };
@@ -67,8 +67,16 @@ export class Client {
     return this.#options.clock.now() + this.#clockOffset;
   }
 
-  /** @param what the end of "Cannot …" for errors, such as "count people" */
-  getJson(what: string, path: string, query: Query): Promise<Answer> {
+  /**
+   * @param what the end of "Cannot …" for errors, such as "count people"
+   * @param parse throws TransientError for what is not of the expected form, and so asks again
+   */
+  getJson<Value>(
+    what: string,
+    path: string,
+    query: Query,
+    parse: (value: unknown) => Value,
+  ): Promise<Answer<Value>> {
     return this.#retry(what, path, query, async ({ body, headers, asked, answered }) => {
       const value = parseJson(await readBody(body, headers, JSON_BODY_BYTES));
       if (value === undefined) {
@@ -78,7 +86,7 @@ export class Client {
       }
       const code = envelopeCode(value);
       if (code !== undefined) throw statusError(what, 200, code);
-      return { value, asked, answered };
+      return { value: parse(value), asked, answered };
     });
   }
 

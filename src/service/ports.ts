@@ -32,11 +32,7 @@ export function servicePorts(
   return {
     count: (window) => countWindow(client, endpoint, window),
     stream: (window) => exportWindow(client, endpoint, window, monotonic),
-    holdsAny: async (window) => {
-      const query = { limit: "1", skip_count: "1", ...endpoint.filters, ...daysOf(window) };
-      const answer = await client.getJson(`look into ${endpoint.stream}`, endpoint.list, query);
-      return dataOf(answer.value, endpoint.stream).length > 0;
-    },
+    holdsAny: (window) => holdsAny(client, endpoint, window),
     page: (window, number) => readPage(client, endpoint, window, number),
     rest: (failures) => client.backOff(failures),
     now: () => client.now(),
@@ -60,12 +56,19 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
   return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
 }
 
-function countRows(client: Client, { stream, list, filters }: Endpoint, days: Query): Promise<Answer> {
-  return client.getJson(`count ${stream}`, list, { limit: "1", ...filters, ...days });
+function countRows(
+  client: Client,
+  { stream, list, filters }: Endpoint,
+  days: Query,
+): Promise<Answer<number | null>> {
+  const parse = (value: unknown): number | null => parseList(value, stream).total;
+  return client.getJson(`count ${stream}`, list, { limit: "1", ...filters, ...days }, parse);
 }
 
-function countOf({ value, asked, answered }: Answer, { stream, verify }: Endpoint): Count {
-  const total = totalOf(value, stream);
+function countOf(
+  { value: total, asked, answered }: Answer<number | null>,
+  { stream, verify }: Endpoint,
+): Count {
   if (total === null && verify) {
     throw new DataError(
       `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
@@ -73,6 +76,18 @@ function countOf({ value, asked, answered }: Answer, { stream, verify }: Endpoin
     );
   }
   return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
+}
+
+async function holdsAny(
+  client: Client,
+  { stream, list, filters }: Endpoint,
+  window: Window,
+): Promise<boolean> {
+  const query = { limit: "1", skip_count: "1", ...filters, ...daysOf(window) };
+  const { value } = await client.getJson(`look into ${stream}`, list, query, (body) =>
+    parseList(body, stream),
+  );
+  return value.elements.length > 0;
 }
 
 async function* exportWindow(
@@ -89,16 +104,17 @@ async function* exportWindow(
 }
 
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
-  const what = `read page ${number} of ${endpoint.stream}`;
+  const { stream, reader } = endpoint;
+  const what = `read page ${number} of ${stream}`;
   const query = { page: String(number), limit: String(PAGE_SIZE), ...endpoint.filters, ...daysOf(window) };
-  const { value } = await client.getJson(what, endpoint.list, query);
-  const rows = dataOf(value, endpoint.stream).flatMap((element) => {
-    const row = toPageRow(element, endpoint.reader);
+  const { value } = await client.getJson(what, endpoint.list, query, (body) => parseList(body, stream));
+  const rows = value.elements.flatMap((element) => {
+    const row = toPageRow(element, reader);
     if (row === "unclean")
-      throw new BodyError(`Cannot ${what}: an element is no object with its "${endpoint.reader.key}"`);
+      throw new BodyError(`Cannot ${what}: an element is no object with its "${reader.key}"`);
     return row ?? [];
   });
-  return { rows, size: sizeOf(value) ?? PAGE_SIZE, total: totalOf(value, endpoint.stream) };
+  return { rows, size: value.size ?? PAGE_SIZE, total: value.total };
 }
 
 /** Keys and cursors are spelt as an export's are, one byte a character, so that the two compare. */
@@ -108,32 +124,25 @@ function toPageRow(element: unknown, reader: RowReader): Row | "unclean" | undef
   return typeof row === "object" ? { ...row, key: latin1(row.key) } : row;
 }
 
-function dataOf(value: unknown, stream: string): readonly unknown[] {
-  const { data } = (value ?? {}) as { data?: unknown };
-  if (Array.isArray(data)) return data;
-  throw notAList(stream);
+/** `total`: null if the service did not count. */
+type List = {
+  readonly elements: readonly unknown[];
+  readonly total: number | null;
+  readonly size: number | undefined;
+};
+
+/** @throws TransientError for an answer that is no list */
+function parseList(value: unknown, stream: string): List {
+  const { data, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
+  const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
+  if (!Array.isArray(data) || !(total === null || isWhole(total))) {
+    throw new TransientError(
+      `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
+    );
+  }
+  return { elements: data, total, size: isWhole(limit) && limit > 0 ? limit : undefined };
 }
 
-function totalOf(value: unknown, stream: string): number | null {
-  dataOf(value, stream);
-  const { total } = paginationOf(value);
-  if (total === null || total === undefined) return null;
-  if (typeof total === "number" && Number.isInteger(total) && total >= 0) return total;
-  throw notAList(stream);
-}
-
-function sizeOf(value: unknown): number | undefined {
-  const { limit } = paginationOf(value);
-  return typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined;
-}
-
-function paginationOf(value: unknown): { readonly total?: unknown; readonly limit?: unknown } {
-  const { pagination } = (value ?? {}) as { pagination?: unknown };
-  return typeof pagination === "object" && pagination !== null ? pagination : {};
-}
-
-function notAList(stream: string): TransientError {
-  return new TransientError(
-    `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
-  );
+function isWhole(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0;
 }
