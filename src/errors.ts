@@ -4,6 +4,13 @@ export type FailureType = "config_error" | "transient_error" | "system_error";
 /** An expected failure: its message tells a person what is wrong and what to do, and never holds a secret or a row. */
 export abstract class ConnectorError extends Error {
   abstract readonly failureType: FailureType;
+  /** The service's code for it, if it came with one. */
+  readonly code: string | undefined;
+
+  constructor(message: string, options: ErrorOptions & { code?: string | undefined } = {}) {
+    super(message, options);
+    this.code = options.code;
+  }
 
   override get name(): string {
     return this.constructor.name;
@@ -14,6 +21,9 @@ export abstract class ConnectorError extends Error {
 export class ConfigError extends ConnectorError {
   readonly failureType = "config_error";
 }
+
+/** There is nothing at an address of the service. */
+export class NotFoundError extends ConfigError {}
 
 /** The service cannot answer now: no connection, 5xx, maintenance, rate limit. Time may heal it. */
 export class TransientError extends ConnectorError {

@@ -1,6 +1,16 @@
-import { BodyError, ConfigError, type ConnectorError, DataError, TransientError } from "../errors.ts";
+import {
+  BodyError,
+  ConfigError,
+  type ConnectorError,
+  DataError,
+  NotFoundError,
+  TransientError,
+} from "../errors.ts";
 
-type ErrorClass = new (message: string, options?: ErrorOptions) => ConnectorError;
+type ErrorClass = new (
+  message: string,
+  options: { cause?: unknown; code?: string | undefined },
+) => ConnectorError;
 
 export type Failure = {
   /** Who must act: ConfigError the operator, TransientError time, DataError nobody (it is the answer for one item). */
@@ -75,7 +85,14 @@ const STATUSES: ReadonlyMap<number, Failure> = new Map([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
   [403, FAILURES.ACCESS_DENIED],
-  [404, config("there is nothing at this address", "Check base_url (and endpoints, if you set them)")],
+  [
+    404,
+    {
+      error: NotFoundError,
+      wrong: "there is nothing at this address",
+      remedy: "Check base_url (and endpoints, if you set them)",
+    },
+  ],
   [407, config("the proxy wants credentials", "Put them into HTTPS_PROXY (http://user:password@host:port)")],
   [408, transient("the service gave up waiting for the request", AGAIN)],
   [423, FAILURES.SOURCE_UNAVAILABLE],
@@ -133,18 +150,19 @@ export function statusError(what: string, status: number, code: string | undefin
   const known = code !== undefined && isFailureCode(code) ? FAILURES[code] : undefined;
   const other = status >= 500 ? OTHER_STATUS.server : OTHER_STATUS.client;
   const failure = known ?? STATUSES.get(status) ?? other;
-  return toError(what, failure, code === undefined ? `status ${status}` : `${code}, status ${status}`);
+  const detail = code === undefined ? `status ${status}` : `${code}, status ${status}`;
+  return toError(what, failure, { detail, code });
 }
 
 /** A request that got no answer. */
 export function networkError(what: string, cause: unknown): ConnectorError {
-  const code = codeOf(cause);
-  return toError(what, NETWORK.get(code ?? "") ?? OTHER_NETWORK, code, cause);
+  const detail = codeOf(cause);
+  return toError(what, NETWORK.get(detail ?? "") ?? OTHER_NETWORK, { detail, cause });
 }
 
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {
-  return toError(what, FAILURES.STREAM_FAILED, code);
+  return toError(what, FAILURES.STREAM_FAILED, { detail: code, code });
 }
 
 export function redirectError(what: string, status: number, location: string | undefined): ConnectorError {
@@ -155,12 +173,16 @@ export function redirectError(what: string, status: number, location: string | u
   );
 }
 
-function toError(what: string, failure: Failure, detail?: string, cause?: unknown): ConnectorError {
+function toError(
+  what: string,
+  failure: Failure,
+  { detail, code, cause }: { detail?: string | undefined; code?: string | undefined; cause?: unknown },
+): ConnectorError {
   const text = detail === undefined ? failure.wrong : `${failure.wrong} (${detail})`;
-  return new failure.error(
-    `Cannot ${what}: ${text}. ${failure.remedy}`,
-    cause === undefined ? {} : { cause },
-  );
+  return new failure.error(`Cannot ${what}: ${text}. ${failure.remedy}`, {
+    code,
+    ...(cause !== undefined && { cause }),
+  });
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -52,11 +52,11 @@ export async function* readWindow(
   for (let failures = 0; ; failures++) {
     const next = tactic(parts !== undefined, failures);
     if (next === "halves") return yield* readParts(parts ?? [], run, seen, trustZero);
-    if (next === "give up") return lost(window, cause);
+    if (next === "give up" || (next === "pages" && !run.listed)) return lost(window, cause);
     try {
       if (failures > 0) {
         await run.ports.rest(failures);
-        count = await run.ports.count(window);
+        if (run.verify) count = await run.ports.count(window);
       }
       if (next === "pages") {
         const walked = yield* walk(window, run, seen, clean);

@@ -42,8 +42,10 @@ export type Dated = {
   readonly resume: Progress | null;
   readonly limits: Limits;
   readonly ports: Ports;
-  /** Dresses progress as the state that is written. */
-  readonly toState: (progress: Progress) => StreamState;
+  /** Dresses progress as the state that is written. `done`: the stream is whole. */
+  readonly toState: (progress: Progress, done: boolean) => StreamState;
+  /** Whether the state of a whole stream says that it is done. */
+  readonly saysDone: boolean;
 };
 
 type Item = Planned & { readonly role: Role };
@@ -52,12 +54,13 @@ type Range = { readonly window: DatedWindow; readonly count: Count };
 type Gap = { readonly window: Extract<Window, { kind: "closed" }>; readonly whole: boolean };
 
 /** Reads a dated stream: its windows, and the checkpoints between them. */
-export async function* readDated({ stream, resume, limits, ports, toState }: Dated): AsyncGenerator<Event> {
+export async function* readDated(dated: Dated): AsyncGenerator<Event> {
+  const { stream, resume, limits, ports, toState } = dated;
   const before = progressBefore(resume, limits);
   const plan = await planStream(before, limits, ports);
   if (before.discoveredAt !== null && instant(before.discoveredAt) > plan.count.answered) {
     ports.note({ kind: "log", level: "warn", text: inTheFuture(stream, before.discoveredAt) });
-    yield { kind: "checkpoint", stream, state: toState(before) };
+    yield { kind: "checkpoint", stream, state: toState(before, false) };
     yield { kind: "close", stream, complete: true };
     return;
   }
@@ -79,11 +82,13 @@ export async function* readDated({ stream, resume, limits, ports, toState }: Dat
     const progress = frontier.close(step.index, step.item.role, step.item.window, step.result);
     if (progress === undefined) continue;
     written = progress;
-    yield { kind: "checkpoint", stream, state: toState(progress) };
+    yield { kind: "checkpoint", stream, state: toState(progress, false) };
   }
   const last = clock.struck ? frontier.progress : frontier.finish(plan.reached, plan.gapWhole);
-  if (last !== written) yield { kind: "checkpoint", stream, state: toState(last) };
-  yield closeOf(stream, last, frontier.reading);
+  const close = closeOf(stream, last, frontier.reading);
+  const done = dated.saysDone && close.complete;
+  if (last !== written || done) yield { kind: "checkpoint", stream, state: toState(last, done) };
+  yield close;
 }
 
 function progressBefore(resume: Progress | null, { startDate, ignoredDays }: Limits): Progress {
@@ -122,6 +127,7 @@ async function planStream(before: Progress, limits: Limits, ports: Ports): Promi
     ports,
     yesterday,
     verify: limits.verify,
+    listed: true,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
     shortWalks: 0,
   };
@@ -235,7 +241,9 @@ class Deadline {
   }
 }
 
-function closeOf(stream: string, { missing }: Progress, { missing: windows, cause }: Reading): Event {
+type Close = Extract<Event, { kind: "close" }>;
+
+function closeOf(stream: string, { missing }: Progress, { missing: windows, cause }: Reading): Close {
   const undated = windows.some(({ kind }) => kind === "undated");
   if (missing.length === 0 && !undated) return { kind: "close", stream, complete: true };
   const what =

@@ -13,16 +13,14 @@ const TRIES = 5;
 /** A stream that is read whole each time. */
 export type Plain = { readonly stream: string; readonly ports: Ports; readonly state: StreamState };
 
-/** Reads a stream whose rows have no date to filter by from its export, in one window. */
-export async function* readExported(plain: Plain, verify: boolean): AsyncGenerator<Event> {
-  const run = {
-    ports: plain.ports,
-    yesterday: BEGINNING,
-    verify,
-    until: Number.POSITIVE_INFINITY,
-    shortWalks: 0,
-  };
-  const count = verify ? undefined : { ...NOT_COUNTED, answered: plain.ports.now() };
+/**
+ * Reads a stream whose rows have no date to filter by from its export, in one window.
+ * @param listed whether there is a list, and so a count and pages
+ */
+export async function* readExported(plain: Plain, verify: boolean, listed: boolean): AsyncGenerator<Event> {
+  const { ports } = plain;
+  const run = { ports, yesterday: BEGINNING, verify, listed, until: Number.POSITIVE_INFINITY, shortWalks: 0 };
+  const count = verify ? undefined : { ...NOT_COUNTED, answered: ports.now() };
   yield* whole(plain, readWindow({ window: EVERYTHING, count }, run));
 }
 

@@ -1,6 +1,6 @@
 import type { Count, Ports } from "./ports.ts";
 import type { Planned, Run } from "./reading.ts";
-import { addDays, type Day, dayOf, halves, startOf, type Window } from "./window.ts";
+import { addDays, type Day, dayOf, earlier, halves, startOf, type Window } from "./window.ts";
 
 /** Window length (days) where the service does not count. */
 const STEP = 31;
@@ -38,8 +38,7 @@ export async function* planSteps(range: Window, { ports, yesterday }: Run): Asyn
   const end = range.kind === "closed" ? range.to : addDays(yesterday, -1);
   const oldest = await oldestDay(range.from, end, ports);
   for (let from = oldest; from <= end; from = addDays(from, STEP)) {
-    const to = addDays(from, STEP - 1);
-    yield { window: { kind: "closed", from, to: to < end ? to : end } };
+    yield { window: { kind: "closed", from, to: earlier(addDays(from, STEP - 1), end) } };
   }
   const from = range.from > end ? range.from : addDays(end, 1);
   if (range.kind === "open") yield { window: { kind: "open", from, undated: false } };

@@ -14,6 +14,8 @@ export type Run = {
   readonly yesterday: Day;
   /** False: any clean pass closes a window. */
   readonly verify: boolean;
+  /** Whether the stream has a list to page through. */
+  readonly listed: boolean;
   /** Epoch ms; rows with a later cursor are not emitted. */
   readonly until: number;
   /** Page walks that showed fewer rows than the counts around them, in a row. */
