@@ -1,10 +1,11 @@
 import { Ajv } from "ajv";
 import { parseAddress } from "./config/address.ts";
 import { type Environment, withEnvironment } from "./config/environment.ts";
-import { isDraft, normalize } from "./config/normalize.ts";
+import { normalize } from "./config/normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./config/problems.ts";
 import { loadSpec } from "./config/spec.ts";
 import { ConfigError } from "./errors.ts";
+import { isObject } from "./json.ts";
 import type { Day } from "./sync/window.ts";
 
 export { serviceUrl } from "./config/address.ts";
@@ -103,7 +104,7 @@ const isRawConfig = new Ajv({
  */
 export function parseConfig(value: unknown, environment: Environment): Config {
   const given = value ?? {};
-  if (!isDraft(given)) throw new ConfigError(`Cannot use the config: it is not an object of properties`);
+  if (!isObject(given)) throw new ConfigError(`Cannot use the config: it is not an object of properties`);
   const draft = normalize(withEnvironment(given, environment, spec), spec);
   const problems = ruleProblems(draft, spec);
   // ajv fills defaults only into objects that are there.

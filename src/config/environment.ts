@@ -1,10 +1,10 @@
-import { type Draft, isDraft } from "./normalize.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The draft with what the environment says in its place. An empty variable says nothing. */
-export function withEnvironment(draft: Draft, environment: Environment, spec: SpecProperty): Draft {
+export function withEnvironment(draft: JsonObject, environment: Environment, spec: SpecProperty): JsonObject {
   const merged = structuredClone(draft);
   for (const { path, property } of propertiesOf(spec)) {
     const text = environment[variableOf(path)]?.trim() ?? "";
@@ -13,14 +13,14 @@ export function withEnvironment(draft: Draft, environment: Environment, spec: Sp
   return merged;
 }
 
-function place(draft: Draft, path: readonly string[], value: unknown): void {
+function place(draft: JsonObject, path: readonly string[], value: unknown): void {
   const [name = "", ...rest] = path;
   if (rest.length === 0) {
     draft[name] = value;
     return;
   }
   const inner = draft[name];
-  const next: Draft = isDraft(inner) ? inner : {};
+  const next: JsonObject = isObject(inner) ? inner : {};
   draft[name] = next;
   place(next, rest, value);
 }

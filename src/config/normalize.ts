@@ -1,18 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { parseDay } from "../source/instant.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { parseDay } from "../sync/instant.ts";
 import { type SpecProperty, typeOf } from "./spec.ts";
-
-/** A config on its way from a file or a form to validation. */
-export type Draft = Record<string, unknown>;
-
-export const isDraft = (value: unknown): value is Draft =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
  * A draft without what counts as absent (nulls, empty strings, empty lists, objects that hold only defaults), with
  * strings trimmed, dates as UTC days and booleans where the spec has them as words. Idempotent.
  */
-export function normalize(draft: Draft, spec: SpecProperty): Draft {
+export function normalize(draft: JsonObject, spec: SpecProperty): JsonObject {
   const normal = Object.entries(draft).map(
     ([name, value]) => [name, normalValue(value, spec.properties?.[name])] as const,
   );
@@ -24,7 +19,7 @@ function normalValue(value: unknown, property: SpecProperty | undefined): unknow
   if (typeof value === "string") return normalText(value.trim(), property);
   if (typeof value === "boolean" && property?.enum !== undefined) return String(value);
   if (Array.isArray(value)) return normalList(value, property);
-  if (isDraft(value) && property !== undefined && typeOf(property) === "object") {
+  if (isObject(value) && property !== undefined && typeOf(property) === "object") {
     return normalObject(value, property);
   }
   return value;
@@ -43,7 +38,7 @@ function normalList(list: readonly unknown[], property: SpecProperty | undefined
   return normal.length === 0 ? undefined : normal;
 }
 
-function normalObject(draft: Draft, property: SpecProperty): Draft | undefined {
+function normalObject(draft: JsonObject, property: SpecProperty): JsonObject | undefined {
   const normal = normalize(draft, property);
   const isDefault = ([name, value]: [string, unknown]): boolean =>
     isDeepStrictEqual(value, property.properties?.[name]?.default);

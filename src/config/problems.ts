@@ -1,14 +1,18 @@
 import type { ErrorObject } from "ajv";
-import { isDay } from "../source/instant.ts";
+import { isObject, type JsonObject, kindOf } from "../json.ts";
+import { isDay } from "../sync/instant.ts";
 import { addressProblem } from "./address.ts";
-import { type Draft, isDraft } from "./normalize.ts";
 import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
 export type Problem = { readonly path: string; readonly text: string };
 
 /** What ajv found, in words for the operator. */
-export function schemaProblems(errors: readonly ErrorObject[], draft: Draft, spec: SpecProperty): Problem[] {
+export function schemaProblems(
+  errors: readonly ErrorObject[],
+  draft: JsonObject,
+  spec: SpecProperty,
+): Problem[] {
   return errors.map((error) => {
     const segments = error.instancePath.split("/").slice(1);
     const { missingProperty } = error.params;
@@ -39,11 +43,11 @@ function schemaText(error: ErrorObject, property: SpecProperty, value: unknown):
 }
 
 /** What no schema can say. Looks only at properties whose type is right. */
-export function ruleProblems(draft: Draft, spec: SpecProperty): Problem[] {
+export function ruleProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   return [...dateProblems(draft, spec), ...addressProblems(draft), ...jobProblems(draft)];
 }
 
-function dateProblems(draft: Draft, spec: SpecProperty): Problem[] {
+function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   const wrong = [...propertiesOf(spec)].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
     if (property.format === "date") return dayProblems(value, nameOf(path));
@@ -51,8 +55,9 @@ function dateProblems(draft: Draft, spec: SpecProperty): Problem[] {
     return value.flatMap((day, index) => dayProblems(day, nameOf([...path, String(index)])));
   });
   const { start_date: start, end_date: end } = draft;
-  if (wrong.length > 0 || typeof start !== "string" || typeof end !== "string" || start <= end) return wrong;
-  return [{ path: "start_date", text: `must not be after end_date: ${start} is after ${end}` }];
+  if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return wrong;
+  if (start <= end) return wrong;
+  return [...wrong, { path: "start_date", text: `must not be after end_date: ${start} is after ${end}` }];
 }
 
 /** Quotes ten characters at most: what is no date at all may be anything, even a key. */
@@ -62,7 +67,7 @@ function dayProblems(value: unknown, path: string): Problem[] {
   return [{ path, text: `must be a date that exists, YYYY-MM-DD or a date-time: cannot read "${begin}"` }];
 }
 
-function addressProblems(draft: Draft): Problem[] {
+function addressProblems(draft: JsonObject): Problem[] {
   const { allow_insecure_http: insecure } = draft;
   return [["base_url"], ["external_api", "api_url"]].flatMap((path) => {
     const value = valueAt(draft, path);
@@ -78,16 +83,16 @@ const JOBS = [
   { name: "email_check", list: "emails", paid: false },
 ] as const;
 
-function jobProblems(draft: Draft): Problem[] {
+function jobProblems(draft: JsonObject): Problem[] {
   const { external_api: external } = draft;
-  const half = isDraft(external)
+  const half = isObject(external)
     ? ["api_url", "api_key"]
         .filter((name) => external[name] === undefined)
         .map((name) => missing(["external_api", name]))
     : [];
   const jobs = JOBS.flatMap(({ name, list, paid }) => {
     const job = draft[name];
-    if (!isDraft(job)) return [];
+    if (!isObject(job)) return [];
     const { [list]: items, from_companies: all } = job;
     const idle = items === undefined && all !== true;
     return [
@@ -121,17 +126,12 @@ function nameOf(segments: readonly string[]): string {
 function valueAt(value: unknown, segments: readonly string[]): unknown {
   return segments.reduce<unknown>((inner, part) => {
     if (Array.isArray(inner)) return inner[Number(part)];
-    return isDraft(inner) ? inner[part] : undefined;
+    return isObject(inner) ? inner[part] : undefined;
   }, value);
 }
 
 function propertyAt(spec: SpecProperty, segments: readonly string[]): SpecProperty {
   return segments.reduce((property, part) => property.properties?.[part] ?? property.items ?? property, spec);
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
 }
 
 const article = (noun: string): string =>

@@ -1,4 +1,4 @@
-import type { Day } from "../sync/window.ts";
+import type { Day } from "./window.ts";
 
 /** A moment in whole seconds since the epoch and the digits after them: finer than a Date, which ends at milliseconds. */
 export type Instant = { readonly seconds: number; readonly fraction: string };
