@@ -7,8 +7,8 @@ const ESCAPE = /\\(?:u0000|.)/gs;
  */
 export function withoutNuls(line: string, replaced: () => void): string {
   if (!line.includes("\\u0000")) return line;
-  return line.replace(ESCAPE, (escape) => {
-    if (escape !== "\\u0000") return escape;
+  return line.replace(ESCAPE, (found) => {
+    if (found !== "\\u0000") return found;
     replaced();
     return "\\ufffd";
   });

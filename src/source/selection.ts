@@ -14,10 +14,9 @@ export type Offer = {
 };
 
 /** Which fields of an object go out. `others` is for those that no rule names. */
-export type Pruning = {
-  readonly others: "keep" | "drop";
-  readonly fields: ReadonlyMap<string, "keep" | "drop" | Pruning>;
-};
+export type Pruning = { readonly others: "keep" | "drop"; readonly fields: ReadonlyMap<string, Rule> };
+
+type Rule = "keep" | "drop" | Pruning;
 
 /** A stream that was asked for. The schema holds only what goes out; without a pruning everything does. */
 export type Selection = {
@@ -80,7 +79,7 @@ export function select(catalog: unknown, offers: readonly Offer[]): Selected {
   if (catalog === undefined) {
     return { selections: offers.filter(byDefault).map(whole), unknown: [], warnings: [] };
   }
-  const entries = listOf(asRecord(catalog)["streams"]).map(asRecord).filter(isSelected);
+  const entries = listOf(asEntry(catalog).streams).map(asEntry).filter(isSelected);
   const named = entries.map((entry) => ({ entry, offer: offers.find(({ name }) => name === idOf(entry)) }));
   const unknown = named.flatMap(({ entry, offer }) => (offer === undefined ? [idOf(entry)] : []));
   const chosen = named.flatMap(({ entry, offer }) => (offer === undefined ? [] : [choose(entry, offer)]));
@@ -100,12 +99,26 @@ function whole(offer: Offer): Selection {
   return { stream, schema, keyProperties, replicationKey, method: methods[0] };
 }
 
-type Entry = Readonly<Record<string, unknown>>;
+/** A node of a catalog that somebody else wrote. */
+type Entry = {
+  readonly [K in
+    | "streams"
+    | "tap_stream_id"
+    | "stream"
+    | "schema"
+    | "selected"
+    | "key_properties"
+    | "replication_method"
+    | "metadata"
+    | "breadcrumb"
+    | "inclusion"
+    | "properties"]?: unknown;
+} & { readonly [K in `${string}-${string}`]?: unknown };
 type Metadata = ReadonlyMap<string, Entry>;
 type Kept = ReadonlySet<string>;
 
 function choose(entry: Entry, offer: Offer): { selection: Selection; warnings: readonly string[] } {
-  const schema = hasProperties(entry["schema"]) ? entry["schema"] : offer.schema;
+  const schema = hasProperties(entry.schema) ? entry.schema : offer.schema;
   const key = chosenKey(entry, schema, offer);
   const method = chosenMethod(entry, offer);
   const pruning = pruningOf(schema, metadataOf(entry), kept(key.value, offer.replicationKey));
@@ -122,7 +135,7 @@ function choose(entry: Entry, offer: Offer): { selection: Selection; warnings: r
 type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
 
 function chosenKey(entry: Entry, schema: JsonSchema, offer: Offer): Choice<readonly string[]> {
-  const asked = entry["key_properties"];
+  const asked = entry.key_properties;
   if (!Array.isArray(asked)) return { value: offer.keyProperties, warnings: [] };
   const names = asked.filter((name) => typeof name === "string");
   const missing = names.filter((name) => !Object.hasOwn(propertiesOf(schema), name));
@@ -134,8 +147,7 @@ function chosenKey(entry: Entry, schema: JsonSchema, offer: Offer): Choice<reado
 /** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
 function chosenMethod(entry: Entry, offer: Offer): Choice<ReplicationMethod> {
   const root = metadataOf(entry).get(ROOT) ?? {};
-  const asked =
-    root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];
+  const asked = root["replication-method"] ?? entry.replication_method ?? root["forced-replication-method"];
   const value = offer.methods.find((method) => method === asked);
   if (value !== undefined) return { value, warnings: [] };
   const own = offer.methods[0];
@@ -153,22 +165,22 @@ function crumb(path: readonly unknown[]): string {
 }
 
 function metadataOf(entry: Entry): Metadata {
-  const items = listOf(entry["metadata"]).map(asRecord);
-  return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), asRecord(item["metadata"])]));
+  const items = listOf(entry.metadata).map(asEntry);
+  return new Map(items.map((item) => [crumb(listOf(item.breadcrumb)), asEntry(item.metadata)]));
 }
 
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
 function isSelected(entry: Entry): boolean {
   const metadata = metadataOf(entry);
-  const legacy = entry["selected"];
-  if (metadata.get(ROOT)?.["selected"] === undefined && typeof legacy === "boolean") return legacy;
+  const legacy = entry.selected;
+  if (metadata.get(ROOT)?.selected === undefined && typeof legacy === "boolean") return legacy;
   return metadata.size === 0 || fieldSelected(metadata.get(ROOT) ?? {}, false);
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
 function fieldSelected(metadata: Entry, inherited: boolean): boolean {
-  if (metadata["inclusion"] === "unsupported") return false;
-  if (metadata["inclusion"] === "automatic") return true;
+  if (metadata.inclusion === "unsupported") return false;
+  if (metadata.inclusion === "automatic") return true;
   const { selected, "selected-by-default": usual } = metadata;
   if (typeof selected === "boolean") return selected;
   return typeof usual === "boolean" ? usual : inherited;
@@ -186,13 +198,13 @@ function fieldRules(
   metadata: Metadata,
   automatic: Kept,
 ): Pruning["fields"] {
-  const rules = Object.entries(propertiesOf(schema)).map(([name, property]) => {
+  const rules = Object.entries(propertiesOf(schema)).map(([name, property]): readonly [string, Rule] => {
     const breadcrumb = [...parent, "properties", name];
     const must = parent.length === 0 && automatic.has(name);
-    if (!must && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true)) return [name, "drop"] as const;
+    if (!must && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true)) return [name, "drop"];
     const fields = fieldRules(property, breadcrumb, metadata, NONE);
-    const whole = [...fields.values()].every((rule) => rule === "keep");
-    return [name, whole ? "keep" : { others: "keep", fields }] as const;
+    const entire = [...fields.values()].every((rule) => rule === "keep");
+    return [name, entire ? "keep" : { others: "keep", fields }];
   });
   return new Map(rules);
 }
@@ -216,15 +228,17 @@ function prunedSchema(schema: JsonSchema, { fields }: Pruning): JsonSchema {
   };
 }
 
-const idOf = (entry: Entry): string => String(entry["tap_stream_id"] ?? entry["stream"]);
+const idOf = (entry: Entry): string => String(entry.tap_stream_id ?? entry.stream);
 
-const propertiesOf = (schema: unknown): Entry => asRecord(asRecord(schema)["properties"]);
+export const propertiesOf = (schema: unknown): JsonSchema => asRecord(asEntry(schema).properties);
 
-const hasProperties = (schema: unknown): schema is JsonSchema => isRecord(asRecord(schema)["properties"]);
+const hasProperties = (schema: unknown): schema is JsonSchema => isRecord(asEntry(schema).properties);
 
-const isRecord = (value: unknown): value is Entry =>
+const isRecord = (value: unknown): value is JsonSchema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const asRecord = (value: unknown): Entry => (isRecord(value) ? value : {});
+const asRecord = (value: unknown): JsonSchema => (isRecord(value) ? value : {});
+
+const asEntry = (value: unknown): Entry => asRecord(value);
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
