@@ -38,8 +38,11 @@ function base64Forms(secret: string): readonly string[] {
     base64(`Bearer ${secret}`),
     ...[0, 1, 2].map((shift) => inner(secret, shift)),
   ];
-  return forms.flatMap((form) => [form, form.replaceAll("+", "-").replaceAll("/", "_")]);
+  return forms.flatMap((form) => [form, toBase64Url(form)]);
 }
+
+const toBase64Url = (form: string): string =>
+  form.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
