@@ -1,0 +1,79 @@
+import { type FailureType, failureTypeOf } from "../errors.ts";
+import type { StreamState } from "../sync/event.ts";
+import { causeChain, framesOf, userMessage } from "./error-text.ts";
+import { asciiJson } from "./language.ts";
+
+/** The Airbyte messages that are no records, each as one line of ASCII. */
+
+export type AirbyteLevel = "FATAL" | "ERROR" | "WARN" | "INFO" | "DEBUG" | "TRACE";
+export type StreamStatus = "STARTED" | "RUNNING" | "COMPLETE" | "INCOMPLETE";
+export type ConnectionStatus = { readonly status: "SUCCEEDED" | "FAILED"; readonly message?: string };
+
+export const specMessage = (spec: object): string => line({ type: "SPEC", spec });
+
+export const statusMessage = (connectionStatus: ConnectionStatus): string =>
+  line({ type: "CONNECTION_STATUS", connectionStatus });
+
+export const catalogMessage = (catalog: object): string => line({ type: "CATALOG", catalog });
+
+export const logMessage = (level: AirbyteLevel, message: string): string =>
+  line({ type: "LOG", log: { level, message } });
+
+export function streamStatus(stream: string, status: StreamStatus, emittedAt: number): string {
+  return trace("STREAM_STATUS", emittedAt, {
+    stream_status: { stream_descriptor: { name: stream }, status },
+  });
+}
+
+export function rateLimited(stream: string, until: number, emittedAt: number): string {
+  const reasons = [{ type: "RATE_LIMITED", rate_limited: { quota_reset: Math.ceil(until) } }];
+  return trace("STREAM_STATUS", emittedAt, {
+    stream_status: { stream_descriptor: { name: stream }, status: "RUNNING", reasons },
+  });
+}
+
+export function estimateMessage(stream: string, rows: number, emittedAt: number): string {
+  return trace("ESTIMATE", emittedAt, { estimate: { name: stream, type: "STREAM", row_estimate: rows } });
+}
+
+/** `recordCount` always has a decimal point: the protocol's readers tell an integer from a number by it. */
+export function stateMessage(stream: string, state: StreamState, recordCount: number): string {
+  const body = asciiJson({ stream_descriptor: { name: stream }, stream_state: state });
+  const stats = `{"recordCount":${recordCount}.0}`;
+  return `{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`;
+}
+
+/** A failure of a stream, or of the run when there is no stream. */
+export type Failure = { readonly stream?: string; readonly error: unknown };
+
+export function errorMessage({ stream, error }: Failure, emittedAt: number): string {
+  return trace("ERROR", emittedAt, {
+    error: {
+      message: userMessage(error),
+      internal_message: causeChain(error),
+      stack_trace: framesOf(error),
+      failure_type: failureTypeOf(error),
+      stream_descriptor: stream === undefined ? undefined : { name: stream },
+    },
+  });
+}
+
+/**
+ * The order in which failures are told. The platform goes by the first: a config_error there stops its retries, so it
+ * leads only when it is the run's own, where no retry can help.
+ */
+export function inOrderOfHope(failures: readonly Failure[]): readonly Failure[] {
+  return failures.toSorted((a, b) => rank(a) - rank(b));
+}
+
+const RANKS: Readonly<Record<FailureType, number>> = { transient_error: 1, system_error: 2, config_error: 3 };
+
+function rank({ stream, error }: Failure): number {
+  const type = failureTypeOf(error);
+  return stream === undefined && type === "config_error" ? 0 : RANKS[type];
+}
+
+const trace = (type: string, emittedAt: number, body: object): string =>
+  line({ type: "TRACE", trace: { type, emitted_at: emittedAt, ...body } });
+
+const line = (message: object): string => `${asciiJson(message)}\n`;

@@ -1,0 +1,40 @@
+import { ConnectorError } from "../errors.ts";
+
+const MAX_CAUSES = 8;
+
+/** What a person must know. An unexpected error is a bug of ours, and its own message may hold anything. */
+export function userMessage(error: unknown): string {
+  if (error instanceof ConnectorError) return error.message;
+  return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${nameOf(error)})`;
+}
+
+/** The class and message of an error and of its causes, for whoever debugs it. */
+export function causeChain(error: unknown): string {
+  const links: string[] = [];
+  for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next)) {
+    links.push(linkOf(next));
+  }
+  return links.join("; caused by ");
+}
+
+/** Where an unexpected error was thrown: the frames without the message. Undefined for an expected one. */
+export function framesOf(error: unknown): string | undefined {
+  if (error instanceof ConnectorError || !(error instanceof Error)) return undefined;
+  const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  return [nameOf(error), ...frames].join("\n");
+}
+
+function causeOf(error: unknown): unknown {
+  if (error instanceof AggregateError && error.cause === undefined) return error.errors[0];
+  return error instanceof Error ? error.cause : undefined;
+}
+
+/** `JSON.parse` quotes its input, which may be a row, in the message of a SyntaxError: that one is left out. */
+function linkOf(error: unknown): string {
+  if (!(error instanceof Error) || error instanceof SyntaxError) return nameOf(error);
+  const { code } = error as NodeJS.ErrnoException;
+  const name = typeof code === "string" ? `${nameOf(error)} ${code}` : nameOf(error);
+  return error.message === "" ? name : `${name}: ${error.message}`;
+}
+
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : typeof error);

@@ -1,0 +1,29 @@
+import type { Event } from "../sync/event.ts";
+
+/**
+ * Turns an event into whole output lines, or "" when it has nothing to say. The text holds one byte a character
+ * (latin1): record lines are spliced in as the bytes they came in, and every other line is pure ASCII.
+ */
+export type Language = (event: Event) => string;
+
+/** Puts each line between a head and a tail. Concatenation: joining with `tail + head` takes 1.8 times as long. */
+export function splice(head: string, tail: string, lines: readonly string[]): string {
+  let text = "";
+  for (const line of lines) text += head + line + tail;
+  return text;
+}
+
+/**
+ * JSON in pure ASCII, so that it means the same in latin1 and UTF-8 and no reader splits it at U+2028, U+2029 or U+0085.
+ * A lone surrogate, which readers in Python cannot encode, becomes U+FFFD.
+ */
+export function asciiJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(LONE_SURROGATE, "$1\\ufffd").replace(NOT_ASCII, escaped);
+}
+
+/** `JSON.stringify` escapes a surrogate only if it is alone. The look-behind tells an escape from an escaped backslash. */
+const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
+
+const NOT_ASCII = /[\u007f-\uffff]/g;
+
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

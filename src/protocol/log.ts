@@ -1,0 +1,117 @@
+import { ConnectorError } from "../errors.ts";
+import type { Event } from "../sync/event.ts";
+import { causeChain, framesOf, userMessage } from "./error-text.ts";
+import { asciiJson, type Language } from "./language.ts";
+
+const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
+
+export type LogLevel = (typeof LEVELS)[number];
+
+export type LogOptions = {
+  readonly name: string;
+  readonly pid: number;
+  readonly now: () => number;
+  /** Lower levels are not said. */
+  readonly level: LogLevel;
+  /** For a person at a terminal rather than for Meltano. */
+  readonly readable: boolean;
+};
+
+export type LogEntry = { readonly level: LogLevel; readonly text: string; readonly stream?: string };
+
+/** What a run tells on stderr beside Singer messages or JSON lines. Its last line says why the run failed, if it did. */
+export function log(options: LogOptions): Language {
+  const failures: LogEntry[] = [];
+  return (event) => {
+    const entry = toEntry(event);
+    if (entry !== undefined && isFailure(entry)) failures.push({ ...entry, level: "critical" });
+    const last = event.kind === "end" ? failures.slice(0, 1) : [];
+    return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
+  };
+}
+
+/** One line, or "" if its level is too low. */
+export function logLine(entry: LogEntry, options: LogOptions): string {
+  if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(options.level)) return "";
+  const cut = { ...entry, text: entry.text.slice(0, MAX_TEXT) };
+  return options.readable ? readableLine(cut, options) : meltanoLine(cut, options);
+}
+
+/** Meltano reads stderr with a limit of 64 KiB a line; an escaped character takes six bytes. */
+const MAX_TEXT = 8 * 1024;
+
+/** The tap's own variable wins over the shell's, and that over what Meltano was started with. */
+export function logLevelOf(env: Readonly<Record<string, string | undefined>>): LogLevel {
+  const names = ["TAP_CONTACT_INTELLIGENCE_LOGLEVEL", "LOGLEVEL", "MELTANO_CLI_LOG_LEVEL"];
+  const levels = names.map((name) => ALIASES.get((env[name] ?? "").trim().toLowerCase()));
+  return levels.find((level) => level !== undefined) ?? "info";
+}
+
+const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
+  ...LEVELS.map((level) => [level, level] as const),
+  ["warn", "warning"],
+  ["fatal", "critical"],
+  ["trace", "debug"],
+  ["disabled", "critical"],
+]);
+
+function toEntry(event: Event): LogEntry | undefined {
+  switch (event.kind) {
+    case "open":
+      return { level: "info", text: `Stream "${event.stream}": started`, stream: event.stream };
+    case "estimate":
+      return {
+        level: "info",
+        text: `Stream "${event.stream}": about ${event.rows} records`,
+        stream: event.stream,
+      };
+    case "close":
+      return closed(event.stream, event.complete, event.error);
+    case "failed":
+      return { level: "error", text: errorText(event.error) };
+    case "log":
+      return { level: event.level === "warn" ? "warning" : "info", text: event.text };
+    case "limited":
+      return { level: "info", text: `Rate limited until ${new Date(event.until).toISOString()}` };
+    case "fields":
+    case "records":
+    case "checkpoint":
+    case "end":
+      return undefined;
+  }
+}
+
+function closed(stream: string, complete: boolean, error: unknown): LogEntry {
+  const name = `Stream "${stream}"`;
+  if (error !== undefined) return { level: "error", text: `${name}: ${errorText(error)}`, stream };
+  if (!complete)
+    return { level: "error", text: `${name}: incomplete, a part of it could not be read`, stream };
+  return { level: "info", text: `${name}: complete`, stream };
+}
+
+/** No stack for an expected error: its message says all that a user needs. */
+function errorText(error: unknown): string {
+  if (error instanceof ConnectorError) return userMessage(error);
+  return [userMessage(error), causeChain(error), framesOf(error)].filter(Boolean).join("\n");
+}
+
+const isFailure = (entry: LogEntry): boolean => entry.level === "error";
+
+/** All eight keys that Meltano's parser asks for: it shows a line that lacks one as it is, at info. */
+function meltanoLine({ level, text, stream }: LogEntry, { name, pid, now }: LogOptions): string {
+  const keys = {
+    level,
+    pid,
+    logger_name: name,
+    ts: now() / 1000,
+    thread_name: "main",
+    app_name: name,
+    stream_name: stream ?? null,
+    message: text,
+  };
+  return `${asciiJson(keys)}\n`;
+}
+
+function readableLine({ level, text }: LogEntry, { now }: LogOptions): string {
+  return `${new Date(now()).toISOString().slice(11, 19)} ${level.toUpperCase().padEnd(8)} ${text}\n`;
+}

@@ -1,0 +1,15 @@
+/** An escape of JSON text; taking it whole is what tells `\u0000` from `\\u0000`. */
+const ESCAPE = /\\(?:u0000|.)/gs;
+
+/**
+ * Replaces escaped NULs in JSON text, which SQL targets cannot store, with U+FFFD.
+ * Calls `replaced` for each, and leaves all other text alone.
+ */
+export function withoutNuls(line: string, replaced: () => void): string {
+  if (!line.includes("\\u0000")) return line;
+  return line.replace(ESCAPE, (found) => {
+    if (found !== "\\u0000") return found;
+    replaced();
+    return "\\ufffd";
+  });
+}

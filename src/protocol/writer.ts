@@ -1,0 +1,120 @@
+import type { Event } from "../sync/event.ts";
+import type { Language } from "./language.ts";
+
+/** Characters, which are bytes, that are worth one write. */
+const BATCH = 256 * 1024;
+
+/** The reader of the output is gone, or the output broke: nothing that was not delivered can be. */
+export class OutputClosed extends Error {
+  override readonly name = "OutputClosed";
+}
+
+export type WriterOptions = {
+  /** Applied to all text that is not records, so that no log, trace or state shows a secret. */
+  readonly mask?: (text: string) => string;
+};
+
+/**
+ * Writes what events say, in the order of the calls and never a part of a line apart from the rest.
+ * An emit waits while the reader is slow, so that what is kept in memory is one batch and one event a caller.
+ * Once the output has failed nothing more is written; one emit or close rejects with OutputClosed, and the rest
+ * return, so that a run that is ending anyway need not look. Notices never reject: nobody waits for them.
+ */
+export class Writer {
+  readonly #say: Language;
+  readonly #out: NodeJS.WritableStream;
+  readonly #written: (event: Event) => Promise<void>;
+  readonly #mask: (text: string) => string;
+  #pending = "";
+  #scheduled = false;
+  /** Whether the stream has said that it has enough for now. */
+  #full = false;
+  /** Resolves when all that was handed to the stream has left, or never will. */
+  #left: Promise<void> = Promise.resolve();
+  #release: () => void = () => {};
+  #failure: OutputClosed | undefined;
+  #reported = false;
+
+  constructor(
+    say: Language,
+    out: NodeJS.WritableStream,
+    written: (event: Event) => Promise<void> = async () => {},
+    options: WriterOptions = {},
+  ) {
+    this.#say = say;
+    this.#out = out;
+    this.#written = written;
+    this.#mask = options.mask ?? ((text) => text);
+    out.on("error", (error: Error) => this.#fail(error));
+  }
+
+  /** Returns when there is room for more; for a checkpoint, when its bytes have left and `written` is done. */
+  async emit(event: Event): Promise<void> {
+    if (this.#failure === undefined) this.#pending += this.#textOf(event);
+    if (event.kind === "checkpoint") await this.#flush();
+    else if (this.#pending.length >= BATCH) await this.#send();
+    else this.#sendSoon();
+    if (event.kind === "log" || event.kind === "limited") return;
+    this.#report();
+    if (event.kind === "checkpoint" && this.#failure === undefined) await this.#written(event);
+  }
+
+  /** Returns when all bytes have left. The stream stays open: it may be the process's own. */
+  async close(): Promise<void> {
+    await this.#flush();
+    this.#report();
+  }
+
+  #textOf(event: Event): string {
+    const text = this.#say(event);
+    return event.kind === "records" ? text : this.#mask(text);
+  }
+
+  /** What is said in one turn of the event loop leaves together, and never waits for a later turn. */
+  #sendSoon(): void {
+    if (this.#scheduled || this.#pending === "") return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      void this.#send();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    await this.#send();
+    await this.#left;
+  }
+
+  async #send(): Promise<void> {
+    while (this.#full) await this.#left;
+    if (this.#pending !== "" && this.#failure === undefined) this.#write();
+  }
+
+  #write(): void {
+    const text = this.#pending;
+    this.#pending = "";
+    this.#left = new Promise((resolve) => {
+      const release = (): void => {
+        if (this.#release === release) this.#full = false;
+        resolve();
+      };
+      this.#release = release;
+      this.#full = !this.#out.write(text, "latin1", (error) => {
+        if (error) this.#fail(error);
+        release();
+      });
+    });
+  }
+
+  #fail(cause: Error): void {
+    this.#failure ??= new OutputClosed(`Cannot write the output: ${cause.message}`, { cause });
+    this.#pending = "";
+    this.#release();
+  }
+
+  #report(): void {
+    if (this.#failure === undefined || this.#reported) return;
+    this.#reported = true;
+    throw this.#failure;
+  }
+}

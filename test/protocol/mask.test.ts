@@ -1,0 +1,49 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { secretMask } from "../../src/protocol/mask.ts";
+
+const KEY = "ci/live+_0a1b2c3d_0123456789abcdef0123456789abcdef";
+const mask = secretMask([KEY, "short"]);
+
+describe("secretMask()", () => {
+  it.each([
+    ["raw", KEY],
+    ["URL-encoded", encodeURIComponent(KEY)],
+    ["base64", Buffer.from(KEY).toString("base64")],
+    ["base64url", Buffer.from(KEY).toString("base64url")],
+    ["base64 of a Bearer header", Buffer.from(`Bearer ${KEY}`).toString("base64")],
+    ["the long segment", "0123456789abcdef0123456789abcdef"],
+    ["the short segment", "0a1b2c3d"],
+  ])("masks a key %s", (_, form) => {
+    expect(mask(`<${form}> and <${form}>`)).toBe("<***> and <***>");
+  });
+
+  it("masks a secret with quotes, backslashes and accents in JSON", () => {
+    const odd = 'pä"ss\\wörd';
+    expect(secretMask([odd])(JSON.stringify({ a: odd }))).toBe('{"a":"***"}');
+    expect(secretMask([odd])('{"a":"p\\u00e4\\"ss\\\\w\\u00f6rd"}')).toBe('{"a":"***"}');
+  });
+
+  it("masks a secret in base64 wherever it stands", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 6, unit: "grapheme" }),
+        fc.string(),
+        fc.string(),
+        (secret, before, after) => {
+          const masked = secretMask([secret])(Buffer.from(before + secret + after).toString("base64"));
+          expect(masked).toContain("***");
+        },
+      ),
+    );
+  });
+
+  it("leaves a longer digest that holds the short segment by chance", () => {
+    expect(mask("ff0a1b2c3dff")).toBe("ff0a1b2c3dff");
+  });
+
+  it("leaves short secrets, and text without secrets", () => {
+    expect(mask("a short text")).toBe("a short text");
+    expect(secretMask([])("text")).toBe("text");
+  });
+});

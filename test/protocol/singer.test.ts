@@ -1,0 +1,193 @@
+import { describe, expect, it } from "vitest";
+import { DataError } from "../../src/errors.ts";
+import { type SingerOptions, singer } from "../../src/protocol/singer.ts";
+import { type Pruning, propertiesOf, type Selection } from "../../src/source/selection.ts";
+import type { Event } from "../../src/sync/event.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";
+import { expectSingerMessages, type SingerMessage } from "../support/singer-messages.ts";
+
+const PEOPLE: Selection = {
+  stream: "people",
+  schema: {
+    type: "object",
+    properties: { id: { type: "string" }, discoveredAt: { type: ["string", "null"] }, name: {} },
+  },
+  keyProperties: ["id"],
+  replicationKey: "discoveredAt",
+  method: "INCREMENTAL",
+};
+
+const SOURCES: Selection = {
+  stream: "sources",
+  schema: { type: "object", properties: { slug: { type: "string" } } },
+  keyProperties: ["slug"],
+  replicationKey: null,
+  method: "FULL_TABLE",
+};
+
+const STATE = { discoveredAt: "2026-01-01T23:59:59.999Z", missing_days: [] };
+
+function outputOf(events: readonly Event[], options: Partial<SingerOptions> = {}): string {
+  return sayAll(singer({ selections: [PEOPLE, SOURCES], ...options }), events);
+}
+
+function messagesOf(events: readonly Event[], options: Partial<SingerOptions> = {}): SingerMessage[] {
+  return expectSingerMessages(linesOf(outputOf(events, options)));
+}
+
+const typesOf = (messages: readonly SingerMessage[]): string[] => messages.map(({ type }) => type);
+
+describe("singer()", () => {
+  it("says schema, records and whole states", () => {
+    const said = messagesOf([
+      ...[
+        open("people"),
+        records("people", { id: "1", name: "é😀" }),
+        checkpoint("people", STATE),
+        close("people"),
+      ],
+      ...[
+        open("sources"),
+        records("sources", { slug: "x" }),
+        checkpoint("sources", { done: true }),
+        close("sources"),
+      ],
+      END,
+    ]);
+    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "STATE", "SCHEMA", "RECORD", "STATE"]);
+    expect(said[0]).toEqual({
+      type: "SCHEMA",
+      stream: "people",
+      schema: PEOPLE.schema,
+      key_properties: ["id"],
+      bookmark_properties: ["discoveredAt"],
+    });
+    expect(said[1]).toEqual({
+      type: "RECORD",
+      stream: "people",
+      record: { id: "1", name: "é😀" },
+      time_extracted: "2026-01-02T03:04:05.678Z",
+    });
+    const people = {
+      ...STATE,
+      replication_key: "discoveredAt",
+      replication_key_value: "2026-01-01T23:59:59.999Z",
+    };
+    expect(said[2]?.value).toEqual({ bookmarks: { people } });
+    const sources = { done: true, replication_key: null, replication_key_value: null };
+    expect(said[5]?.value).toEqual({ bookmarks: { people, sources } });
+  });
+
+  it("hands a record on as the bytes that it came in", () => {
+    const raw = rawLine('{"id": "1", "name":9007199254740993,"discoveredAt":null }');
+    const text = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);
+    expect(text).toContain(`"record":${raw}}\n`);
+  });
+
+  it("carries over what it does not know of the state", () => {
+    const state = {
+      currently_syncing: "x",
+      bookmarks: { gone: { x: 1 }, people: { old: 1 }, sources: { s: 1 } },
+    };
+    const said = messagesOf([open("people"), checkpoint("people", STATE), close("people"), END], { state });
+    expect(said.at(-1)?.value).toMatchObject({
+      currently_syncing: "x",
+      bookmarks: { gone: { x: 1 }, sources: { s: 1 } },
+    });
+    expect(said.at(-1)?.value?.bookmarks).not.toHaveProperty("people.old");
+  });
+
+  it("says a state again only if it is the last line", () => {
+    const quiet = [open("people"), checkpoint("people", STATE), checkpoint("people", STATE), close("people")];
+    expect(typesOf(messagesOf([...quiet, END]))).toEqual(["SCHEMA", "STATE"]);
+    const failing = close("people", false, new DataError("x"));
+    const cut = [open("people"), checkpoint("people", STATE), records("people", { id: "1" }), failing, END];
+    expect(typesOf(messagesOf(cut))).toEqual(["SCHEMA", "STATE", "RECORD", "STATE"]);
+  });
+
+  it("ends with a state even if nothing was read", () => {
+    const state = { bookmarks: { people: { a: 1 } } };
+    expect(messagesOf([{ kind: "failed", error: new DataError("x") }, END], { state })).toEqual([
+      { type: "STATE", value: state },
+    ]);
+    expect(messagesOf([END])).toEqual([{ type: "STATE", value: { bookmarks: {} } }]);
+  });
+
+  it("says a second schema for new fields", () => {
+    const fields: Event = { kind: "fields", stream: "people", added: { zz: { type: ["number", "null"] } } };
+    const said = messagesOf([
+      open("people"),
+      records("people", { id: "1" }),
+      fields,
+      records("people", { id: "2", zz: 1 }),
+      END,
+    ]);
+    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "SCHEMA", "RECORD", "STATE"]);
+    expect(said[2]?.schema?.properties).toEqual({
+      ...propertiesOf(PEOPLE.schema),
+      zz: { type: ["number", "null"] },
+    });
+  });
+
+  it("prunes new fields of a stream whose fields the user chose", () => {
+    const pruning: Pruning = { others: "drop", fields: new Map([["id", "keep"]]) };
+    const schema = { type: "object", properties: { id: {} } };
+    const chosen = { ...PEOPLE, replicationKey: null, schema, pruning };
+    const fields: Event = { kind: "fields", stream: "people", added: { zz: {} } };
+    const said = messagesOf([open("people"), fields, records("people", { id: "1", zz: 1, name: "é" }), END], {
+      selections: [chosen],
+    });
+    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "STATE"]);
+    expect(said[1]?.record).toEqual({ id: "1" });
+  });
+
+  it("activates the version of a full table after it was read whole, and of nothing else", () => {
+    const run = (stream: string, end: Event, version?: number) =>
+      messagesOf([open(stream), records(stream, { slug: "x", id: "1" }), end, END].map(withoutId(stream)), {
+        version,
+      });
+    const whole = run("sources", close("sources"), 7);
+    expect(typesOf(whole)).toEqual(["SCHEMA", "RECORD", "ACTIVATE_VERSION", "STATE"]);
+    expect(whole[1]?.version).toBe(7);
+    expect(whole[2]).toEqual({ type: "ACTIVATE_VERSION", stream: "sources", version: 7 });
+    const none = ["SCHEMA", "RECORD", "STATE"];
+    expect(typesOf(run("sources", close("sources", false), 7))).toEqual(none);
+    expect(typesOf(run("sources", close("sources", true, new DataError("x")), 7))).toEqual(none);
+    expect(typesOf(run("sources", close("sources")))).toEqual(none);
+    expect(run("sources", close("sources"))[1]).not.toHaveProperty("version");
+    expect(typesOf(run("people", close("people"), 7))).toEqual(none);
+  });
+
+  it("replaces escaped NULs and counts them", () => {
+    const counts: unknown[] = [];
+    const text = outputOf([open("people"), records("people", { id: "a\u0000\u0000" }, { id: "\\u0000" })], {
+      nuls: (stream, count) => counts.push([stream, count]),
+    });
+    expect(text).toContain('{"id":"a\\ufffd\\ufffd"}');
+    expect(text).toContain('{"id":"\\\\u0000"}');
+    expect(counts).toEqual([["people", 2]]);
+  });
+
+  it("says nothing for notices, and escapes all but records", () => {
+    expect(
+      outputOf([
+        ...[{ kind: "log", level: "info", text: "x" } as const, { kind: "limited", until: AT } as const],
+        { kind: "estimate", stream: "people", rows: 1 },
+      ]),
+    ).toBe("");
+    const say = singer({ selections: [PEOPLE] });
+    expect(say(checkpoint("people", { x: "\u2028é" }))).toContain('"\\u2028\\u00e9"');
+    expect(asRead(say(records("people", { name: "é" })))).toContain('"é"');
+  });
+
+  it("refuses a stream that was not selected", () => {
+    expect(() => outputOf([open("companies")])).toThrow('"companies": it is not selected');
+  });
+});
+
+/** Records of a stream with the fields that its schema has. */
+const withoutId =
+  (stream: string) =>
+  (event: Event): Event =>
+    event.kind === "records" ? records(stream, stream === "people" ? { id: "1" } : { slug: "x" }) : event;
