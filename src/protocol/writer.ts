@@ -118,3 +118,10 @@ export class Writer {
     throw this.#failure;
   }
 }
+
+/** Writes one text and returns when its bytes have left. Throws OutputClosed. */
+export async function write(out: NodeJS.WritableStream, text: string): Promise<void> {
+  const writer = new Writer(() => text, out);
+  await writer.emit({ kind: "end" });
+  await writer.close();
+}

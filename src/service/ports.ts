@@ -5,7 +5,7 @@ import { BEGINNING, describe, type Window } from "../sync/window.ts";
 import type { Answer, Client, Query } from "./client.ts";
 import { readRows } from "./lines.ts";
 import { type RowReader, toRow } from "./row.ts";
-import { latin1, toRawLine } from "./text.ts";
+import { toRawLine } from "./text.ts";
 
 const PAGE_SIZE = 1000;
 
@@ -117,22 +117,22 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   return { rows, size: value.size ?? PAGE_SIZE, total: value.total };
 }
 
-/** Keys and cursors are spelt as an export's are, one byte a character, so that the two compare. */
+/** Parsed from its line again, so that keys and cursors are spelt as an export's are and the two compare. */
 function toPageRow(element: unknown, reader: RowReader): Row | "unclean" | undefined {
   if (typeof element !== "object" || element === null || Array.isArray(element)) return "unclean";
-  const row = toRow(toRawLine(element, reader.replaced), element as Record<string, unknown>, reader);
-  return typeof row === "object" ? { ...row, key: latin1(row.key) } : row;
+  const raw = toRawLine(element, reader.replaced);
+  return toRow(raw, JSON.parse(raw), reader);
 }
 
 /** `total`: null if the service did not count. */
-type List = {
+export type List = {
   readonly elements: readonly unknown[];
   readonly total: number | null;
   readonly size: number | undefined;
 };
 
 /** @throws TransientError for an answer that is no list */
-function parseList(value: unknown, stream: string): List {
+export function parseList(value: unknown, stream: string): List {
   const { data, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
   const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
   if (!Array.isArray(data) || !(total === null || isWhole(total))) {

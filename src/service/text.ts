@@ -75,7 +75,7 @@ const SEPARATORS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The UTF-8 bytes of a text, one byte a character. */
-export const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
 /** A value as a line of ours, escaped as the lines of an export are. */
 export function toRawLine(value: unknown, replaced: () => void): RawLine {

@@ -1,0 +1,51 @@
+import type { Config } from "../config.ts";
+import { secretsOf } from "../config.ts";
+import { ConfigError } from "../errors.ts";
+import { type ConnectionStatus, statusMessage } from "../protocol/airbyte-message.ts";
+import { userMessage } from "../protocol/error-text.ts";
+import { secretMask } from "../protocol/mask.ts";
+import { write } from "../protocol/writer.ts";
+import { Session } from "../service/session.ts";
+import { STREAMS } from "../source/streams.ts";
+import { openConfig } from "./config.ts";
+import type { Process } from "./world.ts";
+
+/** Somebody waits for the answer, so that a service that does not answer is given up soon. */
+const TRIES = 2;
+
+/** Says whether the config works and what its key can read. Fails by its message, never by its exit code. */
+export async function check(file: string | undefined, world: Process): Promise<number> {
+  let mask = (text: string): string => text;
+  let status: ConnectionStatus;
+  try {
+    const config = await openConfig(file, world.environment);
+    mask = secretMask(secretsOf(config));
+    status = { status: "SUCCEEDED", message: await whatCanBeRead(config, world) };
+  } catch (error) {
+    world.signal.throwIfAborted();
+    status = { status: "FAILED", message: userMessage(error) };
+  }
+  await write(world.stdout, mask(statusMessage(status)));
+  return 0;
+}
+
+/** The first stream is what the connector is for: a key that cannot read it does not work. */
+async function whatCanBeRead(config: Config, world: Process): Promise<string> {
+  const session = new Session(config, world, () => undefined, TRIES);
+  try {
+    const readable: string[] = [];
+    const refused: string[] = [];
+    for (const [index, stream] of STREAMS.entries()) {
+      try {
+        const rows = await session.probe(stream);
+        readable.push(rows === null ? stream.name : `${stream.name} (${rows})`);
+      } catch (error) {
+        if (index === 0 || !(error instanceof ConfigError)) throw error;
+        refused.push(`${stream.name}: ${error.message}`);
+      }
+    }
+    return [`This key can read ${readable.join(", ")}`, ...refused].join(". ");
+  } finally {
+    await session.close();
+  }
+}

@@ -1,0 +1,10 @@
+import { loadSpec } from "../config/spec.ts";
+import { specMessage } from "../protocol/airbyte-message.ts";
+import { write } from "../protocol/writer.ts";
+import type { Process } from "./world.ts";
+
+/** Says how this connector is configured. */
+export async function spec({ stdout }: Process): Promise<number> {
+  await write(stdout, specMessage(loadSpec()));
+  return 0;
+}

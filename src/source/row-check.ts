@@ -1,0 +1,96 @@
+import { Ajv, type ValidateFunction } from "ajv";
+import type { FieldSchema } from "../sync/event.ts";
+import { inferSchema } from "./infer.ts";
+import type { JsonSchema } from "./schema.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * Compares rows with their stream's schema: what contradicts it is passed on all the same, counted, and reported at the
+ * end of the stream by field and number, never by value. The one compiled check says yes to nearly every row; only a
+ * row that it refuses is looked at field by field.
+ */
+export class RowCheck {
+  readonly #stream: string;
+  readonly #fields: ReadonlyMap<string, ValidateFunction>;
+  readonly #accepts: ValidateFunction;
+  readonly #added = new Map<string, { rows: number; schema: FieldSchema; told: boolean }>();
+  readonly #contradicting = new Map<string, number>();
+  #keyless = 0;
+  #replaced = 0;
+  #news = false;
+
+  constructor(stream: string, { properties = {} }: JsonSchema) {
+    this.#stream = stream;
+    const ajv = new Ajv({ strict: false, validateFormats: false });
+    const fields = Object.entries(properties);
+    this.#fields = new Map(fields.map(([name, schema]) => [latin1(name), ajv.compile(schema)]));
+    this.#accepts = ajv.compile({
+      type: "object",
+      properties: Object.fromEntries(fields.map(([name, schema]) => [latin1(name), schema])),
+      additionalProperties: false,
+    });
+  }
+
+  /** Looks at a row whose text is latin1-decoded UTF-8. */
+  note(row: Row): void {
+    if (this.#accepts(row)) return;
+    for (const [name, value] of Object.entries(row)) {
+      const accepts = this.#fields.get(name);
+      if (accepts === undefined) this.#noteAdded(name, value);
+      else if (!accepts(value)) this.#contradicting.set(name, (this.#contradicting.get(name) ?? 0) + 1);
+    }
+  }
+
+  noteKeyless(): void {
+    this.#keyless += 1;
+  }
+
+  noteReplaced(): void {
+    this.#replaced += 1;
+  }
+
+  /** Fields that the schema lacks and that have not been told yet. */
+  takeAdded(): Readonly<Record<string, FieldSchema>> | undefined {
+    if (!this.#news) return undefined;
+    this.#news = false;
+    const added: Record<string, FieldSchema> = {};
+    for (const [name, field] of this.#added) {
+      if (!field.told) added[utf8(name)] = field.schema;
+      field.told = true;
+    }
+    return added;
+  }
+
+  /** What a person should know about the rows of this stream; undefined if nothing. */
+  report(): string | undefined {
+    const lines = [
+      ...[...this.#added].map(
+        ([name, { rows }]) => `new field "${utf8(name)}" in ${rowsOf(rows)}: discover again to keep it`,
+      ),
+      ...[...this.#contradicting].map(
+        ([name, rows]) => `"${utf8(name)}" is not of its declared type in ${rowsOf(rows)}`,
+      ),
+      ...(this.#keyless > 0 ? [`no key in ${rowsOf(this.#keyless)}`] : []),
+      ...(this.#replaced > 0 ? [`halves of surrogate pairs replaced by U+FFFD: ${this.#replaced}`] : []),
+    ];
+    return lines.length === 0
+      ? undefined
+      : `The rows of "${this.#stream}" differ from its schema: ${lines.join("; ")}`;
+  }
+
+  #noteAdded(name: string, value: unknown): void {
+    const known = this.#added.get(name);
+    if (known !== undefined) {
+      known.rows += 1;
+      return;
+    }
+    const inferred = inferSchema({ type: "object" }, [{ [name]: value }]).properties?.[name] ?? {};
+    this.#added.set(name, { rows: 1, schema: inferred as FieldSchema, told: false });
+    this.#news = true;
+  }
+}
+
+const rowsOf = (rows: number): string => `${rows} row${rows === 1 ? "" : "s"}`;
+const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+const utf8 = (text: string): string => Buffer.from(text, "latin1").toString("utf8");
