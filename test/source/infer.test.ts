@@ -9,7 +9,7 @@ const DECLARED: JsonSchema = { type: "object", properties: { domain: { type: "st
 
 const infer = (...records: Record<string, unknown>[]): JsonSchema["properties"] =>
   inferSchema(NOTHING, records).properties;
-const values = (...seen: unknown[]): JsonSchema | undefined => 
+const values = (...seen: unknown[]): JsonSchema | undefined =>
   Object.values(infer(...seen.map((a) => ({ a }))) ?? {})[0];
 
 /** Records that share names, so that their types meet. */
