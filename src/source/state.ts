@@ -121,7 +121,7 @@ const ENVELOPES: readonly Envelope[] = [
   { fits: (value) => airbyteType(value) === "GLOBAL", collect: collectGlobal },
   {
     fits: (value) => airbyteType(value) === "LEGACY",
-    collect: ({ data }, state) => collectLegacy(data, state),
+    collect: ({ data }, state) => collect(data, state),
   },
   {
     fits: (value) => "singer_state" in value,
@@ -160,14 +160,6 @@ function collectGlobal({ global, global_ }: JsonObject, state: Collected): void 
   const { stream_states } = isObject(all) ? all : {};
   if (!Array.isArray(stream_states)) throw unreadable("a GLOBAL state has no list stream_states");
   for (const stream of stream_states) collectStream(stream, state);
-}
-
-function collectLegacy(data: unknown, state: Collected): void {
-  if (data === null || data === undefined) return;
-  if (!isObject(data)) throw unknownShape(data);
-  if ("bookmarks" in data) collectSinger(data, state);
-  else if (Object.values(data).every(isBlob)) collectBare(data, state);
-  else throw unknownShape(data);
 }
 
 /** `airbyte_state` is what a tap around an Airbyte source left; the bookmarks beside it are younger. */

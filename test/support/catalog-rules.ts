@@ -1,6 +1,6 @@
 import { Ajv } from "ajv";
-import { isObject, type JsonObject } from "../../src/json.ts";
-import { schemaAt, schemasIn, typesOf } from "./json-schema.ts";
+import { isObject } from "../../src/json.ts";
+import { type Node, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
 
 /** A rule of Airbyte's acceptance tests: what it finds wrong with a discovered catalog. */
 export type CatalogRule = {
@@ -9,20 +9,20 @@ export type CatalogRule = {
   readonly broken: (catalog: unknown) => string[];
 };
 
-const streamsOf = (catalog: unknown): JsonObject[] => {
+const streamsOf = (catalog: unknown): Node[] => {
   const { streams } = schemaAt(catalog);
-  return (Array.isArray(streams) ? streams : []).filter(isObject);
+  return (Array.isArray(streams) ? streams : []).map(schemaAt);
 };
 
 const eachStream =
-  (isBroken: (stream: JsonObject) => boolean) =>
+  (isBroken: (stream: Node) => boolean) =>
   (catalog: unknown): string[] =>
     streamsOf(catalog)
       .filter(isBroken)
       .map(({ name }) => String(name));
 
 const eachSchema =
-  (isBroken: (schema: JsonObject) => boolean) =>
+  (isBroken: (schema: Node) => boolean) =>
   (catalog: unknown): string[] =>
     streamsOf(catalog).flatMap(({ name, json_schema }) =>
       [...schemasIn(json_schema)]
@@ -32,8 +32,8 @@ const eachSchema =
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-const propertyOf = ({ json_schema }: JsonObject, name: unknown): unknown =>
-  schemaAt(schemaAt(json_schema)["properties"])[String(name)];
+const propertyOf = ({ json_schema }: Node, name: unknown): unknown =>
+  new Map(Object.entries(schemaAt(schemaAt(json_schema).properties))).get(String(name));
 
 const TYPES = ["null", "string", "number", "integer", "boolean", "object", "array"];
 const AIRBYTE_TYPES: Readonly<Record<string, string>> = {
@@ -61,14 +61,15 @@ export const CATALOG_RULES: readonly CatalogRule[] = [
     id: "CD3",
     says: "each schema is valid draft-07",
     broken: eachStream(
-      ({ json_schema }) => !new Ajv({ strict: false }).validateSchema(schemaAt(json_schema)),
+      ({ json_schema }) =>
+        !new Ajv({ strict: false }).validateSchema(isObject(json_schema) ? json_schema : {}),
     ),
   },
   {
     id: "CD4",
     says: "cursor and key are in the schema",
     broken: eachStream((stream) =>
-      [...list(stream["source_defined_primary_key"]).flat(), ...list(stream["default_cursor_field"])].some(
+      [...list(stream.source_defined_primary_key).flat(), ...list(stream.default_cursor_field)].some(
         (name) => propertyOf(stream, name) === undefined,
       ),
     ),
@@ -92,7 +93,7 @@ export const CATALOG_RULES: readonly CatalogRule[] = [
     id: "CD8",
     says: "keys are scalars",
     broken: eachStream((stream) =>
-      list(stream["source_defined_primary_key"])
+      list(stream.source_defined_primary_key)
         .flat()
         .some((name) =>
           typesOf(schemaAt(propertyOf(stream, name))).some((type) => type === "object" || type === "array"),
@@ -121,18 +122,18 @@ export const CATALOG_RULES: readonly CatalogRule[] = [
 
 /** CD9: what a connection made with the previous catalog would lose. */
 export function catalogBreaks(previous: unknown, current: unknown): string[] {
-  const now = new Map(streamsOf(current).map((stream) => [stream["name"], stream]));
+  const now = new Map(streamsOf(current).map((stream) => [stream.name, stream]));
   return streamsOf(previous).flatMap((stream) => {
-    const next = now.get(stream["name"]);
-    const name = String(stream["name"]);
+    const next = now.get(stream.name);
+    const name = String(stream.name);
     if (next === undefined) return [`${name} was removed`];
-    const fixed = ["default_cursor_field", "source_defined_primary_key"].filter(
+    const fixed = (["default_cursor_field", "source_defined_primary_key"] as const).filter(
       (key) => JSON.stringify(stream[key]) !== JSON.stringify(next[key]),
     );
-    const after = new Map([...schemasIn(next["json_schema"])].map(({ path, schema }) => [path, schema]));
-    const fields = [...schemasIn(stream["json_schema"])].filter(({ path, schema }) => {
+    const after = new Map([...schemasIn(next.json_schema)].map(({ path, schema }) => [path, schema]));
+    const fields = [...schemasIn(stream.json_schema)].filter(({ path, schema }) => {
       const { type, format } = after.get(path) ?? { type: "removed" };
-      return JSON.stringify([type, format]) !== JSON.stringify([schema["type"], schema["format"]]);
+      return JSON.stringify([type, format]) !== JSON.stringify([schema.type, schema.format]);
     });
     return [
       ...fixed.map((key) => `${name} has another ${key}`),

@@ -1,10 +1,28 @@
-import { isObject, type JsonObject } from "../../src/json.ts";
+import { isObject } from "../../src/json.ts";
+
+type Keyword =
+  | ("type" | "properties" | "items" | "oneOf" | "required" | "enum" | "const" | "minimum" | "maximum")
+  | (
+      | "pattern"
+      | "format"
+      | "additionalProperties"
+      | "airbyte_secret"
+      | "airbyte_type"
+      | "order"
+      | "group"
+      | "groups"
+    )
+  | ("display_type" | "advanced_auth" | "streams" | "name" | "id" | "json_schema" | "default_cursor_field")
+  | ("supported_sync_modes" | "source_defined_primary_key");
+
+/** A node of an untrusted spec or catalog. */
+export type Node = { readonly [keyword in Keyword]?: unknown };
 
 /** An object schema, or nothing. */
-export const schemaAt = (value: unknown): JsonObject => (isObject(value) ? value : {});
+export const schemaAt = (value: unknown): Node => (isObject(value) ? value : {});
 
 /** Every schema below `properties`, `items` and `oneOf` of one, with its path; the schema itself first. */
-export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string; schema: JsonObject }> {
+export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string; schema: Node }> {
   if (!isObject(schema)) return;
   yield { path, schema };
   const { properties, items, oneOf } = schema;
@@ -17,6 +35,6 @@ export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string
 }
 
 /** The types of a schema, null left out. */
-export function typesOf({ type }: JsonObject): unknown[] {
+export function typesOf({ type }: Node): unknown[] {
   return (Array.isArray(type) ? type : type === undefined ? [] : [type]).filter((name) => name !== "null");
 }

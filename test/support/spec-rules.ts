@@ -1,5 +1,4 @@
-import { isObject, type JsonObject } from "../../src/json.ts";
-import { schemaAt, schemasIn, typesOf } from "./json-schema.ts";
+import { type Node, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
 
 /** A rule of Airbyte's acceptance tests: what it finds wrong with a connection specification. */
 export type Rule = {
@@ -19,7 +18,7 @@ const FORBIDDEN =
 
 /** Applies a check to every schema of a specification. */
 const each =
-  (isBroken: (schema: JsonObject, path: string) => boolean) =>
+  (isBroken: (schema: Node, path: string) => boolean) =>
   (spec: unknown): string[] =>
     [...schemasIn(spec)].filter(({ schema, path }) => isBroken(schema, path)).map(({ path }) => path || "/");
 
@@ -37,8 +36,10 @@ export const SPEC_RULES: readonly Rule[] = [
     id: "CS5",
     says: "what is required exists, and there is a secret",
     broken: (spec) => [
-      ...each((schema) => requiredOf(schema).some((name) => !(name in schemaAt(schema["properties"]))))(spec),
-      ...([...schemasIn(spec)].some(({ schema }) => schema["airbyte_secret"] === true) ? [] : ["no secret"]),
+      ...each((schema) =>
+        requiredOf(schema).some((name) => !Object.hasOwn(schemaAt(schema.properties), name)),
+      )(spec),
+      ...([...schemasIn(spec)].some(({ schema }) => schema.airbyte_secret === true) ? [] : ["no secret"]),
     ],
   },
   {
@@ -46,7 +47,7 @@ export const SPEC_RULES: readonly Rule[] = [
     says: "what is named like a secret is one",
     broken: each(
       (schema, path) =>
-        SECRET_NAMES.has(nameOf(path)) && isScalar(schema) !== (schema["airbyte_secret"] === true),
+        SECRET_NAMES.has(nameOf(path)) && isScalar(schema) !== (schema.airbyte_secret === true),
     ),
   },
   { id: "CS7", says: "a type is x, [x] or [x, null]", broken: each(({ type }) => !isSpecType(type)) },
@@ -56,8 +57,8 @@ export const SPEC_RULES: readonly Rule[] = [
     broken: each(
       (schema) =>
         typesOf(schema).includes("object") &&
-        schema["oneOf"] === undefined &&
-        Object.keys(schemaAt(schema["properties"])).length === 0,
+        schema.oneOf === undefined &&
+        Object.keys(schemaAt(schema.properties)).length === 0,
     ),
   },
   { id: "CS9", says: "an array has items of one plain type", broken: each(isBadArray) },
@@ -79,7 +80,7 @@ export const SPEC_RULES: readonly Rule[] = [
     says: "only top-level properties have a group, and it exists",
     broken: (spec) => {
       const { groups } = schemaAt(spec);
-      const ids = new Set((Array.isArray(groups) ? groups : []).map((group) => schemaAt(group)["id"]));
+      const ids = new Set((Array.isArray(groups) ? groups : []).map((group) => schemaAt(group).id));
       return each(({ group }, path) => {
         const isTop = path.split("/").length === 2;
         return group !== undefined && (!isTop || !ids.has(group));
@@ -108,7 +109,7 @@ export const SPEC_RULES: readonly Rule[] = [
   {
     id: "CS17",
     says: "no advanced_auth: there is no OAuth",
-    broken: (spec) => (schemaAt(spec)["advanced_auth"] === undefined ? [] : ["advanced_auth"]),
+    broken: (spec) => (schemaAt(spec).advanced_auth === undefined ? [] : ["advanced_auth"]),
   },
 ];
 
@@ -124,32 +125,32 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
       ...(typeNames(schema).every((name) => typeNames(next).includes(name))
         ? []
         : [`${path} has a narrower type`]),
-      ...(isSubset(schema["enum"], next["enum"]) ? [] : [`${path} has a narrower enum`]),
+      ...(isSubset(schema.enum, next.enum) ? [] : [`${path} has a narrower enum`]),
       ...(bound(next, "minimum", -Infinity) <= bound(schema, "minimum", -Infinity)
         ? []
         : [`${path} has a higher minimum`]),
       ...(bound(next, "maximum", Infinity) >= bound(schema, "maximum", Infinity)
         ? []
         : [`${path} has a lower maximum`]),
-      ...(next["pattern"] === undefined || next["pattern"] === schema["pattern"]
+      ...(next.pattern === undefined || next.pattern === schema.pattern
         ? []
         : [`${path} has another pattern`]),
     ];
   });
 }
 
-const requiredOf = ({ required }: JsonObject): unknown[] =>
-  (Array.isArray(required) ? required : []) as string[];
+const requiredOf = ({ required }: Node): string[] => (Array.isArray(required) ? required.map(String) : []);
 
-const typeNames = ({ type }: JsonObject): unknown[] => (Array.isArray(type) ? type : [type]);
+const typeNames = ({ type }: Node): unknown[] => (Array.isArray(type) ? type : [type]);
 
 const isSubset = (before: unknown, after: unknown): boolean =>
   !Array.isArray(after) || (Array.isArray(before) && before.every((value) => after.includes(value)));
 
-const bound = (schema: JsonObject, name: string, none: number): number => Number(schema[name] ?? none);
+const bound = (schema: Node, name: "minimum" | "maximum", none: number): number =>
+  Number(schema[name] ?? none);
 
-const isScalar = (schema: JsonObject): boolean =>
-  schema["const"] === undefined &&
+const isScalar = (schema: Node): boolean =>
+  schema.const === undefined &&
   typesOf(schema).some((type) => ["string", "integer", "number"].includes(String(type)));
 
 const isSpecType = (type: unknown): boolean =>
@@ -157,21 +158,18 @@ const isSpecType = (type: unknown): boolean =>
     ? type.length === 1 || (type.length === 2 && type[0] !== "null" && type[1] === "null")
     : typeof type === "string";
 
-function isBadArray(schema: JsonObject): boolean {
+function isBadArray(schema: Node): boolean {
   if (!typesOf(schema).includes("array")) return false;
-  const { items } = schema;
-  if (!isObject(items)) return true;
-  return (
-    items["enum"] === undefined && !["object", "string", "number", "integer"].includes(String(items["type"]))
-  );
+  const { enum: values, type } = schemaAt(schema.items);
+  return values === undefined && !["object", "string", "number", "integer"].includes(String(type));
 }
 
-function isBadOneOf({ oneOf, type }: JsonObject): boolean {
+function isBadOneOf({ oneOf, type }: Node): boolean {
   if (oneOf === undefined) return false;
   if (!Array.isArray(oneOf) || type !== "object") return true;
   const constants = oneOf.map((variant) =>
-    Object.entries(schemaAt(schemaAt(variant)["properties"]))
-      .filter(([, property]) => schemaAt(property)["const"] !== undefined)
+    Object.entries(schemaAt(schemaAt(variant).properties))
+      .filter(([, property]) => schemaAt(property).const !== undefined)
       .map(([name]) => name),
   );
   return (constants[0] ?? []).filter((name) => constants.every((names) => names.includes(name))).length !== 1;
@@ -180,8 +178,8 @@ function isBadOneOf({ oneOf, type }: JsonObject): boolean {
 const isDatePattern = (pattern: unknown): boolean =>
   typeof pattern === "string" && new RegExp(pattern).test("2026-01-02") && !new RegExp(pattern).test("2026");
 
-function hasRepeatedOrder(schema: JsonObject): boolean {
-  const orders = Object.values(schemaAt(schema["properties"]))
+function hasRepeatedOrder(schema: Node): boolean {
+  const orders = Object.values(schemaAt(schema.properties))
     .map(schemaAt)
     .filter(({ order }) => order !== undefined)
     .map(({ group, order }) => `${String(group)} ${String(order)}`);

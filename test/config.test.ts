@@ -1,0 +1,380 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { normalize } from "../src/config/normalize.ts";
+import { loadSpec } from "../src/config/spec.ts";
+import { parseConfig, secretsOf, serviceUrl } from "../src/config.ts";
+import { ConfigError } from "../src/errors.ts";
+
+const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
+const account = { base_url: "https://contacts.example.com", api_key: KEY };
+const external = { api_url: "https://external.example.com", api_key: "ext_key" };
+
+/** The message that a config is refused with. */
+function refusal(value: unknown, environment: Record<string, string | undefined> = {}): string {
+  try {
+    parseConfig(value, environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return String((error as Error).message);
+  }
+  throw new Error("The config was accepted");
+}
+
+describe("parseConfig()", () => {
+  it("fills every default", () => {
+    expect(parseConfig(account, {})).toEqual({
+      baseUrl: new URL("https://contacts.example.com"),
+      apiKey: KEY,
+      startDate: null,
+      endDate: null,
+      sourceSlug: null,
+      isUser: "all",
+      lookbackWindowDays: 1,
+      maxWindowRows: 250_000,
+      numWorkers: 2,
+      requestsPerMinute: 60,
+      maxRunSeconds: null,
+      verifyCounts: true,
+      ignoreMissingDays: [],
+      allowInsecureHttp: false,
+      idleTimeoutSeconds: 60,
+      endpoints: {
+        companies: "/api/v1/public/companies",
+        sources: "/api/v1/public/sources",
+        emailCheck: "/api/v1/public/verify",
+      },
+      externalApi: null,
+      companyLookup: null,
+      emailVerification: null,
+      emailCheck: null,
+    });
+  });
+
+  it("takes nulls, empty strings, empty lists and objects of defaults for absent", () => {
+    const form = {
+      ...account,
+      start_date: null,
+      end_date: "",
+      source_slug: "  ",
+      ignore_missing_days: [],
+      external_api: { api_url: "", api_key: null },
+      company_lookup: {
+        domains: [],
+        from_companies: false,
+        max_credits_per_sync: 100,
+        max_wait_seconds: 300,
+      },
+      email_verification: { emails: [""], retry_unknown: false },
+      email_check: {},
+      endpoints: { companies: "/api/v1/public/companies" },
+    };
+    expect(parseConfig(form, {})).toEqual(parseConfig(account, {}));
+  });
+
+  it("ignores properties that it does not know", () => {
+    expect(parseConfig({ ...account, colour: "red" }, {})).toEqual(parseConfig(account, {}));
+  });
+
+  it("reads jobs, with their items trimmed, lower-cased and distinct", () => {
+    const { companyLookup, emailVerification, emailCheck, externalApi } = parseConfig(
+      {
+        ...account,
+        external_api: external,
+        company_lookup: {
+          domains: [" Acme.com", "acme.COM", "b.org"],
+          webhook_url: "https://hook.example.com/x",
+        },
+        email_verification: { emails: ["A@b.com"], refresh_after_days: 30 },
+        email_check: { emails: ["a@B.com ", "a@b.com"], max_wait_seconds: 0, retry_unknown: true },
+      },
+      {},
+    );
+    expect(externalApi).toEqual({ apiUrl: new URL("https://external.example.com"), apiKey: "ext_key" });
+    expect(companyLookup).toEqual({
+      domains: ["acme.com", "b.org"],
+      fromCompanies: false,
+      maxCreditsPerSync: 100,
+      maxLookupsPerSync: 100,
+      refreshAfterDays: null,
+      maxWaitSeconds: 300,
+      webhookUrl: "https://hook.example.com/x",
+      retryUnknown: false,
+    });
+    expect(emailVerification).toEqual({ emails: ["a@b.com"], refreshAfterDays: 30, retryUnknown: false });
+    expect(emailCheck).toEqual({
+      emails: ["a@b.com"],
+      refreshAfterDays: null,
+      maxWaitSeconds: 0,
+      retryUnknown: true,
+    });
+  });
+
+  it.each([
+    [true, "true"],
+    [false, "false"],
+    ["True", "true"],
+    ["all", "all"],
+  ])("takes %j for is_user", (given, isUser) => {
+    expect(parseConfig({ ...account, is_user: given }, {}).isUser).toBe(isUser);
+  });
+
+  it.each([
+    ["2026-01-02", "2026-01-02"],
+    ["2026-01-02T00:00:00Z", "2026-01-02"],
+    ["2026-01-02T23:30:00-05:00", "2026-01-03"],
+    ["2026-01-02 10:00:00", "2026-01-02"],
+    [" 2026-01-02T01:00:00.123456+02:00 ", "2026-01-01"],
+  ])("takes the UTC day of %j", (given, day) => {
+    const config = parseConfig({ ...account, start_date: given, ignore_missing_days: [given, day] }, {});
+    expect([config.startDate, config.ignoreMissingDays]).toEqual([day, [day]]);
+  });
+
+  it.each(["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"])(
+    "refuses the date %j",
+    (day) => {
+      expect(refusal({ ...account, start_date: day })).toContain("start_date must be a date that exists");
+      expect(refusal({ ...account, ignore_missing_days: [day] })).toContain("ignore_missing_days[0] must be");
+    },
+  );
+
+  it("refuses a start after the end, and takes one on the same day", () => {
+    expect(refusal({ ...account, start_date: "2026-02-02", end_date: "2026-02-01" })).toContain(
+      "not be after end_date",
+    );
+    expect(parseConfig({ ...account, start_date: "2026-02-01", end_date: "2026-02-01" }, {}).endDate).toBe(
+      "2026-02-01",
+    );
+  });
+
+  it.each([
+    "http://localhost:8080",
+    "http://api.localhost/x",
+    "http://127.9.8.7",
+    "http://[::1]:80/",
+    "https://host/path/",
+  ])("takes the address %s", (address) => {
+    expect(parseConfig({ ...account, base_url: address }, {}).baseUrl.host).toBe(new URL(address).host);
+  });
+
+  it.each([
+    ["http://contacts.example.com", "allow_insecure_http"],
+    ["http://127.0.0.1.example.com", "allow_insecure_http"],
+    ["http://localhost.example.com", "allow_insecure_http"],
+    ["ftp://host", "must look like this"],
+    ["contacts.example.com", "must look like this"],
+    ["https://user:hunter2@host", "user name or password"],
+    ["https://host/?key=hunter2", "query or a fragment"],
+    ["https://host/#hunter2", "query or a fragment"],
+    ["https://host?", "query or a fragment"],
+    ["https://", "must look like this"],
+    ["https://ho st/hunter2", "must look like this"],
+  ])("refuses the address %s", (address, why) => {
+    const message = refusal({
+      ...account,
+      base_url: address,
+      external_api: { ...external, api_url: address },
+    });
+    expect(message).toContain("base_url must");
+    expect(message).toContain("external_api.api_url must");
+    expect(message).toContain(why);
+    expect(message).not.toContain("hunter2");
+  });
+
+  it("takes plain HTTP anywhere when told so", () => {
+    const config = parseConfig(
+      { ...account, base_url: "http://contacts.internal", allow_insecure_http: true },
+      {},
+    );
+    expect(config.baseUrl.protocol).toBe("http:");
+  });
+
+  it("takes a key of any shape, without the white space around it", () => {
+    expect(parseConfig({ ...account, api_key: ` ${KEY}\n` }, {}).apiKey).toBe(KEY);
+    expect(parseConfig({ ...account, api_key: "x" }, {}).apiKey).toBe("x");
+  });
+
+  it.each(["two words", "line\nbreak", "null\0byte", "ключ", "🔑"])(
+    "refuses the key %j, which no header can hold",
+    (key) => {
+      expect(refusal({ ...account, api_key: key })).toContain("api_key must look like this: the key alone");
+      expect(refusal({ ...account, external_api: { ...external, api_key: key } })).toContain(
+        "external_api.api_key must",
+      );
+    },
+  );
+
+  it("says all that is wrong in one message, each property once", () => {
+    const message = refusal({
+      base_url: "ftp://x",
+      num_workers: 9,
+      lookback_window_days: 0,
+      max_window_rows: "many",
+      is_user: "maybe",
+      start_date: "2026-02-30",
+      company_lookup: { domains: ["not a domain"] },
+      email_check: { refresh_after_days: 3 },
+      email_verification: [],
+    });
+    expect(message).toMatch(/^Cannot use the config: /);
+    for (const clause of [
+      "api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY",
+      "base_url must look like this: https://host or https://host/path",
+      "num_workers must be at most 8, not 9",
+      "lookback_window_days must be at least 1, not 0",
+      "max_window_rows must be an integer, not a string",
+      'is_user must be one of "all", "true", "false"',
+      'start_date must be a date that exists, YYYY-MM-DD or a date-time: cannot read "2026-02-30"',
+      "company_lookup.domains[0] must look like this: example.com",
+      "company_lookup needs external_api",
+      "email_check names nothing to work on: fill emails, or remove email_check",
+    ]) {
+      expect(message.split(clause), clause).toHaveLength(2);
+    }
+  });
+
+  it.each(["company_lookup", "email_verification"])("refuses %s without the External API", (job) => {
+    const items = { domains: ["a.com"], emails: ["a@b.com"] };
+    expect(refusal({ ...account, [job]: items })).toContain(`${job} needs external_api`);
+    expect(refusal({ ...account, [job]: items, external_api: { api_key: "k" } })).toContain(
+      "external_api.api_url is missing: set it in the config or as CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL",
+    );
+  });
+
+  it.each([[[]], ["text"], [7], [true]])("refuses %j, which is no object", (value) => {
+    expect(refusal(value)).toContain("not an object of properties");
+  });
+
+  it("never says a secret's value, whatever else is wrong", () => {
+    const secret = fc.stringMatching(/^hunter2[!-~ \n]{0,20}$/);
+    const anything = fc.oneof(fc.jsonValue(), secret, fc.constant(undefined));
+    fc.assert(
+      fc.property(secret, secret, anything, anything, (key, hook, url, users) => {
+        const message = refusal({
+          base_url: url,
+          api_key: key,
+          is_user: users,
+          start_date: key,
+          end_date: "2026-01-01",
+          source_slug: [key],
+          external_api: { api_url: users, api_key: { inner: key } },
+          company_lookup: { domains: [key], webhook_url: hook },
+          num_workers: key,
+        });
+        expect(message.toLowerCase()).not.toContain("hunter2");
+      }),
+    );
+  });
+});
+
+describe("parseConfig() from the environment", () => {
+  const environment = {
+    CONTACT_INTELLIGENCE_BASE_URL: "https://env.example.com",
+    CONTACT_INTELLIGENCE_API_KEY: "env_key",
+  };
+
+  it("needs no config when the environment says all that is required", () => {
+    const config = parseConfig(undefined, environment);
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["env.example.com", "env_key"]);
+  });
+
+  it("lets the environment win, but not with an empty variable", () => {
+    const config = parseConfig(account, { ...environment, CONTACT_INTELLIGENCE_API_KEY: " " });
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["env.example.com", KEY]);
+  });
+
+  it("casts by the spec's types", () => {
+    const config = parseConfig(account, {
+      CONTACT_INTELLIGENCE_NUM_WORKERS: "4",
+      CONTACT_INTELLIGENCE_VERIFY_COUNTS: "False",
+      CONTACT_INTELLIGENCE_ALLOW_INSECURE_HTTP: "1",
+      CONTACT_INTELLIGENCE_IS_USER: "true",
+      CONTACT_INTELLIGENCE_SOURCE_SLUG: "123",
+      CONTACT_INTELLIGENCE_IGNORE_MISSING_DAYS: "2026-01-02, 2026-01-01",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "https://external.example.com",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY: "ext",
+      CONTACT_INTELLIGENCE_EMAIL_CHECK__EMAILS: '["a@b.com"]',
+      CONTACT_INTELLIGENCE_COMPANY_LOOKUP: '{"domains": ["a.com"], "max_credits_per_sync": 3}',
+      CONTACT_INTELLIGENCE_COMPANY_LOOKUP__MAX_CREDITS_PER_SYNC: "5",
+    });
+    expect(config).toMatchObject({
+      numWorkers: 4,
+      verifyCounts: false,
+      allowInsecureHttp: true,
+      isUser: "true",
+      sourceSlug: "123",
+      ignoreMissingDays: ["2026-01-01", "2026-01-02"],
+      externalApi: { apiKey: "ext" },
+      emailCheck: { emails: ["a@b.com"] },
+      companyLookup: { domains: ["a.com"], maxCreditsPerSync: 5 },
+    });
+  });
+
+  it("names the property of a variable that does not fit", () => {
+    const wrong = { CONTACT_INTELLIGENCE_NUM_WORKERS: "four", CONTACT_INTELLIGENCE_EXTERNAL_API: "{hunter2" };
+    expect(refusal(account, wrong)).toContain("num_workers must be an integer, not a string");
+    expect(refusal(account, wrong)).toContain("external_api must be an object, not a string");
+    expect(refusal(account, wrong)).not.toContain("hunter2");
+  });
+
+  it("leaves the given config as it was", () => {
+    const given = { ...account, external_api: { ...external } };
+    parseConfig(given, { CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY: "other" });
+    expect(given).toEqual({ ...account, external_api: external });
+  });
+});
+
+describe("normalize()", () => {
+  it("changes nothing the second time", () => {
+    const spec = loadSpec().connectionSpecification;
+    const names = fc.constantFrom(
+      ...Object.keys(spec.properties ?? {}),
+      "domains",
+      "emails",
+      "api_key",
+      "other",
+    );
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        fc.constantFrom(null, "", " x ", "2026-01-02T03:04:05+09:00", 100, false, true),
+        tie("list"),
+        tie("object"),
+      ),
+      list: fc.array(tie("value"), { maxLength: 3 }),
+      object: fc.dictionary(names, tie("value"), { maxKeys: 4 }),
+    }));
+    fc.assert(
+      fc.property(fc.dictionary(names, value), (draft) => {
+        const once = normalize(draft, spec);
+        expect(normalize(once, spec)).toEqual(once);
+      }),
+    );
+  });
+});
+
+describe("secretsOf()", () => {
+  it("lists every key once, and the webhook's address", () => {
+    const jobs = { company_lookup: { domains: ["a.com"], webhook_url: "https://hook.example.com/token" } };
+    expect(secretsOf(parseConfig(account, {}))).toEqual([KEY]);
+    expect(
+      secretsOf(parseConfig({ ...account, ...jobs, external_api: { ...external, api_key: KEY } }, {})),
+    ).toEqual([KEY, "https://hook.example.com/token"]);
+  });
+});
+
+describe("serviceUrl()", () => {
+  it.each([
+    ["https://host", "https://host/api/v1/public/people"],
+    ["https://host/", "https://host/api/v1/public/people"],
+    ["https://host:8443/a/b", "https://host:8443/a/b/api/v1/public/people"],
+    ["https://host/a//", "https://host/a/api/v1/public/people"],
+    ["https://host/a/api/v1/public/", "https://host/a/api/v1/public/people"],
+  ])("joins %s and a path with one slash", (base, joined) => {
+    const { baseUrl } = parseConfig({ ...account, base_url: base }, {});
+    expect(serviceUrl(baseUrl, "/api/v1/public/people").href).toBe(joined);
+    expect(serviceUrl(baseUrl, "api/v1/public/people").href).toBe(joined);
+  });
+
+  it("takes no query from a path", () => {
+    expect(serviceUrl(new URL("https://host/x"), "/a?b=c").search).toBe("");
+  });
+});
