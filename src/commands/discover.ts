@@ -1,4 +1,4 @@
-import { type Config, secretsOf } from "../config.ts";
+import { secretsOf } from "../config.ts";
 import { ConfigError } from "../errors.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
@@ -25,7 +25,7 @@ export async function discover(file: string | undefined, world: Process): Promis
     mask = secretMask(secretsOf(config));
     const session = new Session(config, world, () => undefined);
     try {
-      const streams = await discoverStreams(config, session);
+      const streams = await discoverStreams(session);
       await write(world.stdout, mask(catalogMessage(toCatalog(streams))));
       return 0;
     } finally {
@@ -42,7 +42,7 @@ export async function discover(file: string | undefined, world: Process): Promis
 }
 
 /** Learns the fields of the streams whose records are not documented. */
-export async function discoverStreams(config: Config, session: Session): Promise<readonly DiscoveredStream[]> {
+export async function discoverStreams(session: Session): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
   for (const spec of STREAMS) {
     const declared = loadSchema(spec.schemaFile);
@@ -62,7 +62,11 @@ async function sampled(spec: StreamSpec, declared: JsonSchema, session: Session)
   }
 }
 
-async function sample(spec: StreamSpec, declared: JsonSchema, session: Session): Promise<readonly Record<string, unknown>[]> {
+async function sample(
+  spec: StreamSpec,
+  declared: JsonSchema,
+  session: Session,
+): Promise<readonly Record<string, unknown>[]> {
   const ports = session.ports(spec, null, new RowCheck(spec.name, declared), "pass");
   const rows: Row[] = [];
   if (spec.exportPath === null) rows.push(...(await ports.page({ kind: "all" }, 1)).rows);

@@ -7,7 +7,9 @@ export async function readText(what: string, path: string): Promise<string> {
     return (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
   } catch (cause) {
     const { code } = cause as { code?: unknown };
-    throw new ConfigError(`Cannot read the ${what} file "${path}": ${code === "ENOENT" ? "there is none" : String(code)}`);
+    throw new ConfigError(
+      `Cannot read the ${what} file "${path}": ${code === "ENOENT" ? "there is none" : String(code)}`,
+    );
   }
 }
 

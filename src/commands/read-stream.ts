@@ -4,14 +4,22 @@ import { OutputClosed } from "../protocol/writer.ts";
 import type { RowReader } from "../service/row.ts";
 import type { Session } from "../service/session.ts";
 import type { ConfiguredStream } from "../source/catalog.ts";
-import { datedState, filtersOf, isFullRefresh, plainState, type Resume, resumeDated, resumePlain } from "../source/resume.ts";
+import {
+  datedState,
+  filtersOf,
+  isFullRefresh,
+  plainState,
+  type Resume,
+  resumeDated,
+  resumePlain,
+} from "../source/resume.ts";
 import { RowCheck } from "../source/row-check.ts";
 import { loadSchema } from "../source/schema.ts";
 import { STREAMS, type StreamSpec } from "../source/streams.ts";
 import { type Limits, readDated } from "../sync/dated.ts";
 import type { Event, StreamState } from "../sync/event.ts";
-import type { Ports } from "../sync/ports.ts";
 import { readExported, readListed } from "../sync/plain.ts";
+import type { Ports } from "../sync/ports.ts";
 import type { Process } from "./world.ts";
 
 /** One stream of a sync. */
@@ -51,8 +59,9 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === configured.name);
   if (spec === undefined) throw unknownStream(configured.name);
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
-  const check = new RowCheck(spec.name, loadSchema(spec.schemaFile));
-  const { dated, listed } = spec.reading === "list" ? { dated: false, listed: true } : await session.readingOf(spec);
+  const check = new RowCheck(spec.name, spec.sampled ? configured.schema : loadSchema(spec.schemaFile));
+  const { dated, listed } =
+    spec.reading === "list" ? { dated: false, listed: true } : await session.readingOf(spec);
   const ports = session.ports(spec, dated ? spec.cursorField : null, check, withoutKey(spec, configured));
   const resume = dated
     ? resumeDated(configured, job.blob, filtersOf(config))
@@ -74,7 +83,8 @@ async function* datedEvents(job: StreamJob, resume: Resume, ports: Ports): Async
     yield* delivered(stream, resume.state);
     return;
   }
-  if (resume.kind === "anew" && resume.why !== undefined) yield { kind: "log", level: "warn", text: resume.why };
+  if (resume.kind === "anew" && resume.why !== undefined)
+    yield { kind: "log", level: "warn", text: resume.why };
   yield* readDated({
     stream,
     resume: resume.kind === "resume" ? resume.progress : null,

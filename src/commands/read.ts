@@ -24,12 +24,18 @@ export type ReadOptions = {
 };
 
 /** What a sync is to do. */
-type Job = { readonly config: Config; readonly catalog: readonly ConfiguredStream[] | undefined; readonly state: SavedState };
+type Job = {
+  readonly config: Config;
+  readonly catalog: readonly ConfiguredStream[] | undefined;
+  readonly state: SavedState;
+};
 
 /** Reads the streams that are asked for, one after the other; one that fails does not stop the others. */
 export async function read(options: ReadOptions, world: Process): Promise<number> {
   let mask = (text: string): string => text;
-  const writer = new Writer(languageOf(options, world), world.stdout, undefined, { mask: (text) => mask(text) });
+  const writer = new Writer(languageOf(options, world), world.stdout, undefined, {
+    mask: (text) => mask(text),
+  });
   let complete = false;
   try {
     const job = await openJob(options, world);
@@ -52,7 +58,10 @@ function languageOf({ format, streams }: ReadOptions, { clock }: Process): Langu
 async function openJob(options: ReadOptions, { environment }: Process): Promise<Job> {
   return {
     config: await openConfig(options.config, environment),
-    catalog: options.catalog === undefined ? undefined : parseConfiguredCatalog(await readJson("catalog", options.catalog)),
+    catalog:
+      options.catalog === undefined
+        ? undefined
+        : parseConfiguredCatalog(await readJson("catalog", options.catalog)),
     state: parseStateText(options.state === undefined ? "" : await readText("state", options.state)),
   };
 }
@@ -66,7 +75,9 @@ async function sync(job: Job, options: ReadOptions, world: Process, writer: Writ
     let complete = true;
     for (const configured of chosen(streams, options.streams)) {
       const blob = state.streams.get(configured.name);
-      const whole = await readStream({ config, session, configured, blob, world, began }, (event) => writer.emit(event));
+      const whole = await readStream({ config, session, configured, blob, world, began }, (event) =>
+        writer.emit(event),
+      );
       complete &&= whole;
     }
     return complete;
@@ -77,7 +88,8 @@ async function sync(job: Job, options: ReadOptions, world: Process, writer: Writ
 
 function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {
   const missing = names.find((name) => !streams.some((stream) => stream.name === name));
-  if (missing !== undefined) throw new ConfigError(`Cannot read the stream "${missing}": the catalog does not have it`);
+  if (missing !== undefined)
+    throw new ConfigError(`Cannot read the stream "${missing}": the catalog does not have it`);
   return names.length === 0 ? streams : streams.filter(({ name }) => names.includes(name));
 }
 
@@ -94,7 +106,11 @@ async function readableStreams(
       if (names.length === 0) await session.probe(spec);
     } catch (error) {
       if (error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN") {
-        await writer.emit({ kind: "log", level: "warn", text: `"${spec.name}" is left out. ${error.message}` });
+        await writer.emit({
+          kind: "log",
+          level: "warn",
+          text: `"${spec.name}" is left out. ${error.message}`,
+        });
         continue;
       }
     }
@@ -104,7 +120,7 @@ async function readableStreams(
       destinationSyncMode: null,
       generationId: null,
       syncId: null,
-      fields: [],
+      schema: null,
     });
   }
   return streams;

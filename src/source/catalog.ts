@@ -52,8 +52,8 @@ export type ConfiguredStream = {
   readonly destinationSyncMode: string | null;
   readonly generationId: number | null;
   readonly syncId: number | null;
-  /** The top-level fields that the destination will keep. */
-  readonly fields: readonly string[];
+  /** What the destination was told of the records; null if the catalog does not say. */
+  readonly schema: JsonSchema | null;
 };
 
 /** Reads a configured catalog; unknown keys are ignored, and of a stream only its name is needed. */
@@ -75,14 +75,13 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
       `streams[${index}] has no "stream" with a "name" (a configured catalog is needed, not a discovered one)`,
     );
   }
-  const { properties } = isObject(json_schema) ? json_schema : {};
   return {
     name,
     syncMode: typeof sync_mode === "string" ? sync_mode : "full_refresh",
     destinationSyncMode: typeof destination_sync_mode === "string" ? destination_sync_mode : null,
     generationId: toId(generation_id),
     syncId: toId(sync_id),
-    fields: isObject(properties) ? Object.keys(properties) : [],
+    schema: isObject(json_schema) && isObject(json_schema["properties"]) ? (json_schema as JsonSchema) : null,
   };
 }
 

@@ -20,15 +20,16 @@ export class RowCheck {
   #replaced = 0;
   #news = false;
 
-  constructor(stream: string, { properties = {} }: JsonSchema) {
+  /** @param schema null: nothing is known of the rows, so that nothing contradicts it */
+  constructor(stream: string, schema: JsonSchema | null) {
     this.#stream = stream;
     const ajv = new Ajv({ strict: false, validateFormats: false });
-    const fields = Object.entries(properties);
+    const fields = Object.entries(schema?.properties ?? {});
     this.#fields = new Map(fields.map(([name, schema]) => [latin1(name), ajv.compile(schema)]));
     this.#accepts = ajv.compile({
       type: "object",
       properties: Object.fromEntries(fields.map(([name, schema]) => [latin1(name), schema])),
-      additionalProperties: false,
+      additionalProperties: schema === null,
     });
   }
 

@@ -114,7 +114,7 @@ describe("parseConfiguredCatalog()", () => {
         destinationSyncMode: "append_dedup",
         generationId: 7,
         syncId: 12,
-        fields: ["id", "email"],
+        schema: { properties: { id: {}, email: {} } },
       },
     ]);
   });
@@ -137,7 +137,7 @@ describe("parseConfiguredCatalog()", () => {
         destinationSyncMode: null,
         generationId: null,
         syncId: null,
-        fields: [],
+        schema: null,
       },
     ]);
   });

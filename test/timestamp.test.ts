@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareInstants, isDay, parseDay, parseInstant, toUtc } from "../../src/sync/instant.ts";
+import { compareInstants, isDay, parseDay, parseInstant, toUtc } from "../src/timestamp.ts";
 
 const moments = fc.date({
   min: new Date("0001-01-01"),
