@@ -1,0 +1,75 @@
+import type { Plan } from "./auth.ts";
+import { Clock, DAY_MS } from "./clock.ts";
+import { companyWriter } from "./companies.ts";
+import { Membership } from "./membership.ts";
+import { personWriter } from "./people.ts";
+import { Roster, type Row } from "./roster.ts";
+import { type SourceRecord, sourceRecords } from "./sources.ts";
+
+export type AccountOptions = {
+  readonly people: number;
+  readonly undated: number;
+  readonly companies: number;
+  readonly companiesDated: boolean;
+  readonly companyFilters: boolean;
+  readonly companyList: boolean;
+  readonly sources: number;
+  readonly seed: number;
+  readonly days: number;
+  readonly now: number | undefined;
+  readonly plan: Plan;
+  readonly allowedSources: readonly string[] | undefined;
+  readonly pageCap: number;
+};
+
+/** A set of records that is served as a list and as a stream. */
+export type Collection = {
+  readonly roster: Roster;
+  /** One record as wire text, without a line feed. */
+  readonly write: (row: Row) => string;
+  /** Whether the date filters have an effect. */
+  readonly honoursDates: boolean;
+};
+
+/** One customer organization: what it holds, what it may see, and what time it is there. */
+export type Account = {
+  readonly clock: Clock;
+  readonly plan: Plan;
+  readonly people: Collection;
+  readonly companies: Collection;
+  readonly sources: readonly SourceRecord[];
+  readonly membership: Membership;
+  readonly hasCompanyList: boolean;
+  /** The largest page that a list serves, whatever was asked. */
+  readonly pageCap: number;
+};
+
+export function openAccount(options: AccountOptions): Account {
+  const clock = new Clock(options.now);
+  const sources = sourceRecords(options.sources).filter(
+    ({ slug }) => options.allowedSources === undefined || options.allowedSources.includes(slug),
+  );
+  const membership = new Membership(sources.map(({ slug }) => slug));
+  const { plan, pageCap, companyList: hasCompanyList } = options;
+  const people = peopleOf(options, clock.now(), membership);
+  const companies = companiesOf(options, clock.now());
+  return { clock, plan, people, companies, sources, membership, hasCompanyList, pageCap };
+}
+
+function peopleOf(options: AccountOptions, newest: number, membership: Membership): Collection {
+  const { people: dated, undated, seed, days, companies } = options;
+  return {
+    roster: new Roster({ dated, undated, newest, spanMs: days * DAY_MS, seed }),
+    write: personWriter(seed, companies, membership),
+    honoursDates: true,
+  };
+}
+
+function companiesOf(options: AccountOptions, newest: number): Collection {
+  const { companies: dated, seed, days, companiesDated, companyFilters } = options;
+  return {
+    roster: new Roster({ dated, undated: 0, newest, spanMs: days * DAY_MS, seed: seed + 7 }),
+    write: companyWriter(seed, companiesDated),
+    honoursDates: companyFilters,
+  };
+}

@@ -1,0 +1,96 @@
+import type { Answer } from "./answer.ts";
+import { errorBody, jsonAnswer, textAnswer } from "./envelope.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Fault, FaultSpec } from "./fault.ts";
+
+const LOGIN_PAGE = "<!doctype html><html><title>Sign in</title><form><input name=user></form></html>\n";
+
+/** Statuses that the interface gives a code. Others are answered the way a proxy does. */
+const CODES: ReadonlyMap<number, string> = new Map([
+  [400, "INVALID_PARAMETER"],
+  [401, "INVALID_API_KEY"],
+  [403, "SOURCE_NOT_ALLOWED"],
+  [423, "SOURCE_UNAVAILABLE"],
+  [429, "RATE_LIMIT_EXCEEDED"],
+  [500, "INTERNAL_ERROR"],
+  [503, "ORG_KIND_UNAVAILABLE"],
+]);
+
+/** Faults that answer in the place of the endpoint. */
+export const ANSWER_FAULTS: readonly (readonly [string, FaultSpec])[] = [
+  [
+    "status",
+    {
+      kind: "answer",
+      description: "answers this HTTP status instead, with its error code, or with code= or body=",
+      argument: { label: "CODE", type: "number" },
+      options: ["code", "body"],
+      answer: statusAnswer,
+    },
+  ],
+  [
+    "429",
+    {
+      kind: "answer",
+      description: "answers 429 with Retry-After in seconds; date=1 as a date, header=none without it",
+      argument: { label: "SECONDS", type: "number", fallback: "1" },
+      options: ["date", "header"],
+      answer: tooManyAnswer,
+    },
+  ],
+  [
+    "redirect",
+    {
+      kind: "answer",
+      description: "answers 302 with this Location",
+      argument: { label: "URL", type: "text" },
+      answer: ({ text }) => ({ ...textAnswer(302, "text/plain", "Found\n"), headers: { location: text } }),
+    },
+  ],
+  [
+    "html",
+    {
+      kind: "answer",
+      description: "answers 200 with the HTML page of a login form",
+      answer: () => textAnswer(200, "text/html; charset=utf-8", LOGIN_PAGE),
+    },
+  ],
+  [
+    "wrong-content",
+    { kind: "answer", description: "answers 200 with the JSON body {}", answer: () => jsonAnswer(200, "{}") },
+  ],
+  [
+    "leak",
+    {
+      kind: "answer",
+      description: "answers 500 with an error message that repeats the client's API key",
+      answer: (_, { key }) =>
+        jsonAnswer(500, errorBody("INTERNAL_ERROR", `Unhandled: key ${key} in request`)),
+    },
+  ],
+  ["stall-headers", { kind: "answer", description: "never answers", answer: () => undefined }],
+  [
+    "count-fails",
+    {
+      kind: "answer",
+      countsOnly: true,
+      description: "answers 500 to list requests with limit=1",
+      answer: () => jsonAnswer(500, errorBody("INTERNAL_ERROR", "The count failed")),
+    },
+  ],
+];
+
+function statusAnswer({ value, options }: Fault): Answer {
+  const text = options.get("body");
+  if (text !== undefined) return textAnswer(value, "text/plain; charset=utf-8", text);
+  const code = options.get("code") ?? CODES.get(value);
+  if (code !== undefined) return jsonAnswer(value, errorBody(code, `The service answers ${value} for now`));
+  return textAnswer(value, "text/html", `<html><body><h1>${value}</h1></body></html>\n`);
+}
+
+function tooManyAnswer({ value, options }: Fault, { account }: Exchange): Answer {
+  const retryAt = new Date(account.clock.now() + value * 1000).toUTCString();
+  const wait = options.has("date") ? retryAt : String(value);
+  const headers: Record<string, string> = options.get("header") === "none" ? {} : { "retry-after": wait };
+  return jsonAnswer(429, errorBody("RATE_LIMIT_EXCEEDED", "Too many requests"), headers);
+}

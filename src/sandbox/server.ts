@@ -1,0 +1,228 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Account, type Collection, openAccount } from "./account.ts";
+import { isKeyShaped, type Plan, presentedKey } from "./auth.ts";
+import type { Company } from "./companies.ts";
+import { deliver } from "./delivery.ts";
+import { errorAnswer, ServiceError } from "./envelope.ts";
+import { FaultBook } from "./fault-book.ts";
+import { RateLimit } from "./limit.ts";
+import type { Person } from "./people.ts";
+import { type LogEntry, RequestLog, type SandboxRequest } from "./request-log.ts";
+import { type Asked, plannedDelivery, type Response, respond, type Service } from "./respond.ts";
+import type { SourceRecord } from "./sources.ts";
+import { fromWire } from "./wire-text.ts";
+
+/** The API key that a sandbox accepts when none is chosen. */
+export const DEFAULT_KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+
+export type SandboxOptions = {
+  /** Default 0: any free port. */
+  readonly port?: number;
+  /** A path under which everything is served, such as `/crm`. */
+  readonly basePath?: string;
+  /** People with a date; default 1000. */
+  readonly people?: number;
+  /** People without a date; default 3. */
+  readonly undated?: number;
+  readonly companies?: number;
+  /** Whether company records carry `discoveredAt`; default true. */
+  readonly companiesDated?: boolean;
+  /** Whether the date filters have an effect on companies; default as `companiesDated`. */
+  readonly companyFilters?: boolean;
+  /** False: the list of companies answers 404. */
+  readonly companyList?: boolean;
+  readonly sources?: number;
+  readonly seed?: number;
+  /** Over how many days before the start people were checked; default 3650. */
+  readonly days?: number;
+  /** RFC 3339: where the sandbox's clock starts; default now. */
+  readonly now?: string;
+  readonly key?: string;
+  readonly plan?: Plan;
+  /** Default 60; 0 means no limit. */
+  readonly requestsPerMinute?: number;
+  /** Slugs that the organization has access to; default all. */
+  readonly allowedSources?: readonly string[];
+  readonly faults?: readonly string[];
+  /** How long every request waits before anything is done with it. */
+  readonly latencyMs?: number;
+  /** The speed of every response. */
+  readonly bytesPerSecond?: number;
+  /** The largest page that the lists serve, whatever was asked; default 1000. */
+  readonly pageCap?: number;
+};
+
+export type Sandbox = {
+  readonly url: string;
+  readonly key: string;
+  readonly port: number;
+  /** The latest requests, oldest first. */
+  readonly requests: readonly SandboxRequest[];
+  /** Everyone whom the service would serve now, newest first. */
+  people(): Person[];
+  companies(): Company[];
+  sources(): SourceRecord[];
+  /** So many people with a date are checked again, now; `isUser` says what is found, else it is what it was. */
+  recheck(count: number, options?: { readonly isUser?: boolean }): void;
+  /** So many new people are discovered, now. */
+  arrive(count: number): void;
+  /** Moves the clock. */
+  advance(ms: number): void;
+  /** Replaces the active faults. */
+  fault(...expressions: string[]): void;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+};
+
+/** Starts a stand-in for the service on this machine's loopback address. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { port = 0, basePath = "", key = DEFAULT_KEY, latencyMs = 0 } = options;
+  if (!isKeyShaped(key))
+    throw new RangeError("Cannot start the sandbox: the key is not like svc_{8 hex}_{32 hex}");
+  const account = openAccount(accountOptions(options));
+  const faults = new FaultBook(options.faults ?? []);
+  const limit = new RateLimit(options.requestsPerMinute ?? 60);
+  const service: Service = { account, key, limit, faults, bytesPerSecond: options.bytesPerSecond };
+  const log = new RequestLog(key);
+  const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+    void serve({ service, log, basePath, latencyMs }, request, response);
+  });
+  const bound = await listen(server, port);
+  const close = (): Promise<void> => shut(server);
+  return {
+    url: `http://127.0.0.1:${bound}${basePath}`,
+    key,
+    port: bound,
+    requests: log.entries,
+    ...controls(account),
+    fault: (...expressions) => faults.replace(expressions),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+type Front = {
+  readonly service: Service;
+  readonly log: RequestLog;
+  readonly basePath: string;
+  readonly latencyMs: number;
+};
+
+/** Answers one request; whatever goes wrong ends in an answer or in the end of the connection. */
+async function serve(front: Front, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { service, log, latencyMs } = front;
+  const asked = toAsked(request, front.basePath);
+  const { method, path, query, key } = asked;
+  const at = service.account.clock.now();
+  const entry = log.open({ at, method, path, headersKey: key !== undefined }, query);
+  response.sendDate = false;
+  response.on("error", () => response.destroy());
+  request.resume();
+  if (latencyMs > 0) await delay(latencyMs);
+  try {
+    await send(service, await decided(service, asked), entry, response);
+  } catch {
+    response.destroy();
+  }
+}
+
+async function decided(service: Service, asked: Asked): Promise<Response | undefined> {
+  try {
+    return await respond(service, asked);
+  } catch (error) {
+    const refusal =
+      error instanceof ServiceError ? error : new ServiceError(500, "INTERNAL_ERROR", `Sandbox: ${error}`);
+    const answer = errorAnswer(refusal);
+    return { answer, delivery: plannedDelivery(answer, asked, service) };
+  }
+}
+
+async function send(
+  { account }: Service,
+  decision: Response | undefined,
+  entry: LogEntry,
+  response: ServerResponse,
+): Promise<void> {
+  if (decision === undefined) return;
+  entry.status = decision.answer.status;
+  response.setHeader("date", new Date(account.clock.now()).toUTCString());
+  await deliver(decision.answer, decision.delivery, response);
+}
+
+function toAsked({ method = "GET", url = "/", headers }: IncomingMessage, basePath: string): Asked {
+  const [path = "/", search = ""] = url.split(/\?(.*)/s);
+  const fault = headers["x-sandbox-fault"];
+  return {
+    method,
+    path: path.startsWith(basePath) ? path.slice(basePath.length) : `outside ${path}`,
+    query: new URLSearchParams(search),
+    key: presentedKey(headers),
+    acceptsGzip: /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(headers["accept-encoding"] ?? "")),
+    fault: typeof fault === "string" ? fault : undefined,
+  };
+}
+
+function accountOptions(options: SandboxOptions): Parameters<typeof openAccount>[0] {
+  const { companiesDated = true, now } = options;
+  const start = now === undefined ? undefined : Date.parse(now);
+  if (Number.isNaN(start)) throw new RangeError(`Cannot start the sandbox: "${now}" is not a date-time`);
+  return {
+    people: options.people ?? 1000,
+    undated: options.undated ?? 3,
+    companies: options.companies ?? 50,
+    companiesDated,
+    companyFilters: options.companyFilters ?? companiesDated,
+    companyList: options.companyList ?? true,
+    sources: options.sources ?? 5,
+    seed: options.seed ?? 1,
+    days: options.days ?? 3650,
+    now: start,
+    plan: options.plan ?? "enterprise",
+    allowedSources: options.allowedSources,
+    pageCap: options.pageCap ?? 1000,
+  };
+}
+
+type Controls = Pick<Sandbox, "people" | "companies" | "sources" | "recheck" | "arrive" | "advance">;
+
+function controls({ clock, people, companies, sources, membership }: Account): Controls {
+  let rechecks = 0;
+  return {
+    people: () => records<Person>(people),
+    companies: () => records<Company>(companies),
+    sources: () => [...sources],
+    recheck: (count, { isUser } = {}) => {
+      const phase = (0.5 + 0.618 * rechecks++) % 1;
+      for (const { index, residue } of people.roster.choose({}, count, phase)) {
+        people.roster.check(
+          index,
+          clock.now(),
+          isUser === undefined ? residue : membership.residueFor(isUser),
+        );
+      }
+    },
+    arrive: (count) => people.roster.arrive(count, clock.now()),
+    advance: (ms) => clock.advance(ms),
+  };
+}
+
+function records<T>({ roster, write }: Collection): T[] {
+  return Array.from(roster.rows({}), (row): T => JSON.parse(fromWire(write(row))));
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+async function shut(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
