@@ -26,7 +26,11 @@ export type Command =
 /** A command line that cannot be obeyed. */
 export class UsageError extends Error {}
 
-const CONFIG = { type: "string", requiresArg: true, describe: "config file (JSON); may be left out if the environment says all" } as const;
+const CONFIG = {
+  type: "string",
+  requiresArg: true,
+  describe: "config file (JSON); may be left out if the environment says all",
+} as const;
 
 /** Parses the Airbyte words. Throws UsageError. */
 export async function parseCommand(args: readonly string[], version: string): Promise<Command> {
@@ -51,8 +55,11 @@ export async function parseCommand(args: readonly string[], version: string): Pr
 function commands(parser: Argv, choose: (command: Command) => void): Argv {
   return parser
     .command("spec", "print how this connector is configured", {}, () => choose({ kind: "spec" }))
-    .command("check", "say whether the config works and what its key can read", { config: CONFIG }, ({ config }) =>
-      choose({ kind: "check", config }),
+    .command(
+      "check",
+      "say whether the config works and what its key can read",
+      { config: CONFIG },
+      ({ config }) => choose({ kind: "check", config }),
     )
     .command("discover", "print the catalog of streams", { config: CONFIG }, ({ config }) =>
       choose({ kind: "discover", config }),
@@ -62,13 +69,34 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
       "read streams and write them to stdout",
       {
         config: CONFIG,
-        catalog: { type: "string", describe: "configured catalog (default: every stream that the key can read)" },
+        catalog: {
+          type: "string",
+          describe: "configured catalog (default: every stream that the key can read)",
+        },
         state: { type: "string", describe: "state to go on from" },
-        stream: { type: "string", array: true, requiresArg: true, nargs: 1, describe: "only this stream; repeatable" },
-        format: { choices: ["airbyte", "jsonl"] as const, default: "airbyte" as const, describe: "what stdout speaks" },
+        stream: {
+          type: "string",
+          array: true,
+          requiresArg: true,
+          nargs: 1,
+          describe: "only this stream; repeatable",
+        },
+        format: {
+          choices: ["airbyte", "jsonl"] as const,
+          default: "airbyte" as const,
+          describe: "what stdout speaks",
+        },
       },
       ({ config, catalog, state, stream, format }) =>
-        choose(readCommand({ config, catalog: named(catalog), state: named(state), streams: stream ?? [], format })),
+        choose(
+          readCommand({
+            config,
+            catalog: named(catalog),
+            state: named(state),
+            streams: stream ?? [],
+            format,
+          }),
+        ),
     )
     .command(
       "sandbox",
@@ -77,11 +105,19 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
         port: { type: "number", default: 8080, describe: "where to listen on 127.0.0.1" },
         people: { type: "number", default: 1000, describe: "how many people it tracks" },
         seed: { type: "number", default: 1, describe: "other seeds, other data" },
-        fault: { type: "string", array: true, requiresArg: true, nargs: 1, describe: "what goes wrong; repeatable" },
+        fault: {
+          type: "string",
+          array: true,
+          requiresArg: true,
+          nargs: 1,
+          describe: "what goes wrong; repeatable",
+        },
       },
       ({ port, people, seed, fault }) => choose({ kind: "sandbox", port, people, seed, faults: fault ?? [] }),
     )
-    .command("demo", "show a whole sync against the sandbox, without an account", {}, () => choose({ kind: "demo" }));
+    .command("demo", "show a whole sync against the sandbox, without an account", {}, () =>
+      choose({ kind: "demo" }),
+    );
 }
 
 type ReadCommand = Extract<Command, { kind: "read" }>;

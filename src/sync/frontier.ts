@@ -70,9 +70,8 @@ export class Frontier {
    * @param gapWhole whether the planned gap met the first day of the state
    */
   finish(reached: string | undefined, gapWhole: boolean): Progress {
-    const progress = gapWhole ? this.#withGapClosed() : this.#progress;
-    if (reached !== undefined) this.#progress = { ...progress, discoveredAt: this.#latestOf(reached) };
-    else this.#progress = progress;
+    if (gapWhole) this.#progress = this.#withGapClosed();
+    if (reached !== undefined) this.#progress = this.#with({ discoveredAt: this.#latestOf(reached) });
     return this.#progress;
   }
 
@@ -99,7 +98,14 @@ export class Frontier {
 
   /** The range comes after the gap, so once a part of it has ended the gap is read. */
   #withGapClosed(): Progress {
-    return { ...this.#progress, from: this.#start, gap: null };
+    return this.#with({ from: this.#start, gap: null });
+  }
+
+  /** The same object where nothing changes, so that a change can be told by identity. */
+  #with(changes: Partial<Progress>): Progress {
+    const progress = this.#progress;
+    const same = (Object.keys(changes) as (keyof Progress)[]).every((key) => changes[key] === progress[key]);
+    return same ? progress : { ...progress, ...changes };
   }
 
   #daysOf({ missing }: Reading): Day[] {
