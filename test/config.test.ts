@@ -150,6 +150,7 @@ describe("parseConfig()", () => {
     "http://localhost:8080",
     "http://api.localhost/x",
     "http://127.9.8.7",
+    "http://localhost.:81/",
     "http://[::1]:80/",
     "https://host/path/",
   ])("takes the address %s", (address) => {
@@ -238,6 +239,21 @@ describe("parseConfig()", () => {
     expect(refusal({ ...account, [job]: items, external_api: { api_key: "k" } })).toContain(
       "external_api.api_url is missing: set it in the config or as CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL",
     );
+  });
+
+  it("takes an e-mail check without the External API, but not one without e-mails", () => {
+    expect(parseConfig({ ...account, email_check: { emails: ["a@b.com"] } }, {}).externalApi).toBeNull();
+    expect(refusal({ ...account, email_check: { from_companies: true } })).toContain(
+      "email_check names nothing",
+    );
+  });
+
+  it("takes all companies for a look-up without domains", () => {
+    const jobs = { external_api: external, company_lookup: { from_companies: true } };
+    expect(parseConfig({ ...account, ...jobs }, {}).companyLookup).toMatchObject({
+      domains: [],
+      fromCompanies: true,
+    });
   });
 
   it.each([[[]], ["text"], [7], [true]])("refuses %j, which is no object", (value) => {

@@ -94,7 +94,7 @@ function jobProblems(draft: JsonObject): Problem[] {
     const job = draft[name];
     if (!isObject(job)) return [];
     const { [list]: items, from_companies: all } = job;
-    const idle = items === undefined && all !== true;
+    const idle = items === undefined && !(name === "company_lookup" && all === true);
     return [
       ...(idle ? [{ path: name, text: idleText(name, list) }] : []),
       ...(paid && external === undefined

@@ -39,9 +39,9 @@ export function parseState(value: unknown): SavedState {
   return state;
 }
 
-/** Reads a state file: one JSON value, or the saved output of a run or of a target, a line each. */
+/** Reads a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
 export function parseStateText(text: string): SavedState {
-  const content = text.replace(/^\uFEFF/, "").trim();
+  const content = text.trim();
   if (content === "") return new Collected();
   const whole = parseJson(content);
   return whole === undefined ? parseLines(content.split(/\r?\n/)) : parseState(whole);
