@@ -37,6 +37,7 @@ describe("toSingerCatalog()", () => {
       "properties/discoveredAt": "automatic",
       "properties/name": "available",
       "properties/company": "available",
+      "properties/company/properties/id": "available",
       "properties/company/properties/domain": "available",
       "properties/company/properties/address": "available",
       "properties/company/properties/address/properties/city": "available",

@@ -11,7 +11,7 @@ export const PEOPLE: Offer = {
       name: { type: ["string", "null"] },
       company: {
         type: ["object", "null"],
-        properties: { domain: {}, address: { type: "object", properties: { city: {}, zip: {} } } },
+        properties: { id: {}, domain: {}, address: { type: "object", properties: { city: {}, zip: {} } } },
       },
       tags: { type: ["array", "null"], items: { type: "object", properties: { a: {} } } },
     },
