@@ -4,6 +4,7 @@ import {
   automaticFields,
   isRecord,
   type JsonSchema,
+  NO_FIELDS,
   type Offer,
   propertiesOf,
   type ReplicationMethod,
@@ -164,16 +165,14 @@ function fieldRules(
 ): Pruning["fields"] {
   const rules = Object.entries(propertiesOf(schema)).map(([name, property]): readonly [string, Rule] => {
     const breadcrumb = [...parent, "properties", name];
-    const must = parent.length === 0 && automatic.has(name);
-    if (!must && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true)) return [name, "drop"];
-    const fields = fieldRules(property, breadcrumb, metadata, NONE);
+    if (!automatic.has(name) && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true))
+      return [name, "drop"];
+    const fields = fieldRules(property, breadcrumb, metadata, NO_FIELDS);
     const entire = [...fields.values()].every((rule) => rule === "keep");
     return [name, entire ? "keep" : { others: "keep", fields }];
   });
   return new Map(rules);
 }
-
-const NONE: AutomaticFields = new Set();
 
 function prunedSchema(schema: JsonSchema, { fields }: Pruning): JsonSchema {
   const properties = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {

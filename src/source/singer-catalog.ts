@@ -52,13 +52,15 @@ function propertyMetadata(
 ): readonly object[] {
   return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
     const breadcrumb = [...parent, "properties", name];
-    const inclusion = parent.length === 0 && automatic.has(name) ? "automatic" : "available";
-    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb, automatic)];
+    const inclusion = automatic.has(name) ? "automatic" : "available";
+    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb, NO_FIELDS)];
   });
 }
 
-/** Fields that every record needs, so that no selection drops them. */
+/** Top-level fields that every record needs, so that no selection drops them. */
 export type AutomaticFields = ReadonlySet<string>;
+
+export const NO_FIELDS: AutomaticFields = new Set();
 
 export const automaticFields = (
   keyProperties: readonly string[],

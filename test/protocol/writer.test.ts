@@ -148,9 +148,9 @@ describe("Writer", () => {
     await writer.emit(log("little"));
     await turn();
     await writer.emit(LARGE);
-    const second = writer.emit(LARGE);
     await out.step();
     expect(out.got).toBe("little\n");
+    const second = writer.emit(LARGE);
     expect(await settled(second)).toBe(false);
     await out.open();
     await second;
