@@ -61,7 +61,7 @@ export type Sandbox = {
   readonly port: number;
   /** The latest requests, oldest first. */
   readonly requests: readonly SandboxRequest[];
-  /** Everyone whom the service would serve now, newest first. */
+  /** Everyone whom the service would serve now, newest first: for small accounts. */
   people(): Person[];
   companies(): Company[];
   sources(): SourceRecord[];

@@ -11,7 +11,7 @@ type Headers = Readonly<Record<string, string>>;
 
 export type Got = {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly header: (name: string) => string | undefined;
   readonly text: string;
 };
 
@@ -20,7 +20,8 @@ export async function get(sandbox: Sandbox, path: string, headers: Headers = {})
   const answer = await request(`${sandbox.url}${path}`, {
     headers: { "x-api-key": sandbox.key, ...headers },
   });
-  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  const header = (name: string): string | undefined => answer.headers[name]?.toString();
+  return { status: answer.statusCode, header, text: await answer.body.text() };
 }
 
 export type Row = {
@@ -65,6 +66,9 @@ export type Raw = {
 };
 
 const SILENCE_MS = 400;
+/** How long a connection is watched after a body that has ended as it should. */
+const AFTERMATH_MS = 80;
+const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
 /** A request on a socket of its own, read until the server ends it or falls silent. */
 export async function rawGet(sandbox: Sandbox, path: string, headers: Headers = {}): Promise<Raw> {
@@ -75,7 +79,11 @@ export async function rawGet(sandbox: Sandbox, path: string, headers: Headers = 
       resolve("open");
       socket.destroy();
     });
-    socket.on("data", (chunk) => chunks.push(chunk));
+    socket.on("data", (chunk) => {
+      chunks.push(chunk);
+      if (Buffer.concat(chunks.slice(-2)).subarray(-LAST_CHUNK.length).equals(LAST_CHUNK))
+        socket.setTimeout(AFTERMATH_MS);
+    });
     socket.on("end", () => resolve("fin"));
     socket.on("error", () => resolve("reset"));
     const fields = Object.entries({ host: "sandbox", "x-api-key": sandbox.key, ...headers });
