@@ -99,6 +99,7 @@ describe("filters", () => {
       expect(users).toEqual(sandbox.people().filter(({ sources }) => sources.includes(slug)));
       expect(others.some(({ sources }) => sources.includes(slug))).toBe(false);
       expect(users.length + others.length).toBe(all.length);
+      expect(all.length).toBeLessThan(sandbox.people().length);
       expect(others.length).toBeGreaterThan(0);
       expect((await list(sandbox, `?source=${slug}&is_user=false&limit=1`)).pagination.total).toBe(
         others.length,
