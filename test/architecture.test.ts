@@ -39,7 +39,9 @@ const partOf = (file: string): string => (relative(SRC, file).split(sep)[0] ?? "
 
 function importsOf(file: string): readonly Import[] {
   const text = readFileSync(file, "utf8");
-  const targets = [...text.matchAll(/(?:\bfrom |^import |\bimport\()"([^"\s]+)"/gm)].map((match) => match[1] ?? "");
+  const targets = [...text.matchAll(/(?:\bfrom |^import |\bimport\()"([^"\s]+)"/gm)].map(
+    (match) => match[1] ?? "",
+  );
   return targets.map((target) => ({ file: relative(SRC, file), part: partOf(file), target }));
 }
 
