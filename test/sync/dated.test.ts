@@ -350,8 +350,8 @@ describe("readDated() when a day cannot be read", () => {
       const bad = ["2026-03-08", "2026-03-09", "2026-03-10"];
       const broken = model(lastDays(30), 4, {
         cut: (window) =>
-          (window.kind === "open" && window.undated) ||
-          (window.kind === "closed" && bad.some((one) => window.from <= one && window.to >= one))
+          "from" in window &&
+          bad.some((one) => window.from <= one && (window.kind === "open" || window.to >= one))
             ? { rows: 1, loud: true }
             : undefined,
       });
