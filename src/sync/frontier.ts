@@ -5,6 +5,12 @@ import { addDays, type Day, endOf, type Window } from "./window.ts";
 /** How a state spells a moment; services may spell it otherwise. */
 const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
+/** The same moment in a state's spelling, the very text where it is so spelt; never later than a leap second later. */
+function toUtc(cursor: string): string {
+  const isUtc = UTC.test(cursor) && !Number.isNaN(Date.parse(cursor));
+  return isUtc ? cursor : new Date(instant(cursor)).toISOString();
+}
+
 /** How far a dated stream has come; `source/state.ts` says how it is written. */
 export type Progress = {
   /** Everything up to here has been delivered, save `missing`. */
@@ -136,7 +142,7 @@ export class Frontier {
 
   /** What an open window reached: the newest row; if it showed none, the days before yesterday are done all the same. */
   #openEnd(newest: string | undefined): string {
-    if (newest !== undefined) return UTC.test(newest) ? newest : new Date(instant(newest)).toISOString();
+    if (newest !== undefined) return toUtc(newest);
     return this.#progress.discoveredAt ?? endOf(addDays(this.#bounds.latest.slice(0, 10) as Day, -2));
   }
 
