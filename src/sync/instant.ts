@@ -25,7 +25,11 @@ function parseUtc(text: string): number {
     cachedDay = day;
     cachedStart = start;
   }
-  const seconds = (two(text, 11) * 60 + two(text, 14)) * 60 + two(text, 17);
+  const hour = two(text, 11);
+  const minute = two(text, 14);
+  const second = two(text, 17);
+  if (hour > 23 || minute > 59 || second > 60) return Number.NaN;
+  const seconds = (hour * 60 + minute) * 60 + second;
   if (length === 20) return cachedStart + seconds * 1000;
   if (length < 24 || text.charCodeAt(19) !== 46) return Number.NaN;
   return cachedStart + seconds * 1000 + two(text, 20) * 10 + digit(text, 22);
