@@ -85,7 +85,7 @@ export function toRawLine(value: unknown, replaced: () => void): RawLine {
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
 function escapeSeparators(text: string): string {
   let escaped = text;
-  for (const [bytes, escape] of SEPARATORS) escaped = escaped.replaceAll(bytes, escape);
+  for (const [bytes, instead] of SEPARATORS) escaped = escaped.replaceAll(bytes, instead);
   return escaped;
 }
 
