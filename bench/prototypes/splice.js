@@ -7,7 +7,7 @@ import { Ajv } from "ajv";
 import split2 from "split2";
 import { request } from "undici";
 
-const BATCH = 256 * 1024;
+const BATCH = 64 * 1024;
 const HEAD = `{"type":"RECORD","record":{"stream":"people","emitted_at":${Date.now()},"data":`;
 const schema = JSON.parse(readFileSync(new URL("../../schemas/people.json", import.meta.url), "utf8"));
 const accepts = new Ajv({ strict: false }).compile(schema);
