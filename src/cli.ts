@@ -136,11 +136,16 @@ const named = (path: string | undefined): string | undefined => (path === "" ? u
 async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
   return await new Promise((resolve, reject) => {
     parser
-      .fail((message, error) => reject(error ?? new UsageError(message)))
+      .fail((message, error) => reject(usageError(message, error)))
       .parseAsync([...args], {}, (error, _argv, output) => {
-        if (error) reject(error instanceof UsageError ? error : new UsageError(error.message));
+        if (error) reject(usageError(error.message, error));
         else resolve(output);
       })
       .catch(reject);
   });
+}
+
+/** Parsing does nothing but parse, so whatever it throws is about the words. */
+function usageError(message: string, error: Error | undefined): UsageError {
+  return error instanceof UsageError ? error : new UsageError(message || error?.message);
 }

@@ -112,6 +112,8 @@ function meltanoLine({ level, text, stream }: LogEntry, { name, pid, now }: LogO
   return `${asciiJson(keys)}\n`;
 }
 
+/** UTF-8 as one byte a character, as in every language. */
 function readableLine({ level, text }: LogEntry, { now }: LogOptions): string {
-  return `${new Date(now()).toISOString().slice(11, 19)} ${level.toUpperCase().padEnd(8)} ${text}\n`;
+  const line = `${new Date(now()).toISOString().slice(11, 19)} ${level.toUpperCase().padEnd(8)} ${text}\n`;
+  return Buffer.from(line, "utf8").toString("latin1");
 }

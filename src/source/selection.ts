@@ -1,17 +1,14 @@
-/** What a Singer catalog offers, and what a catalog that comes back has selected of it. */
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
-export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
-
-/** A stream as the source can give it. The first method is the one that it takes unless the user wants another. */
-export type Offer = {
-  readonly name: string;
-  readonly schema: JsonSchema;
-  readonly keyProperties: readonly string[];
-  readonly replicationKey: string | null;
-  readonly methods: readonly [ReplicationMethod, ...ReplicationMethod[]];
-  readonly selectedByDefault: boolean;
-};
+import {
+  type AutomaticFields,
+  asRecord,
+  automaticFields,
+  isRecord,
+  type JsonSchema,
+  NO_FIELDS,
+  type Offer,
+  propertiesOf,
+  type ReplicationMethod,
+} from "./singer-catalog.ts";
 
 /** Which fields of an object go out. `others` is for those that no rule names. */
 export type Pruning = { readonly others: "keep" | "drop"; readonly fields: ReadonlyMap<string, Rule> };
@@ -34,45 +31,6 @@ export type Selected = {
   readonly unknown: readonly string[];
   readonly warnings: readonly string[];
 };
-
-/** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
-export function toSingerCatalog(offers: readonly Offer[]): { readonly streams: readonly object[] } {
-  return { streams: offers.map(toEntry) };
-}
-
-function toEntry(offer: Offer): object {
-  const { name, schema, keyProperties, replicationKey, methods } = offer;
-  return {
-    tap_stream_id: name,
-    stream: name,
-    key_properties: keyProperties,
-    ...(replicationKey === null ? {} : { replication_key: replicationKey }),
-    replication_method: methods[0],
-    schema,
-    metadata: [rootMetadata(offer), ...propertyMetadata(schema, [], kept(keyProperties, replicationKey))],
-  };
-}
-
-function rootMetadata(offer: Offer): object {
-  const { keyProperties, replicationKey, methods, selectedByDefault } = offer;
-  const metadata = {
-    inclusion: "available",
-    "selected-by-default": selectedByDefault,
-    "table-key-properties": keyProperties,
-    "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
-    "forced-replication-method": methods[0],
-  };
-  return { breadcrumb: [], metadata };
-}
-
-/** Below `properties` only: no selection reaches into arrays. */
-function propertyMetadata(schema: unknown, parent: readonly string[], automatic: Kept): readonly object[] {
-  return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
-    const breadcrumb = [...parent, "properties", name];
-    const inclusion = parent.length === 0 && automatic.has(name) ? "automatic" : "available";
-    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb, automatic)];
-  });
-}
 
 /** Without a catalog: the streams selected by default, whole. With one: only what it has and selects. */
 export function select(catalog: unknown, offers: readonly Offer[]): Selected {
@@ -115,13 +73,12 @@ type Entry = {
     | "properties"]?: unknown;
 } & { readonly [K in `${string}-${string}`]?: unknown };
 type Metadata = ReadonlyMap<string, Entry>;
-type Kept = ReadonlySet<string>;
 
 function choose(entry: Entry, offer: Offer): { selection: Selection; warnings: readonly string[] } {
-  const schema = hasProperties(entry.schema) ? entry.schema : offer.schema;
+  const schema = hasProperties(entry.schema) ? withKeys(entry.schema, offer) : offer.schema;
   const key = chosenKey(entry, schema, offer);
   const method = chosenMethod(entry, offer);
-  const pruning = pruningOf(schema, metadataOf(entry), kept(key.value, offer.replicationKey));
+  const pruning = pruningOf(schema, metadataOf(entry), automaticFields(key.value, offer.replicationKey));
   const selection = {
     ...whole(offer),
     schema: pruning === undefined ? schema : prunedSchema(schema, pruning),
@@ -130,6 +87,14 @@ function choose(entry: Entry, offer: Offer): { selection: Selection; warnings: r
     pruning,
   };
   return { selection, warnings: [...key.warnings, ...method.warnings] };
+}
+
+/** A schema that lacks a key or cursor would describe no record of ours. */
+function withKeys(schema: JsonSchema, offer: Offer): JsonSchema {
+  const own = propertiesOf(offer.schema);
+  const keys = [...automaticFields(offer.keyProperties, offer.replicationKey)];
+  const properties = Object.fromEntries(keys.map((name) => [name, own[name] ?? {}]));
+  return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
 }
 
 type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
@@ -187,7 +152,7 @@ function fieldSelected(metadata: Entry, inherited: boolean): boolean {
 }
 
 /** Undefined if nothing is dropped. At the top a field that the schema lacks is dropped with the rest. */
-function pruningOf(schema: JsonSchema, metadata: Metadata, automatic: Kept): Pruning | undefined {
+function pruningOf(schema: JsonSchema, metadata: Metadata, automatic: AutomaticFields): Pruning | undefined {
   const fields = fieldRules(schema, [], metadata, automatic);
   return [...fields.values()].every((rule) => rule === "keep") ? undefined : { others: "drop", fields };
 }
@@ -196,23 +161,18 @@ function fieldRules(
   schema: unknown,
   parent: readonly string[],
   metadata: Metadata,
-  automatic: Kept,
+  automatic: AutomaticFields,
 ): Pruning["fields"] {
   const rules = Object.entries(propertiesOf(schema)).map(([name, property]): readonly [string, Rule] => {
     const breadcrumb = [...parent, "properties", name];
-    const must = parent.length === 0 && automatic.has(name);
-    if (!must && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true)) return [name, "drop"];
-    const fields = fieldRules(property, breadcrumb, metadata, NONE);
+    if (!automatic.has(name) && !fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true))
+      return [name, "drop"];
+    const fields = fieldRules(property, breadcrumb, metadata, NO_FIELDS);
     const entire = [...fields.values()].every((rule) => rule === "keep");
     return [name, entire ? "keep" : { others: "keep", fields }];
   });
   return new Map(rules);
 }
-
-const NONE: Kept = new Set();
-
-const kept = (keyProperties: readonly string[], replicationKey: string | null): Kept =>
-  new Set(replicationKey === null ? keyProperties : [...keyProperties, replicationKey]);
 
 function prunedSchema(schema: JsonSchema, { fields }: Pruning): JsonSchema {
   const properties = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
@@ -230,14 +190,7 @@ function prunedSchema(schema: JsonSchema, { fields }: Pruning): JsonSchema {
 
 const idOf = (entry: Entry): string => String(entry.tap_stream_id ?? entry.stream);
 
-export const propertiesOf = (schema: unknown): JsonSchema => asRecord(asEntry(schema).properties);
-
 const hasProperties = (schema: unknown): schema is JsonSchema => isRecord(asEntry(schema).properties);
-
-const isRecord = (value: unknown): value is JsonSchema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-const asRecord = (value: unknown): JsonSchema => (isRecord(value) ? value : {});
 
 const asEntry = (value: unknown): Entry => asRecord(value);
 

@@ -5,8 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
+import type { Ended } from "../support/cli.ts";
 import { BASE, buildImage, IMAGE, imageOf } from "../support/image.ts";
-import { type Ended, outputOf, ROOT, run } from "../support/run.ts";
+import { outputOf, ROOT, run } from "../support/run.ts";
 
 const PEOPLE = 400;
 const MEGABYTE = 1_000_000;

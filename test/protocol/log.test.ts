@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigError, DataError } from "../../src/errors.ts";
 import { type LogOptions, log, logLevelOf, logLine } from "../../src/protocol/log.ts";
 import type { Event } from "../../src/sync/event.ts";
-import { AT, checkpoint, close, END, open, records } from "../support/events.ts";
+import { AT, asRead, checkpoint, close, END, open, records } from "../support/events.ts";
 
 const OPTIONS: LogOptions = { name: "tap", pid: 7, now: () => AT, level: "info", readable: false };
 
@@ -35,7 +35,7 @@ describe("logLine()", () => {
   });
 
   it("is plain for a person", () => {
-    expect(logLine({ level: "warning", text: "hé" }, { ...OPTIONS, readable: true })).toBe(
+    expect(asRead(logLine({ level: "warning", text: "hé" }, { ...OPTIONS, readable: true }))).toBe(
       "03:04:05 WARNING  hé\n",
     );
   });

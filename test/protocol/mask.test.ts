@@ -39,7 +39,11 @@ describe("secretMask()", () => {
   });
 
   it("leaves a longer digest that holds the short segment by chance", () => {
-    expect(mask("ff0a1b2c3dff")).toBe("ff0a1b2c3dff");
+    expect(mask("ff0a1b2c3d 0a1b2c3dff")).toBe("ff0a1b2c3d 0a1b2c3dff");
+  });
+
+  it("masks the longer of two secrets that begin alike", () => {
+    expect(secretMask(["abcdef", "abcdefgh"])("abcdefgh")).toBe("***");
   });
 
   it("leaves short secrets, and text without secrets", () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { DataError } from "../../src/errors.ts";
 import { type SingerOptions, singer } from "../../src/protocol/singer.ts";
-import { type Pruning, propertiesOf, type Selection } from "../../src/source/selection.ts";
+import type { Pruning, Selection } from "../../src/source/selection.ts";
+import { propertiesOf } from "../../src/source/singer-catalog.ts";
 import type { Event } from "../../src/sync/event.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";

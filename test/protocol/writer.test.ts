@@ -42,12 +42,16 @@ class Gate extends Writable {
     });
   }
 
-  async open(): Promise<void> {
+  /** Ends the write that is under way. */
+  async step(): Promise<void> {
     await turn();
-    while (this.#waiting.length > 0) {
-      this.#waiting.shift()?.();
-      await turn();
-    }
+    this.#waiting.shift()?.();
+    await turn();
+  }
+
+  async open(): Promise<void> {
+    do await this.step();
+    while (this.#waiting.length > 0);
   }
 }
 
@@ -136,6 +140,20 @@ describe("Writer", () => {
     expect(out.writableLength).toBe(300_001);
     await out.open();
     expect(await settled(second)).toBe(true);
+  });
+
+  it("stays full when a write from before that ends", async () => {
+    const out = new Gate();
+    const writer = new Writer(say, out);
+    await writer.emit(log("little"));
+    await turn();
+    await writer.emit(LARGE);
+    await out.step();
+    expect(out.got).toBe("little\n");
+    const second = writer.emit(LARGE);
+    expect(await settled(second)).toBe(false);
+    await out.open();
+    await second;
   });
 
   it("calls written only when a checkpoint's bytes have left, even if it says nothing", async () => {

@@ -1,36 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type JsonSchema, type Offer, select, toSingerCatalog } from "../../src/source/selection.ts";
-
-const PEOPLE: Offer = {
-  name: "people",
-  schema: {
-    type: "object",
-    required: ["id", "name"],
-    properties: {
-      id: { type: "string" },
-      discoveredAt: { type: ["string", "null"] },
-      name: { type: ["string", "null"] },
-      company: {
-        type: ["object", "null"],
-        properties: { domain: {}, address: { type: "object", properties: { city: {}, zip: {} } } },
-      },
-      tags: { type: ["array", "null"], items: { type: "object", properties: { a: {} } } },
-    },
-  },
-  keyProperties: ["id"],
-  replicationKey: "discoveredAt",
-  methods: ["INCREMENTAL", "FULL_TABLE"],
-  selectedByDefault: true,
-};
-
-const LOOKUPS: Offer = {
-  name: "lookups",
-  schema: { type: "object", properties: { job_id: {} } },
-  keyProperties: ["job_id"],
-  replicationKey: null,
-  methods: ["FULL_TABLE"],
-  selectedByDefault: false,
-};
+import { select } from "../../src/source/selection.ts";
+import { type JsonSchema, toSingerCatalog } from "../../src/source/singer-catalog.ts";
+import { LOOKUPS, PEOPLE } from "../support/offers.ts";
 
 type Meta = Record<string, unknown>;
 type Crumbs = Record<string, Meta>;
@@ -52,50 +23,6 @@ const only = (catalog: object, offer = PEOPLE) => {
 };
 
 const namesOf = (schema: unknown): string[] => Object.keys((schema as { properties: JsonSchema }).properties);
-
-describe("toSingerCatalog()", () => {
-  const [people, lookups] = JSON.parse(JSON.stringify(toSingerCatalog([PEOPLE, LOOKUPS]))).streams;
-
-  it("names the stream, its keys and its method", () => {
-    expect(people).toMatchObject({ tap_stream_id: "people", stream: "people", key_properties: ["id"] });
-    expect(people).toMatchObject({ replication_key: "discoveredAt", replication_method: "INCREMENTAL" });
-    expect(lookups).not.toHaveProperty("replication_key");
-    expect(people.metadata[0]).toEqual({
-      breadcrumb: [],
-      metadata: {
-        inclusion: "available",
-        "selected-by-default": true,
-        "table-key-properties": ["id"],
-        "valid-replication-keys": ["discoveredAt"],
-        "forced-replication-method": "INCREMENTAL",
-      },
-    });
-    expect(lookups.metadata[0].metadata).toMatchObject({
-      "selected-by-default": false,
-      "valid-replication-keys": [],
-    });
-  });
-
-  it("has metadata for every property, nested ones too, and for none below arrays", () => {
-    const inclusions = people.metadata
-      .slice(1)
-      .map(({ breadcrumb, metadata }: { breadcrumb: string[]; metadata: Meta }) => [
-        breadcrumb.join("/"),
-        metadata["inclusion"],
-      ]);
-    expect(Object.fromEntries(inclusions)).toEqual({
-      "properties/id": "automatic",
-      "properties/discoveredAt": "automatic",
-      "properties/name": "available",
-      "properties/company": "available",
-      "properties/company/properties/domain": "available",
-      "properties/company/properties/address": "available",
-      "properties/company/properties/address/properties/city": "available",
-      "properties/company/properties/address/properties/zip": "available",
-      "properties/tags": "available",
-    });
-  });
-});
 
 describe("select()", () => {
   it("takes the streams selected by default, whole, without a catalog", () => {
@@ -145,7 +72,7 @@ describe("select()", () => {
     const { schema, pruning } = only(edited(crumbs));
     expect(namesOf(schema).includes("name")).toBe(stays);
     expect(pruning?.fields.get("name")).toBe(stays ? undefined : "drop");
-    expect(schema?.["required"]).toEqual(stays ? ["id", "name"] : ["id"]);
+    expect(schema).toHaveProperty("required", stays ? ["id", "name"] : ["id"]);
   });
 
   it("keeps a field without metadata", () => {
@@ -210,6 +137,14 @@ describe("select()", () => {
     expect(keyProperties).toEqual(["id", "name"]);
     expect(selection.schema).toEqual(schema);
     expect(pruning).toBeUndefined();
+  });
+
+  it("adds the keys to a schema that lacks them", () => {
+    const { schema, keyProperties } = only(
+      edited({}, { schema: { type: "object", properties: { name: {} } } }),
+    );
+    expect(namesOf(schema)).toEqual(["id", "discoveredAt", "name"]);
+    expect(keyProperties).toEqual(["id"]);
   });
 
   it("reports selected streams that there are not, and a catalog that selects nothing", () => {

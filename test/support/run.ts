@@ -1,24 +1,15 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { Ended } from "./cli.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** The built program, as its users start it. */
-export const CLI = `${ROOT}dist/source-contact-intelligence.js`;
-
-export type Ended = {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-};
-
-export type RunOptions = {
+type RunOptions = {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
 };
 
-/** Runs a program to its end, without a shell and without the settings that this machine has for the connector. */
+/** Runs any program to its end, without the settings that this machine has for the connector. */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const child = spawn(file, args, {
     cwd: options.cwd ?? ROOT,
@@ -38,7 +29,7 @@ export async function run(file: string, args: readonly string[], options: RunOpt
   });
 }
 
-export function bareEnvironment(): Record<string, string> {
+function bareEnvironment(): Record<string, string> {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("CONTACT_INTELLIGENCE_"));
   return Object.fromEntries(kept.map(([name, value]) => [name, value ?? ""]));
 }
