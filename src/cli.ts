@@ -1,4 +1,4 @@
-import yargs, { type Argv } from "yargs";
+import type { Argv } from "yargs";
 
 /** What a command line asks for. */
 export type Command =
@@ -34,6 +34,9 @@ const CONFIG = {
 
 /** Parses the Airbyte words. Throws UsageError. */
 export async function parseCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = quickCommand(args, version);
+  if (quick !== undefined) return quick;
+  const { default: yargs } = await import("yargs");
   let command: Command | undefined;
   const choose = (chosen: Command): void => {
     command = chosen;
@@ -50,6 +53,13 @@ export async function parseCommand(args: readonly string[], version: string): Pr
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
   const text = await answerOf(parser, args);
   return command ?? { kind: "text", text };
+}
+
+/** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */
+function quickCommand(args: readonly string[], version: string): Command | undefined {
+  if (args.length !== 1) return undefined;
+  if (args[0] === "spec") return { kind: "spec" };
+  return args[0] === "--version" ? { kind: "text", text: version } : undefined;
 }
 
 function commands(parser: Argv, choose: (command: Command) => void): Argv {
