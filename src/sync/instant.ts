@@ -21,7 +21,7 @@ function parseUtc(text: string): number {
   const hour = two(text, 11);
   const minute = two(text, 14);
   const second = two(text, 17);
-  if ((hour | minute | second) < 0) return Number.NaN;
+  if ((hour | minute | second) < 0 || hour > 23 || minute > 59 || second > 60) return Number.NaN;
   const whole = start + ((hour * 60 + minute) * 60 + second) * 1000;
   if (length === 20) return whole;
   if (length < 24 || text.charCodeAt(19) !== 46) return Number.NaN;
