@@ -9,7 +9,7 @@ import { type DiscoveredStream, toCatalog } from "../source/catalog.ts";
 import { inferSchema } from "../source/infer.ts";
 import { RowCheck } from "../source/row-check.ts";
 import { type JsonSchema, loadSchema } from "../source/schema.ts";
-import { STREAMS, type StreamSpec } from "../source/streams.ts";
+import type { RowStreamSpec } from "../source/streams.ts";
 import type { Event } from "../sync/event.ts";
 import type { Row } from "../sync/ports.ts";
 import { openConfig } from "./config.ts";
@@ -44,15 +44,16 @@ export async function discover(file: string | undefined, world: Process): Promis
 /** Learns the fields of the streams whose records are not documented. */
 export async function discoverStreams(session: Session): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
-  for (const spec of STREAMS) {
+  for (const spec of session.streams) {
     const declared = loadSchema(spec.schemaFile);
-    streams.push({ spec, schema: spec.sampled ? await sampled(spec, declared, session) : declared });
+    const isSampled = spec.reading !== "job" && spec.sampled;
+    streams.push({ spec, schema: isSampled ? await sampled(spec, declared, session) : declared });
   }
   return streams;
 }
 
 /** A stream that the key's plan leaves out stays in the catalog, as far as it is documented: permissions change. */
-async function sampled(spec: StreamSpec, declared: JsonSchema, session: Session): Promise<JsonSchema> {
+async function sampled(spec: RowStreamSpec, declared: JsonSchema, session: Session): Promise<JsonSchema> {
   try {
     const rows = await sample(spec, declared, session);
     return inferSchema(declared, rows);
@@ -63,7 +64,7 @@ async function sampled(spec: StreamSpec, declared: JsonSchema, session: Session)
 }
 
 async function sample(
-  spec: StreamSpec,
+  spec: RowStreamSpec,
   declared: JsonSchema,
   session: Session,
 ): Promise<readonly Record<string, unknown>[]> {

@@ -8,7 +8,6 @@ import { OutputClosed, Writer } from "../protocol/writer.ts";
 import { Session } from "../service/session.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../source/catalog.ts";
 import { parseStateText, type SavedState } from "../source/state.ts";
-import { STREAMS } from "../source/streams.ts";
 import { openConfig } from "./config.ts";
 import { readJson, readText } from "./files.ts";
 import { readStream } from "./read-stream.ts";
@@ -100,7 +99,7 @@ async function readableStreams(
   writer: Writer,
 ): Promise<readonly ConfiguredStream[]> {
   const streams: ConfiguredStream[] = [];
-  for (const spec of STREAMS) {
+  for (const spec of session.streams) {
     if (names.length > 0 && !names.includes(spec.name)) continue;
     try {
       if (names.length === 0) await session.probe(spec);
