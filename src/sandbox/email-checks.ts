@@ -65,6 +65,7 @@ export class EmailChecks {
 
   forget(): void {
     this.#checks.clear();
+    this.#answered.clear();
   }
 
   #parts(email: string, startsAt: number): Part[] {

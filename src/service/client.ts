@@ -77,7 +77,7 @@ const unzip = promisify(gunzip);
 /** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
 export class Client {
   readonly #options: ClientOptions;
-  #clockOffset = 0;
+  #clockOffset: number | undefined;
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -85,7 +85,12 @@ export class Client {
 
   /** Epoch ms by the service's clock, as far as its answers have told it. */
   now(): number {
-    return this.#options.clock.now() + this.#clockOffset;
+    return this.#options.clock.now() + (this.#clockOffset ?? 0);
+  }
+
+  /** Whether any answer has told the service's time. */
+  get knowsTime(): boolean {
+    return this.#clockOffset !== undefined;
   }
 
   /**

@@ -10,6 +10,7 @@ import type { Client } from "./client.ts";
 import type { Clock } from "./clock.ts";
 import { collectCheck, submitCheck } from "./email-checks.ts";
 import { submitVerification } from "./email-verifications.ts";
+import { probeExternal, probePublic } from "./job-probe.ts";
 import { collectLookup, submitLookup } from "./lookups.ts";
 import { toRawLine } from "./text.ts";
 
@@ -37,6 +38,10 @@ export function openFamily(spec: JobStreamSpec, workplace: Workplace): Family {
   return {
     stream: spec.name,
     ...FAMILIES[spec.setting](workplace),
+    ready: async () => {
+      if (client.knowsTime) return;
+      await (client === publicApi ? probePublic(client) : probeExternal(client));
+    },
     turn: () => client.turn(),
     rest: (failures) => client.backOff(failures),
     sleep: (ms) => clock.sleep(ms, signal),

@@ -65,6 +65,9 @@ export type Move =
 /** A job that nobody has seen queued holds its place in flight for so long at most: a lost one must not hold up the rest. */
 const LONGEST_IN_FLIGHT = 3_600_000;
 
+/** The service tells its time in whole seconds, so that what is known of it moves by so much. */
+const CLOCK_STEP = 2_000;
+
 /**
  * What to do next: collect what is due, then submit what is wanted, then wait, then park.
  * @param wanted the digests of the items to have, in their order
@@ -118,7 +121,7 @@ export function laterPolls(
   now: number,
 ): Polls {
   if (notBefore !== null && notBefore > now) return firstPolls(notBefore, rules, now);
-  if (now >= until) return { next: null, pause, until };
+  if (now >= until - CLOCK_STEP) return { next: null, pause, until };
   const longer = Math.min(rules.longestPoll, pause * 2);
   return { next: Math.min(now + longer, until), pause: longer, until };
 }

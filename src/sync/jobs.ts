@@ -68,6 +68,8 @@ export type Family = {
   items(hasSettled: (key: string) => boolean): Promise<ReadonlyMap<string, string>>;
   submit(item: string): Promise<Submission>;
   collect(jobId: string): Promise<Collected>;
+  /** Resolves when the service's clock is known. */
+  ready(): Promise<void>;
   /** Resolves when a request may start. */
   turn(): Promise<void>;
   /** Backs off after so many failures. */
@@ -124,6 +126,7 @@ class JobRun {
   }
 
   async *events(): AsyncGenerator<Event> {
+    if (this.#asksTheTime()) await this.#family.ready();
     yield* this.#collectEarlier();
     yield* this.#loadItems();
     for (let move = this.#nextMove(); move.kind !== "park"; move = this.#nextMove()) {
@@ -140,6 +143,15 @@ class JobRun {
 
   *#signOfLife(): Generator<Event> {
     if (this.#family.monotonic() - this.#lastSign >= SIGN_OF_LIFE) yield this.#checkpoint();
+  }
+
+  /** This machine's clock must neither buy again nor ask too early. */
+  #asksTheTime(): boolean {
+    const isTimed = this.#family.rules.refreshAfter !== null && this.#jobs.size > 0;
+    return (
+      isTimed ||
+      [...this.#jobs.values()].some(({ step, notBefore }) => step === "submitted" && notBefore !== null)
+    );
   }
 
   /** What earlier runs have paid for comes before all else. */
