@@ -1,4 +1,5 @@
 import yargs, { type Argv } from "yargs";
+import type { LogLevel } from "./protocol/log.ts";
 
 /** What a command line asks for. */
 export type Command =
@@ -11,6 +12,8 @@ export type Command =
       readonly state: string | undefined;
       readonly streams: readonly string[];
       readonly format: "airbyte" | "jsonl";
+      readonly stateFile: string | undefined;
+      readonly logLevel: LogLevel | undefined;
     }
   | {
       readonly kind: "sandbox";
@@ -20,8 +23,21 @@ export type Command =
       readonly faults: readonly string[];
     }
   | { readonly kind: "demo" }
+  | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are the whole answer. */
   | { readonly kind: "text"; readonly text: string };
+
+/** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
+export type TapOptions = {
+  readonly face: "discover" | "about" | "test" | "sync";
+  /** Merged in order; `ENV` stands for the environment. */
+  readonly configs: readonly string[];
+  readonly catalog: string | undefined;
+  readonly state: string | undefined;
+  readonly stateFile: string | undefined;
+  readonly logLevel: LogLevel | undefined;
+  readonly format: "text" | "json" | "markdown" | "meltano";
+};
 
 /** A command line that cannot be obeyed. */
 export class UsageError extends Error {}
@@ -38,19 +54,36 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   const choose = (chosen: Command): void => {
     command = chosen;
   };
-  const parser = commands(yargs().scriptName("source-contact-intelligence"), choose)
-    .version(version)
-    .help()
-    .strict()
+  const parser = commands(openParser("source-contact-intelligence", version), choose)
     .demandCommand(1, 1, "Say what to do", "Say one thing to do")
     .recommendCommands()
-    .parserConfiguration({ "duplicate-arguments-array": false })
-    .exitProcess(false)
-    .wrap(100)
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
   const text = await answerOf(parser, args);
   return command ?? { kind: "text", text };
 }
+
+/** A parser that neither prints nor exits: `answerOf` runs it. */
+export function openParser(name: string, version: string): Argv {
+  return yargs()
+    .scriptName(name)
+    .version(version)
+    .help()
+    .strict()
+    .parserConfiguration({ "duplicate-arguments-array": false })
+    .exitProcess(false)
+    .wrap(100);
+}
+
+export const STATE_FILE = {
+  type: "string",
+  requiresArg: true,
+  describe: "read state from this file if it is there, and replace the file after each checkpoint",
+} as const;
+
+export const LOG_LEVEL = {
+  choices: ["debug", "info", "warning", "error", "critical"] as const,
+  describe: "say nothing below this on stderr",
+} as const;
 
 function commands(parser: Argv, choose: (command: Command) => void): Argv {
   return parser
@@ -86,8 +119,10 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
           default: "airbyte" as const,
           describe: "what stdout speaks",
         },
+        "state-file": STATE_FILE,
+        "log-level": LOG_LEVEL,
       },
-      ({ config, catalog, state, stream, format }) =>
+      ({ config, catalog, state, stream, format, stateFile, logLevel }) =>
         choose(
           readCommand({
             config,
@@ -95,6 +130,8 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
             state: named(state),
             streams: stream ?? [],
             format,
+            stateFile: named(stateFile),
+            logLevel,
           }),
         ),
     )
@@ -126,21 +163,32 @@ function readCommand(options: Omit<ReadCommand, "kind">): Command {
   if (options.format === "jsonl" && options.streams.length !== 1) {
     throw new UsageError("--format jsonl writes the bare records of one stream: name it with --stream");
   }
+  refuseTwoStates(options);
   return { kind: "read", ...options };
 }
 
+export function refuseTwoStates(options: Pick<ReadCommand, "state" | "stateFile">): void {
+  if (options.state === undefined || options.stateFile === undefined) return;
+  throw new UsageError("--state and --state-file both say where to go on from: give one of them");
+}
+
 /** Platforms name no file by an empty text. */
-const named = (path: string | undefined): string | undefined => (path === "" ? undefined : path);
+export const named = (path: string | undefined): string | undefined => (path === "" ? undefined : path);
 
 /** Runs the parser; what it has to say itself (help, version) is returned, what it complains of is thrown. */
-async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
+export async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
   return await new Promise((resolve, reject) => {
     parser
-      .fail((message, error) => reject(error ?? new UsageError(message)))
+      .fail((message, error) => reject(usageError(message, error)))
       .parseAsync([...args], {}, (error, _argv, output) => {
-        if (error) reject(error instanceof UsageError ? error : new UsageError(error.message));
+        if (error) reject(usageError(error.message, error));
         else resolve(output);
       })
       .catch(reject);
   });
+}
+
+/** Parsing does nothing but parse, so whatever it throws is about the words. */
+function usageError(message: string, error: Error | undefined): UsageError {
+  return error instanceof UsageError ? error : new UsageError(message || error?.message);
 }

@@ -15,7 +15,7 @@ import {
   resumePlain,
 } from "../source/resume.ts";
 import { RowCheck } from "../source/row-check.ts";
-import { loadSchema } from "../source/schema.ts";
+import { type JsonSchema, loadSchema } from "../source/schema.ts";
 import { type JobStreamSpec, type RowStreamSpec, STREAMS, type StreamSpec } from "../source/streams.ts";
 import { type Limits, readDated } from "../sync/dated.ts";
 import type { Event, StreamState } from "../sync/event.ts";
@@ -29,6 +29,8 @@ export type StreamJob = {
   readonly config: Config;
   readonly session: Session;
   readonly configured: ConfiguredStream;
+  /** What the destination was told of the records; undefined: what is declared or configured. */
+  readonly told?: JsonSchema | undefined;
   /** The stream's part of the incoming state. */
   readonly blob: unknown;
   readonly world: Process;
@@ -62,7 +64,8 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   if (spec === undefined) throw unknownStream(job);
   if (!job.session.streams.includes(spec)) throw notConfigured(spec);
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
-  const check = new RowCheck(spec.name, spec.sampled ? configured.schema : loadSchema(spec.schemaFile));
+  const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
+  const check = new RowCheck(spec.name, job.told ?? known);
   const events = spec.reading === "job" ? jobEvents(job, spec, check) : rowEvents(job, spec, check);
   for await (const event of events) {
     const added = check.takeAdded();

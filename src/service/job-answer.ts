@@ -1,7 +1,6 @@
 import type { JsonObject } from "../json.ts";
 import type { Lines } from "../sync/event.ts";
 import type { Collected } from "../sync/jobs.ts";
-import { parseInstant } from "../timestamp.ts";
 import { statusError } from "./failures.ts";
 
 /** Makes records into lines, and tells whoever watches the fields. */
@@ -23,11 +22,6 @@ export function toMoment(value: unknown): number | null {
 
 /** The newest of the date-times, in UTC to the millisecond; null if there is none. */
 export function toCursor(values: readonly unknown[]): string | null {
-  const moments = values.flatMap((value) => {
-    const instant = typeof value === "string" ? parseInstant(value) : null;
-    return instant === null
-      ? []
-      : [Math.floor(instant.seconds * 1000 + Number(`0.${instant.fraction}0`) * 1000)];
-  });
+  const moments = values.map(toMoment).filter((moment) => moment !== null);
   return moments.length === 0 ? null : new Date(Math.max(...moments)).toISOString();
 }

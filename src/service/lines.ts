@@ -14,10 +14,10 @@ import { BytesToText, replaceLoneSurrogates } from "./text.ts";
 /** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 /** Characters in a batch: about as much as a pipe takes at once. */
-const BATCH = 256 * 1024;
+const BATCH = 64 * 1024;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
 const LATEST = 1_000;
-const GUNZIP_CHUNK = 256 * 1024;
+const GUNZIP_CHUNK = 64 * 1024;
 
 /**
  * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, parse and check, batches. Ends

@@ -97,14 +97,17 @@ export class Session {
   }
 
   /**
-   * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it.
-   * Null: there is no count.
+   * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it. Null:
+   * there is no count, or no such list, which the interface only names; the export may be there all the same.
    */
   async probe(spec: StreamSpec): Promise<number | null> {
-    if (spec.reading !== "job") return (await this.#look(spec, {})).total;
-    if (spec.setting === "emailCheck") await probePublic(this.client);
-    else await probeExternal(this.#externalApi());
-    return null;
+    if (spec.reading === "job") return await this.#probeJobs(spec);
+    try {
+      return (await this.#look(spec, {})).total;
+    } catch (error) {
+      if (error instanceof NotFoundError && spec.endpoint !== null && spec.exportPath !== null) return null;
+      throw error;
+    }
   }
 
   /**
@@ -130,6 +133,12 @@ export class Session {
 
   async close(): Promise<void> {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
+  }
+
+  async #probeJobs({ setting }: JobStreamSpec): Promise<null> {
+    if (setting === "emailCheck") await probePublic(this.client);
+    else await probeExternal(this.#externalApi());
+    return null;
   }
 
   /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */

@@ -109,9 +109,9 @@ export const STREAMS = [
 
 export type StreamName = (typeof STREAMS)[number]["name"];
 
-/** The streams that a config has: all rows, and the jobs that it sets. */
-export function streamsOf(config: Pick<Config, JobSetting>): readonly StreamSpec[] {
-  return STREAMS.filter((spec) => spec.reading !== "job" || config[spec.setting] !== null);
+/** The streams that a config has: all rows, and the jobs that it sets. Without a config there are no jobs. */
+export function streamsOf(config: Pick<Config, JobSetting> | undefined): readonly StreamSpec[] {
+  return STREAMS.filter((spec) => spec.reading !== "job" || (config?.[spec.setting] ?? null) !== null);
 }
 
 /** Where the pages of a stream are, as the config says. */

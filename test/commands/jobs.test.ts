@@ -88,7 +88,7 @@ describe("company_lookups", () => {
     runs.pass(2 * DAY - HOUR);
     const second = await runs.readStream("company_lookups", { state: first.state() });
     expect(items(sandbox)).toHaveLength(1);
-    runs.pass(HOUR);
+    runs.pass(HOUR + 60_000);
     await runs.readStream("company_lookups", { state: second.state() });
     expect(items(sandbox)).toHaveLength(2);
   });

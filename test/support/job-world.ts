@@ -68,6 +68,8 @@ export class JobWorld {
           state: state === undefined ? undefined : await file("state", state),
           streams: [],
           format: "airbyte",
+          stateFile: undefined,
+          logLevel: undefined,
         },
         world,
       ),
@@ -83,6 +85,8 @@ export class JobWorld {
           state: undefined,
           streams: [],
           format: "airbyte",
+          stateFile: undefined,
+          logLevel: undefined,
         },
         world,
       ),
@@ -115,7 +119,8 @@ export class JobWorld {
       environment: {},
       random: () => 0.5,
       stdout: out,
-      stderr: out,
+      stderr: new Collected(),
+      pid: 1,
     };
     const code = await command(world, file);
     return ran(code, out.text, this.#offset - before);
