@@ -1,46 +1,19 @@
 import yargs, { type Argv } from "yargs";
-import type { LogLevel } from "./protocol/log.ts";
+import type { ReadOptions } from "./commands/read.ts";
+import type { SandboxCommand } from "./commands/sandbox.ts";
+import type { TapOptions } from "./commands/tap-options.ts";
+import { UsageError } from "./errors.ts";
 
 /** What a command line asks for. */
 export type Command =
   | { readonly kind: "spec" }
   | { readonly kind: "check" | "discover"; readonly config: string | undefined }
-  | {
-      readonly kind: "read";
-      readonly config: string | undefined;
-      readonly catalog: string | undefined;
-      readonly state: string | undefined;
-      readonly streams: readonly string[];
-      readonly format: "airbyte" | "jsonl";
-      readonly stateFile: string | undefined;
-      readonly logLevel: LogLevel | undefined;
-    }
-  | {
-      readonly kind: "sandbox";
-      readonly port: number;
-      readonly people: number;
-      readonly seed: number;
-      readonly faults: readonly string[];
-    }
+  | ({ readonly kind: "read" } & ReadOptions)
+  | ({ readonly kind: "sandbox" } & SandboxCommand)
   | { readonly kind: "demo" }
   | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are the whole answer. */
   | { readonly kind: "text"; readonly text: string };
-
-/** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
-export type TapOptions = {
-  readonly face: "discover" | "about" | "test" | "sync";
-  /** Merged in order; `ENV` stands for the environment. */
-  readonly configs: readonly string[];
-  readonly catalog: string | undefined;
-  readonly state: string | undefined;
-  readonly stateFile: string | undefined;
-  readonly logLevel: LogLevel | undefined;
-  readonly format: "text" | "json" | "markdown" | "meltano";
-};
-
-/** A command line that cannot be obeyed. */
-export class UsageError extends Error {}
 
 const CONFIG = {
   type: "string",

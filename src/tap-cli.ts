@@ -1,13 +1,5 @@
-import {
-  answerOf,
-  type Command,
-  LOG_LEVEL,
-  named,
-  openParser,
-  refuseTwoStates,
-  STATE_FILE,
-  type TapOptions,
-} from "./cli.ts";
+import { answerOf, type Command, LOG_LEVEL, named, openParser, refuseTwoStates, STATE_FILE } from "./cli.ts";
+import type { TapOptions } from "./commands/tap-options.ts";
 
 /**
  * Parses the Singer flags. Orchestrators put flags together, so that flags which a face has no use for are harmless.
