@@ -16,10 +16,12 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   service: ["config", "errors", "json", "source", "sync"],
   protocol: ["config", "errors", "json", "source", "sync"],
   sandbox: [],
-  cli: [],
+  cli: ["commands", "errors"],
+  "tap-cli": ["cli", "commands"],
   commands: ["config", "errors", "json", "protocol", "sandbox", "service", "source", "sync"],
   main: ["cli", "commands", "errors", "protocol", "service"],
-  "source-contact-intelligence": ["main"],
+  "source-contact-intelligence": ["cli", "main"],
+  "tap-contact-intelligence": ["main", "tap-cli"],
 };
 
 /** The one part that knows a library. */
@@ -28,6 +30,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   split2: ["service"],
   ajv: ["config", "source"],
   yargs: ["cli"],
+  "yocto-spinner": ["commands"],
 };
 
 /** Parts that touch nothing but values: no files, no sockets, no clock. */

@@ -14,7 +14,7 @@ import {
   resumePlain,
 } from "../source/resume.ts";
 import { RowCheck } from "../source/row-check.ts";
-import { loadSchema } from "../source/schema.ts";
+import { type JsonSchema, loadSchema } from "../source/schema.ts";
 import { STREAMS, type StreamSpec } from "../source/streams.ts";
 import { type Limits, readDated } from "../sync/dated.ts";
 import type { Event, StreamState } from "../sync/event.ts";
@@ -27,6 +27,8 @@ export type StreamJob = {
   readonly config: Config;
   readonly session: Session;
   readonly configured: ConfiguredStream;
+  /** What the destination was told of the records; undefined: what is declared or configured. */
+  readonly told?: JsonSchema | undefined;
   /** The stream's part of the incoming state. */
   readonly blob: unknown;
   readonly world: Process;
@@ -59,7 +61,8 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === configured.name);
   if (spec === undefined) throw unknownStream(configured.name);
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
-  const check = new RowCheck(spec.name, spec.sampled ? configured.schema : loadSchema(spec.schemaFile));
+  const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
+  const check = new RowCheck(spec.name, job.told ?? known);
   const { dated, listed } =
     spec.reading === "list" ? { dated: false, listed: true } : await session.readingOf(spec);
   const ports = session.ports(spec, dated ? spec.cursorField : null, check, withoutKey(spec, configured));

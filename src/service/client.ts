@@ -176,7 +176,7 @@ export class Client {
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     });
-    // A body that is given up on says so by an error event, which nobody waits for then.
+    // A body that is given up before its end says so by an error event, which nobody may be left to hear.
     body.on("error", () => undefined);
     const took = clock.monotonic() - sent;
     const date = Date.parse(String(headers["date"]));

@@ -23,6 +23,8 @@ export function openDispatcher(base: URL, environment: Environment): Dispatcher 
   return new EnvHttpProxyAgent({
     connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+    // As every other client does it: only https is tunnelled through a proxy, http is asked of it.
+    proxyTunnel: false,
     keepAliveTimeout: 10_000,
     allowH2: false,
   });

@@ -76,9 +76,17 @@ export class Session {
     return servicePorts(this.client, endpoint, () => this.#world.clock.monotonic(), this.#note);
   }
 
-  /** Asks for one row of a stream; throws what keeps this key from reading it. Null: the service did not count. */
+  /**
+   * Asks for one row of a stream; throws what keeps this key from reading it. Null: the service did not count, or it
+   * has no such list, which the interface only names; the export may be there all the same.
+   */
   async probe(spec: StreamSpec): Promise<number | null> {
-    return (await this.#look(spec, {})).total;
+    try {
+      return (await this.#look(spec, {})).total;
+    } catch (error) {
+      if (error instanceof NotFoundError && spec.endpoint !== null && spec.exportPath !== null) return null;
+      throw error;
+    }
   }
 
   /**
