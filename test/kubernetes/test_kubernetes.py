@@ -101,3 +101,12 @@ def test_shards_and_rest_together_are_everyone(tmp_path):
     # Rows of the rest are newer than those of the shards.
     assert stored | {row["id"]: row for row in rest} == served
     assert len(rest) < len(served) / 4, "the rest is not everything again"
+
+
+def test_the_commands_of_docs_kubernetes_md_name_what_is_there():
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    commands = [line.split() for line in page.splitlines() if line.startswith("kubectl")]
+    applied = [words[3] for words in commands if words[1] == "apply"]
+    waited = [words[-1] for words in commands if words[1] == "wait"]
+    assert [ROOT / path for path in applied] == MANIFESTS
+    assert waited == [f"job/{name}" for name in JOBS]
