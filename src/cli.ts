@@ -1,5 +1,4 @@
 import yargs, { type Argv } from "yargs";
-import type { LogLevel } from "./protocol/log.ts";
 
 /** What a command line asks for. */
 export type Command =
@@ -27,7 +26,7 @@ export type Command =
   /** Help or the version were asked for, and are the whole answer. */
   | { readonly kind: "text"; readonly text: string };
 
-/** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
+/** What the Singer flags ask for; `face` says which of them counts when several are given. */
 export type TapOptions = {
   readonly face: "discover" | "about" | "test" | "sync";
   /** Merged in order; `ENV` stands for the environment. */
@@ -38,6 +37,8 @@ export type TapOptions = {
   readonly logLevel: LogLevel | undefined;
   readonly format: "text" | "json" | "markdown" | "meltano";
 };
+
+type LogLevel = (typeof LOG_LEVEL.choices)[number];
 
 /** A command line that cannot be obeyed. */
 export class UsageError extends Error {}
@@ -179,11 +180,16 @@ export const named = (path: string | undefined): string | undefined => (path ===
 export async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
   return await new Promise((resolve, reject) => {
     parser
-      .fail((message, error) => reject(error ?? new UsageError(message)))
+      .fail((message, error) => reject(usageError(message, error)))
       .parseAsync([...args], {}, (error, _argv, output) => {
-        if (error) reject(error instanceof UsageError ? error : new UsageError(error.message));
+        if (error) reject(usageError(error.message, error));
         else resolve(output);
       })
       .catch(reject);
   });
+}
+
+/** Parsing does nothing but parse, so whatever it throws is about the words. */
+function usageError(message: string, error: Error | undefined): UsageError {
+  return error instanceof UsageError ? error : new UsageError(message || error?.message);
 }

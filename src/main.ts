@@ -42,8 +42,12 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     process.exitCode = await obey(await openParse(), world);
   } catch (error) {
     const { reason } = abort.signal;
-    if (reason instanceof Interrupted) endBy(reason.signal);
-    else process.exitCode = await complain(error);
+    if (!(reason instanceof Interrupted)) {
+      process.exitCode = await complain(error);
+      return;
+    }
+    await written(process.stdout);
+    endBy(reason.signal);
   }
 }
 
@@ -73,6 +77,11 @@ async function run(command: Command, world: Process): Promise<number> {
       process.stdout.write(`${command.text}\n`);
       return 0;
   }
+}
+
+/** Resolves when the lines that were begun have left, or never will. */
+function written(out: NodeJS.WritableStream): Promise<void> {
+  return new Promise((resolve) => out.write("", () => resolve()));
 }
 
 /** A closed output is told nothing: nobody reads it. */

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import type { TapOptions } from "../cli.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../config/about.ts";
 import { meltanoPlugin } from "../config/meltano.ts";
 import { loadSpec, type Spec } from "../config/spec.ts";
 import { write } from "../protocol/writer.ts";
+import type { TapOptions } from "./tap-options.ts";
 import type { Process } from "./world.ts";
 
 /** Describes the tap, for people and for programs that list taps. */

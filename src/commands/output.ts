@@ -12,7 +12,7 @@ export type OutputOptions = {
   readonly name: string;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
-  readonly logLevel: LogLevel | undefined;
+  readonly logLevel?: LogLevel | undefined;
 };
 
 /**

@@ -1,4 +1,3 @@
-import type { TapOptions } from "../cli.ts";
 import { parseConfig, secretsOf } from "../config.ts";
 import { ConfigError } from "../errors.ts";
 import { userMessage } from "../protocol/error-text.ts";
@@ -15,6 +14,7 @@ import type { Event } from "../sync/event.ts";
 import { type ConfigDraft, readConfigs } from "./config.ts";
 import { discoverStreams } from "./discover.ts";
 import { conclude, type Output, openTapOutput } from "./output.ts";
+import type { TapOptions } from "./tap-options.ts";
 import type { Process } from "./world.ts";
 
 /** Orchestrators discover before every run, so that a service that does not answer is given up soon. */

@@ -1,4 +1,3 @@
-import type { TapOptions } from "../cli.ts";
 import { type Config, parseConfig, secretsOf } from "../config.ts";
 import { ConfigError } from "../errors.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -15,6 +14,7 @@ import { conclude, type Output, openTapOutput } from "./output.ts";
 import { openState } from "./state-file.ts";
 import { type Asked, readableStreams, type Sync, syncStreams, withSession } from "./sync.ts";
 import { discoverWhatCanBe } from "./tap-discover.ts";
+import type { TapOptions } from "./tap-options.ts";
 import type { Process } from "./world.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */

@@ -1,4 +1,3 @@
-import type { TapOptions } from "../cli.ts";
 import { parseConfig, secretsOf } from "../config.ts";
 import { NotFoundError } from "../errors.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -9,6 +8,7 @@ import { readConfigs } from "./config.ts";
 import { sample } from "./discover.ts";
 import { conclude, openTapOutput } from "./output.ts";
 import { type Sync, withSession } from "./sync.ts";
+import type { TapOptions } from "./tap-options.ts";
 import type { Process } from "./world.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */

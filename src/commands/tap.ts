@@ -1,6 +1,6 @@
-import type { TapOptions } from "../cli.ts";
 import { about } from "./about.ts";
 import { tapDiscover } from "./tap-discover.ts";
+import type { TapOptions } from "./tap-options.ts";
 import { tapSync } from "./tap-sync.ts";
 import { tapTest } from "./tap-test.ts";
 import type { Process } from "./world.ts";

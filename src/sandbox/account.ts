@@ -45,14 +45,15 @@ export type Account = {
 };
 
 export function openAccount(options: AccountOptions): Account {
-  const clock = new Clock(options.now);
+  const start = options.now ?? Date.now();
+  const clock = new Clock(start);
   const sources = sourceRecords(options.sources).filter(
     ({ slug }) => options.allowedSources === undefined || options.allowedSources.includes(slug),
   );
   const membership = new Membership(sources.map(({ slug }) => slug));
   const { plan, pageCap, companyList: hasCompanyList } = options;
-  const people = peopleOf(options, clock.now(), membership);
-  const companies = companiesOf(options, clock.now());
+  const people = peopleOf(options, start, membership);
+  const companies = companiesOf(options, start);
   return { clock, plan, people, companies, sources, membership, hasCompanyList, pageCap };
 }
 

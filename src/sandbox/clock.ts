@@ -7,7 +7,7 @@ export const startOfDay = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_
 export class Clock {
   #offset: number;
 
-  constructor(start: number = Date.now()) {
+  constructor(start: number) {
     this.#offset = start - Date.now();
   }
 

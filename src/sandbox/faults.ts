@@ -39,8 +39,7 @@ export function parseFault(expression: string): Fault {
     value: Number(text),
     options,
     path: given.get("path"),
-    times:
-      given.get("times") === "always" ? Infinity : whole(expression, given, "times", usualTimes(name, spec)),
+    times: given.get("times") === "always" ? Infinity : whole(expression, given, "times", usualTimes(spec)),
     skip: whole(expression, given, "skip", 0),
     after:
       given.get("after") === "all"
@@ -53,8 +52,10 @@ export function parseFault(expression: string): Fault {
   };
 }
 
-function usualTimes(name: string, { kind }: FaultKind): number {
-  return kind === "view" || name === "count-fails" ? Infinity : 1;
+/** Wrong beliefs of the service last; everything else happens once. */
+function usualTimes(fault: FaultKind): number {
+  const lasts = fault.kind === "view" || (fault.kind === "answer" && fault.countsOnly);
+  return lasts ? Infinity : 1;
 }
 
 function ownOptions(

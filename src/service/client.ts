@@ -176,6 +176,8 @@ export class Client {
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     });
+    // A body that is given up on says so by an error event, which nobody waits for then.
+    body.on("error", () => undefined);
     const took = clock.monotonic() - sent;
     const date = Date.parse(String(headers["date"]));
     if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();

@@ -110,7 +110,9 @@ describe("Meltano and target-postgres", () => {
   it("takes new fields, big numbers, NULs and lone surrogates", async () => {
     await using service = await startSandbox({ people: 300, companies: 20 });
     await using mine = await project.copy(service, settings("odd"));
-    service.fault("new-field", "nul", "surrogate");
+    service.fault(
+      ...["new-field", "nul", "surrogate", "big-int"].map((name) => `${name}:path=/people/stream`),
+    );
     await mine.sync("target-postgres");
     const rows = await rowsOf("odd", "people");
     expect(rows).toHaveLength(service.people().length);

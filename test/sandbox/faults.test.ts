@@ -1,0 +1,492 @@
+import { constants, gunzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { FAULTS, parseFault } from "../../src/sandbox/faults.ts";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { codeOf, dechunk, get, linesOf, list, PEOPLE, type Raw, rawGet, STREAM, stream } from "./http.ts";
+
+const GZIP = { "accept-encoding": "gzip" };
+const PEOPLE_COUNT = 40;
+
+const started = (...faults: string[]): Promise<Sandbox> =>
+  startSandbox({ people: PEOPLE_COUNT, undated: 0, requestsPerMinute: 0, faults });
+
+const ids = (rows: readonly { readonly id: string }[]): string[] => rows.map(({ id }) => id);
+
+/** The lines of a raw stream without its last, unfinished one. */
+const wholeLines = (text: string): number => linesOf(text).length;
+
+const forgiving = { finishFlush: constants.Z_SYNC_FLUSH };
+
+describe("a plain body that is cut", () => {
+  const cuts = [
+    {
+      fault: "reset:after=5",
+      framing: "transfer-encoding: chunked",
+      ended: "reset",
+      complete: false,
+      onLine: true,
+    },
+    {
+      fault: "fin:after=5",
+      framing: "transfer-encoding: chunked",
+      ended: "fin",
+      complete: false,
+      onLine: true,
+    },
+    {
+      fault: "end:after=5",
+      framing: "transfer-encoding: chunked",
+      ended: "open",
+      complete: true,
+      onLine: true,
+    },
+    {
+      fault: "midline:after=5",
+      framing: "transfer-encoding: chunked",
+      ended: "open",
+      complete: true,
+      onLine: false,
+    },
+    {
+      fault: "stall:after=5",
+      framing: "transfer-encoding: chunked",
+      ended: "open",
+      complete: false,
+      onLine: true,
+    },
+    { fault: "length:after=5", framing: "content-length:", ended: "fin", complete: undefined, onLine: true },
+    {
+      fault: "length-reset:after=5",
+      framing: "content-length:",
+      ended: "reset",
+      complete: undefined,
+      onLine: true,
+    },
+    { fault: "close:after=5", framing: "connection: close", ended: "fin", complete: undefined, onLine: true },
+  ] as const;
+
+  for (const { fault, framing, ended, complete, onLine } of cuts) {
+    it(`${fault} shows on the wire`, async () => {
+      await using sandbox = await started(fault);
+      const raw = await rawGet(sandbox, STREAM);
+      expect(raw.status).toBe(200);
+      expect(raw.head).toContain(framing);
+      expect(raw.ended).toBe(ended);
+      const chunks = framing.includes("chunked")
+        ? dechunk(raw.body)
+        : { content: raw.body, complete: undefined };
+      expect(chunks.complete).toBe(complete);
+      const text = chunks.content.toString();
+      expect(wholeLines(text)).toBe(5);
+      expect(text.endsWith("\n")).toBe(onLine);
+    });
+  }
+
+  it("announces a length that never comes", async () => {
+    await using sandbox = await started("length:after=5");
+    const raw = await rawGet(sandbox, STREAM);
+    expect(announced(raw)).toBeGreaterThan(raw.body.length);
+  });
+
+  it("has neither length nor chunks when only the connection ends it", async () => {
+    await using sandbox = await started("close:after=5");
+    const { head } = await rawGet(sandbox, STREAM);
+    expect(head).not.toContain("content-length");
+    expect(head).not.toContain("transfer-encoding");
+  });
+
+  it("is cut at about half when nothing else is said, once, and then no more", async () => {
+    await using sandbox = await started("end");
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT / 2);
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT);
+  });
+
+  it("reads as a failure to a client that watches its connection", async () => {
+    for (const fault of ["reset", "fin", "length", "length-reset"]) {
+      await using sandbox = await started(fault);
+      await expect(stream(sandbox)).rejects.toThrow();
+    }
+  });
+});
+
+describe("a gzip body that is cut", () => {
+  const cuts = [
+    { fault: "close-gzip:after=30", framing: "connection: close", ended: "fin" },
+    { fault: "gzip-cut:after=30", framing: "transfer-encoding: chunked", ended: "open" },
+    { fault: "length-gzip:after=30", framing: "content-length:", ended: "fin" },
+    { fault: "gzip-trailer", framing: "transfer-encoding: chunked", ended: "open" },
+    { fault: "fin:after=30", framing: "transfer-encoding: chunked", ended: "fin" },
+    { fault: "reset:after=30", framing: "transfer-encoding: chunked", ended: "reset" },
+  ] as const;
+
+  for (const { fault, framing, ended } of cuts) {
+    it(`${fault} shows on the wire and only a strict reader notices`, async () => {
+      await using sandbox = await started(fault);
+      const raw = await rawGet(sandbox, STREAM, GZIP);
+      expect(raw.head).toContain("content-encoding: gzip");
+      expect(raw.head).toContain(framing);
+      expect(raw.ended).toBe(ended);
+      const chunked = framing.includes("chunked");
+      const content = chunked ? dechunk(raw.body).content : raw.body;
+      if (chunked) expect(dechunk(raw.body).complete).toBe(ended === "open");
+      expect(() => gunzipSync(content)).toThrow("unexpected end of file");
+      const text = gunzipSync(content, forgiving).toString();
+      expect(wholeLines(text)).toBeGreaterThan(20);
+      expect(wholeLines(text)).toBeLessThanOrEqual(fault === "gzip-trailer" ? PEOPLE_COUNT : 30);
+    });
+  }
+
+  it("lacks nothing but its last eight bytes with gzip-trailer", async () => {
+    await using sandbox = await started("gzip-trailer");
+    const cut = dechunk((await rawGet(sandbox, STREAM, GZIP)).body).content;
+    const whole = dechunk((await rawGet(sandbox, STREAM, GZIP)).body).content;
+    expect(cut).toEqual(whole.subarray(0, -8));
+    expect(wholeLines(gunzipSync(cut, forgiving).toString())).toBe(PEOPLE_COUNT);
+  });
+
+  it("announces a length that never comes with length-gzip", async () => {
+    await using sandbox = await started("length-gzip");
+    const raw = await rawGet(sandbox, STREAM, GZIP);
+    expect(announced(raw)).toBeGreaterThan(raw.body.length);
+  });
+
+  it("waits for a client that takes gzip", async () => {
+    await using sandbox = await started("gzip-cut");
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT);
+    const raw = await rawGet(sandbox, STREAM, GZIP);
+    expect(() => gunzipSync(dechunk(raw.body).content)).toThrow();
+  });
+
+  it("may also end properly though rows are missing", async () => {
+    await using sandbox = await started("end:after=11");
+    const raw = await rawGet(sandbox, STREAM, GZIP);
+    expect(wholeLines(gunzipSync(dechunk(raw.body).content).toString())).toBe(11);
+  });
+});
+
+describe("a slow body", () => {
+  it("drips in small pieces and is whole", async () => {
+    await using sandbox = await started("drip=11");
+    const raw = await rawGet(sandbox, STREAM);
+    const { content, complete } = dechunk(raw.body);
+    expect(raw.body.subarray(0, 3).toString()).toBe("b\r\n");
+    expect(complete).toBe(true);
+    expect(wholeLines(content.toString())).toBe(PEOPLE_COUNT);
+  });
+
+  it("never answers with stall-headers", async () => {
+    await using sandbox = await started("stall-headers");
+    const raw = await rawGet(sandbox, STREAM);
+    expect([raw.ended, raw.head, sandbox.requests[0]?.status]).toEqual(["open", "", 0]);
+  });
+});
+
+describe("a stream that fails", () => {
+  async function failed(fault: string): Promise<string[]> {
+    await using sandbox = await started(fault);
+    const raw = await rawGet(sandbox, STREAM);
+    expect(raw.ended).toBe("fin");
+    const { content, complete } = dechunk(raw.body);
+    expect(complete).toBe(true);
+    return linesOf(content.toString());
+  }
+
+  it("says so in its last line and closes the connection", async () => {
+    const lines = await failed("stream-failed:after=4");
+    expect(lines).toHaveLength(5);
+    expect(JSON.parse(lines.at(-1) ?? "")).toEqual({
+      success: false,
+      error: { code: "STREAM_FAILED", message: expect.any(String) },
+    });
+  });
+
+  it("can do so in its first line, or after its last row", async () => {
+    expect(await failed("stream-failed:after=0")).toHaveLength(1);
+    expect(await failed("stream-failed:after=all")).toHaveLength(PEOPLE_COUNT + 1);
+  });
+});
+
+describe("a stream with odd lines", () => {
+  async function bytesOf(fault: string): Promise<Buffer> {
+    await using sandbox = await started(fault);
+    return dechunk((await rawGet(sandbox, STREAM)).body).content;
+  }
+
+  const textOf = async (fault: string): Promise<string> => (await bytesOf(fault)).toString();
+  const lineAt = async (fault: string, nth: number): Promise<string> =>
+    linesOf(await textOf(fault))[nth] ?? "";
+
+  it("has a line that is no JSON", async () => {
+    const lines = linesOf(await textOf("garbage:after=3"));
+    expect(lines).toHaveLength(PEOPLE_COUNT + 1);
+    expect(() => JSON.parse(lines[3] ?? "")).toThrow(SyntaxError);
+  });
+
+  it("has a line that is no object", async () => {
+    expect(await lineAt("not-object:after=3", 3)).toBe("null");
+    expect(await lineAt("not-object=42:after=all", PEOPLE_COUNT)).toBe("42");
+  });
+
+  it("has a row without its key", async () => {
+    const rows = linesOf(await textOf("no-key:after=3")).map((line): object => JSON.parse(line));
+    expect(rows.map((row) => "id" in row).indexOf(false)).toBe(3);
+    expect(rows.filter((row) => "id" in row)).toHaveLength(PEOPLE_COUNT - 1);
+  });
+
+  it("has bytes that are no UTF-8", async () => {
+    const bytes = await bytesOf("bad-utf8:after=3");
+    expect(() => new TextDecoder("utf-8", { fatal: true }).decode(bytes)).toThrow();
+    const lines = bytes.toString("latin1").split("\n");
+    expect(JSON.parse(lines[3] ?? "").firstName).toBe("caf\xe9 \xff");
+  });
+
+  it("has a line as long as asked", async () => {
+    const line = await lineAt("long-line=3000000:after=3", 3);
+    expect(line).toHaveLength(3_000_000);
+  });
+
+  it("has a blank line after every row", async () => {
+    const lines = linesOf(await textOf("blank-lines"));
+    expect(lines).toHaveLength(2 * PEOPLE_COUNT);
+    expect(lines.filter((line) => line === "")).toHaveLength(PEOPLE_COUNT);
+  });
+
+  it("has lines that end in CR LF", async () => {
+    expect((await textOf("crlf")).match(/\}\r\n/g)).toHaveLength(PEOPLE_COUNT);
+  });
+
+  it("has a byte order mark", async () => {
+    expect((await bytesOf("bom")).subarray(0, 4)).toEqual(Buffer.from([0xef, 0xbb, 0xbf, 0x7b]));
+  });
+
+  it("has escapes that are hard to store", async () => {
+    expect(await lineAt("surrogate:after=3", 3)).toContain('"firstName":"\\ud83d"');
+    expect(await lineAt("nul:after=3", 3)).toContain('"firstName":"a\\u0000b"');
+  });
+
+  it("has numbers, types and fields that nobody expects", async () => {
+    expect(await lineAt("big-int:after=3", 3)).toContain('"externalId":9007199254740993}');
+    expect(JSON.parse(await lineAt("wrong-type:after=3", 3)).companySize).toBe("many");
+    const rows = linesOf(await textOf("new-field:after=30")).map((line): object => JSON.parse(line));
+    expect(rows.map((row) => "engagement" in row)).toEqual(rows.map((_, nth) => nth >= 30));
+  });
+});
+
+describe("a service that is wrong about its rows", () => {
+  it("leaves the same people out of every stream, whatever the window", async () => {
+    await using sandbox = await started("omit=3");
+    const everyone = ids(sandbox.people());
+    const shown = ids(await stream(sandbox));
+    expect(shown).toHaveLength(PEOPLE_COUNT - 3);
+    expect(ids(await stream(sandbox))).toEqual(shown);
+    const middle = sandbox.people()[20]?.discoveredAt?.slice(0, 10) ?? "";
+    const recent = await stream(sandbox, `?discovered_from=${middle}`);
+    const older = await stream(sandbox, `?discovered_to=${middle}`);
+    expect(new Set(ids([...recent, ...older]))).toEqual(new Set(shown));
+    const page = await list(sandbox);
+    expect([ids(page.data), page.pagination.total]).toEqual([everyone, PEOPLE_COUNT]);
+  });
+
+  it("leaves them out of lists too when told so, but still counts them", async () => {
+    await using sandbox = await started("omit=3:lists=too");
+    const shown = ids(await stream(sandbox));
+    const pages = await Promise.all([1, 2, 3, 4].map((page) => list(sandbox, `?limit=10&page=${page}`)));
+    expect(pages.map(({ data }) => data.length)).toEqual([10, 10, 10, 7]);
+    expect(pages.flatMap(({ data }) => ids(data))).toEqual(shown);
+    expect(pages[0]?.pagination.total).toBe(PEOPLE_COUNT);
+  });
+
+  it("repeats people, and can hide others behind them", async () => {
+    await using sandbox = await started("duplicate=3");
+    const repeated = ids(await stream(sandbox));
+    expect([repeated.length, new Set(repeated).size]).toEqual([PEOPLE_COUNT + 3, PEOPLE_COUNT]);
+    sandbox.fault("duplicate-omit=3");
+    const hiding = ids(await stream(sandbox));
+    expect([hiding.length, new Set(hiding).size]).toEqual([PEOPLE_COUNT, PEOPLE_COUNT - 3]);
+  });
+
+  it("is wrong about totals", async () => {
+    await using sandbox = await started();
+    const totals: unknown[] = [];
+    for (const fault of ["count=5", "count=-5", "count=-500", "cap=7", "null-total"]) {
+      sandbox.fault(fault);
+      totals.push((await list(sandbox, "?limit=10")).pagination.total);
+    }
+    sandbox.fault("count=5", "cap=42");
+    totals.push((await list(sandbox, "?limit=10")).pagination.total);
+    expect(totals).toEqual([45, 35, 0, 7, null, 42]);
+  });
+
+  it("fails to count, and only that", async () => {
+    await using sandbox = await started("count-fails");
+    expect(codeOf(await get(sandbox, `${PEOPLE}?limit=1`))).toBe("INTERNAL_ERROR");
+    expect((await get(sandbox, `${PEOPLE}?limit=2`)).status).toBe(200);
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT);
+  });
+
+  it("repeats its first page", async () => {
+    await using sandbox = await started("page-repeats");
+    const [one, two] = [await list(sandbox, "?limit=10"), await list(sandbox, "?limit=10&page=2")];
+    expect([two.pagination.page, ids(two.data)]).toEqual([2, ids(one.data)]);
+  });
+
+  it("serves a page in the middle short", async () => {
+    await using sandbox = await started("short-page");
+    const pages = await Promise.all(
+      [1, 2, 3, 4].map((page) => list(sandbox, `?limit=10&page=${page}&skip_count=1`)),
+    );
+    expect(pages.map(({ data }) => data.length)).toEqual([10, 5, 10, 10]);
+  });
+
+  it("ignores its filters", async () => {
+    await using sandbox = await started("filters-ignored");
+    expect((await list(sandbox, "?discovered_to=1970-01-01&is_user=true")).pagination.total).toBe(
+      PEOPLE_COUNT,
+    );
+    expect(await stream(sandbox, "?discovered_to=1970-01-01")).toHaveLength(PEOPLE_COUNT);
+  });
+});
+
+describe("answers in the place of the endpoint", () => {
+  it("have the status, and the code that belongs to it", async () => {
+    await using sandbox = await started(
+      "status=500",
+      "status=503",
+      "status=423",
+      "status=404:code=JOB_NOT_FOUND",
+    );
+    const seen: string[] = [];
+    for (let nth = 0; nth < 4; nth++) {
+      const got = await get(sandbox, PEOPLE);
+      seen.push(`${got.status} ${codeOf(got)}`);
+    }
+    expect(seen).toEqual([
+      "500 INTERNAL_ERROR",
+      "503 ORG_KIND_UNAVAILABLE",
+      "423 SOURCE_UNAVAILABLE",
+      "404 JOB_NOT_FOUND",
+    ]);
+    expect((await get(sandbox, PEOPLE)).status).toBe(200);
+  });
+
+  it("come from a proxy when the interface has no code for them, or say what they are told", async () => {
+    await using sandbox = await started("status=502", "status=500:body=oops: at=once:times=1");
+    expect((await get(sandbox, PEOPLE)).text).toContain("<h1>502</h1>");
+    sandbox.fault("status=500:body=out of order");
+    expect((await get(sandbox, PEOPLE)).text).toBe("out of order");
+  });
+
+  it("ask to wait, in seconds, as a date, or not at all", async () => {
+    await using sandbox = await started("429=7", "429=60:date=1", "429:header=none");
+    expect((await get(sandbox, PEOPLE)).header("retry-after")).toBe("7");
+    const date = Date.parse((await get(sandbox, PEOPLE)).header("retry-after") ?? "");
+    expect(Math.abs(date - Date.now() - 60_000)).toBeLessThan(3000);
+    const bare = await get(sandbox, PEOPLE);
+    expect([bare.status, codeOf(bare), bare.header("retry-after")]).toEqual([
+      429,
+      "RATE_LIMIT_EXCEEDED",
+      undefined,
+    ]);
+  });
+
+  it("point elsewhere", async () => {
+    await using sandbox = await started("redirect=http://127.0.0.1:9/elsewhere:times=1");
+    const got = await get(sandbox, PEOPLE);
+    expect([got.status, got.header("location")]).toEqual([302, "http://127.0.0.1:9/elsewhere"]);
+  });
+
+  it("are not what was asked for", async () => {
+    await using sandbox = await started("html", "wrong-content");
+    const page = await get(sandbox, STREAM);
+    expect([page.status, page.header("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    expect(page.text).toContain("<!doctype html>");
+    expect((await get(sandbox, PEOPLE)).text).toBe("{}");
+  });
+
+  it("repeat the key to whoever does not expect it", async () => {
+    await using sandbox = await started("leak");
+    const got = await get(sandbox, PEOPLE);
+    expect(got.status).toBe(500);
+    expect(got.text).toContain(sandbox.key);
+  });
+});
+
+describe("which requests a fault strikes", () => {
+  const statuses = async (sandbox: Sandbox, paths: readonly string[]): Promise<number[]> => {
+    const seen: number[] = [];
+    for (const path of paths) seen.push((await get(sandbox, path)).status);
+    return seen;
+  };
+
+  it("follows path, times and skip", async () => {
+    await using sandbox = await started("status=500:path=people/stream:times=2:skip=1");
+    expect(await statuses(sandbox, [STREAM, PEOPLE, STREAM, STREAM, STREAM])).toEqual([
+      200, 200, 500, 500, 200,
+    ]);
+    sandbox.fault("status=500:path=/people$:times=always");
+    expect(await statuses(sandbox, [STREAM, PEOPLE, PEOPLE])).toEqual([200, 500, 500]);
+  });
+
+  it("follows the days that are asked for", async () => {
+    await using sandbox = await started("status=500:from=2020-01-01:to=none:times=always");
+    const asked = ["", "?discovered_from=2020-01-01", "?discovered_from=2020-01-01&discovered_to=2020-01-02"];
+    expect(
+      await statuses(
+        sandbox,
+        asked.map((query) => `${PEOPLE}${query}`),
+      ),
+    ).toEqual([200, 500, 200]);
+    sandbox.fault("status=500:from=none:times=always");
+    expect(
+      await statuses(
+        sandbox,
+        asked.map((query) => `${PEOPLE}${query}`),
+      ),
+    ).toEqual([500, 200, 200]);
+  });
+
+  it("may be asked for by a request itself, for that request alone", async () => {
+    await using sandbox = await started();
+    const struck = await get(sandbox, STREAM, { "x-sandbox-fault": "status=503" });
+    expect([struck.status, (await get(sandbox, STREAM)).status]).toEqual([503, 200]);
+    const unknown = await get(sandbox, STREAM, { "x-sandbox-fault": "nonsense" });
+    expect([unknown.status, codeOf(unknown)]).toEqual([400, "INVALID_PARAMETER"]);
+  });
+
+  it("is the first of those that exclude each other, with the others left for later", async () => {
+    await using sandbox = await started("status=500", "end:after=3", "omit=10");
+    expect((await get(sandbox, STREAM)).status).toBe(500);
+    expect(await stream(sandbox)).toHaveLength(3);
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT - 10);
+  });
+
+  it("includes pages only where a cut names them", async () => {
+    await using sandbox = await started("fin:path=/people$");
+    expect(await stream(sandbox)).toHaveLength(PEOPLE_COUNT);
+    const raw = await rawGet(sandbox, PEOPLE);
+    expect([raw.ended, dechunk(raw.body).complete]).toEqual(["fin", false]);
+  });
+});
+
+describe("fault expressions", () => {
+  it("are refused with the reason and the list of known faults", async () => {
+    expect(() => parseFault("explode")).toThrow(
+      /Cannot read the fault "explode".*known are .*reset.*recheck\[=K\]/,
+    );
+    expect(() => parseFault("omit")).toThrow("write it as omit=K");
+    expect(() => parseFault("omit=many")).toThrow("K must be an integer");
+    expect(() => parseFault("reset=3")).toThrow('"reset" takes no value');
+    expect(() => parseFault("reset:after=soon")).toThrow("after must be a number");
+    expect(() => parseFault("reset:lists=too")).toThrow('"reset" has no "lists"');
+    await expect(startSandbox({ faults: ["explode"] })).rejects.toThrow("explode");
+  });
+
+  it("exist for everything in the table, each with a description", () => {
+    for (const [name, { description, argument }] of FAULTS) {
+      expect(description).not.toBe("");
+      expect(parseFault(argument === undefined ? name : `${name}=3`).name).toBe(name);
+    }
+  });
+});
+
+const announced = ({ head }: Raw): number => Number(/content-length: (\d+)/.exec(head)?.[1]);
