@@ -55,7 +55,7 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   const choose = (chosen: Command): void => {
     command = chosen;
   };
-  const parser = commands(openParser("source-contact-intelligence", version), choose)
+  const parser = commands(openParser("source-contact-intelligence", version, ["stream", "fault"]), choose)
     .demandCommand(1, 1, "Say what to do", "Say one thing to do")
     .recommendCommands()
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
@@ -63,16 +63,22 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   return command ?? { kind: "text", text };
 }
 
-/** A parser that neither prints nor exits: `answerOf` runs it. */
-export function openParser(name: string, version: string): Argv {
+/** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
+export function openParser(name: string, version: string, repeatable: readonly string[]): Argv {
   return yargs()
     .scriptName(name)
     .version(version)
     .help()
     .strict()
-    .parserConfiguration({ "duplicate-arguments-array": false })
+    .middleware((flags) => keepLast(flags, ["_", ...repeatable]))
     .exitProcess(false)
     .wrap(100);
+}
+
+function keepLast(flags: Record<string, unknown>, lists: readonly string[]): void {
+  for (const [name, value] of Object.entries(flags)) {
+    if (Array.isArray(value) && !lists.includes(name)) flags[name] = value.at(-1);
+  }
 }
 
 export const STATE_FILE = {

@@ -15,7 +15,7 @@ import {
  */
 export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
   let command: Command | undefined;
-  const parser = openParser("tap-contact-intelligence", version)
+  const parser = openParser("tap-contact-intelligence", version, ["config", "c"])
     .usage(
       "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
     )
