@@ -9,6 +9,7 @@ import { Session } from "../service/session.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../source/catalog.ts";
 import { parseStateText, type SavedState } from "../source/state.ts";
 import { STREAMS } from "../source/streams.ts";
+import type { Event } from "../sync/event.ts";
 import { openConfig } from "./config.ts";
 import { readJson, readText } from "./files.ts";
 import { readStream } from "./read-stream.ts";
@@ -68,16 +69,25 @@ async function openJob(options: ReadOptions, { environment }: Process): Promise<
 
 async function sync(job: Job, options: ReadOptions, world: Process, writer: Writer): Promise<boolean> {
   const { config, state } = job;
-  const session = new Session(config, world, (notice) => void writer.emit(notice));
+  const unread = new AbortController();
+  const signal = AbortSignal.any([world.signal, unread.signal]);
+  const session = new Session(config, { ...world, signal }, (notice) => void writer.emit(notice));
+  // Once nobody reads the output, nothing that is still under way at the service is waited for.
+  const emit = async (event: Event): Promise<void> => {
+    try {
+      await writer.emit(event);
+    } catch (error) {
+      unread.abort(error);
+      throw error;
+    }
+  };
   const began = world.clock.monotonic();
   try {
     const streams = job.catalog ?? (await readableStreams(session, options.streams, writer));
     let complete = true;
     for (const configured of chosen(streams, options.streams)) {
       const blob = state.streams.get(configured.name);
-      const whole = await readStream({ config, session, configured, blob, world, began }, (event) =>
-        writer.emit(event),
-      );
+      const whole = await readStream({ config, session, configured, blob, world, began }, emit);
       complete &&= whole;
     }
     return complete;

@@ -20,7 +20,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export function openDispatcher(base: URL, environment: Environment): Dispatcher & { close(): Promise<void> } {
   const tls =
     base.protocol === "https:" ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
+  const named = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? "";
   return new EnvHttpProxyAgent({
+    httpProxy: named("http_proxy"),
+    httpsProxy: named("https_proxy"),
+    noProxy: named("no_proxy"),
     connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     keepAliveTimeout: 10_000,
