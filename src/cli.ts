@@ -31,7 +31,10 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   const choose = (chosen: Command): void => {
     command = chosen;
   };
-  const parser = commands(await openParser("source-contact-intelligence", version), choose)
+  const parser = commands(
+    await openParser("source-contact-intelligence", version, ["stream", "fault"]),
+    choose,
+  )
     .demandCommand(1, 1, "Say what to do", "Say one thing to do")
     .recommendCommands()
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
@@ -45,17 +48,27 @@ export function quickCommand(args: readonly string[], version: string): Command 
   return args[0] === "--version" ? { kind: "text", text: version } : undefined;
 }
 
-/** A parser that neither prints nor exits: `answerOf` runs it. */
-export async function openParser(name: string, version: string): Promise<Argv> {
+/** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
+export async function openParser(
+  name: string,
+  version: string,
+  repeatable: readonly string[],
+): Promise<Argv> {
   const { default: yargs } = await import("yargs");
   return yargs()
     .scriptName(name)
     .version(version)
     .help()
     .strict()
-    .parserConfiguration({ "duplicate-arguments-array": false })
+    .middleware((flags) => keepLast(flags, ["_", ...repeatable]))
     .exitProcess(false)
     .wrap(100);
+}
+
+function keepLast(flags: Record<string, unknown>, lists: readonly string[]): void {
+  for (const [name, value] of Object.entries(flags)) {
+    if (Array.isArray(value) && !lists.includes(name)) flags[name] = value.at(-1);
+  }
 }
 
 export const STATE_FILE = {

@@ -18,7 +18,7 @@ export async function parseTapCommand(args: readonly string[], version: string):
   const quick = quickCommand(args, version);
   if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const parser = (await openParser("tap-contact-intelligence", version))
+  const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage(
       "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
     )

@@ -160,6 +160,27 @@ export function networkError(what: string, cause: unknown): ConnectorError {
   return toError(what, NETWORK.get(detail ?? "") ?? OTHER_NETWORK, { detail, cause });
 }
 
+/** Codes of failures that come before the first byte of a request has left. */
+const BEFORE_SENDING: ReadonlySet<string> = new Set(
+  [...NETWORK.keys()].filter((code) => code !== "UND_ERR_HEADERS_TIMEOUT" && code !== "UND_ERR_BODY_TIMEOUT"),
+);
+
+/** Whether a request that got no answer cannot have reached the service. */
+export function wasNeverSent(cause: unknown): boolean {
+  return BEFORE_SENDING.has(codeOf(cause) ?? "");
+}
+
+/** Remedies speak of the Public API's settings; the External API has its own. */
+export function inExternalWords(error: Error): Error {
+  error.message = error.message
+    .replace(FAILURES.INVALID_API_KEY.remedy, EXTERNAL_KEY)
+    .replaceAll(/\bbase_url( \(and endpoints, if you set them\))?/g, "external_api.api_url");
+  return error;
+}
+
+const EXTERNAL_KEY =
+  "Ask the organization's administrator for a key of the External API, and put it into external_api.api_key";
+
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {
   return toError(what, FAILURES.STREAM_FAILED, { detail: code, code });
