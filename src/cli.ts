@@ -1,47 +1,19 @@
-import yargs, { type Argv } from "yargs";
+import type { Argv } from "yargs";
+import type { ReadOptions } from "./commands/read.ts";
+import type { SandboxCommand } from "./commands/sandbox.ts";
+import type { TapOptions } from "./commands/tap-options.ts";
+import { UsageError } from "./errors.ts";
 
 /** What a command line asks for. */
 export type Command =
   | { readonly kind: "spec" }
   | { readonly kind: "check" | "discover"; readonly config: string | undefined }
-  | {
-      readonly kind: "read";
-      readonly config: string | undefined;
-      readonly catalog: string | undefined;
-      readonly state: string | undefined;
-      readonly streams: readonly string[];
-      readonly format: "airbyte" | "jsonl";
-      readonly stateFile: string | undefined;
-      readonly logLevel: LogLevel | undefined;
-    }
-  | {
-      readonly kind: "sandbox";
-      readonly port: number;
-      readonly people: number;
-      readonly seed: number;
-      readonly faults: readonly string[];
-    }
+  | ({ readonly kind: "read" } & ReadOptions)
+  | ({ readonly kind: "sandbox" } & SandboxCommand)
   | { readonly kind: "demo" }
   | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are the whole answer. */
   | { readonly kind: "text"; readonly text: string };
-
-/** What the Singer flags ask for; `face` says which of them counts when several are given. */
-export type TapOptions = {
-  readonly face: "discover" | "about" | "test" | "sync";
-  /** Merged in order; `ENV` stands for the environment. */
-  readonly configs: readonly string[];
-  readonly catalog: string | undefined;
-  readonly state: string | undefined;
-  readonly stateFile: string | undefined;
-  readonly logLevel: LogLevel | undefined;
-  readonly format: "text" | "json" | "markdown" | "meltano";
-};
-
-type LogLevel = (typeof LOG_LEVEL.choices)[number];
-
-/** A command line that cannot be obeyed. */
-export class UsageError extends Error {}
 
 const CONFIG = {
   type: "string",
@@ -49,13 +21,20 @@ const CONFIG = {
   describe: "config file (JSON); may be left out if the environment says all",
 } as const;
 
+const SPEC: Command = { kind: "spec" };
+
 /** Parses the Airbyte words. Throws UsageError. */
 export async function parseCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = args.length === 1 && args[0] === "spec" ? SPEC : quickCommand(args, version);
+  if (quick !== undefined) return quick;
   let command: Command | undefined;
   const choose = (chosen: Command): void => {
     command = chosen;
   };
-  const parser = commands(openParser("source-contact-intelligence", version, ["stream", "fault"]), choose)
+  const parser = commands(
+    await openParser("source-contact-intelligence", version, ["stream", "fault"]),
+    choose,
+  )
     .demandCommand(1, 1, "Say what to do", "Say one thing to do")
     .recommendCommands()
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
@@ -63,8 +42,19 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   return command ?? { kind: "text", text };
 }
 
+/** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */
+export function quickCommand(args: readonly string[], version: string): Command | undefined {
+  if (args.length !== 1) return undefined;
+  return args[0] === "--version" ? { kind: "text", text: version } : undefined;
+}
+
 /** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
-export function openParser(name: string, version: string, repeatable: readonly string[]): Argv {
+export async function openParser(
+  name: string,
+  version: string,
+  repeatable: readonly string[],
+): Promise<Argv> {
+  const { default: yargs } = await import("yargs");
   return yargs()
     .scriptName(name)
     .version(version)
@@ -94,7 +84,7 @@ export const LOG_LEVEL = {
 
 function commands(parser: Argv, choose: (command: Command) => void): Argv {
   return parser
-    .command("spec", "print how this connector is configured", {}, () => choose({ kind: "spec" }))
+    .command("spec", "print how this connector is configured", {}, () => choose(SPEC))
     .command(
       "check",
       "say whether the config works and what its key can read",

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "./cli.ts";
 import type { Process } from "./commands/world.ts";
+import { UsageError } from "./errors.ts";
 import { systemClock } from "./service/clock.ts";
 
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
@@ -86,7 +87,6 @@ function written(out: NodeJS.WritableStream): Promise<void> {
 
 /** A closed output is told nothing: nobody reads it. */
 async function complain(error: unknown): Promise<number> {
-  const { UsageError } = await import("./cli.ts");
   const { OutputClosed } = await import("./protocol/writer.ts");
   if (error instanceof OutputClosed) return 1;
   const text = error instanceof Error ? error.message : String(error);

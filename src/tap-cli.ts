@@ -4,18 +4,21 @@ import {
   LOG_LEVEL,
   named,
   openParser,
+  quickCommand,
   refuseTwoStates,
   STATE_FILE,
-  type TapOptions,
 } from "./cli.ts";
+import type { TapOptions } from "./commands/tap-options.ts";
 
 /**
  * Parses the Singer flags. Orchestrators put flags together, so that flags which a face has no use for are harmless.
  * Throws UsageError.
  */
 export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = quickCommand(args, version);
+  if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const parser = openParser("tap-contact-intelligence", version, ["config", "c"])
+  const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage(
       "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
     )

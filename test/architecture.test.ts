@@ -16,10 +16,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   service: ["config", "errors", "json", "source", "sync"],
   protocol: ["config", "errors", "json", "source", "sync"],
   sandbox: [],
-  cli: [],
+  cli: ["commands", "errors"],
+  "tap-cli": ["cli", "commands"],
   commands: ["config", "errors", "json", "protocol", "sandbox", "service", "source", "sync"],
   main: ["cli", "commands", "errors", "protocol", "service"],
-  "tap-cli": ["cli"],
   "source-contact-intelligence": ["cli", "main"],
   "tap-contact-intelligence": ["main", "tap-cli"],
 };

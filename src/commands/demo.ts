@@ -80,7 +80,15 @@ class Demo {
 
   async #read(words: string, catalog: string, state: string | undefined): Promise<readonly Message[]> {
     const before = this.#sandbox.requests.length;
-    const options = { config: undefined, catalog, state, streams: [], format: "airbyte" as const };
+    const options = {
+      config: undefined,
+      catalog,
+      state,
+      streams: [],
+      format: "airbyte" as const,
+      stateFile: undefined,
+      logLevel: undefined,
+    };
     const messages = await this.#step(words, (world) => read(options, world), describeRead);
     this.#say(`  ${this.#sum(messages, before)}`);
     return messages;

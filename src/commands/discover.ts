@@ -9,7 +9,7 @@ import { type DiscoveredStream, toCatalog } from "../source/catalog.ts";
 import { inferSchema } from "../source/infer.ts";
 import { RowCheck } from "../source/row-check.ts";
 import { type JsonSchema, loadSchema } from "../source/schema.ts";
-import { STREAMS, type StreamSpec } from "../source/streams.ts";
+import type { RowStreamSpec, StreamSpec } from "../source/streams.ts";
 import type { Event } from "../sync/event.ts";
 import type { Row } from "../sync/ports.ts";
 import { openConfig } from "./config.ts";
@@ -50,9 +50,10 @@ export async function discoverStreams(
   failed: (spec: StreamSpec, error: unknown) => Promise<void> = rethrow,
 ): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
-  for (const spec of STREAMS) {
+  for (const spec of session.streams) {
     const declared = loadSchema(spec.schemaFile);
-    streams.push({ spec, schema: spec.sampled ? await sampled(spec, declared, session, failed) : declared });
+    const isSampled = spec.reading !== "job" && spec.sampled;
+    streams.push({ spec, schema: isSampled ? await sampled(spec, declared, session, failed) : declared });
   }
   return streams;
 }
@@ -63,7 +64,7 @@ const rethrow = async (_: StreamSpec, error: unknown): Promise<void> => {
 
 /** A stream that the key's plan leaves out stays in the catalog, as far as it is documented: permissions change. */
 async function sampled(
-  spec: StreamSpec,
+  spec: RowStreamSpec,
   declared: JsonSchema,
   session: Session,
   failed: (spec: StreamSpec, error: unknown) => Promise<void>,
@@ -80,7 +81,7 @@ async function sampled(
 
 /** Live records of a stream, as many as one request shows and at most so many. */
 export async function sample(
-  spec: StreamSpec,
+  spec: RowStreamSpec,
   declared: JsonSchema,
   session: Session,
   most = SAMPLE,

@@ -3,7 +3,6 @@ import { ConfigError } from "../errors.ts";
 import { Session } from "../service/session.ts";
 import type { ConfiguredStream } from "../source/catalog.ts";
 import type { JsonSchema } from "../source/schema.ts";
-import { STREAMS } from "../source/streams.ts";
 import type { Event } from "../sync/event.ts";
 import { readStream } from "./read-stream.ts";
 import type { Process } from "./world.ts";
@@ -66,7 +65,7 @@ export async function readableStreams(
   names: readonly string[] = [],
 ): Promise<readonly ConfiguredStream[]> {
   const streams: ConfiguredStream[] = [];
-  for (const spec of STREAMS) {
+  for (const spec of session.streams) {
     if (names.length > 0 && !names.includes(spec.name)) continue;
     try {
       if (names.length === 0) await session.probe(spec);

@@ -1,4 +1,4 @@
-import { parseConfig, secretsOf } from "../config.ts";
+import { type Config, parseConfig, secretsOf } from "../config.ts";
 import { ConfigError } from "../errors.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { asciiJson } from "../protocol/language.ts";
@@ -9,7 +9,7 @@ import type { DiscoveredStream } from "../source/catalog.ts";
 import { toOffer } from "../source/offers.ts";
 import { loadSchema } from "../source/schema.ts";
 import { toSingerCatalog } from "../source/singer-catalog.ts";
-import { STREAMS } from "../source/streams.ts";
+import { streamsOf } from "../source/streams.ts";
 import type { Event } from "../sync/event.ts";
 import { type ConfigDraft, readConfigs } from "./config.ts";
 import { discoverStreams } from "./discover.ts";
@@ -38,8 +38,9 @@ async function discovered(
   output: Output,
 ): Promise<readonly DiscoveredStream[]> {
   const emit = (event: Event): Promise<void> => output.emit(event);
+  let config: Config | undefined;
   try {
-    const config = parseConfig(value, environment);
+    config = parseConfig(value, environment);
     output.mask = secretMask(secretsOf(config));
     const session = new Session(config, world, (notice) => void emit(notice), TRIES);
     try {
@@ -50,7 +51,7 @@ async function discovered(
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     await emit({ kind: "log", level: "warn", text: `${error.message}. The catalog shows what is declared` });
-    return STREAMS.map((spec) => ({ spec, schema: loadSchema(spec.schemaFile) }));
+    return streamsOf(config).map((spec) => ({ spec, schema: loadSchema(spec.schemaFile) }));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { LogLevel } from "../protocol/log.ts";
 
-/** What a Singer command line asks for. */
+/** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
 export type TapOptions = {
   readonly face: "discover" | "about" | "test" | "sync";
   /** Merged in order; `ENV` stands for the environment. */

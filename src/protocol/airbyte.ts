@@ -69,7 +69,7 @@ class AirbyteRun {
   }
 
   #records(stream: string, lines: Lines): string {
-    const filled = lines.filter(hasFields);
+    const filled = lines.every(hasFields) ? lines : lines.filter(hasFields);
     if (filled.length === 0) return "";
     const progress = this.#live(stream);
     progress.unstated += filled.length;

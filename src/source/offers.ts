@@ -13,9 +13,15 @@ export function toOffer(stream: DiscoveredStream): Offer {
     schema,
     keyProperties: spec.primaryKey,
     replicationKey,
-    methods: replicationKey === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"],
-    selectedByDefault: true,
+    methods: methodsOf(stream),
+    // What costs money or hours must be asked for.
+    selectedByDefault: spec.reading !== "job",
   };
+}
+
+function methodsOf(stream: DiscoveredStream): Offer["methods"] {
+  if (stream.spec.reading === "job") return ["INCREMENTAL"];
+  return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
 }
 
 /** What a catalog that came back says of the fields, so that the service need not be asked again. */

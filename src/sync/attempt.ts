@@ -7,6 +7,7 @@ import {
   closedReading,
   endsStream,
   joinReadings,
+  lostReading,
   lostTooMany,
   NOTHING_READ,
   type Planned,
@@ -34,12 +35,14 @@ export function tactic(splits: boolean, failures: number): Tactic {
  * Reads one window until it is proven, halved or given up, and emits no row twice. Only what is wrong with a body's
  * content leads up the ladder; every other error ends the stream.
  * `trustZero`: false where totals have shown less than there is, so that a half is read even if its count says 0.
+ * `failed`: attempts that have failed on the very same rows.
  */
 export async function* readWindow(
   planned: Planned,
   run: Run,
   ledger?: Ledger,
   trustZero = true,
+  failed = 0,
 ): AsyncGenerator<Lines, Reading> {
   const { window } = planned;
   if (window.kind === "undated") return yield* readUndated(run, ledger);
@@ -47,42 +50,70 @@ export async function* readWindow(
   let count = await freshCount(planned, run.ports);
   if (trustZero && window.kind === "closed" && count.known && count.rows === 0) return NOTHING_READ;
   const seen = ledger ?? new Ledger(count.rows + count.undated);
-  let cause: unknown;
-  let clean: Pass | undefined;
-  for (let failures = 0; ; failures++) {
+  let last: Failed = { kind: "failed", cause: undefined };
+  for (let failures = failed; ; failures++) {
     const next = tactic(parts !== undefined, failures);
-    if (next === "halves") return yield* readParts(parts ?? [], run, seen, trustZero);
-    if (next === "give up" || (next === "pages" && !run.listed)) return lost(window, cause);
-    try {
-      if (failures > 0) {
-        await run.ports.rest(failures);
-        if (run.verify) count = await run.ports.count(window);
-      }
-      if (next === "pages") {
-        const walked = yield* walk(window, run, seen, clean);
-        if (walked.proven) return closedReading(walked.newest);
-        cause = walked.cause;
-        continue;
-      }
-      const pass = new Pass(window, count, seen, { until: run.until });
-      clean = undefined;
-      for await (const rows of run.ports.stream(window)) yield pass.admit(rows);
-      clean = pass;
-      if (seen.full) noteFull(run.ports, window);
-      const verdict = run.verify ? judge(window, run.yesterday, count, pass) : "proven";
-      if (verdict === "proven") return closedReading(pass.newest);
-      cause = unproven(window, count, pass);
-      const split = partsAfter(verdict, window, parts, run.yesterday);
-      if (split !== undefined) return yield* readParts(split, run, seen, trustZero && verdict !== "halve");
-    } catch (error) {
-      if (!(error instanceof BodyError)) throw error;
-      cause = error;
+    if (next === "halves") return yield* readParts(parts ?? [], run, seen, trustZero, failures);
+    if (next === "give up" || (next === "pages" && !run.listed)) return lost(window, last.cause);
+    if (failures > failed) {
+      await run.ports.rest(failures);
+      if (run.verify) count = await run.ports.count(window);
     }
+    const tried = yield* survive(
+      next === "pages" ? tryPages(window, run, seen, last.clean) : tryStream(window, run, seen, count, parts),
+    );
+    if (tried.kind === "closed") return closedReading(tried.newest);
+    if (tried.kind === "split") return yield* readParts(tried.parts, run, seen, trustZero && tried.trustZero);
+    last = tried;
   }
 }
 
+/** How one attempt at a window ended. `clean`: the pass, if only its proof is lacking. */
+type Failed = { readonly kind: "failed"; readonly cause: unknown; readonly clean?: Pass };
+type Tried =
+  | { readonly kind: "closed"; readonly newest: string | undefined }
+  | { readonly kind: "split"; readonly parts: readonly Window[]; readonly trustZero: boolean }
+  | Failed;
+
+/** An attempt of which only what is wrong with a body's content is a failed one; all else ends the stream. */
+async function* survive(attempt: AsyncGenerator<Lines, Tried>): AsyncGenerator<Lines, Tried> {
+  try {
+    return yield* attempt;
+  } catch (error) {
+    if (error instanceof BodyError) return { kind: "failed", cause: error };
+    throw error;
+  }
+}
+
+async function* tryStream(
+  window: Window,
+  run: Run,
+  seen: Ledger,
+  count: Count,
+  halved: readonly Window[] | undefined,
+): AsyncGenerator<Lines, Tried> {
+  const pass = new Pass(window, count, seen, { until: run.until });
+  for await (const rows of run.ports.stream(window)) yield pass.admit(rows);
+  if (seen.full) noteFull(run.ports, window);
+  const verdict = run.verify ? judge(window, run.yesterday, count, pass) : "proven";
+  if (verdict === "proven") return { kind: "closed", newest: pass.newest };
+  const parts = partsAfter(verdict, window, halved, run.yesterday);
+  if (parts !== undefined) return { kind: "split", parts, trustZero: verdict !== "halve" };
+  return { kind: "failed", cause: unproven(window, count, pass), clean: pass };
+}
+
+async function* tryPages(
+  window: Window,
+  run: Run,
+  seen: Ledger,
+  clean: Pass | undefined,
+): AsyncGenerator<Lines, Tried> {
+  const { proven, newest, cause } = yield* walk(window, run, seen, clean);
+  return proven ? { kind: "closed", newest } : { kind: "failed", cause };
+}
+
 async function freshCount({ window, count }: Planned, ports: Ports): Promise<Count> {
-  return count !== undefined && ports.now() - count.answered < COUNT_LIFETIME
+  return count !== undefined && Math.abs(ports.now() - count.answered) < COUNT_LIFETIME
     ? count
     : await ports.count(window);
 }
@@ -103,10 +134,14 @@ async function* readParts(
   run: Run,
   ledger: Ledger,
   trustZero: boolean,
+  failures = 0,
 ): AsyncGenerator<Lines, Reading> {
   let all = NOTHING_READ;
-  for (const window of parts) {
-    const part: Reading = yield* readWindow({ window }, run, ledger, trustZero);
+  for (const [nth, window] of parts.entries()) {
+    // While the parts have held nothing, the rest of them is all that failed.
+    const failed = nth > 0 && all === NOTHING_READ ? failures : 0;
+    const part: Reading = yield* readWindow({ window }, run, ledger, trustZero, failed);
+    if (part === NOTHING_READ) continue;
     all = joinReadings(all, part);
     if (endsStream(all)) throw lostTooMany(all);
   }
@@ -114,7 +149,7 @@ async function* readParts(
 }
 
 function lost(window: Window, cause: unknown): Reading {
-  if (window.kind === "closed") return { missing: [window], cause, closed: false, lostInARow: 1 };
+  if (window.kind === "closed") return lostReading(window, cause);
   throw new BodyError(
     `Cannot close the window ${describe(window)}: five streams and a walk over its pages did not prove it complete. ` +
       "The state stays before it; run again later",

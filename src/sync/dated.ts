@@ -1,12 +1,12 @@
 import { BodyError } from "../errors.ts";
 import { readWindow } from "./attempt.ts";
 import type { Event, StreamState } from "./event.ts";
-import { Frontier, type Progress, type Role } from "./frontier.ts";
+import { type Bounds, Frontier, type Progress, type Role } from "./frontier.ts";
 import { instant } from "./instant.ts";
 import { parallel } from "./parallel.ts";
 import { planSteps, planWindows } from "./plan.ts";
 import type { Count, Ports } from "./ports.ts";
-import type { Planned, Reading, Run } from "./reading.ts";
+import { NOTHING_READ, type Planned, type Reading, type Run } from "./reading.ts";
 import {
   addDays,
   BEGINNING,
@@ -50,22 +50,27 @@ export type Dated = {
 
 type Item = Planned & { readonly role: Role };
 type Range = { readonly window: DatedWindow; readonly count: Count };
-/** Days before the state's first. `whole`: they meet it. */
-type Gap = { readonly window: Extract<Window, { kind: "closed" }>; readonly whole: boolean };
+/**
+ * Days before the state's first. `whole`: with the range they leave none out. `openEnd`: where the range must begin,
+ * because days between them and the state's first are not closed yet.
+ */
+type Gap = {
+  readonly window: Extract<Window, { kind: "closed" }>;
+  readonly whole: boolean;
+  readonly openEnd: Day | undefined;
+};
 
 /** Reads a dated stream: its windows, and the checkpoints between them. */
 export async function* readDated(dated: Dated): AsyncGenerator<Event> {
   const { stream, resume, limits, ports, toState } = dated;
   const before = progressBefore(resume, limits);
   const plan = await planStream(before, limits, ports);
-  if (before.discoveredAt !== null && instant(before.discoveredAt) > plan.count.answered) {
-    ports.note({ kind: "log", level: "warn", text: inTheFuture(stream, before.discoveredAt) });
-    yield { kind: "checkpoint", stream, state: toState(before, false) };
-    yield { kind: "close", stream, complete: true };
+  if (resume !== null && isAhead(resume, plan.count)) {
+    yield* readAhead(dated, resume, before);
     return;
   }
   if (plan.count.known) yield { kind: "estimate", stream, rows: plan.count.rows + plan.count.undated };
-  const frontier = new Frontier(before, plan.start, plan.latest, new Set(limits.ignoredDays));
+  const frontier = new Frontier(before, plan);
   const clock = new Deadline(limits.deadline, ports);
   const steps = parallel(
     clock.cut(plan.items()),
@@ -91,25 +96,49 @@ export async function* readDated(dated: Dated): AsyncGenerator<Event> {
   yield close;
 }
 
-function progressBefore(resume: Progress | null, { startDate, ignoredDays }: Limits): Progress {
-  if (resume === null) {
-    const undated = startDate === null ? "pending" : "done";
-    return { discoveredAt: null, missing: [], from: startDate, undated, gap: null };
+const isAhead = ({ discoveredAt }: Progress, { answered }: Count): boolean =>
+  discoveredAt !== null && instant(discoveredAt) > answered;
+
+/**
+ * A cursor in the future leaves nothing to read, and the state as it is. A full refresh that is not done cannot be
+ * called whole by that, so it begins anew.
+ */
+async function* readAhead(dated: Dated, resume: Progress, before: Progress): AsyncGenerator<Event> {
+  const { stream, ports, toState, saysDone } = dated;
+  ports.note({
+    kind: "log",
+    level: "warn",
+    text: inTheFuture(stream, String(resume.discoveredAt), saysDone),
+  });
+  if (saysDone) {
+    yield* readDated({ ...dated, resume: null });
+    return;
   }
+  yield { kind: "checkpoint", stream, state: toState(resume, false) };
+  yield closeOf(stream, before, NOTHING_READ);
+}
+
+/** What an incoming state means under the limits of this run. Days that they leave out count as covered no longer. */
+function progressBefore(resume: Progress | null, { startDate, ignoredDays }: Limits): Progress {
+  const undated = startDate === null ? "pending" : "done";
+  if (resume === null) return { discoveredAt: null, missing: [], from: startDate, undated, gap: null };
   const missing = resume.missing.filter((day) => !ignoredDays.includes(day));
-  const reachesBack = startDate === null && resume.from !== null;
-  return { ...resume, missing, undated: reachesBack ? "pending" : resume.undated };
+  const before = {
+    ...resume,
+    missing,
+    undated: startDate === null && resume.from !== null ? undated : resume.undated,
+  };
+  const { discoveredAt } = resume;
+  const leavesOut =
+    discoveredAt === null || (startDate !== null && startDate >= dayOf(instant(discoveredAt)));
+  return leavesOut ? { ...before, from: startDate, gap: null } : before;
 }
 
 /** All that is decided before the first row: today, the range, its gap, and the order of the windows. */
-type StreamPlan = {
+type StreamPlan = Bounds & {
   readonly run: Run;
   /** The count of the whole range, the run's first. */
   readonly count: Count;
-  /** The first day that the state will cover; null is the beginning. */
-  readonly start: Day | null;
-  /** No checkpoint passes it. */
-  readonly latest: string;
   /** The end of a range that has one. */
   readonly reached: string | undefined;
   readonly gapWhole: boolean;
@@ -132,24 +161,27 @@ async function planStream(before: Progress, limits: Limits, ports: Ports): Promi
     shortWalks: 0,
   };
   const gap = gapOf(before, limits, yesterday);
-  const from = gap?.whole === true ? earlier(wanted, addDays(gap.window.to, 1)) : wanted;
+  const from = gap?.openEnd ?? wanted;
   const range = await settledRange({ window: first, count }, from, limits, run);
   const asked = new Date(count.asked).toISOString();
   return {
     run,
     count: range?.count ?? count,
     start: before.from === null || startDate === null ? null : earlier(before.from, startDate),
+    rangeFrom: from,
     latest: endDate !== null && endOf(endDate) < asked ? endOf(endDate) : asked,
+    ignored: new Set(limits.ignoredDays),
     reached: range?.window.kind === "closed" ? endOf(range.window.to) : undefined,
     gapWhole: gap === undefined || gap.whole,
     items: () => inOrder(before, gap, range, wantsUndated, limits, run),
   };
 }
 
-/** Where an incremental read begins again: its cursor less the lookback, but not before `start_date`. */
-function rangeStart({ discoveredAt }: Progress, { startDate, lookbackDays }: Limits): Day {
+/** Where an incremental read begins again: its cursor less the lookback, but not before what is asked for or covered. */
+function rangeStart({ discoveredAt, from }: Progress, { startDate, lookbackDays }: Limits): Day {
   const first = startDate ?? BEGINNING;
-  return discoveredAt === null ? first : later(first, addDays(dayOf(instant(discoveredAt)), -lookbackDays));
+  if (discoveredAt === null) return first;
+  return later(later(first, from ?? first), addDays(dayOf(instant(discoveredAt)), -lookbackDays));
 }
 
 function firstWindow(from: Day, endDate: Day | null, undated: boolean): DatedWindow {
@@ -180,7 +212,13 @@ function gapOf({ from, gap }: Progress, { startDate, endDate }: Limits, yesterda
   const first = gap !== null && gap.from === startDate ? addDays(gap.to, 1) : start;
   const last = earlier(addDays(from, -1), addDays(yesterday, -1));
   const to = endDate === null ? last : earlier(last, endDate);
-  return { window: { kind: "closed", from: first, to }, whole: to === last };
+  const next = addDays(to, 1);
+  const whole = to === last;
+  return {
+    window: { kind: "closed", from: first, to },
+    whole,
+    openEnd: whole && next < from ? next : undefined,
+  };
 }
 
 /**
@@ -195,7 +233,9 @@ async function* inOrder(
   limits: Limits,
   run: Run,
 ): AsyncGenerator<Item> {
-  for (const day of before.missing) yield { role: "missing", window: { kind: "closed", from: day, to: day } };
+  for (const day of before.missing) {
+    if (!covers(range, day)) yield { role: "missing", window: { kind: "closed", from: day, to: day } };
+  }
   if (gap !== undefined && gap.window.from <= gap.window.to) {
     yield* withRole(
       "gap",
@@ -211,6 +251,12 @@ async function* inOrder(
   }
 }
 
+/** A day that is read with the range all the same is not read before it. */
+function covers(range: Range | undefined, day: Day): boolean {
+  if (range === undefined || day < range.window.from) return false;
+  return range.window.kind === "open" || day <= range.window.to;
+}
+
 function planRange(range: Range, { maxRows }: Limits, run: Run): AsyncGenerator<Planned> {
   return range.count.known ? planWindows(range, maxRows, run) : planSteps(range.window, run);
 }
@@ -219,7 +265,7 @@ async function* withRole(role: Role, windows: AsyncIterable<Planned>): AsyncGene
   for await (const planned of windows) yield { ...planned, role };
 }
 
-/** Ends a plan cleanly at the first window end after a moment. */
+/** Ends a plan cleanly at the first window end after a moment, but not before the run has come further than missing days. */
 class Deadline {
   struck = false;
   readonly #at: number;
@@ -235,7 +281,7 @@ class Deadline {
     for await (const item of items) {
       this.struck = any && this.#ports.now() >= this.#at;
       if (this.struck) return;
-      any = true;
+      any ||= item.role !== "missing";
       yield item;
     }
   }
@@ -256,9 +302,8 @@ function closeOf(stream: string, { missing }: Progress, { missing: windows, caus
   return { kind: "close", stream, complete: false, error };
 }
 
-function inTheFuture(stream: string, discoveredAt: string): string {
-  return (
-    `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock: nothing is read and the ` +
-    "state stays as it is. Reset the stream's state if that is a mistake"
-  );
+function inTheFuture(stream: string, discoveredAt: string, refresh: boolean): string {
+  const what = `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock`;
+  if (refresh) return `${what}: the full refresh begins anew`;
+  return `${what}: nothing is read and the state stays as it is. Reset the stream's state if that is a mistake`;
 }

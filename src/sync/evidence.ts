@@ -33,7 +33,7 @@ export class Pass {
   shared = 0;
   /** Distinct keys with a cursor before *asked*, or without one, that no pass from `since` on had shown. */
   unseen = 0;
-  /** The newest cursor that was emitted, as it was spelt. */
+  /** The newest cursor that this pass showed and that is not too late to be emitted, as it was spelt. */
   newest: string | undefined;
   readonly #window: Window;
   readonly #count: Count;
@@ -65,8 +65,8 @@ export class Pass {
       const identity = row.cursor ?? respell(row.raw);
       const noted = this.#ledger.note(row.key === "" ? identity : row.key, identity, flags);
       this.#tally(flags, noted.had, noted.before);
-      if (!noted.fresh || at > this.#until) continue;
-      lines.push(row.raw);
+      if (at > this.#until) continue;
+      if (noted.fresh) lines.push(row.raw);
       if (
         at > this.#newestAt ||
         (at === this.#newestAt && row.cursor !== null && row.cursor > (this.newest ?? ""))

@@ -1,6 +1,15 @@
 import { instant } from "./instant.ts";
-import { endsStream, joinReadings, lostTooMany, NOTHING_READ, type Reading } from "./reading.ts";
+import { endsStream, joinReadings, lostTooMany, NONE_LOST, NOTHING_READ, type Reading } from "./reading.ts";
 import { addDays, type Day, endOf, type Window } from "./window.ts";
+
+/** How a state spells a moment; services may spell it otherwise. */
+const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
+
+/** The same moment in a state's spelling, the very text where it is so spelt; never later than a leap second later. */
+function toUtc(cursor: string): string {
+  const isUtc = UTC.test(cursor) && !Number.isNaN(Date.parse(cursor));
+  return isUtc ? cursor : new Date(instant(cursor)).toISOString();
+}
 
 /** How far a dated stream has come; `source/state.ts` says how it is written. */
 export type Progress = {
@@ -17,26 +26,32 @@ export type Progress = {
 /** Why a window is read: a day that an earlier run could not close, days before the state's first, or the range itself. */
 export type Role = "missing" | "gap" | "range";
 
+/** What a frontier must know of the run. */
+export type Bounds = {
+  /** The first day that the state will cover; null is the beginning. */
+  readonly start: Day | null;
+  /** The first day of the range. */
+  readonly rangeFrom: Day;
+  /** No checkpoint passes it: when the run's first count was asked, or the end of `end_date`. */
+  readonly latest: string;
+  /** Days that are given up without a trace. */
+  readonly ignored: ReadonlySet<Day>;
+};
+
 /** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
 export class Frontier {
   #progress: Progress;
   #reading: Reading = NOTHING_READ;
   #next = 0;
+  /** The first day of the range that is not done with. */
+  #ahead: Day;
   readonly #ended = new Map<number, { role: Role; window: Window; reading: Reading }>();
-  readonly #start: Day | null;
-  readonly #latest: string;
-  readonly #ignored: ReadonlySet<Day>;
+  readonly #bounds: Bounds;
 
-  /**
-   * @param start the first day asked for; null is the beginning
-   * @param latest no checkpoint passes it: when the run's first count was asked, or the end of `end_date`
-   * @param ignored days that are given up without a trace
-   */
-  constructor(resume: Progress, start: Day | null, latest: string, ignored: ReadonlySet<Day>) {
+  constructor(resume: Progress, bounds: Bounds) {
     this.#progress = resume;
-    this.#start = start;
-    this.#latest = latest;
-    this.#ignored = ignored;
+    this.#ahead = bounds.rangeFrom;
+    this.#bounds = bounds;
   }
 
   get progress(): Progress {
@@ -56,8 +71,8 @@ export class Frontier {
       this.#ended.delete(this.#next);
       this.#next += 1;
       // Days that earlier runs could not close say nothing of the service's health now.
-      const lostInARow = end.role === "missing" ? 0 : end.reading.lostInARow;
-      this.#reading = joinReadings(this.#reading, { ...end.reading, lostInARow });
+      const lost = end.role === "missing" ? NONE_LOST : end.reading.lost;
+      this.#reading = joinReadings(this.#reading, { ...end.reading, lost });
       if (endsStream(this.#reading)) throw lostTooMany(this.#reading);
       this.#progress = this.#after(end.role, end.window, end.reading);
     }
@@ -71,7 +86,9 @@ export class Frontier {
    */
   finish(reached: string | undefined, gapWhole: boolean): Progress {
     if (gapWhole) this.#progress = this.#withGapClosed();
-    if (reached !== undefined) this.#progress = this.#with({ discoveredAt: this.#latestOf(reached) });
+    if (reached === undefined) return this.#progress;
+    const missing = this.#missingOutside(this.#ahead, reached.slice(0, 10) as Day);
+    this.#progress = this.#with({ discoveredAt: this.#latestOf(reached), missing });
     return this.#progress;
   }
 
@@ -82,10 +99,13 @@ export class Frontier {
     }
     if (window.kind === "all") return progress;
     const to = window.kind === "closed" ? window.to : undefined;
-    const kept = progress.missing.filter((day) => day < window.from || (to !== undefined && day > to));
+    // Days of the range that no window held were counted as empty.
+    const kept = this.#missingOutside(role === "range" ? this.#ahead : window.from, to);
     const missing = [...kept, ...this.#daysOf(reading)].sort();
     if (role === "missing") return { ...progress, missing };
-    if (role === "gap") return { ...progress, missing, gap: { from: this.#start, to: to ?? window.from } };
+    if (role === "gap")
+      return { ...progress, missing, gap: { from: this.#bounds.start, to: to ?? window.from } };
+    if (to !== undefined) this.#ahead = addDays(to, 1);
     const undatedToo =
       window.kind === "open" && window.undated && !reading.missing.some(({ kind }) => kind === "undated");
     return {
@@ -96,9 +116,16 @@ export class Frontier {
     };
   }
 
+  /** The missing days that do not lie in a span; the same array if that is all of them. */
+  #missingOutside(from: Day, to: Day | undefined): readonly Day[] {
+    const { missing } = this.#progress;
+    const outside = missing.filter((day) => day < from || (to !== undefined && day > to));
+    return outside.length === missing.length ? missing : outside;
+  }
+
   /** The range comes after the gap, so once a part of it has ended the gap is read. */
   #withGapClosed(): Progress {
-    return this.#with({ from: this.#start, gap: null });
+    return this.#with({ from: this.#bounds.start, gap: null });
   }
 
   /** The same object where nothing changes, so that a change can be told by identity. */
@@ -110,18 +137,20 @@ export class Frontier {
 
   #daysOf({ missing }: Reading): Day[] {
     const days = missing.flatMap((window) => (window.kind === "closed" ? [window.from] : []));
-    return days.filter((day) => !this.#ignored.has(day));
+    return days.filter((day) => !this.#bounds.ignored.has(day));
   }
 
   /** What an open window reached: the newest row; if it showed none, the days before yesterday are done all the same. */
   #openEnd(newest: string | undefined): string {
-    return newest ?? this.#progress.discoveredAt ?? endOf(addDays(this.#latest.slice(0, 10) as Day, -2));
+    if (newest !== undefined) return toUtc(newest);
+    return this.#progress.discoveredAt ?? endOf(addDays(this.#bounds.latest.slice(0, 10) as Day, -2));
   }
 
   /** State never moves backwards, nor past `latest`. */
   #latestOf(reached: string): string {
     const { discoveredAt } = this.#progress;
-    const capped = instant(reached) > instant(this.#latest) ? this.#latest : reached;
+    const { latest } = this.#bounds;
+    const capped = instant(reached) > instant(latest) ? latest : reached;
     return discoveredAt !== null && instant(discoveredAt) >= instant(capped) ? discoveredAt : capped;
   }
 }

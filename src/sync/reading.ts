@@ -29,17 +29,28 @@ export type Reading = {
   readonly newest?: string | undefined;
   /** Whether any part of it was closed. */
   readonly closed: boolean;
-  /** Days that could not be closed since the last part that was. */
-  readonly lostInARow: number;
+  /** Days that could not be closed: those before its first closed part, those after its last, and the most in a row. */
+  readonly lost: Lost;
 };
 
-export const NOTHING_READ: Reading = { missing: [], closed: false, lostInARow: 0 };
+export type Lost = { readonly first: number; readonly last: number; readonly most: number };
+
+export const NONE_LOST: Lost = { first: 0, last: 0, most: 0 };
+
+export const NOTHING_READ: Reading = { missing: [], closed: false, lost: NONE_LOST };
+
+export const lostReading = (day: Window, cause: unknown): Reading => ({
+  missing: [day],
+  cause,
+  closed: false,
+  lost: { first: 1, last: 1, most: 1 },
+});
 
 export const closedReading = (newest?: string): Reading => ({
   missing: [],
   newest,
   closed: true,
-  lostInARow: 0,
+  lost: NONE_LOST,
 });
 
 /** Two readings, the older first, as one. */
@@ -49,13 +60,17 @@ export function joinReadings(older: Reading, newer: Reading): Reading {
     cause: newer.cause ?? older.cause,
     newest: newer.newest ?? older.newest,
     closed: older.closed || newer.closed,
-    lostInARow: newer.closed ? newer.lostInARow : older.lostInARow + newer.lostInARow,
+    lost: {
+      first: older.closed ? older.lost.first : older.lost.first + newer.lost.first,
+      last: newer.closed ? newer.lost.last : older.lost.last + newer.lost.last,
+      most: Math.max(older.lost.most, newer.lost.most, older.lost.last + newer.lost.first),
+    },
   };
 }
 
 /** So many days in a row are no accident: an outage must not become years of holes. */
 export function endsStream(reading: Reading): boolean {
-  return reading.lostInARow >= LOST_IN_A_ROW;
+  return reading.lost.most >= LOST_IN_A_ROW;
 }
 
 export function lostTooMany({ missing, cause }: Reading): BodyError {

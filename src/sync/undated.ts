@@ -3,7 +3,7 @@ import type { Lines } from "./event.ts";
 import { Pass } from "./evidence.ts";
 import { Ledger } from "./ledger.ts";
 import type { Count, Row } from "./ports.ts";
-import { closedReading, type Reading, type Run } from "./reading.ts";
+import { closedReading, NONE_LOST, NOTHING_READ, type Reading, type Run } from "./reading.ts";
 import { BEGINNING, type Window } from "./window.ts";
 
 const UNDATED: Window = { kind: "undated" };
@@ -19,10 +19,10 @@ const STREAMS = 3;
 export async function* readUndated(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
   const { ports } = run;
   let count = await ports.count(UNDATED);
-  if (count.undated === 0 && run.verify) return closedReading();
+  if (count.undated === 0 && count.known) return NOTHING_READ;
   const ledger = shared ?? new Ledger(count.undated);
   const found = new Pass(UNDATED, count, ledger);
-  if (run.verify) {
+  if (count.known) {
     for (let sweeps = 0; sweeps < SWEEPS; sweeps++) {
       yield* sweep(run, found);
       const before = count;
@@ -70,7 +70,7 @@ async function* fromExport(run: Run, ledger: Ledger, counted: Count): AsyncGener
       cause = error;
     }
   }
-  return { missing: [UNDATED], cause, closed: false, lostInARow: 0 };
+  return { missing: [UNDATED], cause, closed: false, lost: NONE_LOST };
 }
 
 function undatedOf(rows: readonly Row[]): readonly Row[] {

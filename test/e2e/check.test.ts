@@ -32,6 +32,13 @@ describe("check", () => {
     });
   });
 
+  it("takes companies for readable where there is no list of them", async () => {
+    await using sandbox = await startSandbox({ people: 20, undated: 1, companyList: false, sources: 2 });
+    expect(await check(await configFor(sandbox))).toMatchObject({
+      message: "This key can read people (21), companies, sources (2)",
+    });
+  });
+
   it.each([
     [
       "a wrong key",

@@ -1,0 +1,162 @@
+import { PassThrough } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { readStream } from "../../src/commands/read-stream.ts";
+import { type Config, parseConfig } from "../../src/config.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import type { Clock } from "../../src/service/clock.ts";
+import { Session } from "../../src/service/session.ts";
+import type { ConfiguredStream } from "../../src/source/catalog.ts";
+import type { Event, StreamState } from "../../src/sync/event.ts";
+
+/** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
+export function fastClock(skew = 0): Clock {
+  let slept = 0;
+  return {
+    now: () => Date.now() + skew + slept,
+    monotonic: () => performance.now() + slept,
+    sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      slept += ms;
+      await turn();
+    },
+  };
+}
+
+export type RunSettings = {
+  readonly config: Config;
+  /** The stream's state, as the last run left it. */
+  readonly state: StreamState | null;
+  readonly clock?: Clock;
+  /** Ends the run after this many events, as a kill would. */
+  readonly stopAfter?: number;
+  readonly fullRefresh?: { readonly generation: number; readonly sync: number };
+};
+
+/** One record as a destination sees it. */
+export type Delivered = { readonly id: string; readonly discoveredAt: string | null };
+
+/** A checkpoint, and how many records went out before it. */
+export type Checkpoint = { readonly state: StreamState; readonly after: number };
+
+export type Outcome = {
+  readonly records: readonly Delivered[];
+  readonly checkpoints: readonly Checkpoint[];
+  readonly complete: boolean;
+  readonly killed: boolean;
+  readonly error: unknown;
+  readonly warnings: readonly string[];
+};
+
+/** Lends a sandbox, and closes it whatever happens. */
+export async function withSandbox<Value>(
+  options: SandboxOptions,
+  use: (sandbox: Sandbox) => Promise<Value>,
+): Promise<Value> {
+  const sandbox = await startSandbox(options);
+  try {
+    return await use(sandbox);
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** The config of a lab run: small windows, a short patience, and a rate that never waits. */
+export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Config {
+  const config = parseConfig(
+    { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000, lookback_window_days: 1 },
+    {},
+  );
+  return { ...config, maxWindowRows: 60, idleTimeoutSeconds: 0.4, ...overrides };
+}
+
+class Killed extends Error {}
+
+/** Reads people once, in this process, from a socket to the events. */
+export async function readOnce(settings: RunSettings): Promise<Outcome> {
+  const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
+  const abort = new AbortController();
+  const out = new PassThrough().resume();
+  const world = {
+    clock,
+    signal: abort.signal,
+    environment: {},
+    random: () => 0,
+    pid: 1,
+    stdout: out,
+    stderr: out,
+  };
+  const warnings: string[] = [];
+  const session = new Session(config, world, (notice) => {
+    if (notice.kind === "log") warnings.push(notice.text);
+  });
+  const taken = new Taken(stopAfter);
+  let complete = false;
+  try {
+    const job = {
+      config,
+      session,
+      configured: configured(settings),
+      blob: state ?? undefined,
+      world,
+      began: 0,
+    };
+    complete = await readStream(job, async (event) => taken.take(event));
+  } catch (error) {
+    if (!(error instanceof Killed)) throw error;
+  } finally {
+    await session.close();
+  }
+  return { ...taken.outcome(), complete, warnings };
+}
+
+/** What a run has said so far. */
+class Taken {
+  readonly #records: Delivered[] = [];
+  readonly #checkpoints: Checkpoint[] = [];
+  #error: unknown;
+  #left: number;
+  #killed = false;
+
+  constructor(events: number) {
+    this.#left = events;
+  }
+
+  take(event: Event): void {
+    if (this.#left === 0) {
+      this.#killed = true;
+      throw new Killed();
+    }
+    this.#left -= 1;
+    if (event.kind === "records") {
+      for (const line of event.lines) {
+        const { id, discoveredAt } = JSON.parse(line) as Delivered;
+        this.#records.push({ id, discoveredAt });
+      }
+    }
+    if (event.kind === "checkpoint") {
+      const state = JSON.parse(JSON.stringify(event.state)) as StreamState;
+      this.#checkpoints.push({ state, after: this.#records.length });
+    }
+    if (event.kind === "close") this.#error = event.error;
+  }
+
+  outcome(): Omit<Outcome, "complete" | "warnings"> {
+    return {
+      records: this.#records,
+      checkpoints: this.#checkpoints,
+      killed: this.#killed,
+      error: this.#error,
+    };
+  }
+}
+
+function configured({ fullRefresh }: RunSettings): ConfiguredStream {
+  return {
+    name: "people",
+    syncMode: fullRefresh === undefined ? "incremental" : "full_refresh",
+    destinationSyncMode: null,
+    generationId: fullRefresh?.generation ?? null,
+    syncId: fullRefresh?.sync ?? null,
+    schema: null,
+  };
+}

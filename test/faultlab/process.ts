@@ -1,0 +1,123 @@
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Config } from "../../src/config.ts";
+import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { StreamState } from "../../src/sync/event.ts";
+import type { Checkpoint, Delivered, Outcome } from "./lab.ts";
+
+export const BUILT = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
+
+export type ProcessSettings = {
+  readonly sandbox: Sandbox;
+  readonly config: Pick<Config, "maxWindowRows" | "numWorkers" | "lookbackWindowDays" | "isUser">;
+  readonly state: StreamState | null;
+  /** Where the files of the run are put. */
+  readonly directory: string;
+  readonly killAfterLines?: number | undefined;
+  readonly killAfterBytes?: number | undefined;
+  readonly signal?: NodeJS.Signals;
+  /** How long (ms) the reader waits after the line that should be the last before it kills; 0: at once. */
+  readonly closeInstead?: boolean;
+};
+
+export type ProcessOutcome = Outcome & {
+  readonly code: number | null;
+  readonly endedBy: NodeJS.Signals | null;
+  readonly stderr: string;
+  readonly stdout: string;
+};
+
+/** Runs the built program as platforms do, reads what it writes, and kills it where it is told to. */
+export async function readProcess(settings: ProcessSettings): Promise<ProcessOutcome> {
+  const child = spawn(process.execPath, [BUILT, "read", ...argumentsOf(settings)], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH: process.env["PATH"] ?? "" },
+  });
+  let stdout = "";
+  let stderr = "";
+  let struck = false;
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    if (struck && settings.closeInstead === true) return;
+    stdout += text;
+    if (struck || !isDue(settings, stdout)) return;
+    struck = true;
+    if (settings.closeInstead === true) child.stdout.destroy();
+    else child.kill(settings.signal ?? "SIGKILL");
+  });
+  const [code, endedBy] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (exit, signal) => resolve([exit, signal]));
+  });
+  return { ...readOutput(stdout), complete: code === 0, killed: struck, code, endedBy, stderr, stdout };
+}
+
+function isDue({ killAfterLines, killAfterBytes }: ProcessSettings, text: string): boolean {
+  if (killAfterBytes !== undefined && text.length >= killAfterBytes) return true;
+  return killAfterLines !== undefined && text.split("\n").length > killAfterLines;
+}
+
+function argumentsOf({ sandbox, config, state, directory }: ProcessSettings): string[] {
+  const files = { config: join(directory, "config.json"), state: join(directory, "state.json") };
+  const catalog = join(directory, "catalog.json");
+  const { maxWindowRows, numWorkers, lookbackWindowDays, isUser } = config;
+  writeFileSync(
+    files.config,
+    JSON.stringify({
+      base_url: sandbox.url,
+      api_key: sandbox.key,
+      requests_per_minute: 6000,
+      max_window_rows: Math.max(1000, maxWindowRows),
+      num_workers: numWorkers,
+      lookback_window_days: lookbackWindowDays,
+      is_user: isUser,
+      idle_timeout_seconds: 5,
+    }),
+  );
+  writeFileSync(catalog, JSON.stringify({ streams: [CONFIGURED] }));
+  const args = ["--config", files.config, "--catalog", catalog];
+  if (state === null) return args;
+  writeFileSync(files.state, JSON.stringify([envelope(state)]));
+  return [...args, "--state", files.state];
+}
+
+const CONFIGURED = {
+  stream: { name: "people", json_schema: {}, supported_sync_modes: ["full_refresh", "incremental"] },
+  sync_mode: "incremental",
+  destination_sync_mode: "append_dedup",
+  cursor_field: ["discoveredAt"],
+  primary_key: [["id"]],
+};
+
+const envelope = (state: StreamState): unknown => ({
+  type: "STREAM",
+  stream: { stream_descriptor: { name: "people" }, stream_state: state },
+});
+
+type Message = {
+  readonly type: string;
+  readonly record?: { readonly data: Delivered };
+  readonly state?: { readonly stream: { readonly stream_state: StreamState } };
+  readonly trace?: { readonly error?: { readonly message: string } };
+};
+
+/** What whole lines say; the rest of a line that was cut off says nothing. */
+export function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error" | "warnings"> {
+  const lines = stdout.split("\n").slice(0, -1);
+  const records: Delivered[] = [];
+  const checkpoints: Checkpoint[] = [];
+  let error: unknown;
+  for (const line of lines) {
+    const message = JSON.parse(line) as Message;
+    if (message.record !== undefined) records.push(message.record.data);
+    if (message.state !== undefined) {
+      checkpoints.push({ state: message.state.stream.stream_state, after: records.length });
+    }
+    error ??= message.trace?.error?.message;
+  }
+  return { records, checkpoints, error, warnings: [] };
+}

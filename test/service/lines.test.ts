@@ -1,0 +1,263 @@
+import { Readable } from "node:stream";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BodyError } from "../../src/errors.ts";
+import { readRows } from "../../src/service/lines.ts";
+import type { RowReader } from "../../src/service/row.ts";
+import type { Row } from "../../src/sync/ports.ts";
+
+type Told = { replaced: number; keyless: number };
+
+const reader = (told: Told, withoutKey: RowReader["withoutKey"] = "unclean"): RowReader => ({
+  key: "id",
+  cursor: "discoveredAt",
+  withoutKey,
+  keyless: () => {
+    told.keyless += 1;
+  },
+  check: () => {},
+  replaced: () => {
+    told.replaced += 1;
+  },
+});
+
+type Read = { rows: Row[]; texts: string[]; told: Told };
+
+async function read(
+  chunks: readonly Buffer[],
+  { gzipped = false, withoutKey }: { gzipped?: boolean; withoutKey?: RowReader["withoutKey"] } = {},
+): Promise<Read> {
+  const told = { replaced: 0, keyless: 0 };
+  const rows: Row[] = [];
+  const body = Readable.from(chunks, { objectMode: false });
+  for await (const batch of readRows({ body, gzipped }, reader(told, withoutKey), "read people", () =>
+    performance.now(),
+  )) {
+    rows.push(...batch);
+  }
+  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), told };
+}
+
+const bytes = (text: string): Buffer => Buffer.from(text, "utf8");
+
+/** The same bytes, cut where the numbers say. */
+function cutAt(whole: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
+  const edges = [0, ...sorted, whole.length];
+  return edges.slice(1).map((end, nth) => whole.subarray(edges[nth], end));
+}
+
+const PLACES = fc.array(fc.nat(), { maxLength: 12 });
+const UNICODE = fc.string({ unit: "binary" });
+
+/** JSON text of an object as a service may spell it: odd numbers, odd spacing, keys in any order. */
+const OBJECT = fc
+  .record({
+    id: fc.string({ minLength: 1, unit: "grapheme" }),
+    fields: fc.dictionary(UNICODE, fc.jsonValue({ depthSize: "small", stringUnit: "binary" }), {
+      maxKeys: 4,
+    }),
+    big: fc.bigInt({ min: 2n ** 53n, max: 2n ** 80n }),
+    number: fc.constantFrom("1.0", "1e5", "-0", "0.10", "12345678901234567890.5"),
+    space: fc.constantFrom("", " ", "\t"),
+  })
+  .map(({ id, fields, big, number, space }) => {
+    const rest = Object.entries(fields)
+      .filter(
+        ([name]) => name !== "id" && name !== "success" && name !== "discoveredAt" && name !== "__proto__",
+      )
+      .map(([name, value]) => `,${space}${JSON.stringify(name)}:${JSON.stringify(value)}`);
+    return `{${space}"big":${big},"number":${number},"id":${JSON.stringify(id)}${rest.join("")}${space}}`;
+  });
+
+/** What may change in a line: three characters are escaped, halves of surrogate pairs replaced. */
+const asPromised = (text: string): string =>
+  text
+    .replaceAll("\u2028", "\\u2028")
+    .replaceAll("\u2029", "\\u2029")
+    .replaceAll("\u0085", "\\u0085")
+    .replace(/\\\\|\\u[dD][89a-fA-F][0-9a-fA-F]{2}/g, (found) => (found === "\\\\" ? found : "\\ufffd"));
+
+describe("readRows()", () => {
+  it("passes on any object as it came, whatever its text and wherever its bytes are cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(OBJECT, { maxLength: 6 }),
+        PLACES,
+        fc.boolean(),
+        async (lines, places, gzipped) => {
+          const whole = bytes(lines.map((line) => `${line}\n`).join(""));
+          const sent = gzipped ? gzipSync(whole) : whole;
+          const { texts } = await read(cutAt(sent, places), { gzipped });
+          expect(texts).toEqual(lines.map(asPromised));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it.each([
+    ["CR LF", '{"id":"1"}\r\n{"id":"2"}\r\n'],
+    ["a byte order mark", '\ufeff{"id":"1"}\n{"id":"2"}\n'],
+    ["blank lines", '\n{"id":"1"}\n\n  \n{"id":"2"}\n\n'],
+    ["no last line feed", '{"id":"1"}\n{"id":"2"}'],
+  ])("takes %s", async (_, text) => {
+    for (let place = 0; place <= bytes(text).length; place++) {
+      expect((await read(cutAt(bytes(text), [place]))).texts).toEqual(['{"id":"1"}', '{"id":"2"}']);
+    }
+  });
+
+  it("keeps a byte order mark that is not the body's first character", async () => {
+    const text = '{"id":"\ufeff1"}\n';
+    expect((await read([bytes(text)])).texts).toEqual([text.trimEnd()]);
+  });
+
+  it("escapes what ends a line for some readers", async () => {
+    const { texts } = await read([bytes('{"id":"a\u2028b\u2029c\u0085d\u00a0\u0184"}\n')]);
+    expect(texts).toEqual(['{"id":"a\\u2028b\\u2029c\\u0085d\u00a0\u0184"}']);
+    expect(JSON.parse(texts[0] ?? "")).toEqual({ id: "a\u2028b\u2029c\u0085d\u00a0\u0184" });
+  });
+
+  it.each([
+    [String.raw`\ud83d`, String.raw`\ufffd`, 1],
+    [String.raw`\uDE00`, String.raw`\ufffd`, 1],
+    [String.raw`\ud83d\ude00`, String.raw`\ud83d\ude00`, 0],
+    [String.raw`\\ud83d`, String.raw`\\ud83d`, 0],
+    [String.raw`\\\ud83d`, String.raw`\\\ufffd`, 1],
+    [String.raw`\ud83d\ud83d\ude00`, String.raw`\ufffd\ud83d\ude00`, 1],
+    [String.raw`\ude00\ud83d`, String.raw`\ufffd\ufffd`, 2],
+    [String.raw`\ud83d\n\ude00`, String.raw`\ufffd\n\ufffd`, 2],
+  ])("writes %s as %s", async (given, written, replaced) => {
+    const { texts, told } = await read([bytes(`{"id":"1","a":"${given}"}\n`)]);
+    expect(texts).toEqual([`{"id":"1","a":"${written}"}`]);
+    expect(told.replaced).toBe(replaced);
+  });
+
+  it.each([
+    ["no JSON", "upstream connect error"],
+    ["null", "null"],
+    ["an array", "[1]"],
+    ["a string", '"id"'],
+    ["an object without its key", '{"name":"x"}'],
+    ["a torn object", '{"id":"1","na'],
+    ["the error line", '{"success":false,"error":{"code":"STREAM_FAILED","message":"secret-row"}}'],
+    ["another error line", '{"success":false,"error":{"code":"odd code","message":"secret-row"}}'],
+  ])("refuses %s, first, in the middle or last", async (_, line) => {
+    for (const text of [
+      `${line}\n{"id":"1"}\n`,
+      `{"id":"1"}\n${line}\n{"id":"2"}\n`,
+      `{"id":"1"}\n${line}\n`,
+      `{"id":"1"}\n${line}`,
+    ]) {
+      const error = await read([bytes(text)]).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(BodyError);
+      expect(String(error)).not.toContain("secret");
+      expect(String(error)).not.toContain("upstream");
+    }
+  });
+
+  it("takes a row that merely says success: false for a row", async () => {
+    expect((await read([bytes('{"id":"1","success":false}\n')])).rows).toHaveLength(1);
+  });
+
+  it.each([
+    ["a lone byte", Buffer.from([0xff])],
+    ["latin1", Buffer.from("caf\xe9", "latin1")],
+    ["an overlong form", Buffer.from([0xc0, 0xaf])],
+    ["a surrogate", Buffer.from([0xed, 0xa0, 0x80])],
+    ["a character that the end cuts", Buffer.from([0xe2, 0x80])],
+  ])("refuses %s", async (_, bad) => {
+    const tail = bad.length === 2 && bad[0] === 0xe2 ? Buffer.alloc(0) : bytes('"}\n');
+    const whole = Buffer.concat([bytes('{"id":"1"}\n{"id":"'), bad, tail]);
+    for (let place = 0; place <= whole.length; place++) {
+      await expect(read(cutAt(whole, [place]))).rejects.toThrow(BodyError);
+    }
+  });
+
+  it("refuses gzip that lacks any of its last bytes", async () => {
+    const sent = gzipSync(bytes('{"id":"1"}\n{"id":"2"}\n'));
+    for (let missing = 1; missing < sent.length; missing++) {
+      await expect(read([sent.subarray(0, sent.length - missing)], { gzipped: true })).rejects.toThrow(
+        BodyError,
+      );
+    }
+    expect((await read([sent], { gzipped: true })).rows).toHaveLength(2);
+  });
+
+  it("refuses gzip with a wrong checksum and reads all members", async () => {
+    const sent = gzipSync(bytes('{"id":"1"}\n'));
+    const broken = Buffer.from(sent);
+    broken[broken.length - 8] = (broken[broken.length - 8] ?? 0) ^ 1;
+    await expect(read([broken], { gzipped: true })).rejects.toThrow(BodyError);
+    const two = Buffer.concat([sent, gzipSync(bytes('{"id":"2"}\n'))]);
+    expect((await read([two], { gzipped: true })).rows).toHaveLength(2);
+  });
+
+  it("refuses a line without an end before it eats the memory", async () => {
+    const chunk = Buffer.alloc(256 * 1024, "x");
+    let sent = 0;
+    const body = Readable.from(
+      (function* () {
+        yield bytes('{"id":"1"}\n{"id":"');
+        for (; sent < 64 * 1024 * 1024; sent += chunk.length) yield chunk;
+      })(),
+      { objectMode: false },
+    );
+    const run = async (): Promise<void> => {
+      const told = { replaced: 0, keyless: 0 };
+      for await (const _ of readRows({ body, gzipped: false }, reader(told), "read people", () => 0));
+    };
+    await expect(run()).rejects.toThrow("longer than 16 MiB");
+    expect(sent).toBeLessThan(20 * 1024 * 1024);
+  });
+
+  it("refuses a body that breaks off", async () => {
+    const body = new Readable({ read() {} });
+    body.push('{"id":"1"}\n');
+    const run = async (): Promise<number> => {
+      let rows = 0;
+      const told = { replaced: 0, keyless: 0 };
+      for await (const batch of readRows({ body, gzipped: false }, reader(told), "read people", () => 0)) {
+        rows += batch.length;
+        body.destroy(new Error("ECONNRESET"));
+      }
+      return rows;
+    };
+    await expect(run()).rejects.toThrow(BodyError);
+  });
+
+  it("closes the body when its reader has had enough", async () => {
+    const body = new Readable({ read() {} });
+    body.push('{"id":"1"}\n{"id":"2"}\n');
+    const told = { replaced: 0, keyless: 0 };
+    for await (const _ of readRows({ body, gzipped: false }, reader(told), "read people", () => 0)) break;
+    expect(body.destroyed).toBe(true);
+  });
+
+  it("hands rows on though the body is slow", async () => {
+    const body = new Readable({ read() {} });
+    let now = 0;
+    const told = { replaced: 0, keyless: 0 };
+    const rows = readRows({ body, gzipped: false }, reader(told), "read people", () => now);
+    body.push('{"id":"1"}\n');
+    expect((await rows.next()).value).toHaveLength(1);
+    now += 5_000;
+    body.push('{"id":"2"}\n');
+    expect((await rows.next()).value).toHaveLength(1);
+    body.push(null);
+    expect((await rows.next()).done).toBe(true);
+  });
+
+  it("passes rows without a key on, or drops them, where that is asked for", async () => {
+    const text = bytes('{"name":"x"}\n{"id":"1"}\n{}\n');
+    expect(await read([text], { withoutKey: "pass" })).toMatchObject({
+      texts: ['{"name":"x"}', '{"id":"1"}'],
+      told: { keyless: 2 },
+    });
+    expect(await read([text], { withoutKey: "drop" })).toMatchObject({
+      texts: ['{"id":"1"}'],
+      told: { keyless: 2 },
+    });
+  });
+});

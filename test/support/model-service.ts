@@ -1,0 +1,196 @@
+import { BodyError } from "../../src/errors.ts";
+import type { Notice, RawLine } from "../../src/sync/event.ts";
+import type { Count, Page, Ports, Row } from "../../src/sync/ports.ts";
+import { addDays, type Day, startOf, type Window } from "../../src/sync/window.ts";
+
+/** A person of the model; `at` is epoch ms, null for one without a date. */
+export type Person = { readonly id: string; at: number | null; user: boolean };
+
+/** How one reading of an export goes wrong: after `rows` rows it throws, or ends as if it were whole. */
+export type Cut = { readonly rows: number; readonly loud: boolean };
+
+export type ModelOptions = {
+  /** Epoch ms at which the service's clock starts. */
+  readonly now: number;
+  readonly people: Person[];
+  /** How far this machine's clock is from the service's, which only matters without a Date header. */
+  readonly filter?: (person: Person) => boolean;
+  readonly batch?: number;
+  readonly pageSize?: number;
+  /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
+  readonly cut?: (window: Window, nth: number) => Cut | undefined;
+  /** What the service says where `rows` is true. */
+  readonly total?: (rows: number, window: Window) => number | null;
+  /** Happens between any two things the service does. */
+  readonly moment?: (model: ModelService) => void;
+  /** Ms that pass with every thing the service does. */
+  readonly latency?: number;
+  /** Rows that exports leave out. */
+  readonly omits?: (person: Person) => boolean;
+};
+
+/** Requests that a model was asked for, in short. */
+export type Asked = { readonly what: "count" | "stream" | "page" | "any"; readonly window: Window };
+
+/** A service in memory that counts, lists and exports people by UTC days, and whose time is the test's. */
+export class ModelService {
+  readonly people: Person[];
+  readonly asked: Asked[] = [];
+  readonly notices: Notice[] = [];
+  readonly open = new Set<symbol>();
+  now: number;
+  readonly #options: ModelOptions;
+  #exports = 0;
+
+  constructor(options: ModelOptions) {
+    this.#options = options;
+    this.people = options.people;
+    this.now = options.now;
+  }
+
+  /** The rows that the service would serve now, as lines. */
+  served(): Map<string, string> {
+    return new Map(this.people.filter((person) => this.#matches(person)).map((p) => [p.id, lineOf(p)]));
+  }
+
+  ports(verify = true): Ports {
+    return {
+      count: async (window) => await this.#count(window, verify),
+      stream: (window) => this.#stream(window),
+      holdsAny: async (window) => {
+        this.asked.push({ what: "any", window });
+        await this.#tick();
+        return this.#rows(window).length > 0;
+      },
+      page: async (window, number) => await this.#page(window, number),
+      rest: async (failures) => {
+        this.now += failures * 1_000;
+        await this.#tick();
+      },
+      now: () => this.now,
+      note: (notice) => void this.notices.push(notice),
+    };
+  }
+
+  #matches(person: Person): boolean {
+    return this.#options.filter?.(person) ?? true;
+  }
+
+  #rows(window: Window): Person[] {
+    const { from, to } = rangeOf(window);
+    return this.people
+      .filter((person) => this.#matches(person))
+      .filter(({ at }) => (at === null ? from === undefined : at >= (from ?? -Infinity) && at < to))
+      .sort((a, b) => (b.at ?? -Infinity) - (a.at ?? -Infinity) || (a.id < b.id ? -1 : 1));
+  }
+
+  async #tick(): Promise<void> {
+    this.now += this.#options.latency ?? 0;
+    this.#options.moment?.(this);
+    await Promise.resolve();
+  }
+
+  #total(window: Window): number | null {
+    const rows = this.#rows(window).length;
+    return this.#options.total === undefined ? rows : this.#options.total(rows, window);
+  }
+
+  /** One request, and the moments that an HTTP client can know of it: whole seconds, from a Date header. */
+  async #counted(window: Window): Promise<{ total: number | null; asked: number; answered: number }> {
+    this.asked.push({ what: "count", window });
+    const sent = this.now;
+    await this.#tick();
+    const total = this.#total(window);
+    await this.#tick();
+    const date = Math.floor(this.now / 1000) * 1000;
+    const asked = Math.floor((date - (this.now - sent) - 1000) / 1000) * 1000;
+    return { total, asked, answered: date + 1000 };
+  }
+
+  async #count(window: Window, verify: boolean): Promise<Count> {
+    const both = window.kind === "undated" || (window.kind === "open" && window.undated);
+    const dated = await this.#counted(both ? DATED : window);
+    const all = both ? await this.#counted({ kind: "all" }) : dated;
+    const { total: rows, asked, answered } = dated;
+    if (rows === null || all.total === null) {
+      if (verify) throw new Error("The model does not count");
+      return { rows: 0, undated: 0, known: false, asked, answered };
+    }
+    return { rows, undated: Math.max(0, all.total - rows), known: true, asked, answered };
+  }
+
+  async *#stream(window: Window): AsyncGenerator<readonly Row[]> {
+    this.asked.push({ what: "stream", window });
+    const cut = this.#options.cut?.(window, this.#exports++);
+    const { batch = 7, omits } = this.#options;
+    const mark = Symbol("export");
+    this.open.add(mark);
+    try {
+      await this.#tick();
+      const planned = this.#rows(window);
+      let shown = 0;
+      for (let at = 0; at < planned.length; at += batch) {
+        const rows: Row[] = [];
+        for (const person of planned.slice(at, at + batch)) {
+          if (cut !== undefined && shown >= cut.rows) break;
+          // Like a cursor over an index: who has moved on is not shown where they were.
+          if (omits?.(person) === true || !inWindow(person, window) || !this.#matches(person)) continue;
+          shown += 1;
+          rows.push(rowOf(person));
+        }
+        yield rows;
+        if (cut !== undefined && shown >= cut.rows) break;
+        await this.#tick();
+      }
+      if (cut?.loud === true) throw new BodyError("The body broke off");
+    } finally {
+      this.open.delete(mark);
+    }
+  }
+
+  async #page(window: Window, number: number): Promise<Page> {
+    this.asked.push({ what: "page", window });
+    await this.#tick();
+    const size = this.#options.pageSize ?? 10;
+    const rows = this.#rows(window).slice((number - 1) * size, number * size);
+    return { rows: rows.map(rowOf), size, total: this.#total(window) };
+  }
+}
+
+const DATED: Window = { kind: "open", from: "1970-01-01" as Day, undated: false };
+
+function rangeOf(window: Window): { from: number | undefined; to: number } {
+  if (window.kind === "closed") return { from: startOf(window.from), to: startOf(addDays(window.to, 1)) };
+  const from = window.kind === "open" && !window.undated ? startOf(window.from) : undefined;
+  return { from, to: Infinity };
+}
+
+function inWindow({ at }: Person, window: Window): boolean {
+  const { from, to } = rangeOf(window);
+  return at === null ? from === undefined : at >= (from ?? -Infinity) && at < to;
+}
+
+export function lineOf({ id, at }: Person): string {
+  const cursor = at === null ? null : new Date(at).toISOString();
+  return JSON.stringify({ id, discoveredAt: cursor });
+}
+
+export function rowOf(person: Person): Row {
+  const cursor = person.at === null ? null : new Date(person.at).toISOString();
+  return { raw: lineOf(person) as RawLine, key: person.id, cursor };
+}
+
+/** People one after the other, `perDay` on each day of the list. */
+export function peopleOn(days: readonly string[], perDay: number): Person[] {
+  return days.flatMap((day, nth) =>
+    Array.from({ length: perDay }, (_, index) => ({
+      id: `p${nth}-${index}`,
+      at: startOf(day as Day) + Math.floor(((index + 0.5) * 86_400_000) / perDay),
+      user: index % 2 === 0,
+    })),
+  );
+}
+
+export function undatedPeople(count: number): Person[] {
+  return Array.from({ length: count }, (_, index) => ({ id: `u${index}`, at: null, user: false }));
+}
