@@ -1,4 +1,4 @@
-import type { Healing } from "../sync/jobs.ts";
+import type { Healing } from "../sync/job-family.ts";
 
 /** Paths of the jobs. The interface fixes all but the submission of an e-mail check, which `endpoints.email_check` overrides. */
 export const CHECK_RESULT = "/api/v1/public/verify";

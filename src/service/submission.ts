@@ -1,6 +1,6 @@
 import { DataError, TransientError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Submission } from "../sync/jobs.ts";
+import type { Submission } from "../sync/job-family.ts";
 import { healingOf, TAKEN } from "./assumptions.ts";
 import type { Client, Posted } from "./client.ts";
 import { envelopeCode, statusError } from "./failures.ts";
