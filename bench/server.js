@@ -16,7 +16,8 @@ const server = createServer((request, response) => {
 });
 server.listen(0, "127.0.0.1", () => {
   const url = `http://127.0.0.1:${server.address().port}`;
-  process.send?.(url) ?? console.log(url);
+  if (process.send) process.send(url);
+  else console.log(url);
 });
 process.on("disconnect", () => process.exit());
 

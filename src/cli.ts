@@ -1,4 +1,4 @@
-import yargs, { type Argv } from "yargs";
+import type { Argv } from "yargs";
 import type { ReadOptions } from "./commands/read.ts";
 import type { SandboxCommand } from "./commands/sandbox.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
@@ -21,13 +21,20 @@ const CONFIG = {
   describe: "config file (JSON); may be left out if the environment says all",
 } as const;
 
+const SPEC: Command = { kind: "spec" };
+
 /** Parses the Airbyte words. Throws UsageError. */
 export async function parseCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = args.length === 1 && args[0] === "spec" ? SPEC : quickCommand(args, version);
+  if (quick !== undefined) return quick;
   let command: Command | undefined;
   const choose = (chosen: Command): void => {
     command = chosen;
   };
-  const parser = commands(openParser("source-contact-intelligence", version), choose)
+  const parser = commands(
+    await openParser("source-contact-intelligence", version, ["stream", "fault"]),
+    choose,
+  )
     .demandCommand(1, 1, "Say what to do", "Say one thing to do")
     .recommendCommands()
     .epilogue("Try all of it without an account: source-contact-intelligence demo");
@@ -35,16 +42,33 @@ export async function parseCommand(args: readonly string[], version: string): Pr
   return command ?? { kind: "text", text };
 }
 
-/** A parser that neither prints nor exits: `answerOf` runs it. */
-export function openParser(name: string, version: string): Argv {
+/** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */
+export function quickCommand(args: readonly string[], version: string): Command | undefined {
+  if (args.length !== 1) return undefined;
+  return args[0] === "--version" ? { kind: "text", text: version } : undefined;
+}
+
+/** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
+export async function openParser(
+  name: string,
+  version: string,
+  repeatable: readonly string[],
+): Promise<Argv> {
+  const { default: yargs } = await import("yargs");
   return yargs()
     .scriptName(name)
     .version(version)
     .help()
     .strict()
-    .parserConfiguration({ "duplicate-arguments-array": false })
+    .middleware((flags) => keepLast(flags, ["_", ...repeatable]))
     .exitProcess(false)
     .wrap(100);
+}
+
+function keepLast(flags: Record<string, unknown>, lists: readonly string[]): void {
+  for (const [name, value] of Object.entries(flags)) {
+    if (Array.isArray(value) && !lists.includes(name)) flags[name] = value.at(-1);
+  }
 }
 
 export const STATE_FILE = {
@@ -60,7 +84,7 @@ export const LOG_LEVEL = {
 
 function commands(parser: Argv, choose: (command: Command) => void): Argv {
   return parser
-    .command("spec", "print how this connector is configured", {}, () => choose({ kind: "spec" }))
+    .command("spec", "print how this connector is configured", {}, () => choose(SPEC))
     .command(
       "check",
       "say whether the config works and what its key can read",

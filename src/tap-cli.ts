@@ -1,4 +1,13 @@
-import { answerOf, type Command, LOG_LEVEL, named, openParser, refuseTwoStates, STATE_FILE } from "./cli.ts";
+import {
+  answerOf,
+  type Command,
+  LOG_LEVEL,
+  named,
+  openParser,
+  quickCommand,
+  refuseTwoStates,
+  STATE_FILE,
+} from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
 /**
@@ -6,8 +15,10 @@ import type { TapOptions } from "./commands/tap-options.ts";
  * Throws UsageError.
  */
 export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = quickCommand(args, version);
+  if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const parser = openParser("tap-contact-intelligence", version)
+  const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage(
       "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
     )

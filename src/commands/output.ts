@@ -12,7 +12,7 @@ export type OutputOptions = {
   readonly name: string;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
-  readonly logLevel: LogLevel | undefined;
+  readonly logLevel?: LogLevel | undefined;
 };
 
 /**
@@ -59,6 +59,11 @@ export class Output {
     this.#display?.summarize();
   }
 
+  /** Leaves the terminal as it was, even if nothing more can be written. */
+  release(): void {
+    this.#display?.stop();
+  }
+
   async #save(event: Event): Promise<void> {
     if (event.kind === "checkpoint") await this.stateFile?.save(event.stream, event.state);
   }
@@ -102,17 +107,25 @@ export async function conclude(
   { signal }: Process,
   work: () => Promise<boolean>,
 ): Promise<number> {
-  let complete = false;
   try {
-    complete = await work();
+    const complete = await outcome(output, signal, work);
+    await output.emit({ kind: "end" });
+    await output.close();
+    signal.throwIfAborted();
+    return complete ? 0 : 1;
+  } finally {
+    output.release();
+  }
+}
+
+async function outcome(output: Output, signal: AbortSignal, work: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await work();
   } catch (error) {
     if (error instanceof OutputClosed) throw error;
     await output.emit({ kind: "failed", error: signal.aborted ? interrupted(signal) : error });
+    return false;
   }
-  await output.emit({ kind: "end" });
-  await output.close();
-  signal.throwIfAborted();
-  return complete ? 0 : 1;
 }
 
 function interrupted({ reason }: AbortSignal): TransientError {

@@ -19,8 +19,8 @@ export type ReadOptions = {
   /** Empty: all that are asked for. */
   readonly streams: readonly string[];
   readonly format: "airbyte" | "jsonl";
-  readonly stateFile: string | undefined;
-  readonly logLevel: LogLevel | undefined;
+  readonly stateFile?: string | undefined;
+  readonly logLevel?: LogLevel | undefined;
 };
 
 /** Reads the streams that are asked for, in Airbyte's language or as the bare records of one. */

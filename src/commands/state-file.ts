@@ -55,7 +55,7 @@ export class StateFile {
 /** Where a run goes on from: a file that is only read, or one that is also kept. */
 export async function openState(options: {
   readonly state: string | undefined;
-  readonly stateFile: string | undefined;
+  readonly stateFile?: string | undefined;
 }): Promise<{ readonly saved: SavedState; readonly file: StateFile | undefined }> {
   const { state, stateFile } = options;
   if (stateFile !== undefined) {

@@ -81,7 +81,7 @@ export const FAILURES = {
 export type FailureCode = keyof typeof FAILURES;
 
 /** What a status means where no known code came with it. */
-const STATUSES: ReadonlyMap<number, Failure> = new Map([
+export const STATUSES: ReadonlyMap<number, Failure> = new Map([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
   [403, FAILURES.ACCESS_DENIED],
@@ -108,7 +108,7 @@ const OTHER_STATUS = {
 } as const;
 
 /** Errors of the connection, by Node's and undici's codes. */
-const NETWORK: ReadonlyMap<string, Failure> = new Map([
+export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ECONNREFUSED", transient("nothing listens there", "Check base_url and whether the service is up")],
   ["ENOTFOUND", transient("the host name is not known", "Check base_url and the DNS of this machine")],
   ["EAI_AGAIN", transient("the host name could not be looked up", "Check the DNS of this machine")],

@@ -1,4 +1,4 @@
-import { isAscii, isUtf8 } from "node:buffer";
+import { isUtf8 } from "node:buffer";
 import { Transform, type TransformCallback } from "node:stream";
 import { BodyError } from "../errors.ts";
 import type { RawLine } from "../sync/event.ts";
@@ -23,11 +23,6 @@ export class BytesToText extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#arrived();
-    if (this.#rest.length === 0 && isAscii(chunk)) {
-      this.#first = false;
-      done(null, chunk.toString("latin1"));
-      return;
-    }
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const whole = bytes.length - cutCharacterLength(bytes);
     this.#rest = bytes.subarray(whole);
@@ -96,7 +91,7 @@ const SURROGATE = /\\u[dD][89a-fA-F]/;
 
 /** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD; `replaced` is told of each. */
 export function replaceLoneSurrogates(json: string, replaced: () => void): string {
-  if (!json.includes("\\u") || !SURROGATE.test(json)) return json;
+  if (json.indexOf("\\") < 0 || !SURROGATE.test(json)) return json;
   return json.replace(ESCAPE, (found, half: string | undefined) => {
     if (half === undefined) return found;
     replaced();

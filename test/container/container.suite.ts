@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
 import type { Ended } from "../support/cli.ts";
+import { docBlocks } from "../support/docs.ts";
 import { BASE, buildImage, IMAGE, imageOf } from "../support/image.ts";
 import { outputOf, ROOT, run } from "../support/run.ts";
 
@@ -61,6 +62,20 @@ async function inspect(image: string, path: string): Promise<unknown> {
 
 const recordsOf = (messages: readonly AirbyteMessage[], stream: string): unknown[] =>
   messages.flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
+
+describe("docs/docker.md", () => {
+  it.each(docBlocks("docs/docker.md").map(({ text }) => [text]))("runs: %s", async (text) => {
+    const script = text
+      .replaceAll("docker run ", "docker run --network host ")
+      .replaceAll("https://contacts.example.com", sandbox.url)
+      .replaceAll("svc_…", sandbox.key)
+      .replaceAll("docker build ", `cd "${ROOT}" && docker build -q `);
+    await outputOf("bash", ["-euo", "pipefail", "-c", script], { cwd: folder });
+    const written = (await readdir(folder)).find((name) => /people.*\.jsonl$/.test(name));
+    if (written !== undefined)
+      expect(await readFile(join(folder, written), "utf8")).toContain('"discoveredAt"');
+  });
+});
 
 describe("the image", () => {
   it("speaks: spec is the file of the repository", async () => {

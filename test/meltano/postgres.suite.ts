@@ -108,13 +108,22 @@ describe("Meltano and target-postgres", () => {
   });
 
   it("takes new fields, big numbers, NULs and lone surrogates", async () => {
-    await using service = await startSandbox({ people: 300, companies: 20 });
-    await using mine = await project.copy(service, settings("odd"));
-    service.fault("new-field", "nul", "surrogate");
-    await mine.sync("target-postgres");
+    await using service = await startSandbox({ people: 5000, companies: 20 });
+    const env = { ...settings("odd"), TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000" };
+    await using mine = await project.copy(service, env);
+    const odd = ["nul", "surrogate", "big-int", "new-field"];
+    service.fault(...odd.map((name) => `${name}:path=/people/stream`));
+    const { stdout, stderr } = await mine.sync("target-postgres");
+    expect(stdout + stderr).toMatch(/NUL characters/);
+    expect(stdout + stderr).toMatch(/halves of surrogate pairs/);
     const rows = await rowsOf("odd", "people");
     expect(rows).toHaveLength(service.people().length);
-    expect(rows.some(({ engagement }) => engagement !== null && engagement !== undefined)).toBe(true);
+    expect(Object.keys(rows[0] ?? {})).toEqual(expect.arrayContaining(["engagement", "externalId"]));
+    const text = await postgres.query<{ text: string }>(
+      `select jsonb_build_object('text', "externalId"::text) from odd.people where "externalId" is not null`,
+    );
+    expect(text).toEqual([{ text: "9007199254740993" }]);
+    expect(rows.some(({ engagement }) => engagement !== null)).toBe(true);
   });
 
   it("ends cleanly within a budget, and goes on from there until all is read", async () => {
