@@ -43,6 +43,14 @@ describe("code in the docs", () => {
     }
   });
 
+  it("stands on the page that it is from, word for word", () => {
+    for (const { page, line, text, claim } of blocks) {
+      if (claim?.kind !== "from") continue;
+      const twins = docBlocks(claim.by).filter((block) => block.text === text && block.claim !== undefined);
+      expect(twins.length, `${page}:${line}`).toBe(1);
+    }
+  });
+
   it.each(pages.filter((page) => docBlocks(page).some(isOurs)))("runs: %s", async (page) => {
     await using sandbox = await startSandbox({ requestsPerMinute: 0 });
     const folder = await mkdtemp(join(tmpdir(), "docs-"));

@@ -170,7 +170,7 @@ describe("docs/standalone.md", () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 30, latencyMs: 500 });
     const page = await readFile(new URL("../../docs/standalone.md", import.meta.url), "utf8");
     const [, path, line] =
-      /<!-- run: cron -->\n```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
+      /<!-- test: [^\n]* -->\n```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
     const folder = await mkdtemp(join(tmpdir(), "cron-"));
     await symlink(CONNECTOR, join(folder, "source-contact-intelligence"));
     await rename(await configFor(sandbox), join(folder, "config.json"));
