@@ -169,8 +169,7 @@ describe("docs/standalone.md", () => {
   it.runIf(existsSync("/usr/bin/flock"))("has a line for cron that works as cron runs it", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 30, latencyMs: 500 });
     const page = await readFile(new URL("../../docs/standalone.md", import.meta.url), "utf8");
-    const [, path, line] =
-      /<!-- test: [^\n]* -->\n```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
+    const [, path, line] = /```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
     const folder = await mkdtemp(join(tmpdir(), "cron-"));
     await symlink(CONNECTOR, join(folder, "source-contact-intelligence"));
     await rename(await configFor(sandbox), join(folder, "config.json"));

@@ -244,6 +244,30 @@ describe("tap-contact-intelligence", () => {
     expect((await run(TAP, ["--config", await configFor(refusing), "--test"])).code).toBe(1);
   });
 
+  it("buys only what both its settings and a catalog ask for", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    const config = await configFor(sandbox, {
+      external_api: { api_url: sandbox.url, api_key: sandbox.key },
+      email_verification: { emails: ["a@example.com"] },
+    });
+    const bought = (): number => sandbox.requests.filter(({ method }) => method !== "GET").length;
+    expect((await tap(["--config", config])).code).toBe(0);
+    expect((await run(TAP, ["--config", config, "--test"])).code).toBe(0);
+    const catalog = await discover(config);
+    expect(bought()).toBe(0);
+    const chosen = await selection(catalog, ["email_verifications"]);
+    const { code, messages } = await tap(["--config", config, "--catalog", chosen]);
+    expect(code).toBe(0);
+    expect(bought()).toBe(1);
+    expect(recordsOf(messages, "email_verifications")).toHaveLength(1);
+    const state = await file("state.json", messages.at(-1)?.value);
+    await tap(["--config", config, "--catalog", chosen, "--state", state]);
+    expect(bought(), "what was bought is not bought again").toBe(1);
+    const bare = await tap(["--config", await configFor(sandbox), "--catalog", chosen]);
+    expect(bare.code, "without its settings there is no such stream").toBe(1);
+    expect(bought()).toBe(1);
+  });
+
   it("leaves out what the key's plan leaves out, unless a catalog asks for it", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5, plan: "agency" });
     const config = await configFor(sandbox);
