@@ -91,11 +91,12 @@ class JobRun {
   }
 
   #nextMove(): Move {
+    const isOver = this.#family.monotonic() >= this.#family.endsAt;
     const run = {
       submissions: this.#submissions,
       credits: this.#credits,
-      stopped: this.#spent || this.#setbacks.ended,
-      waited: this.#waited,
+      stopped: isOver || this.#spent || this.#setbacks.ended,
+      waited: isOver ? Number.POSITIVE_INFINITY : this.#waited,
       polls: this.#polls,
       turned: this.#turned,
     };
@@ -192,9 +193,9 @@ class JobRun {
 
   /** In pieces, each short enough for a sign of life. */
   async #wait(until: number): Promise<void> {
-    const { now, monotonic, sleep, rules } = this.#family;
+    const { now, monotonic, sleep, rules, endsAt } = this.#family;
     const began = monotonic();
-    const left = Math.min(until - now(), rules.maxWait - this.#waited);
+    const left = Math.min(until - now(), rules.maxWait - this.#waited, endsAt - began);
     await sleep(Math.max(1, Math.min(left, SIGN_OF_LIFE)));
     this.#waited += Math.max(1, monotonic() - began);
   }
