@@ -130,7 +130,7 @@ class JobRun {
       case "refused":
         takeBack();
         if (submission.heals === "is-answer") this.#book.settled(key);
-        if (submission.heals === "other-item") this.#turned.add(key);
+        if (submission.heals === "other-item") yield this.#skip(key);
         yield this.#checkpoint();
         await this.#recover(
           this.#setbacks.refused(submission.error, submission.heals, this.#family.monotonic()),
@@ -138,6 +138,14 @@ class JobRun {
         return;
     }
     yield this.#checkpoint();
+  }
+
+  /** An item is named by its place: it may be an e-mail. */
+  #skip(key: string): Event {
+    this.#turned.add(key);
+    const place = [...this.#wanted.keys()].indexOf(key) + 1;
+    const text = `${this.#family.stream}: the service refuses item ${place} of "${this.#family.setting}"`;
+    return { kind: "log", level: "warn", text };
   }
 
   #taken(): void {

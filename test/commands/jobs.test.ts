@@ -333,6 +333,16 @@ describe("company_lookups", () => {
     expect(ran.jobs()).toHaveLength(1);
   });
 
+  it("is not held up by many items that are refused, and names them by their place", async () => {
+    await using sandbox = await start();
+    const domains = [...Array.from({ length: 5 }, (_, nth) => `bad-${nth}.example`), "1.example"];
+    sandbox.fault("status=400:code=INVALID_REQUEST:times=5:path=company-lookup$");
+    const ran = await lookup(sandbox, { domains }).readStream("company_lookups");
+    expect(ran.records()).toMatchObject([{ domain: "1.example" }]);
+    expect(ran.warnings()).toContain('company_lookups: the service refuses item 5 of "company_lookup"');
+    expect(ran.errors()).toMatchObject([{ failure_type: "config_error" }]);
+  });
+
   it("takes the domains of the companies stream, under the same caps", async () => {
     await using sandbox = await start();
     const runs = lookup(sandbox, { from_companies: true, max_lookups_per_sync: 3 });
