@@ -37,6 +37,12 @@ export function fullRefreshOf(configured: ConfiguredStream, done: boolean): Full
  */
 export function resumeDated(configured: ConfiguredStream, blob: unknown, filters: Filters): Resume {
   if (isFullRefresh(configured) && !isSameRefresh(blob, configured)) return { kind: "anew" };
+  if (isPlainState(blob)) {
+    return {
+      kind: "anew",
+      why: `The state of "${configured.name}" is of a time when its records had no date: the stream is read anew`,
+    };
+  }
   const saved = parseDatedState(blob);
   if (saved === null) return { kind: "anew" };
   if (saved.filters !== null && !sameFilters(saved.filters, filters)) {
@@ -80,6 +86,26 @@ export function datedState(
 export function plainState(configured: ConfiguredStream): StreamState {
   return { version: STATE_VERSION, full_refresh: fullRefreshOf(configured, true) };
 }
+
+/** Whether `plainState` made it: it says that it is ours, and nothing about days. */
+function isPlainState(blob: unknown): boolean {
+  return (
+    isObject(blob) &&
+    blob["version"] === STATE_VERSION &&
+    "full_refresh" in blob &&
+    !DATED_KEYS.some((key) => key in blob)
+  );
+}
+
+const DATED_KEYS = [
+  "discoveredAt",
+  "replication_key_value",
+  "missing_days",
+  "filters",
+  "from",
+  "undated",
+  "gap",
+];
 
 function isSameRefresh(blob: unknown, { generationId, syncId }: ConfiguredStream): boolean {
   if (!isObject(blob) || !isObject(blob["full_refresh"]) || generationId === null || syncId === null)

@@ -38,7 +38,7 @@ const command = (name: string): string => join(folder, "node_modules", ".bin", n
 describe("the npm package", () => {
   it("holds what it needs and nothing else", () => {
     const paths = packed.files.map(({ path }) => path);
-    const odd = paths.filter((path) => !/^(dist|schemas)\/[\w./-]+\.(js|json)$/.test(path));
+    const odd = paths.filter((path) => !/^(dist|schemas|meltano)\/[\w./-]+\.(js|json|yml)$/.test(path));
     const plain = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "spec.json"];
     expect(odd.filter((path) => !plain.includes(path))).toEqual([]);
     expect(paths).toEqual(

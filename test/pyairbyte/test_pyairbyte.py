@@ -127,6 +127,30 @@ def test_new_companies_and_sources_arrive_though_the_ids_of_the_sync_never_chang
         assert len(rows_of(cache, "sources")) == 4
 
 
+def test_a_field_that_appears_later_becomes_a_column(cache):
+    same = {"people": 50, "now": "2026-11-21T10:00:00Z", **UNLIMITED}
+    with Sandbox(companiesDated=False, **same) as before:
+        port = before.port
+        source_of(before.config).read(cache=cache)
+        assert "discoveredat" not in rows_of(cache, "companies")[0]
+    with Sandbox(companiesDated=True, port=port, **same) as after:
+        source_of(after.config).read(cache=cache)
+        assert_equal_to_service(cache, after)
+
+
+def test_a_long_first_read_is_divided_by_max_run_seconds(cache):
+    with Sandbox(people=6000, latencyMs=100, **UNLIMITED) as sandbox:
+        budget = {"max_run_seconds": 2, "max_window_rows": 1000, "requests_per_minute": 6000, "num_workers": 1}
+        source = source_of({**sandbox.config, **budget})
+        counts = []
+        while not counts or counts[-1] < 6003:
+            source.read(cache=cache)
+            counts.append(len(rows_of(cache, "people")))
+            assert len(counts) < 20
+        assert len(counts) > 1
+        assert counts == sorted(set(counts)), "each read stores more"
+
+
 def test_a_read_that_fails_stores_nothing_and_the_next_one_reads_all(sandbox, cache):
     source = source_of(sandbox.config)
     sandbox.call("fault", "status=403:path=/api/v1/public/companies:times=always")

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import type { ConfiguredStream } from "../../src/source/catalog.ts";
+import { plainState, resumeDated } from "../../src/source/resume.ts";
+
+const FILTERS = { source_slug: null, is_user: "all" } as const;
+
+const asked = (syncMode: string): ConfiguredStream => ({
+  name: "companies",
+  syncMode,
+  destinationSyncMode: null,
+  generationId: 1,
+  syncId: 1,
+  schema: null,
+});
+
+describe("resumeDated()", () => {
+  it.each(["incremental", "full_refresh"])(
+    "%s: reads anew a stream whose records had no date when the state was made",
+    (syncMode) => {
+      for (const before of ["incremental", "full_refresh"]) {
+        const resume = resumeDated(asked(syncMode), plainState(asked(before)), FILTERS);
+        expect(resume.kind).toBe("anew");
+      }
+      const { why } = {
+        why: undefined,
+        ...resumeDated(asked("incremental"), plainState(asked("incremental")), FILTERS),
+      };
+      expect(why).toContain('"companies"');
+    },
+  );
+
+  it("refuses a state that lost its cursor", () => {
+    const lost = { version: 1, missing_days: [], full_refresh: null };
+    expect(() => resumeDated(asked("incremental"), lost, FILTERS)).toThrow("no discoveredAt");
+  });
+});
