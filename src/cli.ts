@@ -139,6 +139,11 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
         port: { type: "number", default: 8080, describe: "where to listen on 127.0.0.1" },
         people: { type: "number", default: 1000, describe: "how many people it tracks" },
         seed: { type: "number", default: 1, describe: "other seeds, other data" },
+        plan: {
+          choices: ["enterprise", "agency"] as const,
+          default: "enterprise" as const,
+          describe: "plan of its key: enterprise lists people, agency checks e-mails",
+        },
         fault: {
           type: "string",
           array: true,
@@ -147,7 +152,8 @@ function commands(parser: Argv, choose: (command: Command) => void): Argv {
           describe: "what goes wrong; repeatable",
         },
       },
-      ({ port, people, seed, fault }) => choose({ kind: "sandbox", port, people, seed, faults: fault ?? [] }),
+      ({ port, people, seed, plan, fault }) =>
+        choose({ kind: "sandbox", port, people, seed, plan, faults: fault ?? [] }),
     )
     .command("demo", "show a whole sync against the sandbox, without an account", {}, () =>
       choose({ kind: "demo" }),

@@ -90,13 +90,13 @@ async function* rowEvents(job: StreamJob, spec: RowStreamSpec, check: RowCheck):
 
 /** State always counts, whatever the mode: it says what has been paid for. */
 async function* jobEvents(
-  { session, configured, blob }: StreamJob,
+  { session, configured, blob, began }: StreamJob,
   spec: JobStreamSpec,
   check: RowCheck,
 ): AsyncGenerator<Event> {
   const saved = parseJobState(spec.name, blob, spec.cursorField);
   if (isFullRefresh(configured)) yield { kind: "log", level: "warn", text: incrementalOnly(spec) };
-  yield* readJobs(session.family(spec, check), saved, toJobState(spec.cursorField));
+  yield* readJobs(session.family(spec, check, began), saved, toJobState(spec.cursorField));
 }
 
 async function* datedEvents(job: StreamJob, resume: Resume, ports: Ports): AsyncGenerator<Event> {

@@ -7,6 +7,8 @@ export type SandboxCommand = {
   readonly people: number;
   readonly seed: number;
   readonly faults: readonly string[];
+  /** Of the key: Enterprise lists people, Agency checks e-mails. */
+  readonly plan: "enterprise" | "agency";
 };
 
 /** Runs the stand-in for the service until a signal ends it. */

@@ -27,13 +27,15 @@ export type Workplace = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly companies: () => AsyncIterable<string>;
+  /** By the monotonic clock: when the run is to end. */
+  readonly endsAt: number;
 };
 
 type Own = Pick<Family, "rules" | "setting" | "canBeLost" | "items" | "submit" | "collect">;
 
 /** The kind of job that a stream is made of. */
 export function openFamily(spec: JobStreamSpec, workplace: Workplace): Family {
-  const { clock, signal, publicApi, externalApi } = workplace;
+  const { clock, signal, publicApi, externalApi, endsAt } = workplace;
   const client = spec.setting === "emailCheck" ? publicApi : externalApi;
   return {
     stream: spec.name,
@@ -45,6 +47,7 @@ export function openFamily(spec: JobStreamSpec, workplace: Workplace): Family {
     turn: () => client.turn(),
     rest: (failures) => client.backOff(failures),
     sleep: (ms) => clock.sleep(ms, signal),
+    endsAt,
     now: () => client.now(),
     monotonic: () => clock.monotonic(),
   };

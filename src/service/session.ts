@@ -58,8 +58,11 @@ export class Session {
     this.client = this.#openClient(config.baseUrl, config.apiKey);
   }
 
-  /** The jobs of a stream. `check` is told of each record. */
-  family(spec: JobStreamSpec, check: RowCheck): Family {
+  /**
+   * The jobs of a stream. `check` is told of each record.
+   * @param began when the run began, by the monotonic clock
+   */
+  family(spec: JobStreamSpec, check: RowCheck, began: number): Family {
     const { clock, signal } = this.#world;
     return openFamily(spec, {
       config: this.#config,
@@ -69,6 +72,7 @@ export class Session {
       clock,
       signal,
       companies: () => this.#companyDomains(),
+      endsAt: began + (this.#config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
     });
   }
 

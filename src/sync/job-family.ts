@@ -22,6 +22,8 @@ export type Family = {
   sleep(ms: number): Promise<void>;
   /** Epoch ms by the service's clock. */
   now(): number;
+  /** By `monotonic`: when the run is to end. Then nothing more is submitted or waited for. */
+  readonly endsAt: number;
   /** Ms that only grow. */
   monotonic(): number;
 };

@@ -150,7 +150,19 @@ function nextSubmission(
   const { stopped, submissions, credits } = run;
   if (stopped || submissions >= rules.mostSubmissions || credits >= rules.mostCredits) return undefined;
   if (inFlight(jobs, now) >= rules.mostInFlight) return undefined;
-  return wanted.find((key) => !run.turned.has(key) && isWanted(jobs.get(key), rules, now));
+  const open = wanted.filter((key) => !run.turned.has(key) && isWanted(jobs.get(key), rules, now));
+  return open.find((key) => !hasAnswer(jobs.get(key))) ?? oldest(open, jobs);
+}
+
+const hasAnswer = (job: Job | undefined): boolean => job?.step === "done" || job?.step === "lost";
+
+/** What is asked for again comes after all else, the oldest first, so that no cap leaves an item out for good. */
+function oldest(keys: readonly string[], jobs: Jobs): string | undefined {
+  const at = (key: string): number => jobs.get(key)?.at ?? 0;
+  return keys.reduce<string | undefined>(
+    (first, key) => (first === undefined || at(key) < at(first) ? key : first),
+    undefined,
+  );
 }
 
 function inFlight(jobs: Jobs, now: number): number {

@@ -2,6 +2,8 @@ import type { Healing } from "./job-family.ts";
 
 /** Failures in a row are no accident: an outage must not make an unknown of every item. */
 const FAILURES_IN_A_ROW = 3;
+/** Items that the service refuses as such cost nothing, but so many in a row are no matter of the items. */
+const REFUSED_IN_A_ROW = 20;
 const HEALING_TRIES = 5;
 const LONGEST_LIMITED = 1_800_000;
 
@@ -12,12 +14,14 @@ export class Setbacks {
   /** Whether nothing more is to be submitted. */
   ended = false;
   #inARow = 0;
+  #refusedInARow = 0;
   #healing = 0;
   #limitedSince: number | undefined;
 
   /** The service has taken one: it is well. */
   taken(): void {
     this.#inARow = 0;
+    this.#refusedInARow = 0;
     this.#healing = 0;
     this.#limitedSince = undefined;
   }
@@ -48,7 +52,8 @@ export class Setbacks {
         return undefined;
       case "other-item":
         this.failure ??= error;
-        this.unknown(error);
+        this.#refusedInARow += 1;
+        if (this.#refusedInARow >= REFUSED_IN_A_ROW) this.end(error);
         return undefined;
       case "is-answer":
         return undefined;

@@ -91,11 +91,12 @@ class JobRun {
   }
 
   #nextMove(): Move {
+    const isOver = this.#family.monotonic() >= this.#family.endsAt;
     const run = {
       submissions: this.#submissions,
       credits: this.#credits,
-      stopped: this.#spent || this.#setbacks.ended,
-      waited: this.#waited,
+      stopped: isOver || this.#spent || this.#setbacks.ended,
+      waited: isOver ? Number.POSITIVE_INFINITY : this.#waited,
       polls: this.#polls,
       turned: this.#turned,
     };
@@ -129,7 +130,7 @@ class JobRun {
       case "refused":
         takeBack();
         if (submission.heals === "is-answer") this.#book.settled(key);
-        if (submission.heals === "other-item") this.#turned.add(key);
+        if (submission.heals === "other-item") yield this.#skip(key);
         yield this.#checkpoint();
         await this.#recover(
           this.#setbacks.refused(submission.error, submission.heals, this.#family.monotonic()),
@@ -137,6 +138,14 @@ class JobRun {
         return;
     }
     yield this.#checkpoint();
+  }
+
+  /** An item is named by its place: it may be an e-mail. */
+  #skip(key: string): Event {
+    this.#turned.add(key);
+    const place = [...this.#wanted.keys()].indexOf(key) + 1;
+    const text = `${this.#family.stream}: the service refuses item ${place} of "${this.#family.setting}"`;
+    return { kind: "log", level: "warn", text };
   }
 
   #taken(): void {
@@ -192,9 +201,9 @@ class JobRun {
 
   /** In pieces, each short enough for a sign of life. */
   async #wait(until: number): Promise<void> {
-    const { now, monotonic, sleep, rules } = this.#family;
+    const { now, monotonic, sleep, rules, endsAt } = this.#family;
     const began = monotonic();
-    const left = Math.min(until - now(), rules.maxWait - this.#waited);
+    const left = Math.min(until - now(), rules.maxWait - this.#waited, endsAt - began);
     await sleep(Math.max(1, Math.min(left, SIGN_OF_LIFE)));
     this.#waited += Math.max(1, monotonic() - began);
   }

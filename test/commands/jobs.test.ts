@@ -22,6 +22,9 @@ const world = (sandbox: Sandbox, jobs: object): JobWorld =>
     sandbox,
   );
 
+const limited = (sandbox: Sandbox, jobs: object): JobWorld =>
+  world(sandbox, { max_run_seconds: 20, ...jobs });
+
 const items = (sandbox: Sandbox): readonly string[] => sandbox.submissions.map(({ item }) => item);
 
 describe("company_lookups", () => {
@@ -154,6 +157,15 @@ describe("company_lookups", () => {
     );
     expect(run.slept).toBeLessThanOrEqual(61_000);
     expect(run.text).toContain("1 parked");
+  });
+
+  it("submits and waits for nothing more once the run is to end", async () => {
+    await using sandbox = await start({ jobs: { lookupSeconds: 15 } });
+    const domains = Array.from({ length: 9 }, (_, nth) => `1-${nth}.example`);
+    const run = await limited(sandbox, { company_lookup: { domains } }).readStream("company_lookups");
+    expect(run.code).toBe(0);
+    expect(run.slept).toBeLessThanOrEqual(21_000);
+    expect(items(sandbox).length).toBeLessThan(9);
   });
 
   it("does not poll before the time for which a job is scheduled, nor in a later run", async () => {
@@ -319,6 +331,16 @@ describe("company_lookups", () => {
     expect(ran.code).toBe(1);
     expect(ran.records()).toMatchObject([{ domain: "2.example" }]);
     expect(ran.jobs()).toHaveLength(1);
+  });
+
+  it("is not held up by many items that are refused, and names them by their place", async () => {
+    await using sandbox = await start();
+    const domains = [...Array.from({ length: 5 }, (_, nth) => `bad-${nth}.example`), "1.example"];
+    sandbox.fault("status=400:code=INVALID_REQUEST:times=5:path=company-lookup$");
+    const ran = await lookup(sandbox, { domains }).readStream("company_lookups");
+    expect(ran.records()).toMatchObject([{ domain: "1.example" }]);
+    expect(ran.warnings()).toContain('company_lookups: the service refuses item 5 of "company_lookup"');
+    expect(ran.errors()).toMatchObject([{ failure_type: "config_error" }]);
   });
 
   it("takes the domains of the companies stream, under the same caps", async () => {

@@ -77,6 +77,7 @@ export class JobService {
       sleep: async (ms) => {
         this.now += ms;
       },
+      endsAt: Number.POSITIVE_INFINITY,
       now: () => this.now,
       monotonic: () => this.now,
     };

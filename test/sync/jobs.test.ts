@@ -63,6 +63,18 @@ describe("nextMove()", () => {
     expect(nextMove(["a"], new Map([["a", job("denied")]]), IDLE, rules, NOW).kind).toBe("park");
   });
 
+  it("leaves nothing out for good: what is new comes before what is old, and the oldest before the rest", () => {
+    const rules = { ...RULES, refreshAfter: DAY };
+    const known = new Map([
+      ["a", job("done")],
+      ["b", job("done", { at: NOW - 2 * DAY })],
+    ]);
+    const wanted = ["a", "b", "c"];
+    expect(nextMove(wanted, known, IDLE, rules, NOW)).toEqual({ kind: "submit", key: "c" });
+    known.set("c", job("done", { at: NOW }));
+    expect(nextMove(wanted, known, IDLE, rules, NOW)).toEqual({ kind: "submit", key: "b" });
+  });
+
   it("collects before it submits", () => {
     expect(nextMove(["a", "b"], new Map([["b", job("submitted")]]), IDLE, RULES, NOW)).toEqual({
       kind: "collect",
