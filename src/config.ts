@@ -1,4 +1,3 @@
-import { Ajv } from "ajv";
 import { type Environment, withEnvironment } from "./config/environment.ts";
 import { normalize } from "./config/normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./config/problems.ts";
@@ -6,6 +5,7 @@ import { type RawConfig, toConfig } from "./config/raw-config.ts";
 import { loadSpec } from "./config/spec.ts";
 import { ConfigError } from "./errors.ts";
 import { isObject } from "./json.ts";
+import { schemaCompiler } from "./schema-checks.ts";
 import type { Day } from "./sync/window.ts";
 
 export { serviceUrl } from "./config/address.ts";
@@ -60,12 +60,7 @@ export type EmailVerification = JobRules & { readonly emails: readonly string[] 
 export type EmailCheck = JobRules & { readonly emails: readonly string[]; readonly maxWaitSeconds: number };
 
 const spec = loadSpec().connectionSpecification;
-const isRawConfig = new Ajv({
-  allErrors: true,
-  strict: false,
-  useDefaults: true,
-  validateFormats: false,
-}).compile<RawConfig>(spec);
+const isRawConfig = schemaCompiler({ fill: true })<RawConfig>(spec);
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Throws a ConfigError that names every

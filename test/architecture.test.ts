@@ -10,9 +10,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   json: [],
   sync: ["errors"],
+  "schema-checks": [],
   timestamp: ["sync"],
-  config: ["errors", "json", "sync", "timestamp"],
-  source: ["config", "errors", "json", "sync", "timestamp"],
+  config: ["errors", "json", "schema-checks", "sync", "timestamp"],
+  source: ["config", "errors", "json", "schema-checks", "sync", "timestamp"],
   service: ["config", "errors", "json", "source", "sync"],
   protocol: ["config", "errors", "json", "source", "sync"],
   sandbox: [],
@@ -28,7 +29,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   undici: ["service"],
   split2: ["service"],
-  ajv: ["config", "source"],
+  ajv: ["schema-checks"],
   yargs: ["cli"],
   "yocto-spinner": ["commands"],
 };

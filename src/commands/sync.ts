@@ -24,17 +24,30 @@ export type Asked = {
   readonly told?: JsonSchema | undefined;
 };
 
-/** Opens a run's dealings with the service, and closes them whatever happens. */
+/**
+ * Opens a run's dealings with the service, and closes them whatever happens. Once nobody reads the output, nothing that is
+ * still under way at the service is waited for.
+ */
 export async function withSession<Result>(
   config: Config,
   world: Process,
   emit: Sync["emit"],
   work: (sync: Sync) => Promise<Result>,
 ): Promise<Result> {
-  const session = new Session(config, world, (notice) => void emit(notice));
+  const unread = new AbortController();
+  const signal = AbortSignal.any([world.signal, unread.signal]);
+  const session = new Session(config, { ...world, signal }, (notice) => void emit(notice));
+  const emitOrEnd = async (event: Event): Promise<void> => {
+    try {
+      await emit(event);
+    } catch (error) {
+      unread.abort(error);
+      throw error;
+    }
+  };
   const began = world.clock.monotonic();
   try {
-    return await work({ config, session, world, began, emit });
+    return await work({ config, session, world, began, emit: emitOrEnd });
   } finally {
     await session.close();
   }

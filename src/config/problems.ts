@@ -1,5 +1,5 @@
-import type { ErrorObject } from "ajv";
 import { isObject, type JsonObject, kindOf } from "../json.ts";
+import type { SchemaError } from "../schema-checks.ts";
 import { isDay } from "../timestamp.ts";
 import { addressProblem } from "./address.ts";
 import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
@@ -9,7 +9,7 @@ export type Problem = { readonly path: string; readonly text: string };
 
 /** What ajv found, in words for the operator. */
 export function schemaProblems(
-  errors: readonly ErrorObject[],
+  errors: readonly SchemaError[],
   draft: JsonObject,
   spec: SpecProperty,
 ): Problem[] {
@@ -24,7 +24,7 @@ export function schemaProblems(
   });
 }
 
-function schemaText(error: ErrorObject, property: SpecProperty, value: unknown): string {
+function schemaText(error: SchemaError, property: SpecProperty, value: unknown): string {
   const { limit, pattern } = error.params;
   switch (error.keyword) {
     case "type":

@@ -237,7 +237,8 @@ export class Client {
       if (accepts(response.status)) return { kind: "done", result: await read(response) };
       const error = await errorOf(what, response);
       const header = response.headers["retry-after"];
-      if (response.status !== 429) {
+      // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
+      if (response.status !== 429 || !(error instanceof TransientError)) {
         const waitMs = header === undefined ? 0 : retryAfterMs(header, response.answered, 0);
         return { kind: "failed", error, waitMs };
       }

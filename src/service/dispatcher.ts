@@ -25,7 +25,11 @@ export function openDispatcher(
 ): Dispatcher & { close(): Promise<void> } {
   const tls =
     base.protocol === "https:" ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
+  const named = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? "";
   return new EnvHttpProxyAgent({
+    httpProxy: named("http_proxy"),
+    httpsProxy: named("https_proxy"),
+    noProxy: named("no_proxy"),
     connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     // As every other client does it: only https is tunnelled through a proxy, http is asked of it.

@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Collected, Submission } from "../sync/jobs.ts";
+import type { Collected, Submission } from "../sync/job-family.ts";
 import { CHECK_RESULT, isResultStatus, submittedFields } from "./assumptions.ts";
 import type { Client } from "./client.ts";
 import { envelopeCode } from "./failures.ts";

@@ -1,4 +1,4 @@
-import type { Submission } from "../sync/jobs.ts";
+import type { Submission } from "../sync/job-family.ts";
 import { VERIFICATION } from "./assumptions.ts";
 import type { Client } from "./client.ts";
 import { inExternalWords } from "./failures.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json.ts";
 import type { Lines } from "../sync/event.ts";
-import type { Collected } from "../sync/jobs.ts";
+import type { Collected } from "../sync/job-family.ts";
 import { statusError } from "./failures.ts";
 
 /** Makes records into lines, and tells whoever watches the fields. */

@@ -11,7 +11,7 @@ import {
   streamsOf,
 } from "../source/streams.ts";
 import type { Notice } from "../sync/event.ts";
-import type { Family } from "../sync/jobs.ts";
+import type { Family } from "../sync/job-family.ts";
 import type { Ports } from "../sync/ports.ts";
 import { BEGINNING } from "../sync/window.ts";
 import { Client, type Query } from "./client.ts";

@@ -1,37 +1,9 @@
 import { DataError, TransientError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Healing, Submission } from "../sync/jobs.ts";
-import { TAKEN } from "./assumptions.ts";
+import type { Submission } from "../sync/job-family.ts";
+import { healingOf, TAKEN } from "./assumptions.ts";
 import type { Client, Posted } from "./client.ts";
 import { envelopeCode, statusError } from "./failures.ts";
-
-/** Codes by which the service says that it has not taken a submission, and who can heal that. */
-const REFUSALS: ReadonlyMap<string, Healing> = new Map([
-  ["INVALID_API_KEY", "operator"],
-  ["ENDPOINT_NOT_ON_PLAN", "operator"],
-  ["SUBSCRIPTION_INACTIVE", "operator"],
-  ["SOURCE_NOT_ALLOWED", "operator"],
-  ["ACCESS_DENIED", "operator"],
-  ["QUOTA_EXCEEDED", "operator"],
-  ["INSUFFICIENT_CREDITS", "operator"],
-  ["INVALID_BODY", "other-item"],
-  ["INVALID_PARAMETER", "other-item"],
-  ["INVALID_REQUEST", "other-item"],
-  ["SOURCE_UNAVAILABLE", "time"],
-  ["ORG_KIND_UNAVAILABLE", "time"],
-  ["RATE_LIMIT_EXCEEDED", "time"],
-  ["RATE_LIMITED", "time"],
-  ["COMPANY_NOT_FOUND", "is-answer"],
-  ["SOURCE_NOT_VERIFIABLE", "is-answer"],
-]);
-
-/** The same by status, where no such code came with it. What is in neither table may have been taken. */
-const REFUSING_STATUSES: ReadonlyMap<number, Healing> = new Map([
-  [400, "other-item"],
-  [413, "other-item"],
-  [422, "other-item"],
-  [423, "time"],
-]);
 
 /**
  * Submits one item, once.
@@ -72,7 +44,7 @@ function judge(
     return submission ?? { kind: "unknown", error: unreadable(what) };
   }
   const error = statusError(what, status, code);
-  const heals = REFUSALS.get(code ?? "") ?? REFUSING_STATUSES.get(status) ?? otherwise(status);
+  const heals = healingOf(status, code);
   return heals === undefined ? { kind: "unknown", error } : { kind: "refused", error, heals };
 }
 
@@ -82,10 +54,6 @@ function resultCode(value: unknown): string | undefined {
   const { error_code } = value;
   return typeof error_code === "string" ? error_code : undefined;
 }
-
-/** A server that has failed, or waited in vain, may have taken it. */
-const otherwise = (status: number): Healing | undefined =>
-  status >= 400 && status < 500 && status !== 408 ? "operator" : undefined;
 
 const unreadable = (what: string): DataError =>
   new DataError(`Cannot ${what}: the service has taken it, but its answer names no job`);

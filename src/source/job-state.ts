@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { ConfigError } from "../errors.ts";
 import { isObject } from "../json.ts";
 import type { StreamState } from "../sync/event.ts";
+import type { Saved } from "../sync/job-family.ts";
 import type { Job, Jobs, Step } from "../sync/job-moves.ts";
-import type { Saved } from "../sync/jobs.ts";
 
 const VERSION = 1;
 const STEPS: ReadonlySet<unknown> = new Set<Step>([

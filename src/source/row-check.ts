@@ -1,4 +1,4 @@
-import { Ajv, type ValidateFunction } from "ajv";
+import { type SchemaCheck, schemaCompiler } from "../schema-checks.ts";
 import type { FieldSchema } from "../sync/event.ts";
 import { inferSchema } from "./infer.ts";
 import type { JsonSchema } from "./schema.ts";
@@ -12,8 +12,8 @@ type Row = Readonly<Record<string, unknown>>;
  */
 export class RowCheck {
   readonly #stream: string;
-  readonly #fields: ReadonlyMap<string, ValidateFunction>;
-  readonly #accepts: ValidateFunction;
+  readonly #fields: ReadonlyMap<string, SchemaCheck>;
+  readonly #accepts: SchemaCheck;
   /** Whether a field that the schema does not name is news. */
   readonly #closed: boolean;
   readonly #added = new Map<string, { rows: number; schema: FieldSchema; told: boolean }>();
@@ -27,10 +27,10 @@ export class RowCheck {
   /** @param schema null: nothing is known of the rows, so that nothing contradicts it */
   constructor(stream: string, schema: JsonSchema | null) {
     this.#stream = stream;
-    const ajv = new Ajv({ strict: false, validateFormats: false });
+    const compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
-    this.#fields = new Map(fields.map(([name, schema]) => [latin1(name), ajv.compile(schema)]));
-    this.#accepts = ajv.compile({
+    this.#fields = new Map(fields.map(([name, schema]) => [latin1(name), compile(schema)]));
+    this.#accepts = compile({
       type: "object",
       properties: Object.fromEntries(fields.map(([name, schema]) => [latin1(name), schema])),
     });
@@ -71,7 +71,8 @@ export class RowCheck {
   report(): string | undefined {
     const lines = [
       ...[...this.#added].map(
-        ([name, { rows }]) => `new field "${utf8(name)}" in ${rowsOf(rows)}: discover again to keep it`,
+        ([name, { rows }]) =>
+          `new field "${utf8(name)}" in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
       ),
       ...[...this.#contradicting].map(
         ([name, rows]) => `"${utf8(name)}" is not of its declared type in ${rowsOf(rows)}`,

@@ -108,19 +108,20 @@ export function isWanted(job: Job | undefined, { refreshAfter, retryUnknown }: R
 
 /** Polls after a job was submitted, or after its first poll in a run that did not submit it. */
 export function firstPolls(notBefore: number | null, { firstPoll, polling }: Rules, now: number): Polls {
-  const begin = Math.max(now, notBefore ?? now);
-  const next = notBefore !== null && notBefore > now ? notBefore : now + firstPoll;
-  return { next, pause: firstPoll, until: begin + polling };
+  const named = notBefore !== null && notBefore > now ? notBefore : undefined;
+  return { next: named ?? now + firstPoll, pause: firstPoll, until: (named ?? now) + polling };
 }
 
 /** Polls after one that brought nothing. A moment that the service names costs no poll before it. */
-export function laterPolls(
-  { pause, until }: Polls,
+export function nextPolls(
+  polls: Polls | undefined,
   notBefore: number | null,
   rules: Rules,
   now: number,
 ): Polls {
-  if (notBefore !== null && notBefore > now) return firstPolls(notBefore, rules, now);
+  if (polls === undefined || (notBefore !== null && notBefore > now))
+    return firstPolls(notBefore, rules, now);
+  const { pause, until } = polls;
   if (now >= until - CLOCK_STEP) return { next: null, pause, until };
   const longer = Math.min(rules.longestPoll, pause * 2);
   return { next: Math.min(now + longer, until), pause: longer, until };

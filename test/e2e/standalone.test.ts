@@ -1,9 +1,12 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rename, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { read } from "../../src/commands/read.ts";
 import type { Process } from "../../src/commands/world.ts";
@@ -159,6 +162,29 @@ describe("read --format jsonl", () => {
     }
     expect(seen.size).toBe(sandbox.people().length);
     expect(runs).toBeGreaterThan(1);
+  });
+});
+
+describe("docs/standalone.md", () => {
+  it.runIf(existsSync("/usr/bin/flock"))("has a line for cron that works as cron runs it", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 30, latencyMs: 500 });
+    const page = await readFile(new URL("../../docs/standalone.md", import.meta.url), "utf8");
+    const [, path, line] =
+      /<!-- run: cron -->\n```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
+    const folder = await mkdtemp(join(tmpdir(), "cron-"));
+    await symlink(CONNECTOR, join(folder, "source-contact-intelligence"));
+    await rename(await configFor(sandbox), join(folder, "config.json"));
+    const command = line?.replaceAll("\\%", "%").replace("/var/lib/contacts", folder) ?? "exit 9";
+    const env = { PATH: [folder, dirname(process.execPath), path].join(delimiter) };
+    const start = (): Promise<unknown> => promisify(execFile)("/bin/sh", ["-c", command], { env });
+    const first = start();
+    await delay(1100);
+    await expect(start(), "the first still holds the lock").rejects.toMatchObject({ code: 1 });
+    await first;
+    const written = (await readdir(folder)).filter((name) => name.endsWith(".jsonl"));
+    const texts = await Promise.all(written.map((name) => readFile(join(folder, name), "utf8")));
+    expect(idsOf(texts.join(""))).toHaveLength(sandbox.people().length);
+    expect(await cursorIn(join(folder, "people.state.json"))).toMatch(/Z$/);
   });
 });
 

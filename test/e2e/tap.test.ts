@@ -108,6 +108,23 @@ describe("tap-contact-intelligence", () => {
     expect(logs.find(({ level }) => level === "warning")?.message).toContain('new field "engagement"');
   });
 
+  it("announces a field that the catalog has lost", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 10 });
+    const config = await configFor(sandbox);
+    const catalog = await discover(config);
+    for (const { schema } of catalog.streams) {
+      delete schema.properties["jobTitle"];
+      delete schema.properties["employeeCount"];
+    }
+    const chosen = await selection(catalog, ["people", "companies"]);
+    const { messages } = await tap(["--config", config, "--catalog", chosen]);
+    const schemas = messages.filter(({ type }) => type === "SCHEMA");
+    expect(schemas.map(({ stream }) => stream)).toEqual(["people", "people", "companies", "companies"]);
+    expect(schemas[0]?.schema?.properties).not.toHaveProperty("jobTitle");
+    expect(schemas[1]?.schema?.properties).toHaveProperty("jobTitle");
+    expect(schemas[3]?.schema?.properties).toHaveProperty("employeeCount");
+  });
+
   it("replaces NULs and lone surrogates and says how many", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 50 });
     const config = await configFor(sandbox);
@@ -174,15 +191,20 @@ describe("tap-contact-intelligence", () => {
     expect(ended.logs.at(-1)?.message).toContain('"ghosts"');
   });
 
-  it("ends by the signal, with its last state said", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 4000, latencyMs: 60 });
-    const config = await configFor(sandbox, { max_window_rows: 1000, num_workers: 1 });
+  it("ends by the signal, with its last state said after the records that came since", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 3000, bytesPerSecond: 400_000 });
+    const config = await configFor(sandbox);
     const ended = await tap(["--config", config], {
       started: (child) =>
-        child.stdout?.once("data", () => child.stdout?.once("data", () => child.kill("SIGTERM"))),
+        child.stdout?.on("data", (chunk: Buffer) => {
+          if (chunk.includes('"RECORD"')) child.kill("SIGTERM");
+        }),
     });
     expect(ended.signal).toBe("SIGTERM");
-    expect(recordsOf(ended.messages, "people").length).toBeGreaterThan(0);
+    const rows = recordsOf(ended.messages, "people").length;
+    expect(rows).toBeGreaterThan(0);
+    expect(rows).toBeLessThan(sandbox.people().length);
+    expect(bookmarksOf(ended.messages), "no window was finished").toEqual({});
     expect(ended.logs.at(-1)?.message).toContain("SIGTERM");
   });
 

@@ -18,8 +18,10 @@ export type ProcessSettings = {
   readonly killAfterLines?: number | undefined;
   readonly killAfterBytes?: number | undefined;
   readonly signal?: NodeJS.Signals;
-  /** How long (ms) the reader waits after the line that should be the last before it kills; 0: at once. */
+  /** Closes its output instead of killing it. */
   readonly closeInstead?: boolean;
+  /** Kills it after so many ms at the latest. */
+  readonly mostMs?: number;
 };
 
 export type ProcessOutcome = Outcome & {
@@ -49,10 +51,15 @@ export async function readProcess(settings: ProcessSettings): Promise<ProcessOut
     if (settings.closeInstead === true) child.stdout.destroy();
     else child.kill(settings.signal ?? "SIGKILL");
   });
+  const late = setTimeout(() => {
+    struck = true;
+    child.kill("SIGKILL");
+  }, settings.mostMs ?? 120_000);
   const [code, endedBy] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (exit, signal) => resolve([exit, signal]));
   });
+  clearTimeout(late);
   return { ...readOutput(stdout), complete: code === 0, killed: struck, code, endedBy, stderr, stdout };
 }
 

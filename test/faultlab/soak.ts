@@ -16,6 +16,8 @@ export type SoakOptions = {
   readonly seed: number;
   /** Pipelines to play instead of minutes. */
   readonly pipelines?: number;
+  /** Whether some runs are those of the built program; default true. */
+  readonly processes?: boolean;
   readonly print: (text: string) => void;
 };
 
@@ -32,10 +34,14 @@ export type Figures = {
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const MOST_REQUESTS = 6_000;
+/** Where every export is broken for ever, each day costs its five tries and its pages. */
+const MOST_REQUESTS = 20_000;
+/** Processes live on a real clock, and a service may make them wait for half an hour. */
+const MOST_PROCESS_MS = 8_000;
 
 /** Plays one random pipeline after the other until the time is up. Each is the work of its seed alone. */
-export async function soak({ minutes, seed, pipelines, print }: SoakOptions): Promise<Figures> {
+export async function soak(options: SoakOptions): Promise<Figures> {
+  const { minutes, seed, pipelines, processes = true, print } = options;
   const figures: Figures = {
     pipelines: 0,
     runs: 0,
@@ -54,7 +60,7 @@ export async function soak({ minutes, seed, pipelines, print }: SoakOptions): Pr
       pipelines === undefined ? performance.now() < until : next < seed + pipelines;
       next++
     ) {
-      const violations = await playPipeline(next, directory, figures);
+      const violations = await playPipeline(next, processes ? directory : null, figures);
       figures.pipelines += 1;
       figures.violations += violations.length;
       for (const violation of violations)
@@ -72,7 +78,8 @@ type Soaked = {
   readonly roll: Roll;
   readonly sandbox: Sandbox;
   readonly config: Config;
-  readonly directory: string;
+  /** For the files of processes; null where none are to run. */
+  readonly directory: string | null;
   readonly destination: Destination;
   readonly figures: Figures;
   readonly violations: string[];
@@ -80,7 +87,11 @@ type Soaked = {
 };
 
 /** Several runs of one connection: faults, kills, clocks that jump, people who move; then a calm run that must have all. */
-async function playPipeline(seed: number, directory: string, figures: Figures): Promise<readonly string[]> {
+async function playPipeline(
+  seed: number,
+  directory: string | null,
+  figures: Figures,
+): Promise<readonly string[]> {
   const roll = dice(seed);
   const sandbox = await startSandbox({
     people: roll.pick([0, 1, 40, 200, 200, 400]),
@@ -124,7 +135,8 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
     roll.below(4) === 0 ? [] : Array.from({ length: 1 + roll.below(3) }, () => randomFault(roll));
   figures.faults += faults.length;
   sandbox.fault(...faults);
-  const asProcess = roll.below(8) === 0;
+  const { directory } = soaked;
+  const asProcess = roll.below(8) === 0 && directory !== null;
   const killed = roll.below(2) === 0;
   const byLines = roll.below(2) === 0;
   const skew = roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]);
@@ -135,6 +147,8 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
       asProcess
         ? await readProcess({
             ...soaked,
+            directory,
+            mostMs: MOST_PROCESS_MS,
             ...(killed && byLines && { killAfterLines: 1 + roll.below(120) }),
             ...(killed && !byLines && { killAfterBytes: 1 + roll.below(60_000) }),
           })

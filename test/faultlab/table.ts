@@ -22,3 +22,10 @@ export function withTable(document: string, table: string): string {
   if (begin < 0 || end < begin) throw new Error("Cannot write the table: the document lacks its markers");
   return `${document.slice(0, begin)}${TABLE_BEGIN}\n\n${table}\n\n${document.slice(end)}`;
 }
+
+/** The scenarios that a document's table shows, in its order. */
+export function tableNames(document: string): readonly string[] {
+  const table = document.slice(document.indexOf(TABLE_BEGIN), document.indexOf(TABLE_END));
+  const rows = table.split("\n").filter((line) => line.startsWith("| "));
+  return rows.slice(2).map((row) => row.slice(2).split(" | ")[0] ?? "");
+}

@@ -1,6 +1,7 @@
 import type { RawLine } from "../../src/sync/event.ts";
+import type { Answer, Collected, Family, Submission } from "../../src/sync/job-family.ts";
 import type { Job, Jobs, Rules } from "../../src/sync/job-moves.ts";
-import { type Answer, type Collected, type Family, readJobs, type Submission } from "../../src/sync/jobs.ts";
+import { readJobs } from "../../src/sync/jobs.ts";
 
 export const DAY = 86_400_000;
 

@@ -1,0 +1,17 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+
+/** A compiled JSON schema (draft-07): says whether a value obeys it, and in `errors` what is wrong. */
+export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
+
+export type SchemaError = ErrorObject;
+
+/** Compiles schemas. `fill`: a check names every error and fills in defaults; otherwise it stops at the first. */
+export function schemaCompiler({
+  fill,
+}: {
+  fill: boolean;
+}): <Value = unknown>(schema: object) => SchemaCheck<Value> {
+  // Our schemas carry annotations of platforms, and dates are parsed by ourselves.
+  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: fill, useDefaults: fill });
+  return <Value>(schema: object) => ajv.compile<Value>(schema);
+}

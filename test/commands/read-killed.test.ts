@@ -1,0 +1,95 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Sandbox } from "../../src/sandbox/server.ts";
+import { aheadOfDelivery, Destination } from "../faultlab/invariants.ts";
+import { withSandbox } from "../faultlab/lab.ts";
+import { BUILT, type ProcessOutcome, type ProcessSettings, readProcess } from "../faultlab/process.ts";
+
+const CONFIG = { maxWindowRows: 1_000, numWorkers: 2, lookbackWindowDays: 1, isUser: "all" } as const;
+const SANDBOX = { people: 2_400, undated: 4, days: 100, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" };
+
+let directory = "";
+beforeAll(() => {
+  if (!existsSync(BUILT)) throw new Error("Build first: npm run build");
+  directory = mkdtempSync(join(tmpdir(), "killed-"));
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+type How = Partial<Pick<ProcessSettings, "killAfterLines" | "killAfterBytes" | "signal" | "closeInstead">>;
+
+/** Runs, is killed, and runs again from the last whole STATE; returns the first run. */
+async function killAndResume(sandbox: Sandbox, how: How): Promise<ProcessOutcome> {
+  const base = { sandbox, config: CONFIG, directory };
+  const served = sandbox.people();
+  const destination = new Destination();
+  const first = await readProcess({ ...base, state: null, ...how });
+  expect(aheadOfDelivery(first, destination, served)).toEqual([]);
+  destination.take(first.records);
+  const rest = await readProcess({ ...base, state: first.checkpoints.at(-1)?.state ?? null });
+  expect(rest.code, rest.stderr).toBe(0);
+  destination.take(rest.records);
+  expect(destination.lacks(served)).toEqual([]);
+  return first;
+}
+
+describe("read, killed", () => {
+  it("has all rows in the union after SIGKILL at any line", async () => {
+    await withSandbox(SANDBOX, async (sandbox) => {
+      let struck = 0;
+      for (const line of [1, 2, 4, 50, 800, 1_201, 2_000, 2_408]) {
+        const { endedBy } = await killAndResume(sandbox, { killAfterLines: line });
+        if (endedBy === "SIGKILL") struck += 1;
+      }
+      expect(struck).toBeGreaterThan(3);
+    });
+  }, 120_000);
+
+  it("has all rows in the union after SIGKILL in the middle of a line", async () => {
+    await withSandbox(SANDBOX, async (sandbox) => {
+      for (const bytes of [10, 70_000, 700_001]) await killAndResume(sandbox, { killAfterBytes: bytes });
+    });
+  }, 60_000);
+
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "ends by %s, soon, with whole lines, and goes on from there",
+    async (signal) => {
+      await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
+        const began = performance.now();
+        const base = { sandbox, config: CONFIG, directory };
+        const first = await readProcess({ ...base, state: null, killAfterLines: 1_300, signal });
+        expect(first.endedBy).toBe(signal);
+        expect(performance.now() - began).toBeLessThan(12_000);
+        expect(first.stdout.endsWith("\n") || first.stdout === "").toBe(true);
+        expect(first.stderr).toBe("");
+        expect(first.checkpoints.length).toBeGreaterThan(0);
+        const rest = await readProcess({ ...base, state: first.checkpoints.at(-1)?.state ?? null });
+        const destination = new Destination();
+        destination.take([...first.records, ...rest.records]);
+        expect(destination.lacks(sandbox.people())).toEqual([]);
+      });
+    },
+    60_000,
+  );
+
+  it("ends soon, in silence and not with 0, when nobody reads its output any more", async () => {
+    await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
+      const began = performance.now();
+      const first = await killAndResume(sandbox, { killAfterLines: 600, closeInstead: true });
+      expect(first.code).toBe(1);
+      expect(first.stderr).toBe("");
+      expect(performance.now() - began).toBeLessThan(40_000);
+    });
+  }, 60_000);
+
+  it("ends soon when nobody reads its output and the service has fallen silent", async () => {
+    await withSandbox({ ...SANDBOX, faults: ["stall:after=20"] }, async (sandbox) => {
+      const began = performance.now();
+      const base = { sandbox, config: CONFIG, directory };
+      const first = await readProcess({ ...base, state: null, killAfterLines: 100, closeInstead: true });
+      expect(first.code).toBe(1);
+      expect(performance.now() - began).toBeLessThan(4_500);
+    });
+  }, 60_000);
+});
