@@ -3,7 +3,7 @@ FROM node:24-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
-COPY tsconfig.json spec.json ./
+COPY tsconfig.json spec.json LICENSE ./
 COPY scripts scripts
 COPY schemas schemas
 COPY src src
@@ -11,13 +11,13 @@ RUN npm run build \
   && npm prune --omit=dev --no-audit --no-fund \
   && rm -rf node_modules/.package-lock.json node_modules/.bin \
   && find node_modules -type d \( -name test -o -name tests -o -name spec -o -name benchmark -o -name docs -o -name '.*' \) -prune -exec rm -rf {} + \
-  && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -iname '*.md' -o -name 'test.js' -o -name '.*' \) -delete \
+  && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -iname '*.md' ! -iname 'licen[cs]e*' -o -name 'test.js' -o -name '.*' \) -delete \
   && find node_modules -type d -empty -delete \
-  && chmod -R a+rX dist node_modules schemas spec.json package.json
+  && chmod -R a+rX dist node_modules schemas spec.json package.json LICENSE
 
 FROM node:24-slim
 WORKDIR /airbyte/integration_code
-COPY --from=build /build/package.json /build/spec.json ./
+COPY --from=build /build/LICENSE /build/package.json /build/spec.json ./
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/schemas schemas
 COPY --from=build /build/dist dist

@@ -87,13 +87,13 @@ export function plainState(configured: ConfiguredStream): StreamState {
   return { version: STATE_VERSION, full_refresh: fullRefreshOf(configured, true) };
 }
 
-/** Whether `plainState` made it: it says that it is ours, and nothing about days. */
+/** Whether `plainState` made it: it says that it is ours, and nothing about days. Singer's nulls say nothing. */
 function isPlainState(blob: unknown): boolean {
   return (
     isObject(blob) &&
     blob["version"] === STATE_VERSION &&
     "full_refresh" in blob &&
-    !DATED_KEYS.some((key) => key in blob)
+    !DATED_KEYS.some((key) => (blob[key] ?? null) !== null)
   );
 }
 

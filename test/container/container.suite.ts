@@ -174,7 +174,9 @@ describe("the image", () => {
     const { stdout } = await inside(`cd ${HOME} && find . -type f`);
     const files = stdout.trim().split("\n");
     const tops = new Set(files.map((file) => file.split("/")[1]));
-    expect(tops).toEqual(new Set(["package.json", "spec.json", "schemas", "dist", "node_modules"]));
+    expect(tops).toEqual(
+      new Set(["LICENSE", "package.json", "spec.json", "schemas", "dist", "node_modules"]),
+    );
     const unwanted = /\.map$|\.[cm]?ts$|\.test\.|(^|\/)tests?(\/|\.js$)|(^|\/)\.(npm|cache|git)/;
     expect(files.filter((file) => unwanted.test(file))).toEqual([]);
     const { devDependencies } = JSON.parse(await readFile(`${ROOT}package.json`, "utf8"));

@@ -29,6 +29,15 @@ describe("resumeDated()", () => {
     },
   );
 
+  it("knows such a state in Singer's words", () => {
+    const bookmark = {
+      ...plainState(asked("incremental")),
+      replication_key: null,
+      replication_key_value: null,
+    };
+    expect(resumeDated(asked("incremental"), bookmark, FILTERS).kind).toBe("anew");
+  });
+
   it("refuses a state that lost its cursor", () => {
     const lost = { version: 1, missing_days: [], full_refresh: null };
     expect(() => resumeDated(asked("incremental"), lost, FILTERS)).toThrow("no discoveredAt");
