@@ -64,7 +64,7 @@ export function throughputTable(results, count, bytes) {
     value: count / median(runs.map(seconds)),
     isOurs: name === "ours",
   }));
-  return { text: table(head, rows), bars };
+  return { text: `${count.toLocaleString("en")} rows:\n\n${table(head, rows)}`, bars };
 }
 
 export function memoryTable(many, one) {

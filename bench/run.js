@@ -51,7 +51,7 @@ async function throughput() {
     { name: "ours, gzip", command: ours(url, ONE_WINDOW) },
     { name: "splice, gzip", command: prototype("splice", url) },
   ];
-  for (const [name, taken] of await withServer("./server.js", [rows, "gzip"], (url) =>
+  for (const [name, taken] of await withServer("./server.js", [rows, '{"gzip":true}'], (url) =>
     takeTurns(zipped(url), runs, said),
   )) {
     results.set(name, taken);
@@ -90,17 +90,16 @@ async function once(candidates, turns) {
 
 /** A service that takes 200 ms to answer and then serves 5 MB a second to each connection. */
 async function workers() {
-  const service = { people: 100_000, latencyMs: 200, bytesPerSecond: 5_000_000 };
+  const service = JSON.stringify({ latencyMs: 200, bytesPerSecond: 5_000_000 });
+  await prepareRows(100_000);
   const candidates = (url) =>
     [1, 2, 4].map((num_workers) => ({
       name: num_workers,
-      command: ours(url, { num_workers, max_window_rows: 5_000 }),
+      command: ours(url, { num_workers, max_window_rows: 8_000 }),
     }));
   return [
     workersTable(
-      await withServer("./sandbox.js", [JSON.stringify(service)], (url) =>
-        takeTurns(candidates(url), 3, said),
-      ),
+      await withServer("./server.js", [100_000, service], (url) => takeTurns(candidates(url), 3, said)),
     ),
   ];
 }

@@ -1,13 +1,18 @@
-// Serves a prepared export at full speed, from a process of its own: `node bench/server.js PEOPLE`. Counts truthfully,
-// and serves any range of days, which is a range of the file's bytes.
+// Serves a prepared export from a process of its own: `node bench/server.js PEOPLE [OPTIONS]`, at full speed unless the
+// options say otherwise: {"gzip":true,"latencyMs":200,"bytesPerSecond":5000000}. Counts truthfully, and serves any range
+// of days, which is a range of the file's bytes.
 import { createReadStream, readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { prepareRows } from "./rows.js";
 
 const { plain, gzipped, days: daysFile } = await prepareRows(Number(process.argv[2]));
+const { gzip = false, latencyMs = 0, bytesPerSecond } = JSON.parse(process.argv[3] ?? "{}");
 const days = JSON.parse(readFileSync(daysFile, "utf8"));
 
-const server = createServer((request, response) => {
+const server = createServer(async (request, response) => {
+  if (latencyMs > 0) await delay(latencyMs);
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
   const range = rangeOf(searchParams);
   if (pathname.endsWith("/people/stream")) stream(range, request, response);
@@ -44,12 +49,19 @@ function count({ rows }, response) {
 
 function stream({ rows, start, bytes }, { headers }, response) {
   const total = days.reduce((sum, day) => sum + day.rows, 0);
-  const zips =
-    rows === total && /\bgzip\b/.test(headers["accept-encoding"] ?? "") && process.argv[3] === "gzip";
+  const zips = gzip && rows === total && /\bgzip\b/.test(headers["accept-encoding"] ?? "");
   response.setHeader("content-type", "application/x-ndjson");
   if (zips) response.setHeader("content-encoding", "gzip");
-  const options = { highWaterMark: 256 * 1024 };
+  const options = zips ? {} : { start, end: start + bytes - 1 };
+  const file = createReadStream(zips ? gzipped : plain, { ...options, highWaterMark: 256 * 1024 });
   if (bytes === 0) response.end();
-  else if (zips) createReadStream(gzipped, options).pipe(response);
-  else createReadStream(plain, { ...options, start, end: start + bytes - 1 }).pipe(response);
+  else if (bytesPerSecond === undefined) file.pipe(response);
+  else Readable.from(slowly(file)).pipe(response);
+}
+
+async function* slowly(chunks) {
+  for await (const chunk of chunks) {
+    yield chunk;
+    await delay((chunk.length / bytesPerSecond) * 1000);
+  }
 }

@@ -73,10 +73,11 @@ export async function* readDated(dated: Dated): AsyncGenerator<Event> {
   const frontier = new Frontier(before, plan);
   const clock = new Deadline(limits.deadline, ports);
   const steps = parallel(
-    clock.cut(plan.items()),
+    plan.items(),
     limits.concurrency,
     ({ window }: Item) => window.kind !== "closed",
     (item: Item) => readWindow(item, plan.run),
+    (item: Item) => clock.lets(item),
   );
   let written: Progress | undefined;
   for await (const step of steps) {
@@ -268,6 +269,7 @@ async function* withRole(role: Role, windows: AsyncIterable<Planned>): AsyncGene
 /** Ends a plan cleanly at the first window end after a moment, but not before the run has come further than missing days. */
 class Deadline {
   struck = false;
+  #any = false;
   readonly #at: number;
   readonly #ports: Ports;
 
@@ -276,14 +278,11 @@ class Deadline {
     this.#ports = ports;
   }
 
-  async *cut(items: AsyncIterable<Item>): AsyncGenerator<Item> {
-    let any = false;
-    for await (const item of items) {
-      this.struck = any && this.#ports.now() >= this.#at;
-      if (this.struck) return;
-      any ||= item.role !== "missing";
-      yield item;
-    }
+  /** Whether an item may still begin. */
+  lets({ role }: Item): boolean {
+    this.struck = this.#any && this.#ports.now() >= this.#at;
+    this.#any ||= role !== "missing";
+    return !this.struck;
   }
 }
 

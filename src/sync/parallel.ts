@@ -5,13 +5,15 @@ export type Step<Item, Part, Result> =
 /**
  * Reads up to `width` items at once and hands on their parts as they come. An item that must be `alone` waits for all
  * before it and keeps all after it waiting. After a failure nothing new begins, what is under way is finished, and
- * the first failure is thrown.
+ * the first failure is thrown. The next item is asked for while others are read: to plan it may take requests.
+ * @param begins asked right before an item begins; a no ends the items
  */
 export async function* parallel<Item, Part, Result>(
   items: AsyncIterable<Item>,
   width: number,
   alone: (item: Item) => boolean,
   read: (item: Item) => AsyncGenerator<Part, Result>,
+  begins: (item: Item) => boolean = () => true,
 ): AsyncGenerator<Step<Item, Part, Result>> {
   const handover = new Handover<Step<Item, Part, Result>>();
   const lanes = new Set<Promise<void>>();
@@ -38,13 +40,11 @@ export async function* parallel<Item, Part, Result>(
     const source = items[Symbol.asyncIterator]();
     try {
       for (let index = 0; !handover.failed; index++) {
-        while (lanes.size >= width) await Promise.race(lanes);
-        if (handover.failed) break;
         const next = await source.next();
         if (next.done === true) break;
         const single = alone(next.value);
-        if (single) await Promise.all(lanes);
-        if (handover.failed) break;
+        while (lanes.size >= (single ? 1 : width)) await Promise.race(lanes);
+        if (handover.failed || !begins(next.value)) break;
         const lane: Promise<void> = run(next.value, index).then(() => void lanes.delete(lane));
         lanes.add(lane);
         if (single) await lane;

@@ -106,6 +106,39 @@ describe("parallel()", () => {
     );
   });
 
+  it("asks for the next item while its readers are busy", async () => {
+    const said: string[] = [];
+    async function* items(): AsyncGenerator<number> {
+      for (const item of [0, 1]) {
+        said.push(`plan ${item}`);
+        yield item;
+      }
+    }
+    async function* read(item: number): AsyncGenerator<string, number> {
+      await turns(50);
+      said.push(`read ${item}`);
+      yield "part";
+      return item;
+    }
+    for await (const _ of parallel(items(), 1, () => false, read)) void _;
+    expect(said).toEqual(["plan 0", "plan 1", "read 0", "read 1"]);
+  });
+
+  it("asks right before an item begins whether it may", async () => {
+    const items = [0, 1, 2].map((id) => ({ id, parts: 2, alone: false, fails: false }));
+    const readers = new Readers();
+    let ended = 0;
+    const steps = parallel(
+      source(items, { value: false }),
+      1,
+      () => false,
+      (item: Item) => readers.read(item),
+      () => ended < 2,
+    );
+    for await (const { kind } of steps) ended += kind === "end" ? 1 : 0;
+    expect(readers.begun).toEqual([0, 1]);
+  });
+
   it("keeps items apart that must be alone", async () => {
     const items = [0, 1, 2, 3, 4].map((id) => ({ id, parts: 3, alone: id === 2, fails: false }));
     const { readers } = await consume(items, 4);
