@@ -28,6 +28,8 @@ export type Config = {
   readonly ignoreMissingDays: readonly Day[];
   readonly allowInsecureHttp: boolean;
   readonly idleTimeoutSeconds: number;
+  /** Singer's ACTIVATE_VERSION after full tables. */
+  readonly emitActivateVersion: boolean;
   readonly endpoints: Endpoints;
   readonly externalApi: ExternalApi | null;
   readonly companyLookup: CompanyLookup | null;

@@ -46,3 +46,6 @@ export class BodyError extends ConnectorError {
 export function failureTypeOf(error: unknown): FailureType {
   return error instanceof ConnectorError ? error.failureType : "system_error";
 }
+
+/** A command line that cannot be obeyed. */
+export class UsageError extends Error {}

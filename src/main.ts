@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "./cli.ts";
 import type { Process } from "./commands/world.ts";
+import { UsageError } from "./errors.ts";
 import { systemClock } from "./service/clock.ts";
 
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
@@ -16,8 +17,11 @@ class Interrupted extends Error {
   }
 }
 
+/** Parses a command line; throws UsageError. */
+type Parse = (args: readonly string[], version: string) => Promise<Command>;
+
 /** Wires the process: argv, stdio, signals, exit code. The only place that touches `process`. */
-export async function main(): Promise<void> {
+export async function main(openParse: () => Promise<Parse>): Promise<void> {
   const abort = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
@@ -31,25 +35,29 @@ export async function main(): Promise<void> {
     signal: abort.signal,
     environment: process.env,
     random: Math.random,
+    pid: process.pid,
     stdout: process.stdout,
     stderr: process.stderr,
   };
   try {
-    process.exitCode = await obey(process.argv.slice(2), world);
+    process.exitCode = await obey(await openParse(), world);
   } catch (error) {
     const { reason } = abort.signal;
-    if (reason instanceof Interrupted) endBy(reason.signal);
-    else process.exitCode = await complain(error);
+    if (!(reason instanceof Interrupted)) {
+      process.exitCode = await complain(error);
+      return;
+    }
+    await written(process.stdout);
+    endBy(reason.signal);
   }
 }
 
-async function obey(args: readonly string[], world: Process): Promise<number> {
-  // What every run needs is little; the rest is loaded when a command asks for it, so that `spec` is quick.
-  const { parseCommand } = await import("./cli.ts");
+async function obey(parse: Parse, world: Process): Promise<number> {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-  return await run(await parseCommand(args, version), world);
+  return await run(await parse(process.argv.slice(2), version), world);
 }
 
+/** What every run needs is little; the rest is loaded when a command asks for it, so that `spec` is quick. */
 async function run(command: Command, world: Process): Promise<number> {
   switch (command.kind) {
     case "spec":
@@ -64,15 +72,21 @@ async function run(command: Command, world: Process): Promise<number> {
       return (await import("./commands/sandbox.ts")).sandbox(command, world);
     case "demo":
       return (await import("./commands/demo.ts")).demo(world);
+    case "tap":
+      return (await import("./commands/tap.ts")).tap(command, world);
     case "text":
       process.stdout.write(`${command.text}\n`);
       return 0;
   }
 }
 
+/** Resolves when the lines that were begun have left, or never will. */
+function written(out: NodeJS.WritableStream): Promise<void> {
+  return new Promise((resolve) => out.write("", () => resolve()));
+}
+
 /** A closed output is told nothing: nobody reads it. */
 async function complain(error: unknown): Promise<number> {
-  const { UsageError } = await import("./cli.ts");
   const { OutputClosed } = await import("./protocol/writer.ts");
   if (error instanceof OutputClosed) return 1;
   const text = error instanceof Error ? error.message : String(error);

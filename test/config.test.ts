@@ -38,6 +38,7 @@ describe("parseConfig()", () => {
       ignoreMissingDays: [],
       allowInsecureHttp: false,
       idleTimeoutSeconds: 60,
+      emitActivateVersion: false,
       endpoints: {
         companies: "/api/v1/public/companies",
         sources: "/api/v1/public/sources",

@@ -6,7 +6,6 @@ import { userMessage } from "../protocol/error-text.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { Session } from "../service/session.ts";
-import { STREAMS } from "../source/streams.ts";
 import { openConfig } from "./config.ts";
 import type { Process } from "./world.ts";
 
@@ -29,22 +28,27 @@ export async function check(file: string | undefined, world: Process): Promise<n
   return 0;
 }
 
-/** The first stream is what the connector is for: a key that cannot read it does not work. */
+/** A key works if it can read what the connector is for, or any of the jobs that are configured. Submits nothing. */
 async function whatCanBeRead(config: Config, world: Process): Promise<string> {
   const session = new Session(config, world, () => undefined, TRIES);
   try {
     const readable: string[] = [];
-    const refused: string[] = [];
-    for (const [index, stream] of STREAMS.entries()) {
+    const refused: { name: string; error: ConfigError }[] = [];
+    let works = false;
+    for (const [index, spec] of session.streams.entries()) {
       try {
-        const rows = await session.probe(stream);
-        readable.push(rows === null ? stream.name : `${stream.name} (${rows})`);
+        const rows = await session.probe(spec);
+        readable.push(rows === null ? spec.name : `${spec.name} (${rows})`);
+        works ||= index === 0 || spec.reading === "job";
       } catch (error) {
-        if (index === 0 || !(error instanceof ConfigError)) throw error;
-        refused.push(`${stream.name}: ${error.message}`);
+        if (!(error instanceof ConfigError) || error.code === "INVALID_API_KEY") throw error;
+        refused.push({ name: spec.name, error });
       }
     }
-    return [`This key can read ${readable.join(", ")}`, ...refused].join(". ");
+    const [first] = refused;
+    if (first !== undefined && !works) throw first.error;
+    const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
+    return [`This key can read ${readable.join(", ")}`, ...reasons].join(". ");
   } finally {
     await session.close();
   }

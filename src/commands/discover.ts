@@ -9,7 +9,7 @@ import { type DiscoveredStream, toCatalog } from "../source/catalog.ts";
 import { inferSchema } from "../source/infer.ts";
 import { RowCheck } from "../source/row-check.ts";
 import { type JsonSchema, loadSchema } from "../source/schema.ts";
-import { STREAMS, type StreamSpec } from "../source/streams.ts";
+import type { RowStreamSpec, StreamSpec } from "../source/streams.ts";
 import type { Event } from "../sync/event.ts";
 import type { Row } from "../sync/ports.ts";
 import { openConfig } from "./config.ts";
@@ -41,31 +41,50 @@ export async function discover(file: string | undefined, world: Process): Promis
   }
 }
 
-/** Learns the fields of the streams whose records are not documented. */
-export async function discoverStreams(session: Session): Promise<readonly DiscoveredStream[]> {
+/**
+ * Learns the fields of the streams whose records are not documented.
+ * @param failed told of a stream whose records cannot be had; unless it throws, what is declared of them counts
+ */
+export async function discoverStreams(
+  session: Session,
+  failed: (spec: StreamSpec, error: unknown) => Promise<void> = rethrow,
+): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
-  for (const spec of STREAMS) {
+  for (const spec of session.streams) {
     const declared = loadSchema(spec.schemaFile);
-    streams.push({ spec, schema: spec.sampled ? await sampled(spec, declared, session) : declared });
+    const isSampled = spec.reading !== "job" && spec.sampled;
+    streams.push({ spec, schema: isSampled ? await sampled(spec, declared, session, failed) : declared });
   }
   return streams;
 }
 
+const rethrow = async (_: StreamSpec, error: unknown): Promise<void> => {
+  throw error;
+};
+
 /** A stream that the key's plan leaves out stays in the catalog, as far as it is documented: permissions change. */
-async function sampled(spec: StreamSpec, declared: JsonSchema, session: Session): Promise<JsonSchema> {
+async function sampled(
+  spec: RowStreamSpec,
+  declared: JsonSchema,
+  session: Session,
+  failed: (spec: StreamSpec, error: unknown) => Promise<void>,
+): Promise<JsonSchema> {
   try {
     const rows = await sample(spec, declared, session);
     return inferSchema(declared, rows);
   } catch (error) {
-    if (error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN") return declared;
-    throw error;
+    const refused = error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
+    if (!refused) await failed(spec, error);
+    return declared;
   }
 }
 
-async function sample(
-  spec: StreamSpec,
+/** Live records of a stream, as many as one request shows and at most so many. */
+export async function sample(
+  spec: RowStreamSpec,
   declared: JsonSchema,
   session: Session,
+  most = SAMPLE,
 ): Promise<readonly Record<string, unknown>[]> {
   const ports = session.ports(spec, null, new RowCheck(spec.name, declared), "pass");
   const rows: Row[] = [];
@@ -73,8 +92,8 @@ async function sample(
   else {
     for await (const batch of ports.stream({ kind: "all" })) {
       rows.push(...batch);
-      if (rows.length >= SAMPLE) break;
+      if (rows.length >= most) break;
     }
   }
-  return rows.slice(0, SAMPLE).map(({ raw }) => JSON.parse(Buffer.from(raw, "latin1").toString("utf8")));
+  return rows.slice(0, most).map(({ raw }) => JSON.parse(Buffer.from(raw, "latin1").toString("utf8")));
 }

@@ -4,6 +4,7 @@ import { OutputClosed } from "../protocol/writer.ts";
 import type { RowReader } from "../service/row.ts";
 import type { Session } from "../service/session.ts";
 import type { ConfiguredStream } from "../source/catalog.ts";
+import { parseJobState, toJobState } from "../source/job-state.ts";
 import {
   datedState,
   filtersOf,
@@ -14,10 +15,11 @@ import {
   resumePlain,
 } from "../source/resume.ts";
 import { RowCheck } from "../source/row-check.ts";
-import { loadSchema } from "../source/schema.ts";
-import { STREAMS, type StreamSpec } from "../source/streams.ts";
+import { type JsonSchema, loadSchema } from "../source/schema.ts";
+import { type JobStreamSpec, type RowStreamSpec, STREAMS, type StreamSpec } from "../source/streams.ts";
 import { type Limits, readDated } from "../sync/dated.ts";
 import type { Event, StreamState } from "../sync/event.ts";
+import { readJobs } from "../sync/jobs.ts";
 import { readExported, readListed } from "../sync/plain.ts";
 import type { Ports } from "../sync/ports.ts";
 import type { Process } from "./world.ts";
@@ -27,6 +29,8 @@ export type StreamJob = {
   readonly config: Config;
   readonly session: Session;
   readonly configured: ConfiguredStream;
+  /** What the destination was told of the records; undefined: what is declared or configured. */
+  readonly told?: JsonSchema | undefined;
   /** The stream's part of the incoming state. */
   readonly blob: unknown;
   readonly world: Process;
@@ -55,18 +59,14 @@ export async function readStream(job: StreamJob, emit: (event: Event) => Promise
 }
 
 async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
-  const { config, session, configured } = job;
+  const { configured } = job;
   const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === configured.name);
-  if (spec === undefined) throw unknownStream(configured.name);
+  if (spec === undefined) throw unknownStream(job);
+  if (!job.session.streams.includes(spec)) throw notConfigured(spec);
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
-  const check = new RowCheck(spec.name, spec.sampled ? configured.schema : loadSchema(spec.schemaFile));
-  const { dated, listed } =
-    spec.reading === "list" ? { dated: false, listed: true } : await session.readingOf(spec);
-  const ports = session.ports(spec, dated ? spec.cursorField : null, check, withoutKey(spec, configured));
-  const resume = dated
-    ? resumeDated(configured, job.blob, filtersOf(config))
-    : resumePlain(configured, job.blob);
-  const events = dated ? datedEvents(job, resume, ports) : plainEvents(job, spec, resume, ports, listed);
+  const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
+  const check = new RowCheck(spec.name, job.told ?? known);
+  const events = spec.reading === "job" ? jobEvents(job, spec, check) : rowEvents(job, spec, check);
   for await (const event of events) {
     const added = check.takeAdded();
     if (added !== undefined) yield { kind: "fields", stream: spec.name, added };
@@ -74,6 +74,29 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
     if (report !== undefined) yield { kind: "log", level: "warn", text: report };
     yield event;
   }
+}
+
+async function* rowEvents(job: StreamJob, spec: RowStreamSpec, check: RowCheck): AsyncGenerator<Event> {
+  const { config, session, configured } = job;
+  const { dated, listed } =
+    spec.reading === "list" ? { dated: false, listed: true } : await session.readingOf(spec);
+  const ports = session.ports(spec, dated ? spec.cursorField : null, check, withoutKey(spec, configured));
+  const resume = dated
+    ? resumeDated(configured, job.blob, filtersOf(config))
+    : resumePlain(configured, job.blob);
+  if (dated) yield* datedEvents(job, resume, ports);
+  else yield* plainEvents(job, spec, resume, ports, listed);
+}
+
+/** State always counts, whatever the mode: it says what has been paid for. */
+async function* jobEvents(
+  { session, configured, blob }: StreamJob,
+  spec: JobStreamSpec,
+  check: RowCheck,
+): AsyncGenerator<Event> {
+  const saved = parseJobState(spec.name, blob, spec.cursorField);
+  if (isFullRefresh(configured)) yield { kind: "log", level: "warn", text: incrementalOnly(spec) };
+  yield* readJobs(session.family(spec, check), saved, toJobState(spec.cursorField));
 }
 
 async function* datedEvents(job: StreamJob, resume: Resume, ports: Ports): AsyncGenerator<Event> {
@@ -97,7 +120,7 @@ async function* datedEvents(job: StreamJob, resume: Resume, ports: Ports): Async
 
 async function* plainEvents(
   { config, configured }: StreamJob,
-  spec: StreamSpec,
+  spec: RowStreamSpec,
   resume: Resume,
   ports: Ports,
   listed: boolean,
@@ -115,7 +138,7 @@ function* delivered(stream: string, state: StreamState): Generator<Event> {
 }
 
 /** Destinations that merge by key cannot take a row without one, and fail the whole sync. */
-function withoutKey(spec: StreamSpec, { destinationSyncMode }: ConfiguredStream): RowReader["withoutKey"] {
+function withoutKey(spec: RowStreamSpec, { destinationSyncMode }: ConfiguredStream): RowReader["withoutKey"] {
   if (!spec.sampled) return "unclean";
   return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";
 }
@@ -135,8 +158,18 @@ function limitsOf({ config, configured, world, began }: StreamJob, ports: Ports)
   };
 }
 
-function unknownStream(name: string): ConfigError {
-  const names = STREAMS.map((stream) => stream.name).join(", ");
+const incrementalOnly = ({ name }: StreamSpec): string =>
+  `${name} is incremental only: a full refresh delivers what is new, and does not buy again what was delivered before`;
+
+function notConfigured({ name }: StreamSpec): ConfigError {
+  const setting = name.replace(/s$/, "");
+  return new ConfigError(
+    `Cannot read the stream "${name}": it is there only when ${setting} is set in the config. Set it, or take the stream out of the sync`,
+  );
+}
+
+function unknownStream({ configured: { name }, session }: StreamJob): ConfigError {
+  const names = session.streams.map((stream) => stream.name).join(", ");
   return new ConfigError(
     `Cannot read the stream "${name}": this source has no such stream, only ${names}. Discover again and update the catalog`,
   );

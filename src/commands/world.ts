@@ -2,6 +2,10 @@ import type { World } from "../service/session.ts";
 
 /** What the process hands to a command. */
 export type Process = World & {
-  readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WritableStream;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly pid: number;
 };
+
+/** A stream that may be a terminal. */
+type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };

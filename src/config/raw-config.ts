@@ -19,6 +19,7 @@ export type RawConfig = {
   ignore_missing_days?: Day[];
   allow_insecure_http: boolean;
   idle_timeout_seconds: number;
+  emit_activate_version_messages: boolean;
   endpoints: { companies: string; sources: string; email_check: string };
   external_api?: { api_url: string; api_key: string };
   company_lookup?: RawCompanyLookup;
@@ -53,6 +54,7 @@ export function toConfig(raw: RawConfig): Config {
     ignoreMissingDays: [...new Set(raw.ignore_missing_days ?? [])].sort(),
     allowInsecureHttp: raw.allow_insecure_http,
     idleTimeoutSeconds: raw.idle_timeout_seconds,
+    emitActivateVersion: raw.emit_activate_version_messages,
     endpoints: {
       companies: raw.endpoints.companies,
       sources: raw.endpoints.sources,

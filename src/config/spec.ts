@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 
 /** What this program reads of a property's schema; the rest is for forms. */
 export type SpecProperty = {
+  readonly title?: string;
+  readonly description?: string;
   readonly type: string | readonly string[];
   readonly format?: string;
   readonly pattern_descriptor?: string;

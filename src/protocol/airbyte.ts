@@ -45,7 +45,7 @@ class AirbyteRun {
       case "fields":
         return "";
       case "records":
-        return this.#records(event.stream, event.lines, event.at);
+        return this.#records(event.stream, event.lines);
       case "checkpoint":
         return this.#checkpoint(event.stream, event.state);
       case "close":
@@ -68,12 +68,12 @@ class AirbyteRun {
     return streamStatus(stream, "STARTED", this.#stamp());
   }
 
-  #records(stream: string, lines: Lines, at: number): string {
-    const filled = lines.filter(hasFields);
+  #records(stream: string, lines: Lines): string {
+    const filled = lines.every(hasFields) ? lines : lines.filter(hasFields);
     if (filled.length === 0) return "";
     const progress = this.#live(stream);
     progress.unstated += filled.length;
-    const head = `{"type":"RECORD","record":{"stream":${asciiJson(stream)},"emitted_at":${Math.floor(at)},"data":`;
+    const head = `{"type":"RECORD","record":{"stream":${asciiJson(stream)},"emitted_at":${Math.floor(this.#now())},"data":`;
     return this.#running(stream, progress) + splice(head, "}}\n", filled);
   }
 

@@ -2,7 +2,7 @@ import type { Event } from "../sync/event.ts";
 import type { Language } from "./language.ts";
 
 /** Characters, which are bytes, that are worth one write. */
-const BATCH = 256 * 1024;
+const BATCH = 64 * 1024;
 
 /** The reader of the output is gone, or the output broke: nothing that was not delivered can be. */
 export class OutputClosed extends Error {

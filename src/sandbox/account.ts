@@ -1,10 +1,12 @@
 import type { Plan } from "./auth.ts";
 import { Clock, DAY_MS } from "./clock.ts";
 import { companyWriter } from "./companies.ts";
+import { type Jobs, openJobs } from "./jobs.ts";
 import { Membership } from "./membership.ts";
 import { personWriter } from "./people.ts";
 import { Roster, type Row } from "./roster.ts";
 import { type SourceRecord, sourceRecords } from "./sources.ts";
+import type { JobOptions } from "./submissions.ts";
 
 export type AccountOptions = {
   readonly people: number;
@@ -20,6 +22,7 @@ export type AccountOptions = {
   readonly plan: Plan;
   readonly allowedSources: readonly string[] | undefined;
   readonly pageCap: number;
+  readonly jobs: JobOptions;
 };
 
 /** A set of records that is served as a list and as a stream. */
@@ -42,6 +45,7 @@ export type Account = {
   readonly hasCompanyList: boolean;
   /** The largest page that a list serves, whatever was asked. */
   readonly pageCap: number;
+  readonly jobs: Jobs;
 };
 
 export function openAccount(options: AccountOptions): Account {
@@ -54,7 +58,8 @@ export function openAccount(options: AccountOptions): Account {
   const { plan, pageCap, companyList: hasCompanyList } = options;
   const people = peopleOf(options, start, membership);
   const companies = companiesOf(options, start);
-  return { clock, plan, people, companies, sources, membership, hasCompanyList, pageCap };
+  const jobs = openJobs(clock, sources, options.jobs);
+  return { clock, plan, people, companies, sources, membership, hasCompanyList, pageCap, jobs };
 }
 
 function peopleOf(options: AccountOptions, newest: number, membership: Membership): Collection {

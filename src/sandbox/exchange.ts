@@ -12,6 +12,8 @@ export type Exchange = {
   /** The key as the client sent it. */
   readonly key: string;
   readonly view: View;
+  /** The body of a POST; empty for all else. */
+  readonly body: string;
 };
 
 /** The filter that the request's parameters mean for a collection. Refuses malformed ones first, then foreign sources. */

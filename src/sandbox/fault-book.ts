@@ -54,7 +54,7 @@ function strikes(active: Active): boolean {
 }
 
 const isExclusive = ({ kind: { kind } }: Fault): boolean =>
-  kind === "answer" || kind === "cut" || kind === "lines";
+  kind === "answer" || kind === "cut" || kind === "lines" || kind === "submission";
 
 function matches(fault: Fault, target: Target): boolean {
   const { query } = target;
@@ -82,6 +82,8 @@ function canStrike({ kind, path }: Fault, { kind: route, query, acceptsGzip }: T
       return !kind.countsOnly || (route === "list" && query.get("limit") === "1");
     case "view":
       return true;
+    case "submission":
+      return route === "job";
     case "lines":
     case "event":
       return route === "stream";

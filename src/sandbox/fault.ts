@@ -52,6 +52,7 @@ export type FaultKind =
       readonly closes?: boolean;
     }
   | { readonly kind: "event"; readonly happen: (fault: Fault, account: Account, scope: Scope) => void }
+  | { readonly kind: "submission"; readonly taken: boolean; readonly answers: boolean }
   | { readonly kind: "view"; readonly alter: (view: View, fault: Fault) => View };
 
 /** A row of the table of faults. */

@@ -3,6 +3,7 @@ import { CUT_FAULTS } from "./cut-faults.ts";
 import { EVENT_FAULTS } from "./event-faults.ts";
 import type { Fault, FaultKind, FaultSpec } from "./fault.ts";
 import { LINE_FAULTS } from "./line-faults.ts";
+import { SUBMISSION_FAULTS } from "./submission-faults.ts";
 import { VIEW_FAULTS } from "./view-faults.ts";
 
 /** Every fault by name, in the order in which a help text shows them. */
@@ -12,6 +13,7 @@ export const FAULTS: ReadonlyMap<string, FaultSpec> = new Map([
   ...VIEW_FAULTS,
   ...ANSWER_FAULTS,
   ...EVENT_FAULTS,
+  ...SUBMISSION_FAULTS,
 ]);
 
 /** A fault's name with what it takes, as in `omit=K` or `429[=SECONDS]`. */

@@ -3,7 +3,7 @@ import type { Answer, Scope } from "./answer.ts";
 import { authenticate, checkPlan } from "./auth.ts";
 import { applyCut } from "./cut-faults.ts";
 import type { Delivery } from "./delivery.ts";
-import { invalidParameter } from "./envelope.ts";
+import { errorAnswer, invalidParameter, ServiceError } from "./envelope.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Fault } from "./fault.ts";
 import type { FaultBook } from "./fault-book.ts";
@@ -17,6 +17,8 @@ export type Service = {
   readonly account: Account;
   readonly key: string;
   readonly limit: RateLimit;
+  /** The External API's key and its limit, which may be the same. */
+  readonly external: { readonly key: string; readonly limit: RateLimit };
   readonly faults: FaultBook;
   readonly bytesPerSecond: number | undefined;
 };
@@ -30,19 +32,25 @@ export type Asked = {
   readonly acceptsGzip: boolean;
   /** The fault that the request itself asks for. */
   readonly fault: string | undefined;
+  /** The body of a POST; empty for all else. */
+  readonly body: string;
 };
 
 export type Response = { readonly answer: Answer; readonly delivery: Delivery };
 
+/** Undefined never gets an answer; for `drop` the connection is reset instead. */
+export type Decision = Response | "drop" | undefined;
+
 /**
  * Decides what a request gets, in the service's order: the key, the rate limit, the plan, the parameters, the source.
- * Undefined means that it never gets an answer. Refusals are thrown.
+ * Refusals are thrown.
  */
-export async function respond(service: Service, asked: Asked): Promise<Response | undefined> {
+export async function respond(service: Service, asked: Asked): Promise<Decision> {
   const { account } = service;
   const { route, params } = findRoute(asked.method, asked.path);
-  authenticate(asked.key, service.key);
-  service.limit.admit(account.clock.now());
+  const { key, limit } = asked.path.startsWith("/api/v1/external/") ? service.external : service;
+  authenticate(asked.key, key);
+  limit.admit(account.clock.now());
   const faults = strike(service.faults, { ...asked, kind: route.kind }, asked.fault);
   const exchange = exchangeOf(account, asked, params, faults);
   for (const fault of faults) {
@@ -51,7 +59,16 @@ export async function respond(service: Service, asked: Asked): Promise<Response 
     return answer && { answer, delivery: plannedDelivery(answer, asked, service) };
   }
   checkPlan(account.plan, route.plan);
+  const submission = faults.map(({ kind }) => kind).find((kind) => kind.kind === "submission");
+  if (submission?.taken === false) return "drop";
   const answer = await route.handler(exchange);
+  if (submission?.answers === false) return "drop";
+  if (submission !== undefined) {
+    const failed = errorAnswer(
+      new ServiceError(500, "INTERNAL_ERROR", "The service failed after it took this"),
+    );
+    return { answer: failed, delivery: plannedDelivery(failed, asked, service) };
+  }
   return faulty({ answer, delivery: plannedDelivery(answer, asked, service) }, faults, account);
 }
 
@@ -77,7 +94,7 @@ function exchangeOf(
     (bent, fault) => (fault.kind.kind === "view" ? fault.kind.alter(bent, fault) : bent),
     FAITHFUL,
   );
-  return { account, params, query: asked.query, key: asked.key ?? "", view };
+  return { account, params, query: asked.query, key: asked.key ?? "", view, body: asked.body };
 }
 
 /** How an answer travels when nothing goes wrong. */
@@ -114,6 +131,7 @@ function applyFault(response: Response, fault: Fault, account: Account): Respons
       return answer.stream === undefined
         ? response
         : { answer: withEvent(answer, answer.stream, fault, account), delivery };
+    case "submission":
     case "view":
     case "answer":
       return response;

@@ -2,6 +2,7 @@ import type { Answer } from "./answer.ts";
 import type { Plan } from "./auth.ts";
 import { ServiceError } from "./envelope.ts";
 import type { Exchange } from "./exchange.ts";
+import { checkView, lookupResult, submitCheck, submitLookup, verifyEmail } from "./jobs.ts";
 import { listCompanies, listPeople, listSources } from "./lists.ts";
 import { streamCompanies, streamPeople } from "./streams.ts";
 
@@ -10,7 +11,8 @@ export type Route = {
   /** A part in braces stands for any one segment, which the handler finds in `params`. */
   readonly path: string;
   readonly plan: Plan | "any";
-  readonly kind: "list" | "stream" | "job";
+  /** `job`: a submission; `poll`: a question after one. */
+  readonly kind: "list" | "stream" | "job" | "poll";
   readonly handler: (exchange: Exchange) => Answer | Promise<Answer>;
 };
 
@@ -38,6 +40,23 @@ export const ROUTES: readonly Route[] = [
     handler: streamCompanies,
   },
   { method: "GET", path: "/api/v1/public/sources", plan: "any", kind: "list", handler: listSources },
+  { method: "POST", path: "/api/v1/public/verify", plan: "agency", kind: "job", handler: submitCheck },
+  { method: "GET", path: "/api/v1/public/verify/{jobId}", plan: "agency", kind: "poll", handler: checkView },
+  {
+    method: "POST",
+    path: "/api/v1/external/company-lookup",
+    plan: "any",
+    kind: "job",
+    handler: submitLookup,
+  },
+  {
+    method: "GET",
+    path: "/api/v1/external/company-lookup/{jobId}/result",
+    plan: "any",
+    kind: "poll",
+    handler: lookupResult,
+  },
+  { method: "POST", path: "/api/v1/external/verify-email", plan: "any", kind: "job", handler: verifyEmail },
 ];
 
 export type Matched = { readonly route: Route; readonly params: Readonly<Record<string, string>> };

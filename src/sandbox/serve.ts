@@ -4,7 +4,7 @@ import { presentedKey } from "./auth.ts";
 import { deliver } from "./delivery.ts";
 import { errorAnswer, ServiceError } from "./envelope.ts";
 import type { LogEntry, RequestLog } from "./request-log.ts";
-import { type Asked, plannedDelivery, type Response, respond, type Service } from "./respond.ts";
+import { type Asked, type Decision, plannedDelivery, respond, type Service } from "./respond.ts";
 
 /** A service behind a socket. */
 export type Front = {
@@ -17,22 +17,23 @@ export type Front = {
 /** Answers one request; whatever goes wrong ends in an answer or in the end of the connection. */
 export async function serve(front: Front, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { service, log, latencyMs } = front;
+  const arriving = bodyOf(request);
   const asked = toAsked(request, front.basePath);
   const { method, path, query, key } = asked;
   const at = service.account.clock.now();
   const entry = log.open({ at, method, path, headersKey: key !== undefined }, query);
   response.sendDate = false;
   response.on("error", () => response.destroy());
-  request.resume();
   if (latencyMs > 0) await delay(latencyMs);
   try {
-    await send(service, await decided(service, asked), entry, response);
+    const decision = await decided(service, { ...asked, body: await arriving });
+    await send(service, decision, entry, response);
   } catch {
     response.destroy();
   }
 }
 
-async function decided(service: Service, asked: Asked): Promise<Response | undefined> {
+async function decided(service: Service, asked: Asked): Promise<Decision> {
   try {
     return await respond(service, asked);
   } catch (error) {
@@ -45,17 +46,41 @@ async function decided(service: Service, asked: Asked): Promise<Response | undef
 
 async function send(
   { account }: Service,
-  decision: Response | undefined,
+  decision: Decision,
   entry: LogEntry,
   response: ServerResponse,
 ): Promise<void> {
   if (decision === undefined) return;
+  if (decision === "drop") {
+    response.socket?.resetAndDestroy();
+    return;
+  }
   entry.status = decision.answer.status;
   response.setHeader("date", new Date(account.clock.now()).toUTCString());
   await deliver(decision.answer, decision.delivery, response);
 }
 
-function toAsked({ method = "GET", url = "/", headers }: IncomingMessage, basePath: string): Asked {
+const LONGEST_BODY = 65_536;
+
+/** The body of a POST; what is longer than any of this interface is cut. */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  if (request.method !== "POST") {
+    request.resume();
+    return "";
+  }
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  } catch {
+    return "";
+  }
+  return Buffer.concat(chunks).subarray(0, LONGEST_BODY).toString("utf8");
+}
+
+function toAsked(
+  { method = "GET", url = "/", headers }: IncomingMessage,
+  basePath: string,
+): Omit<Asked, "body"> {
   const [path = "/", search = ""] = url.split(/\?(.*)/s);
   const fault = headers["x-sandbox-fault"];
   return {

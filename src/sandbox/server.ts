@@ -11,6 +11,7 @@ import { RequestLog, type SandboxRequest } from "./request-log.ts";
 import type { Service } from "./respond.ts";
 import { serve } from "./serve.ts";
 import type { SourceRecord } from "./sources.ts";
+import type { JobOptions, Submitted } from "./submissions.ts";
 import { fromWire } from "./wire-text.ts";
 
 /** The API key that a sandbox accepts when none is chosen. */
@@ -51,6 +52,9 @@ export type SandboxOptions = {
   readonly bytesPerSecond?: number;
   /** The largest page that the lists serve, whatever was asked; default 1000. */
   readonly pageCap?: number;
+  /** The External API's key; default the same as `key`. */
+  readonly externalKey?: string;
+  readonly jobs?: JobOptions;
 };
 
 export type Sandbox = {
@@ -59,6 +63,8 @@ export type Sandbox = {
   readonly port: number;
   /** The latest requests, oldest first. */
   readonly requests: readonly SandboxRequest[];
+  /** Every submission that was taken, oldest first: what a real service would charge for. */
+  readonly submissions: readonly Submitted[];
   /** Everyone whom the service would serve now, newest first: for small accounts. */
   people(): Person[];
   companies(): Company[];
@@ -67,6 +73,10 @@ export type Sandbox = {
   recheck(count: number, options?: { readonly isUser?: boolean }): void;
   /** So many new people are discovered, now. */
   arrive(count: number): void;
+  /** Credits that are left for look-ups. */
+  credits(): number;
+  /** Every job is gone. */
+  forgetJobs(): void;
   /** Moves the clock. */
   advance(ms: number): void;
   /** Replaces the active faults. */
@@ -83,7 +93,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const account = openAccount(accountOptions(options));
   const faults = new FaultBook(options.faults ?? []);
   const limit = new RateLimit(options.requestsPerMinute ?? 60);
-  const service: Service = { account, key, limit, faults, bytesPerSecond: options.bytesPerSecond };
+  const external = externalOf(options, key, limit);
+  const service: Service = { account, key, limit, external, faults, bytesPerSecond: options.bytesPerSecond };
   const log = new RequestLog(key);
   const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     void serve({ service, log, basePath, latencyMs }, request, response);
@@ -95,11 +106,22 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     key,
     port: bound,
     requests: log.entries,
+    submissions: account.jobs.submitted,
     ...controls(account),
     fault: (...expressions) => faults.replace(expressions),
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** A key of its own has a limit of its own. */
+function externalOf(
+  { externalKey, requestsPerMinute = 60 }: SandboxOptions,
+  key: string,
+  limit: RateLimit,
+): Service["external"] {
+  if (externalKey === undefined || externalKey === key) return { key, limit };
+  return { key: externalKey, limit: new RateLimit(requestsPerMinute) };
 }
 
 function accountOptions(options: SandboxOptions): Parameters<typeof openAccount>[0] {
@@ -120,12 +142,16 @@ function accountOptions(options: SandboxOptions): Parameters<typeof openAccount>
     plan: options.plan ?? "enterprise",
     allowedSources: options.allowedSources,
     pageCap: options.pageCap ?? 1000,
+    jobs: options.jobs ?? {},
   };
 }
 
-type Controls = Pick<Sandbox, "people" | "companies" | "sources" | "recheck" | "arrive" | "advance">;
+type Controls = Pick<
+  Sandbox,
+  "people" | "companies" | "sources" | "recheck" | "arrive" | "advance" | "credits" | "forgetJobs"
+>;
 
-function controls({ clock, people, companies, sources, membership }: Account): Controls {
+function controls({ clock, people, companies, sources, membership, jobs }: Account): Controls {
   let rechecks = 0;
   return {
     people: () => records<Person>(people),
@@ -142,7 +168,15 @@ function controls({ clock, people, companies, sources, membership }: Account): C
       }
     },
     arrive: (count) => people.roster.arrive(count, clock.now()),
-    advance: (ms) => clock.advance(ms),
+    advance: (ms) => {
+      clock.advance(ms);
+      jobs.lookups.settle();
+    },
+    credits: () => jobs.lookups.credits,
+    forgetJobs: () => {
+      jobs.lookups.forget();
+      jobs.checks.forget();
+    },
   };
 }
 

@@ -14,10 +14,15 @@ const SYSTEM_BUNDLES = [
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The process's one pool of connections. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are honoured; for https, the CAs of Node,
+ * A pool of connections. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are honoured; for https, the CAs of Node,
  * of the machine, and of NODE_EXTRA_CA_CERTS and SSL_CERT_FILE are trusted.
+ * @param reuse false: each request has a connection of its own
  */
-export function openDispatcher(base: URL, environment: Environment): Dispatcher & { close(): Promise<void> } {
+export function openDispatcher(
+  base: URL,
+  environment: Environment,
+  reuse = true,
+): Dispatcher & { close(): Promise<void> } {
   const tls =
     base.protocol === "https:" ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
   const named = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? "";
@@ -27,7 +32,10 @@ export function openDispatcher(base: URL, environment: Environment): Dispatcher 
     noProxy: named("no_proxy"),
     connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+    // As every other client does it: only https is tunnelled through a proxy, http is asked of it.
+    proxyTunnel: false,
     keepAliveTimeout: 10_000,
+    ...(!reuse && { pipelining: 0 }),
     allowH2: false,
   });
 }

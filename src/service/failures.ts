@@ -81,7 +81,7 @@ export const FAILURES = {
 export type FailureCode = keyof typeof FAILURES;
 
 /** What a status means where no known code came with it. */
-const STATUSES: ReadonlyMap<number, Failure> = new Map([
+export const STATUSES: ReadonlyMap<number, Failure> = new Map([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
   [403, FAILURES.ACCESS_DENIED],
@@ -108,7 +108,7 @@ const OTHER_STATUS = {
 } as const;
 
 /** Errors of the connection, by Node's and undici's codes. */
-const NETWORK: ReadonlyMap<string, Failure> = new Map([
+export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ECONNREFUSED", transient("nothing listens there", "Check base_url and whether the service is up")],
   ["ENOTFOUND", transient("the host name is not known", "Check base_url and the DNS of this machine")],
   ["EAI_AGAIN", transient("the host name could not be looked up", "Check the DNS of this machine")],
@@ -159,6 +159,27 @@ export function networkError(what: string, cause: unknown): ConnectorError {
   const detail = codeOf(cause);
   return toError(what, NETWORK.get(detail ?? "") ?? OTHER_NETWORK, { detail, cause });
 }
+
+/** Codes of failures that come before the first byte of a request has left. */
+const BEFORE_SENDING: ReadonlySet<string> = new Set(
+  [...NETWORK.keys()].filter((code) => code !== "UND_ERR_HEADERS_TIMEOUT" && code !== "UND_ERR_BODY_TIMEOUT"),
+);
+
+/** Whether a request that got no answer cannot have reached the service. */
+export function wasNeverSent(cause: unknown): boolean {
+  return BEFORE_SENDING.has(codeOf(cause) ?? "");
+}
+
+/** Remedies speak of the Public API's settings; the External API has its own. */
+export function inExternalWords(error: Error): Error {
+  error.message = error.message
+    .replace(FAILURES.INVALID_API_KEY.remedy, EXTERNAL_KEY)
+    .replaceAll(/\bbase_url( \(and endpoints, if you set them\))?/g, "external_api.api_url");
+  return error;
+}
+
+const EXTERNAL_KEY =
+  "Ask the organization's administrator for a key of the External API, and put it into external_api.api_key";
 
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {

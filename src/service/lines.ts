@@ -11,13 +11,14 @@ import { envelopeCode, streamError } from "./failures.ts";
 import { type RowReader, toRow } from "./row.ts";
 import { BytesToText, replaceLoneSurrogates } from "./text.ts";
 
+const CARRIAGE_RETURN = 13;
 /** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 /** Characters in a batch: about as much as a pipe takes at once. */
-const BATCH = 256 * 1024;
+const BATCH = 64 * 1024;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
 const LATEST = 1_000;
-const GUNZIP_CHUNK = 256 * 1024;
+const GUNZIP_CHUNK = 64 * 1024;
 
 /**
  * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, parse and check, batches. Ends
@@ -86,7 +87,7 @@ class Batcher {
   /** Takes a line in; returns a batch when one is full or due. */
   add(line: string): readonly Row[] | undefined {
     this.#lineNumber += 1;
-    const raw = line.endsWith("\r") ? line.slice(0, -1) : line;
+    const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
     if (raw === "") return undefined;
     const row = this.#parse(raw);
     if (row === undefined) return undefined;

@@ -1,4 +1,4 @@
-import { isAscii, isUtf8 } from "node:buffer";
+import { isUtf8 } from "node:buffer";
 import { Transform, type TransformCallback } from "node:stream";
 import { BodyError } from "../errors.ts";
 import type { RawLine } from "../sync/event.ts";
@@ -23,11 +23,6 @@ export class BytesToText extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#arrived();
-    if (this.#rest.length === 0 && isAscii(chunk)) {
-      this.#first = false;
-      done(null, chunk.toString("latin1"));
-      return;
-    }
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const whole = bytes.length - cutCharacterLength(bytes);
     this.#rest = bytes.subarray(whole);
@@ -68,11 +63,11 @@ function lengthOf(lead: number): number {
   return lead >= 0xe0 ? 3 : 2;
 }
 
-const SEPARATORS: ReadonlyMap<string, string> = new Map([
+const SEPARATORS = [
   ["\xe2\x80\xa8", "\\u2028"],
   ["\xe2\x80\xa9", "\\u2029"],
   ["\xc2\x85", "\\u0085"],
-]);
+] as const;
 
 /** The UTF-8 bytes of a text, one byte a character. */
 const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
@@ -84,8 +79,9 @@ export function toRawLine(value: unknown, replaced: () => void): RawLine {
 
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
 function escapeSeparators(text: string): string {
-  if (!text.includes("\xe2\x80") && !text.includes("\xc2\x85")) return text;
-  return text.replace(/\xe2\x80[\xa8\xa9]|\xc2\x85/g, (found) => SEPARATORS.get(found) ?? found);
+  let escaped = text;
+  for (const [bytes, instead] of SEPARATORS) escaped = escaped.replaceAll(bytes, instead);
+  return escaped;
 }
 
 /** A JSON escape of a whole surrogate pair, of half of one, or of anything else. */
@@ -95,7 +91,7 @@ const SURROGATE = /\\u[dD][89a-fA-F]/;
 
 /** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD; `replaced` is told of each. */
 export function replaceLoneSurrogates(json: string, replaced: () => void): string {
-  if (!SURROGATE.test(json)) return json;
+  if (json.indexOf("\\") < 0 || !SURROGATE.test(json)) return json;
   return json.replace(ESCAPE, (found, half: string | undefined) => {
     if (half === undefined) return found;
     replaced();

@@ -37,12 +37,18 @@ function toCatalogStream(stream: DiscoveredStream): CatalogStream {
   return {
     name: spec.name,
     json_schema: schema,
-    supported_sync_modes: cursor === null ? ["full_refresh"] : ["full_refresh", "incremental"],
+    supported_sync_modes: modesOf(stream),
     source_defined_cursor: cursor !== null,
     ...(cursor === null ? {} : { default_cursor_field: [cursor] }),
     source_defined_primary_key: spec.primaryKey.map((field) => [field]),
     is_resumable: spec.resumable,
   };
+}
+
+/** A job stream knows no full refresh: it would buy again what was bought. */
+function modesOf(stream: DiscoveredStream): readonly string[] {
+  if (stream.spec.reading === "job") return ["incremental"];
+  return cursorOf(stream) === null ? ["full_refresh"] : ["full_refresh", "incremental"];
 }
 
 /** What a configured catalog asks of one stream. The modes are as given, known or not. */

@@ -6,12 +6,7 @@ import { STREAMS } from "./streams.ts";
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
 
 /** Streams by which a state without any envelope is known as ours. */
-const KNOWN: ReadonlySet<string> = new Set([
-  ...STREAMS.map(({ name }) => name),
-  "company_lookups",
-  "email_checks",
-  "email_verifications",
-]);
+const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 /** Lines of a run's output that are no state. */
 const OTHER_MESSAGES: ReadonlySet<unknown> = new Set([

@@ -4,9 +4,11 @@ export const LEDGER_LIMIT = 5_000_000;
 const FULLEST = 0.8125;
 const SMALLEST = 1024;
 const WORDS = 3;
-/** A mark is a pass number above four bits of flags; 0 is an empty slot and pass 1 stands for "some earlier pass". */
+/** A mark is a pass number above four bits of flags; pass 1 stands for "some earlier pass". */
 const FLAG_BITS = 4;
 const FLAGS = 15;
+/** The first word of a slot that holds nothing. Read before the mark: most rows are new, and end at one read of a cold line. */
+const EMPTY = 0;
 const FORGOTTEN_PASS = 1;
 const LAST_PASS = 15;
 
@@ -71,9 +73,9 @@ export class Ledger {
     noted.before = 0;
     let found = -1;
     let slot = Math.floor(((a >>> 0) * capacity) / 0x1_0000_0000);
-    for (let mark = marks[slot] ?? 0; mark !== 0; mark = marks[slot] ?? 0) {
-      const at = slot * WORDS;
+    for (let at = slot * WORDS; words[at] !== EMPTY; at = slot * WORDS) {
       if (words[at] === a >>> 0 && words[at + 1] === b >>> 0) {
+        const mark = marks[slot] ?? 0;
         const pass = mark >>> FLAG_BITS;
         if (pass === this.#pass) noted.had |= mark & FLAGS;
         else if (pass > noted.before) noted.before = pass;
@@ -104,13 +106,12 @@ export class Ledger {
     const nextWords = new Uint32Array(capacity * WORDS);
     const nextMarks = new Uint8Array(capacity);
     for (let slot = 0; slot < marks.length; slot++) {
-      const mark = marks[slot] ?? 0;
-      if (mark === 0) continue;
       const at = slot * WORDS;
+      if (words[at] === EMPTY) continue;
       let target = Math.floor(((words[at] ?? 0) * capacity) / 0x1_0000_0000);
-      while (nextMarks[target] !== 0) target = target + 1 === capacity ? 0 : target + 1;
+      while (nextWords[target * WORDS] !== EMPTY) target = target + 1 === capacity ? 0 : target + 1;
       nextWords.set(words.subarray(at, at + WORDS), target * WORDS);
-      nextMarks[target] = mark;
+      nextMarks[target] = marks[slot] ?? 0;
     }
     this.#capacity = capacity;
     this.#words = nextWords;
@@ -147,7 +148,7 @@ function hashKey(text: string): void {
     a ^= Math.imul(text.charCodeAt(at), 0x1b873593);
     b ^= Math.imul(text.charCodeAt(at), 0x38b34ae5);
   }
-  digestA = finish(a ^ Math.imul(b, 0x9e3779b1));
+  digestA = finish(a ^ Math.imul(b, 0x9e3779b1)) || 1;
   digestB = finish(b ^ Math.imul(digestA, 0x85ebca77));
 }
 

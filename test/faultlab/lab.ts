@@ -76,7 +76,15 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
   const abort = new AbortController();
   const out = new PassThrough().resume();
-  const world = { clock, signal: abort.signal, environment: {}, random: () => 0, stdout: out, stderr: out };
+  const world = {
+    clock,
+    signal: abort.signal,
+    environment: {},
+    random: () => 0,
+    pid: 1,
+    stdout: out,
+    stderr: out,
+  };
   const warnings: string[] = [];
   const session = new Session(config, world, (notice) => {
     if (notice.kind === "log") warnings.push(notice.text);

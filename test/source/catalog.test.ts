@@ -92,7 +92,23 @@ describe("toCatalog()", () => {
       ["people", true],
       ["companies", false],
       ["sources", false],
+      ["company_lookups", false],
+      ["email_checks", false],
+      ["email_verifications", false],
     ]);
+  });
+
+  it("offers no full refresh of what would be bought again", () => {
+    expect(
+      toCatalog(declared)
+        .streams.slice(3)
+        .map((entry) => entry.supported_sync_modes),
+    ).toEqual([["incremental"], ["incremental"], ["incremental"]]);
+    expect(toCatalog(declared).streams[4]).toMatchObject({
+      source_defined_cursor: true,
+      default_cursor_field: ["checked_at"],
+      source_defined_primary_key: [["email"], ["source"]],
+    });
   });
 });
 

@@ -2,7 +2,9 @@ import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { loadSchema } from "../../src/source/schema.ts";
-import { listPathOf, STREAMS } from "../../src/source/streams.ts";
+import { listPathOf, STREAMS, streamsOf } from "../../src/source/streams.ts";
+
+const ROWS = STREAMS.filter((spec) => spec.reading !== "job");
 
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 
@@ -12,23 +14,43 @@ describe("STREAMS", () => {
       ["people", ["id"], "discoveredAt"],
       ["companies", ["domain"], "discoveredAt"],
       ["sources", ["slug"], null],
+      ["company_lookups", ["job_id"], "created_at"],
+      ["email_checks", ["email", "source"], "checked_at"],
+      ["email_verifications", ["email"], "verified_at"],
     ]);
   });
 
   it("name the same paths as the config's defaults", () => {
     const { endpoints } = parseConfig(account, {});
-    expect(STREAMS.map((stream) => listPathOf(stream, endpoints))).toEqual(
-      STREAMS.map(({ listPath }) => listPath),
-    );
+    expect(ROWS.map((stream) => listPathOf(stream, endpoints))).toEqual(ROWS.map(({ listPath }) => listPath));
   });
 
   it("take another path from the config", () => {
     const { endpoints } = parseConfig({ ...account, endpoints: { companies: "/v2/firms" } }, {});
-    expect(STREAMS.map((stream) => listPathOf(stream, endpoints))).toEqual([
+    expect(ROWS.map((stream) => listPathOf(stream, endpoints))).toEqual([
       "/api/v1/public/people",
       "/v2/firms",
       "/api/v1/public/sources",
     ]);
+  });
+});
+
+describe("streamsOf()", () => {
+  const external = { external_api: { api_url: "https://external.example.com", api_key: "e" } };
+  const names = (config: object): readonly string[] =>
+    streamsOf(parseConfig({ ...account, ...config }, {})).map(({ name }) => name);
+
+  it("has no stream that may cost anything unless it is configured", () => {
+    expect(names({})).toEqual(["people", "companies", "sources"]);
+    expect(names(external)).toEqual(["people", "companies", "sources"]);
+  });
+
+  it.each([
+    [{ ...external, company_lookup: { domains: ["a.example"] } }, "company_lookups"],
+    [{ email_check: { emails: ["a@b.example"] } }, "email_checks"],
+    [{ ...external, email_verification: { emails: ["a@b.example"] } }, "email_verifications"],
+  ])("has the stream of what is configured: %j", (config, name) => {
+    expect(names(config)).toEqual(["people", "companies", "sources", name]);
   });
 });
 

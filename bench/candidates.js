@@ -1,0 +1,48 @@
+// Who is measured, as command lines. Programs that are not at hand are left out.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
+
+export const CLI = at("../dist/source-contact-intelligence.js");
+
+/** Our own program, with all that a user has on. */
+export function ours(url, config = {}) {
+  const file = at(`../.cache/bench/config-${new URL(url).port}-${config.num_workers ?? 2}.json`);
+  mkdirSync(at("../.cache/bench/"), { recursive: true });
+  const all = { base_url: url, api_key: KEY, requests_per_minute: 6000, ...config };
+  writeFileSync(file, JSON.stringify(all));
+  return [process.execPath, CLI, "read", "--config", file, "--stream", "people"];
+}
+
+export const prototype = (name, url) => [process.execPath, at(`prototypes/${name}.js`), url];
+
+export function shellCandidates(url) {
+  const wire = `curl -sf ${url}/api/v1/public/people/stream`;
+  const shell = (name, command) => ({ name, command: ["bash", "-c", command] });
+  return [
+    ...(has("curl") && has("jq") ? [shell("jq", `set -o pipefail; ${wire} | jq -c '${JQ}'`)] : []),
+    ...(has("curl") ? [shell("wire", `set -o pipefail; ${wire} | wc -c`)] : []),
+  ];
+}
+
+/** The Airbyte Python CDK in a virtual environment under .cache/, which is made if it is not there. */
+export function pythonCandidate(url) {
+  const python = at("../.cache/bench/venv/bin/python");
+  if (!existsSync(python)) {
+    const venv = at("../.cache/bench/venv");
+    for (const command of [
+      ["python3", "-m", "venv", venv],
+      [python, "-m", "pip", "install", "-q", "airbyte-cdk"],
+    ]) {
+      const [program, ...args] = command;
+      if (spawnSync(program, args, { stdio: ["ignore", 2, 2] }).status !== 0) return [];
+    }
+  }
+  return [{ name: "python", command: [python, at("prototypes/python_cdk.py"), url] }];
+}
+
+const has = (program) => spawnSync(program, ["--version"], { stdio: "ignore" }).status === 0;

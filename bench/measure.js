@@ -1,0 +1,71 @@
+// Times whole processes: a candidate's start to its exit, its output read through a pipe as it comes.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+const USAGE = new URL("./usage.js", import.meta.url).href;
+
+/**
+ * One run. `command`: a program and its arguments. Node tells its own use of the processor and its peak memory at its
+ * exit; of other programs the kernel's record is read while they run, where there is one. `tells`: false where having
+ * Node tell would cost more than what is measured.
+ */
+export async function measure([program, ...args], tells = true) {
+  const isNode = tells && program === process.execPath;
+  const began = process.hrtime.bigint();
+  const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, {
+    stdio: ["ignore", "pipe", "inherit", "pipe"],
+  });
+  const run = { seconds: 0, cpu: undefined, peakMiB: undefined, bytes: 0 };
+  child.stdout.on("data", (chunk) => {
+    run.bytes += chunk.length;
+  });
+  let usage = "";
+  child.stdio[3].on("data", (chunk) => {
+    usage += chunk;
+  });
+  const watch =
+    isNode || program === "bash" ? undefined : setInterval(() => Object.assign(run, recordOf(child.pid)), 20);
+  const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
+  clearInterval(watch);
+  run.seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}`);
+  return isNode ? { ...run, ...JSON.parse(usage) } : run;
+}
+
+/** What Linux knows of a running process; nothing elsewhere. */
+function recordOf(pid) {
+  try {
+    const [, rest] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+    const fields = rest.split(" ");
+    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    if (peak === undefined) return {};
+    return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, peakMiB: Number(peak) / 1024 };
+  } catch {
+    return {};
+  }
+}
+
+/** Runs candidates in turn, so that a machine whose speed drifts is the same to all of them. The first turn is not counted. */
+export async function takeTurns(candidates, runs, said, tells = true) {
+  const results = new Map(candidates.map(({ name }) => [name, []]));
+  for (let turn = 0; turn <= runs; turn++) {
+    for (const { name, command } of candidates) {
+      const run = await measure(command, tells);
+      if (turn > 0) results.get(name).push(run);
+      said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${name}: ${run.seconds.toFixed(2)} s`);
+    }
+  }
+  return results;
+}
+
+export function median(values) {
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** The ratio of two candidates, pair by pair: its median, least and most. */
+export function ratio(above, below, of) {
+  const ratios = above.map((run, turn) => of(run) / of(below[turn]));
+  return { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
+}

@@ -1,0 +1,105 @@
+// Tables in Markdown, and what the chart needs of them.
+import { median, ratio } from "./measure.js";
+
+const seconds = ({ seconds }) => seconds;
+const cpu = (run) => run.cpu;
+const peak = ({ peakMiB }) => peakMiB;
+
+const NAMES = {
+  ours: "this connector",
+  splice: "the least: parse, check, splice (`bench/prototypes/splice.js`)",
+  plain: "the usual loop: parse, check, stringify (`bench/prototypes/plain.js`)",
+  jq: "`curl` into `jq -c`",
+  wire: "the wire alone: `curl` into `wc`",
+  python: "Airbyte's Python CDK, low-code, JSONL decoder",
+  "ours, gzip": "this connector, body gzipped",
+  "splice, gzip": "the least, body gzipped",
+};
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map((_, nth) => (nth === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n");
+}
+
+const span = ({ median, least, most }) => `**${median.toFixed(2)}** (${least.toFixed(2)}–${most.toFixed(2)})`;
+
+/** Ratios first: they mean something on any machine. */
+export function ratioTable(results) {
+  const pairs = [
+    ["this connector / the least that splices", "ours", "splice"],
+    ["the usual loop / this connector", "plain", "ours"],
+    ["`jq` / this connector", "jq", "ours"],
+    ["Python CDK / this connector", "python", "ours"],
+    ["this connector / the wire alone", "ours", "wire"],
+    ["this connector, gzipped / not", "ours, gzip", "ours"],
+  ];
+  const rows = pairs
+    .filter(([, above, below]) => results.has(above) && results.has(below))
+    .map(([name, above, below]) => {
+      const [a, b] = [results.get(above), results.get(below)];
+      const inTurn = b.slice(0, a.length);
+      const processor = a[0].cpu !== undefined && b[0].cpu !== undefined ? span(ratio(a, inTurn, cpu)) : "";
+      return [name, span(ratio(a, inTurn, seconds)), processor];
+    });
+  return { text: table(["ratio, median of pairs (least–most)", "time", "processor"], rows) };
+}
+
+export function throughputTable(results, count, bytes) {
+  const rows = [...results].map(([name, runs]) => {
+    const time = median(runs.map(seconds));
+    const wire = name.endsWith("gzip") ? bytes.gzipped : bytes.plain;
+    return [
+      NAMES[name],
+      time.toFixed(2),
+      Math.round(count / time / 1000).toLocaleString("en"),
+      runs[0].cpu === undefined ? "" : median(runs.map(cpu)).toFixed(2),
+      runs[0].peakMiB === undefined ? "" : Math.round(median(runs.map(peak))),
+      Math.round(wire / 1e6),
+      Math.round(wire / 1e6 / time),
+    ];
+  });
+  const head = ["program", "seconds", "1,000 rows/s", "processor s", "peak MiB", "MB on the wire", "MB/s"];
+  const bars = [...results].map(([name, runs]) => ({
+    name: NAMES[name].replaceAll("`", "").replace(/ \(bench.*/, ""),
+    value: count / median(runs.map(seconds)),
+    isOurs: name === "ours",
+  }));
+  return { text: table(head, rows), bars };
+}
+
+export function memoryTable(many, one) {
+  const line =
+    (kind) =>
+    ([people, runs]) => [
+      kind,
+      people.toLocaleString("en"),
+      Math.round(median(runs.map(peak))),
+      median(runs.map(seconds)).toFixed(1),
+    ];
+  const rows = [...many.map(line("windows of 250,000 rows at most")), ...one.map(line("one window"))];
+  const [[fewest, least], [most, greatest]] = [one[0], one.at(-1)];
+  const growth = ((median(greatest.map(peak)) - median(least.map(peak))) * 2 ** 20) / (most - fewest);
+  return {
+    text: `${table(["", "rows", "peak MiB", "seconds"], rows)}\n\nWithin one window: ${growth.toFixed(1)} bytes a row.`,
+  };
+}
+
+export function workersTable(results) {
+  const alone = results.get(1);
+  const rows = [...results].map(([workers, runs]) => [
+    workers,
+    median(runs.map(seconds)).toFixed(2),
+    workers === 1 ? "1" : span(ratio(alone, runs, seconds)),
+  ]);
+  return { text: table(["`num_workers`", "seconds", "times as fast as one"], rows) };
+}
+
+export function startUpTable(results) {
+  const bare = results.get("node -e 0");
+  const rows = [...results].map(([name, runs]) => [
+    `\`${name}\``,
+    Math.round(median(runs.map(seconds)) * 1000),
+    span(ratio(runs, bare, seconds)),
+  ]);
+  return { text: table(["", "ms", "times `node -e 0`"], rows) };
+}

@@ -1,0 +1,11 @@
+// Starts a server in a process of its own and knows when to end it.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+/** @param module beside this file; sends its address once it listens */
+export async function startServer(module, ...args) {
+  const child = fork(fileURLToPath(new URL(module, import.meta.url)), args.map(String));
+  const [url] = await once(child, "message");
+  return { url, stop: () => child.disconnect() };
+}

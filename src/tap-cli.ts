@@ -1,0 +1,82 @@
+import {
+  answerOf,
+  type Command,
+  LOG_LEVEL,
+  named,
+  openParser,
+  quickCommand,
+  refuseTwoStates,
+  STATE_FILE,
+} from "./cli.ts";
+import type { TapOptions } from "./commands/tap-options.ts";
+
+/**
+ * Parses the Singer flags. Orchestrators put flags together, so that flags which a face has no use for are harmless.
+ * Throws UsageError.
+ */
+export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
+  const quick = quickCommand(args, version);
+  if (quick !== undefined) return quick;
+  let command: Command | undefined;
+  const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
+    .usage(
+      "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
+    )
+    .command(
+      "$0",
+      false,
+      {
+        config: {
+          alias: "c",
+          type: "string",
+          array: true,
+          nargs: 1,
+          requiresArg: true,
+          describe: "config file (JSON); several are merged in order; ENV is the environment",
+        },
+        discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
+        catalog: { type: "string", describe: "what to sync (default: all that the key can read)" },
+        properties: { alias: "p", type: "string", describe: "older name of --catalog" },
+        state: { alias: "s", type: "string", describe: "state to go on from" },
+        "state-file": STATE_FILE,
+        about: { type: "boolean", describe: "describe this tap" },
+        format: {
+          choices: ["text", "json", "markdown", "meltano"] as const,
+          default: "text" as const,
+          describe: "how --about describes it",
+        },
+        test: { type: "string", describe: "read one record of each stream; buys nothing" },
+        "log-level": LOG_LEVEL,
+      },
+      (flags) => {
+        const { config, catalog, properties, state, stateFile, logLevel, format } = flags;
+        command = {
+          kind: "tap",
+          face: faceOf(flags),
+          configs: config ?? [],
+          catalog: named(catalog) ?? named(properties),
+          state: named(state),
+          stateFile: named(stateFile),
+          logLevel,
+          format,
+        };
+      },
+    );
+  const text = await answerOf(parser, args);
+  if (command === undefined) return { kind: "text", text };
+  refuseTwoStates(command as TapOptions);
+  return command;
+}
+
+type Faces = {
+  readonly discover?: boolean | undefined;
+  about?: boolean | undefined;
+  test?: string | undefined;
+};
+
+/** Meltano adds `--discover` to whatever else it says, so it comes first. */
+function faceOf({ discover, about, test }: Faces): TapOptions["face"] {
+  if (discover === true) return "discover";
+  if (about === true) return "about";
+  return test === undefined ? "sync" : "test";
+}

@@ -1,0 +1,307 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ajv, type ValidateFunction } from "ajv";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import type { AirbyteMessage, Json } from "../support/airbyte-messages.ts";
+import { CATALOG_RULES, catalogBreaks } from "../support/catalog-rules.ts";
+import { connector, type Ended } from "../support/cli.ts";
+import { ROOT } from "../support/run.ts";
+
+// The assertions of Airbyte's connector acceptance tests, each under its id, on the built program and the sandbox.
+
+type Stream = {
+  readonly name: string;
+  readonly json_schema: Json & { readonly properties: Readonly<Record<string, Json>> };
+  readonly supported_sync_modes: readonly string[];
+  readonly source_defined_primary_key: readonly (readonly string[])[];
+  readonly default_cursor_field?: readonly string[];
+};
+type SyncMode = "full_refresh" | "incremental";
+type Said = { readonly ended: Ended; readonly messages: readonly AirbyteMessage[] };
+
+const PEOPLE = 12_000;
+const DAY = 86_400_000;
+const SAMPLES = 10;
+/** Null in each record of the sandbox, as a field of a real service may be. */
+const NEVER_SET = ["parentDomain"];
+
+let sandbox: Sandbox;
+let folder: string;
+let catalog: { readonly streams: readonly Stream[] };
+let first: Said;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "acceptance-"));
+  // Small windows, so that one read has many states to go on from.
+  sandbox = await startSandbox({ people: PEOPLE, undated: 7, requestsPerMinute: 0 });
+  await put("config.json", configOf({ max_window_rows: 1000, requests_per_minute: 6000 }));
+  const { messages } = await say("discover", "config.json");
+  catalog = (messages[0] as unknown as { catalog: typeof catalog }).catalog;
+  first = await read("incremental");
+});
+
+afterAll(async () => {
+  await sandbox.close();
+  await rm(folder, { recursive: true });
+});
+
+const configOf = (settings: object = {}): object => ({
+  base_url: sandbox.url,
+  api_key: sandbox.key,
+  ...settings,
+});
+
+async function put(name: string, value: unknown): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, JSON.stringify(value));
+  return path;
+}
+
+/** Runs a command; `config` names a file of this test's folder. */
+async function say(command: string, config: string, ...args: readonly string[]): Promise<Said> {
+  const { messages, ...ended } = await connector([command, "--config", join(folder, config), ...args]);
+  expect(ended.stderr, "the platform shows all of stderr as errors").toBe("");
+  return { ended, messages };
+}
+
+type Ask = { readonly state?: unknown; readonly streams?: readonly string[] };
+
+/** Reads in the mode that is asked for, where a stream has it. */
+async function read(mode: SyncMode, { state, streams }: Ask = {}): Promise<Said> {
+  const chosen = catalog.streams.filter(({ name }) => streams?.includes(name) ?? true);
+  const configured = await put("catalog.json", {
+    streams: chosen.map((stream) => ({
+      stream,
+      sync_mode: stream.supported_sync_modes.includes(mode) ? mode : "full_refresh",
+      destination_sync_mode: "append_dedup",
+    })),
+  });
+  const given = state === undefined ? [] : ["--state", await put("state.json", state)];
+  const said = await say("read", "config.json", "--catalog", configured, ...given);
+  expect(said.ended.code).toBe(0);
+  return said;
+}
+
+const recordsOf = ({ messages }: Pick<Said, "messages">, stream: string): Json[] =>
+  messages.flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
+
+const statesOf = ({ messages }: Said, stream?: string): AirbyteMessage[] =>
+  messages.filter(({ state }) => state && [undefined, state.stream.stream_descriptor.name].includes(stream));
+
+/** The last state of every stream, as a platform saves it. */
+function savedBy(said: Said): unknown[] {
+  const states = statesOf(said).map(({ state }) => state);
+  return [...new Map(states.map((state) => [state?.stream.stream_descriptor.name, state])).values()];
+}
+
+const errorsOf = ({ messages }: Said): unknown[] => messages.flatMap(({ trace }) => trace?.error ?? []);
+
+const textsOf = (rows: readonly unknown[]): Set<string> => new Set(rows.map((row) => JSON.stringify(row)));
+
+const instantOf = (row: Json): number => Date.parse(String(row["discoveredAt"]));
+
+const fixture = async (name: string): Promise<unknown> =>
+  JSON.parse(await readFile(`${ROOT}integration_tests/${name}`, "utf8"));
+
+describe("connection", () => {
+  it("CC1: a valid config gives exactly one status, and it is SUCCEEDED", async () => {
+    const { ended, messages } = await say("check", "config.json");
+    expect(ended.code).toBe(0);
+    expect(messages).toMatchObject([{ connectionStatus: { status: "SUCCEEDED" } }]);
+  });
+
+  it.each([
+    ["a wrong key", () => configOf({ api_key: `${sandbox.key.slice(0, -1)}0` })],
+    ["an address where nothing listens", () => configOf({ base_url: "http://127.0.0.1:9" })],
+    ["no address", () => ({ api_key: sandbox.key })],
+    ["a setting out of its range", async () => await fixture("invalid_config.json")],
+    ["a list for a config", () => []],
+  ])("CC2: %s gives exactly one status, FAILED with a message, and exit code 0", async (_, config) => {
+    await put("invalid.json", await config());
+    const { ended, messages } = await say("check", "invalid.json");
+    expect(ended.code).toBe(0);
+    expect(messages).toMatchObject([
+      { connectionStatus: { status: "FAILED", message: expect.stringMatching(/^Cannot .{20,}/) } },
+    ]);
+    expect(ended.stdout).not.toContain(sandbox.key);
+  });
+
+  it.each(["discover", "read"])(
+    "CC3: %s with a wrong key gives one ERROR trace with a message",
+    async (command) => {
+      await put("wrong.json", configOf({ api_key: "svc_00000000_00000000000000000000000000000000" }));
+      const streams = command === "read" ? ["--stream", "people"] : [];
+      const said = await say(command, "wrong.json", ...streams);
+      expect(said.ended.code).toBe(1);
+      expect(errorsOf(said)).toMatchObject([{ failure_type: "config_error", message: expect.any(String) }]);
+    },
+  );
+});
+
+describe("discovery", () => {
+  it.each(CATALOG_RULES)("$id: $says", ({ broken }) => {
+    expect(broken(catalog)).toEqual([]);
+  });
+
+  it("CD9: breaks nothing of the released catalog", async () => {
+    const released = JSON.parse(await readFile(`${ROOT}test/golden/released-catalog.json`, "utf8"));
+    expect(catalogBreaks(released, catalog)).toEqual([]);
+  });
+});
+
+describe("basic read", () => {
+  it("CR1: there are records of every stream", () => {
+    for (const { name } of catalog.streams) expect(recordsOf(first, name), name).not.toHaveLength(0);
+  });
+
+  it("CR2: every record is as its schema says", () => {
+    const ajv = new Ajv({ strict: false, allErrors: true });
+    ajv.addFormat("date-time", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/);
+    for (const { name, json_schema } of catalog.streams) {
+      const isValid: ValidateFunction = ajv.compile(json_schema);
+      const broken = recordsOf(first, name).filter((record) => !isValid(record));
+      expect(broken, `${name}: ${ajv.errorsText(isValid.errors)}`).toEqual([]);
+    }
+  });
+
+  it("CR3: every record has its key, and it is a plain value", () => {
+    for (const { name, source_defined_primary_key } of catalog.streams) {
+      const keys = recordsOf(first, name).flatMap((record) =>
+        source_defined_primary_key.map(([field = ""]) => record[field]),
+      );
+      expect(
+        keys.every((key) => typeof key === "string" && key !== ""),
+        name,
+      ).toBe(true);
+    }
+  });
+
+  it("CR4: every field of the catalog is seen with a value", () => {
+    for (const { name, json_schema } of catalog.streams) {
+      const records = recordsOf(first, name);
+      const unseen = Object.keys(json_schema.properties).filter((field) =>
+        records.every((record) => (record[field] ?? null) === null),
+      );
+      expect(
+        unseen.filter((field) => !NEVER_SET.includes(field)),
+        name,
+      ).toEqual([]);
+    }
+  });
+
+  it("CR5: the records are the service's, each once, and no other", () => {
+    const expected = {
+      people: sandbox.people(),
+      companies: sandbox.companies(),
+      sources: sandbox.sources(),
+    };
+    for (const [stream, rows] of Object.entries(expected)) {
+      const records = recordsOf(first, stream);
+      expect(textsOf(records), stream).toEqual(textsOf(rows));
+      expect(records, stream).toHaveLength(rows.length);
+    }
+  });
+
+  it("CR6: a stream is STARTED, RUNNING and COMPLETE, and all streams are", () => {
+    for (const { name } of catalog.streams) {
+      const statuses = first.messages.flatMap(({ trace }) =>
+        trace?.stream_status?.stream_descriptor.name === name ? [trace.stream_status.status] : [],
+      );
+      expect(statuses.length, name).toBeGreaterThanOrEqual(3);
+      expect([statuses[0], statuses.at(-1)], name).toEqual(["STARTED", "COMPLETE"]);
+      expect(new Set(statuses.slice(1, -1)), name).toEqual(new Set(["RUNNING"]));
+    }
+  });
+
+  it("CR7: every stream has states of its own kind, with counts", () => {
+    for (const { name } of catalog.streams) {
+      const states = statesOf(first, name);
+      expect(states, name).not.toHaveLength(0);
+      const sum = states.reduce((total, { state }) => total + (state?.sourceStats.recordCount ?? NaN), 0);
+      expect(sum, name).toBe(recordsOf(first, name).length);
+    }
+  });
+
+  it.each([
+    ["an unknown mode", { streams: [{ stream: { name: "people" }, sync_mode: "INVALID" }] }],
+    ["an unknown stream", { streams: [{ stream: { name: "nobody" }, sync_mode: "full_refresh" }] }],
+    ["no streams at all", {}],
+  ])("CR8: a catalog with %s gives an ERROR trace and exit code 1", async (_, invalid) => {
+    const said = await say("read", "config.json", "--catalog", await put("invalid-catalog.json", invalid));
+    expect(said.ended.code).toBe(1);
+    expect(errorsOf(said)).toMatchObject([{ failure_type: "config_error" }]);
+  });
+});
+
+describe("full refresh", () => {
+  it("CF1, CF2: a second read is later and holds all of the first", async () => {
+    const [one, two] = [await read("full_refresh"), await read("full_refresh")];
+    for (const { name } of catalog.streams) {
+      expect(textsOf(recordsOf(two, name)), name).toEqual(textsOf(recordsOf(one, name)));
+    }
+    const times = ({ messages }: Said): number[] =>
+      messages.flatMap(({ record }) => record?.emitted_at ?? []);
+    expect(Math.min(...times(two))).toBeGreaterThan(Math.max(...times(one)));
+  });
+});
+
+describe("incremental", () => {
+  const dated = ["people", "companies"];
+
+  it("CI1: the first read gives records and states", () => {
+    expect(statesOf(first, "people").length).toBeGreaterThan(SAMPLES);
+    expect(recordsOf(first, "people")).toHaveLength(sandbox.people().length);
+  });
+
+  it("CI2, CI5: a read from the saved state gives what is newer, save the days of the lookback", async () => {
+    const second = await read("incremental", { state: savedBy(first) });
+    for (const stream of dated) {
+      const [saved] = statesOf(first, stream).slice(-1);
+      const cursor = Date.parse(String(saved?.state?.stream.stream_state["discoveredAt"]));
+      const since = Math.floor(cursor / DAY) * DAY - DAY;
+      const rows = recordsOf(second, stream);
+      expect(
+        rows.filter((row) => instantOf(row) < since),
+        stream,
+      ).toEqual([]);
+    }
+    expect(recordsOf(second, "sources"), "a full refresh is whole each time").toHaveLength(5);
+  });
+
+  it("CI3: every state is a point to go on from: nothing is lost, and only the lookback repeats", async () => {
+    const states = statesOf(first, "people");
+    const step = Math.max(1, Math.floor(states.length / SAMPLES));
+    for (const state of states.filter((_, index) => index % step === 0)) {
+      const at = first.messages.indexOf(state);
+      const after = textsOf(recordsOf({ messages: first.messages.slice(at) }, "people"));
+      const resumed = await read("incremental", { state: [state.state], streams: ["people"] });
+      const records = recordsOf(resumed, "people");
+      const delivered = textsOf(records);
+      expect([...after].filter((row) => !delivered.has(row))).toEqual([]);
+      const { discoveredAt } = { discoveredAt: null, ...state.state?.stream.stream_state };
+      const repeated = records.filter((row) => !after.has(JSON.stringify(row)));
+      const lookback = Math.floor(Date.parse(String(discoveredAt)) / DAY) * DAY - DAY;
+      expect(repeated.filter((row) => row["discoveredAt"] === null || instantOf(row) < lookback)).toEqual([]);
+    }
+  });
+
+  it("CI4: a state of a future that has not come gives no records, and is given back", async () => {
+    const abnormal = (await fixture("abnormal_state.json")) as { stream: { stream_state: unknown } }[];
+    const said = await read("incremental", { state: abnormal, streams: dated });
+    for (const [index, stream] of dated.entries()) {
+      expect(recordsOf(said, stream), stream).toEqual([]);
+      expect(statesOf(said, stream).at(-1)?.state?.stream.stream_state).toEqual(
+        abnormal[index]?.stream.stream_state,
+      );
+    }
+  });
+
+  it("reads the sample catalog of integration_tests", async () => {
+    const path = `${ROOT}integration_tests/configured_catalog.json`;
+    const said = await say("read", "config.json", "--catalog", path);
+    expect(said.ended.code).toBe(0);
+    expect(recordsOf(said, "companies")).toHaveLength(sandbox.companies().length);
+  });
+});

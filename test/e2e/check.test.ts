@@ -1,0 +1,127 @@
+import { createServer } from "node:net";
+import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../src/sandbox/server.ts";
+import { connector, file } from "../support/cli.ts";
+import { configFor } from "../support/configs.ts";
+
+async function check(config: string): Promise<{ status: string; message: string }> {
+  const { code, stderr, messages } = await connector(["check", "--config", config]);
+  expect(code).toBe(0);
+  expect(stderr).toBe("");
+  expect(messages.map(({ type }) => type)).toEqual(["CONNECTION_STATUS"]);
+  return (messages[0] as unknown as { connectionStatus: { status: string; message: string } })
+    .connectionStatus;
+}
+
+const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+
+async function deadPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe("check", () => {
+  it("says what the key can read", async () => {
+    await using sandbox = await startSandbox({ people: 20, undated: 1, companies: 3, sources: 2 });
+    expect(await check(await configFor(sandbox))).toEqual({
+      status: "SUCCEEDED",
+      message: "This key can read people (21), companies (3), sources (2)",
+    });
+  });
+
+  it("takes companies for readable where there is no list of them", async () => {
+    await using sandbox = await startSandbox({ people: 20, undated: 1, companyList: false, sources: 2 });
+    expect(await check(await configFor(sandbox))).toMatchObject({
+      message: "This key can read people (21), companies, sources (2)",
+    });
+  });
+
+  it.each([
+    [
+      "a wrong key",
+      {},
+      { api_key: KEY.replace("ff", "00") },
+      /API key is missing.*INVALID_API_KEY.*Create a key/,
+    ],
+    [
+      "a wrong plan",
+      { plan: "agency" as const },
+      {},
+      /plan.*ENDPOINT_NOT_ON_PLAN.*Use a key of the right plan/,
+    ],
+    ["no subscription", { plan: "inactive" as const }, {}, /no active subscription.*Renew/],
+    [
+      "a source that is not allowed",
+      { allowedSources: [] },
+      { source_slug: "harborline-crm" },
+      /no access.*source_slug/,
+    ],
+    [
+      "a service that fails",
+      { faults: ["status=500:code=INTERNAL_ERROR:times=always"] },
+      {},
+      /service failed.*INTERNAL_ERROR/,
+    ],
+    [
+      "a redirect",
+      { faults: ["redirect=https://elsewhere.example/login?x=1:times=always"] },
+      {},
+      /redirects to https:\/\/elsewhere\.example .*base_url/,
+    ],
+    ["a web page", { faults: ["html:times=always"] }, {}, /not JSON.*base_url/],
+    ["a wrong path", {}, { base_url: "PATH" }, /nothing at this address.*base_url/],
+  ])("fails for %s and says what to do", async (_what, options, settings, message) => {
+    await using sandbox = await startSandbox({ people: 5, ...options });
+    const changed = "base_url" in settings ? { base_url: `${sandbox.url}/elsewhere` } : settings;
+    const { status, message: said } = await check(await configFor(sandbox, changed));
+    expect(status).toBe("FAILED");
+    expect(said).toMatch(message);
+    expect(said).not.toContain("00112233445566778899aabbccddee");
+  });
+
+  it("fails for a dead host", async () => {
+    const config = await file("config.json", {
+      base_url: `http://127.0.0.1:${await deadPort()}`,
+      api_key: KEY,
+    });
+    expect(await check(config)).toMatchObject({
+      status: "FAILED",
+      message: expect.stringMatching(/nothing listens there.*base_url/),
+    });
+  });
+
+  it.each([
+    ["no JSON", "{", /config file.*not JSON/],
+    ["no object", "[1]", /not an object/],
+    ["an empty object", "{}", /base_url.*api_key|api_key.*base_url/],
+    [
+      "http to another machine",
+      { base_url: "http://service.example", api_key: KEY },
+      /base_url.*https.*allow_insecure_http/,
+    ],
+    [
+      "a number out of range",
+      { base_url: "https://service.example", api_key: KEY, num_workers: 9 },
+      /num_workers/,
+    ],
+    [
+      "a date that is none",
+      { base_url: "https://service.example", api_key: KEY, start_date: "2026-02-30" },
+      /start_date/,
+    ],
+  ])("fails for a config that is %s", async (_what, content, message) => {
+    const { status, message: said } = await check(await file("config.json", content));
+    expect(status).toBe("FAILED");
+    expect(said).toMatch(message);
+  });
+
+  it("fails for a config file that is not there", async () => {
+    expect(await check("/nowhere/config.json")).toMatchObject({
+      status: "FAILED",
+      message: expect.stringMatching(/there is none/),
+    });
+  });
+});

@@ -1,0 +1,169 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../src/sandbox/server.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { catalogFor, configFor } from "../support/configs.ts";
+
+describe("the process", () => {
+  it.each([
+    ["no command", []],
+    ["an unknown command", ["reed"]],
+    ["an unknown option", ["check", "--confg", "x"]],
+    ["an option without its value", ["check", "--config"]],
+    ["jsonl without a stream", ["read", "--format", "jsonl"]],
+  ])("exits 2 for %s and says so on stderr", async (_what, args) => {
+    const { code, stdout, stderr } = await run(CONNECTOR, args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr.trim().length).toBeGreaterThan(10);
+    expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
+  });
+
+  it("helps, and says its version", async () => {
+    const help = await run(CONNECTOR, ["--help"]);
+    expect(help).toMatchObject({ code: 0, stderr: "" });
+    for (const word of ["spec", "check", "discover", "read", "sandbox", "demo"])
+      expect(help.stdout).toContain(word);
+    expect((await run(CONNECTOR, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "ends a read by %s with whole lines and a STATE behind its records",
+    async (name) => {
+      await using sandbox = await startSandbox({ people: 200_000, days: 300, bytesPerSecond: 5_000_000 });
+      const config = await configFor(sandbox, { max_window_rows: 20_000, requests_per_minute: 6000 });
+      const catalog = await catalogFor({ people: {} });
+      const ended = await run(CONNECTOR, ["read", "--config", config, "--catalog", catalog], {
+        started: (child) => {
+          child.stdout?.on("data", (chunk: Buffer) => chunk.includes('"STATE"') && child.kill(name));
+        },
+      });
+      expect(ended).toMatchObject({ signal: name, stderr: "" });
+      for (const line of linesOf(ended.stdout)) expect(() => JSON.parse(line)).not.toThrow();
+    },
+  );
+
+  it("ends at SIGTERM while it waits for a service that does not answer", async () => {
+    await using sandbox = await startSandbox({ people: 5, faults: ["stall-headers:times=always"] });
+    const config = await configFor(sandbox);
+    const ended = await run(CONNECTOR, ["read", "--config", config, "--stream", "people"], {
+      started: (child) => setTimeout(() => child.kill("SIGTERM"), 1_500).unref(),
+    });
+    expect(ended).toMatchObject({ signal: "SIGTERM", stderr: "" });
+  });
+
+  it("ends quietly and not green when its reader goes away", async () => {
+    await using sandbox = await startSandbox({ people: 100_000 });
+    const config = await configFor(sandbox, { requests_per_minute: 6000 });
+    const child = spawn(process.execPath, [CONNECTOR, "read", "--config", config], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const stderr: Buffer[] = [];
+    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+    child.stdout.once("data", () => child.stdout.destroy());
+    const [code, signal] = await once(child, "close");
+    expect({ stderr: Buffer.concat(stderr).toString(), signal }).toEqual({ stderr: "", signal: null });
+    expect(code).toBe(1);
+  });
+
+  it("writes all of a large output to a slow reader", async () => {
+    await using sandbox = await startSandbox({ people: 20_000 });
+    const config = await configFor(sandbox);
+    const command = '"$@" | (sleep 1; wc -l)';
+    const args = [
+      "-c",
+      command,
+      "sh",
+      process.execPath,
+      CONNECTOR,
+      "read",
+      "--config",
+      config,
+      "--stream",
+      "people",
+      "--format",
+      "jsonl",
+    ];
+    const { stdout } = await promisify(execFile)("sh", args);
+    expect(Number(stdout)).toBe(20_003);
+  });
+
+  it("honours proxies and NO_PROXY", async () => {
+    await using sandbox = await startSandbox({ people: 5 });
+    const asked: string[] = [];
+    const proxy = createServer((request, response) => {
+      asked.push(String(request.url));
+      response
+        .writeHead(502, { "content-type": "text/html" })
+        .end(`<html>${request.headers["x-api-key"]}</html>`);
+    });
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const { port } = proxy.address() as { port: number };
+    const env = { HTTP_PROXY: `http://127.0.0.1:${port}` };
+    const config = await configFor(sandbox);
+    const through = await connector(["check", "--config", config], { env });
+    expect(asked[0]).toContain(`${sandbox.url}/api/v1/public/people`);
+    expect(through.stdout).toContain("FAILED");
+    expect(through.stdout).not.toContain("00112233445566778899aabbccddeeff");
+    const past = await connector(["check", "--config", config], { env: { ...env, NO_PROXY: "127.0.0.1" } });
+    expect(past.stdout).toContain("SUCCEEDED");
+    proxy.close();
+  });
+});
+
+describe("secrets and rows", () => {
+  const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+  const SHAPES = [
+    KEY,
+    "00112233445566778899aabbccddeeff",
+    Buffer.from(KEY).toString("base64"),
+    encodeURIComponent(KEY),
+  ];
+
+  it.concurrent.each([
+    ["an error body", "leak:times=always"],
+    ["a redirect", `redirect=https://elsewhere.example/${KEY}?key=${KEY}:times=always`],
+    ["a web page", "html:times=always"],
+    ["a line that is no JSON", "garbage:times=always"],
+    ["bytes that are no UTF-8", "bad-utf8:times=always"],
+    ["a row without a key", "no-key:times=always"],
+  ])("stay out of every message but RECORD when the service answers with %s", async (_what, fault) => {
+    await using sandbox = await startSandbox({
+      people: 5,
+      undated: 0,
+      days: 1,
+      key: KEY,
+      requestsPerMinute: 0,
+      faults: [fault],
+    });
+    const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const config = await configFor(sandbox, { requests_per_minute: 6000, start_date });
+    const catalog = await catalogFor({ people: {} });
+    const ended = await connector(["read", "--config", config, "--catalog", catalog]);
+    const said =
+      linesOf(ended.stdout)
+        .filter((line) => !line.startsWith('{"type":"RECORD"'))
+        .join("\n") + ended.stderr;
+    for (const shape of SHAPES) expect(said).not.toContain(shape);
+    for (const { email, id } of sandbox.people()) {
+      expect(said).not.toContain(id);
+      if (email !== null) expect(said).not.toContain(email);
+    }
+    expect(said.length).toBeGreaterThan(100);
+  });
+
+  it("stay out of the message about a config that is wrong", async () => {
+    const config = await file("config.json", {
+      base_url: `https://user:${KEY}@service.example`,
+      api_key: `${KEY}\n x`,
+      start_date: KEY,
+    });
+    const { stdout } = await connector(["check", "--config", config]);
+    expect(stdout).toContain("FAILED");
+    for (const shape of SHAPES) expect(stdout).not.toContain(shape);
+  });
+});

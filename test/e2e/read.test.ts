@@ -1,0 +1,382 @@
+import { chmod } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import type { AirbyteMessage } from "../support/airbyte-messages.ts";
+import { CONNECTOR, connector, file, pipe, run } from "../support/cli.ts";
+import { catalogFor, configFor } from "../support/configs.ts";
+
+const recordsOf = (messages: readonly AirbyteMessage[], name: string) =>
+  messages.flatMap(({ record }) => (record?.stream === name ? [record.data] : []));
+const statesOf = (messages: readonly AirbyteMessage[], name: string) =>
+  messages.flatMap(({ state }) =>
+    state?.stream.stream_descriptor.name === name ? [state.stream.stream_state] : [],
+  );
+const statusesOf = (messages: readonly AirbyteMessage[], name: string) =>
+  messages.flatMap(({ trace }) =>
+    trace?.stream_status?.stream_descriptor.name === name ? [trace.stream_status.status] : [],
+  );
+const errorsOf = (messages: readonly AirbyteMessage[]) => messages.flatMap(({ trace }) => trace?.error ?? []);
+const stateLines = (stdout: string): string =>
+  stdout
+    .split("\n")
+    .filter((line) => line.startsWith('{"type":"STATE"'))
+    .join("\n");
+
+type Settings = Readonly<Record<string, unknown>>;
+type Streams = Parameters<typeof catalogFor>[0];
+
+async function read(
+  sandbox: Sandbox,
+  settings: Settings = {},
+  streams: Streams = { people: {} },
+  state?: unknown,
+) {
+  const args = [
+    "read",
+    "--config",
+    await configFor(sandbox, settings),
+    "--catalog",
+    await catalogFor(streams),
+  ];
+  if (state !== undefined) args.push("--state", await file("state.txt", state));
+  const ended = await connector(args);
+  expect(ended.stderr).toBe("");
+  return ended;
+}
+
+const SMALL: SandboxOptions = { people: 300, undated: 3, companies: 12, sources: 4 };
+
+describe("read", () => {
+  it("delivers every row of every stream once, and then only what is new", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const streams = { people: {}, companies: {}, sources: {} };
+    const first = await read(sandbox, {}, streams);
+    expect(first.code).toBe(0);
+    expect(recordsOf(first.messages, "people").toSorted(byId)).toEqual(sandbox.people().toSorted(byId));
+    expect(recordsOf(first.messages, "companies")).toHaveLength(12);
+    expect(recordsOf(first.messages, "sources")).toEqual(sandbox.sources());
+    sandbox.recheck(7);
+    sandbox.arrive(2);
+    const second = await read(sandbox, {}, streams, stateLines(first.stdout));
+    expect(second.code).toBe(0);
+    const ids = recordsOf(second.messages, "people").map(({ id }) => id);
+    const moved = sandbox
+      .people()
+      .filter(({ discoveredAt }) => Date.parse(discoveredAt ?? "") > Date.now() - 60_000);
+    expect(ids).toEqual(expect.arrayContaining(moved.map(({ id }) => id)));
+    expect(ids.length).toBeLessThan(40);
+  });
+
+  it("takes three requests for a small first sync and two for a quiet one", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 1_000 });
+    const first = await read(sandbox);
+    expect(sandbox.requests.length).toBeLessThanOrEqual(4);
+    const before = sandbox.requests.length;
+    await read(sandbox, {}, { people: {} }, stateLines(first.stdout));
+    expect(sandbox.requests.length - before).toBe(2);
+  });
+
+  it("emits the first record of ten million people within twelve requests", async () => {
+    await using sandbox = await startSandbox({ people: 10_000_000, companies: 1, sources: 1 });
+    const config = await configFor(sandbox, { num_workers: 1 });
+    const { signal } = await connectorUntilFirstRecord(["read", "--config", config, "--stream", "people"]);
+    expect(signal).toBe("SIGTERM");
+    expect(sandbox.requests.length).toBeLessThanOrEqual(12 + 2);
+    expect(sandbox.requests.findIndex(({ path }) => path.endsWith("/stream")) + 1).toBeLessThanOrEqual(12);
+  });
+
+  it("splits by rows, oldest first, with a checkpoint after each window and the open one last", async () => {
+    await using sandbox = await startSandbox({ people: 5_000, undated: 2, days: 400 });
+    const { code, messages } = await read(sandbox, {
+      max_window_rows: 1_000,
+      num_workers: 3,
+      requests_per_minute: 6000,
+    });
+    expect(code).toBe(0);
+    const cursors = statesOf(messages, "people").map((state) => String(state["discoveredAt"]));
+    expect(cursors.length).toBeGreaterThan(4);
+    expect(cursors).toEqual(cursors.toSorted());
+    expect(cursors.slice(0, -2).every((cursor) => cursor.endsWith("T23:59:59.999Z"))).toBe(true);
+    const windows = sandbox.requests
+      .filter(({ path }) => path.endsWith("people/stream"))
+      .map(({ query }) => query);
+    expect(windows.at(-1)).not.toHaveProperty("discovered_to");
+    expect(windows.slice(0, -1).every((query) => "discovered_to" in query)).toBe(true);
+    expect(new Set(recordsOf(messages, "people").map(({ id }) => id)).size).toBe(5_002);
+    expect(messages.find(({ trace }) => trace?.estimate)?.trace?.estimate?.row_estimate).toBe(5_002);
+  });
+
+  it.each([
+    ["start_date", { start_date: "2025-06-01" }, (at: string) => at >= "2025-06-01"],
+    ["end_date", { end_date: "2024-12-31" }, (at: string) => at !== "" && at < "2025-01-01"],
+    [
+      "both, as date-times",
+      { start_date: "2024-01-01T00:00:00Z", end_date: "2024-12-31T10:00:00Z" },
+      (at: string) => at.startsWith("2024"),
+    ],
+  ])("obeys %s", async (_name, settings, wanted) => {
+    await using sandbox = await startSandbox({ ...SMALL, now: "2026-01-10T12:00:00Z" });
+    const { code, messages } = await read(sandbox, settings);
+    expect(code).toBe(0);
+    const expected = sandbox.people().filter(({ discoveredAt }) => wanted(discoveredAt ?? ""));
+    expect(expected.length).toBeGreaterThan(0);
+    expect(
+      recordsOf(messages, "people")
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(expected.map(({ id }) => id).toSorted());
+    const last = String(statesOf(messages, "people").at(-1)?.["discoveredAt"]);
+    if ("end_date" in settings) expect(last).toBe("2024-12-31T23:59:59.999Z");
+  });
+
+  it("obeys source_slug and is_user, and reads anew when they change", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const slug = sandbox.sources()[0]?.slug ?? "";
+    const users = await read(sandbox, { source_slug: slug, is_user: true });
+    const expected = sandbox.people().filter(({ sources }) => sources.includes(slug));
+    expect(
+      recordsOf(users.messages, "people")
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(expected.map(({ id }) => id).toSorted());
+    const all = await read(sandbox, {}, { people: {} }, stateLines(users.stdout));
+    expect(recordsOf(all.messages, "people")).toHaveLength(303);
+    expect(all.messages.find(({ log }) => log?.level === "WARN")?.log?.message).toMatch(/read anew/);
+  });
+
+  it("reads a lookback further when asked", async () => {
+    await using sandbox = await startSandbox({ people: 300, days: 30, undated: 0 });
+    const { stdout } = await read(sandbox);
+    const rereadWith = async (days: number) =>
+      recordsOf(
+        (await read(sandbox, { lookback_window_days: days }, { people: {} }, stateLines(stdout))).messages,
+        "people",
+      ).length;
+    expect(await rereadWith(10)).toBeGreaterThan((await rereadWith(1)) + 50);
+  });
+
+  it("reads the gap first when start_date moves back", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const first = await read(sandbox, { start_date: "2025-01-01" });
+    const second = await read(
+      sandbox,
+      { start_date: "2023-01-01" },
+      { people: {} },
+      stateLines(first.stdout),
+    );
+    const ids = [...recordsOf(first.messages, "people"), ...recordsOf(second.messages, "people")].map(
+      ({ id }) => id,
+    );
+    const wanted = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "") >= "2023-01-01");
+    expect(new Set(ids)).toEqual(new Set(wanted.map(({ id }) => id)));
+    expect(statesOf(second.messages, "people").at(-1)).toMatchObject({ from: "2023-01-01", gap: null });
+  });
+
+  it("says nothing new for a state in the future, and keeps it", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const state = { people: { discoveredAt: "2999-01-01T00:00:00.000Z" } };
+    const { code, messages } = await read(sandbox, {}, { people: {} }, state);
+    expect(code).toBe(0);
+    expect(recordsOf(messages, "people")).toHaveLength(0);
+    expect(statesOf(messages, "people")).toMatchObject([{ discoveredAt: "2999-01-01T00:00:00.000Z" }]);
+    expect(messages.find(({ log }) => log?.level === "WARN")?.log?.message).toMatch(
+      /later than the service's clock/,
+    );
+  });
+
+  describe("full refresh", () => {
+    const ids = { sync_mode: "full_refresh", generation_id: 3, sync_id: 7 };
+
+    it("ignores any state but its own", async () => {
+      await using sandbox = await startSandbox(SMALL);
+      const { stdout } = await read(sandbox);
+      const again = await read(sandbox, {}, { people: ids }, stateLines(stdout));
+      expect(recordsOf(again.messages, "people")).toHaveLength(303);
+      const other = await read(sandbox, {}, { people: { ...ids, sync_id: 8 } }, stateLines(again.stdout));
+      expect(recordsOf(other.messages, "people")).toHaveLength(303);
+    });
+
+    it("delivers nothing again once it is done under the same ids", async () => {
+      await using sandbox = await startSandbox(SMALL);
+      const streams = { people: ids, companies: ids, sources: ids };
+      const first = await read(sandbox, {}, streams);
+      const again = await read(sandbox, {}, streams, stateLines(first.stdout));
+      expect(again.code).toBe(0);
+      expect(again.messages.filter(({ type }) => type === "RECORD")).toHaveLength(0);
+      for (const name of Object.keys(streams)) {
+        expect(statesOf(again.messages, name)).toHaveLength(1);
+        expect(statusesOf(again.messages, name).at(-1)).toBe("COMPLETE");
+      }
+    });
+
+    it("reads a stream without a cursor whole when it is asked for incrementally, whatever its state", async () => {
+      await using sandbox = await startSandbox({ ...SMALL, companiesDated: false });
+      const streams = {
+        companies: { generation_id: 1, sync_id: 1 },
+        sources: { generation_id: 1, sync_id: 1 },
+      };
+      const first = await read(sandbox, {}, streams);
+      const again = await read(sandbox, {}, streams, stateLines(first.stdout));
+      expect(recordsOf(again.messages, "companies")).toHaveLength(12);
+      expect(recordsOf(again.messages, "sources")).toHaveLength(4);
+    });
+  });
+
+  it.each([
+    ["nothing", ""],
+    ["an empty list", "[]"],
+    ["an empty object", "{}"],
+    ["null", "null"],
+    [
+      "a reset",
+      [
+        {
+          type: "STREAM",
+          stream: { stream_descriptor: { name: "people", namespace: null }, stream_state: null },
+        },
+      ],
+    ],
+    [
+      "another stream's",
+      [{ type: "STREAM", stream: { stream_descriptor: { name: "other" }, stream_state: { x: 1 } } }],
+    ],
+  ])("takes a state of %s for a first sync", async (_what, state) => {
+    await using sandbox = await startSandbox(SMALL);
+    const { code, messages } = await read(sandbox, {}, { people: {} }, state);
+    expect(code).toBe(0);
+    expect(recordsOf(messages, "people")).toHaveLength(303);
+  });
+
+  it("never takes a state that it does not understand for none", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const { code, messages } = await read(sandbox, {}, { people: {} }, { position: 7 });
+    expect(code).toBe(1);
+    expect(errorsOf(messages)).toMatchObject([{ failure_type: "config_error" }]);
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
+  it("takes files of any name, read-only, with a byte order mark, and /dev/stdin", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const catalog = await catalogFor({ sources: {} });
+    const config = await file(
+      "settings",
+      `\uFEFF${JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key })}`,
+    );
+    await chmod(config, 0o444);
+    const byName = await connector(["read", `--config=${config}`, `--catalog=${catalog}`, "--state="]);
+    expect(byName.code).toBe(0);
+    const byStdin = await pipe(config, ["read", "--config", "/dev/stdin", "--catalog", catalog]);
+    expect(recordsOf(byStdin.messages, "sources")).toHaveLength(4);
+  });
+
+  it("reads what the key can without a catalog, or the named streams, from the environment", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const env = { CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, CONTACT_INTELLIGENCE_API_KEY: sandbox.key };
+    const all = await connector(["read"], { env });
+    expect(["people", "companies", "sources"].map((name) => recordsOf(all.messages, name).length)).toEqual([
+      303, 12, 4,
+    ]);
+    const some = await connector(["read", "--stream", "sources"], { env });
+    expect(new Set(some.messages.flatMap(({ record }) => record?.stream ?? []))).toEqual(
+      new Set(["sources"]),
+    );
+  });
+
+  it("lets the other streams finish when some fail, and names what failed last", async () => {
+    await using sandbox = await startSandbox({
+      ...SMALL,
+      faults: ["status=403:code=SOURCE_NOT_ALLOWED:path=companies:times=always"],
+    });
+    const { code, messages } = await read(
+      sandbox,
+      {},
+      { nobody: {}, companies: {}, people: { sync_mode: "INVALID" }, sources: {} },
+    );
+    expect(code).toBe(1);
+    expect(statusesOf(messages, "sources").at(-1)).toBe("COMPLETE");
+    for (const name of ["nobody", "companies", "people"])
+      expect(statusesOf(messages, name).at(-1)).toBe("INCOMPLETE");
+    const errors = errorsOf(messages);
+    expect(errors.map(({ stream_descriptor }) => stream_descriptor?.name).toSorted()).toEqual([
+      "companies",
+      "nobody",
+      "people",
+    ]);
+    expect(errors.every(({ failure_type }) => failure_type === "config_error")).toBe(true);
+    expect(messages.slice(-3).every(({ trace }) => trace?.error !== undefined)).toBe(true);
+    expect(errors.find(({ stream_descriptor }) => stream_descriptor?.name === "nobody")?.message).toMatch(
+      /no such stream.*Discover again/,
+    );
+  });
+
+  it.each([
+    ["no object", "[]"],
+    ["no JSON", "{"],
+    ["no list of streams", { streams: {} }],
+  ])("fails for a catalog that is %s", async (_what, catalog) => {
+    await using sandbox = await startSandbox(SMALL);
+    const { code, messages } = await connector([
+      "read",
+      "--config",
+      await configFor(sandbox),
+      "--catalog",
+      await file("c.json", catalog),
+    ]);
+    expect(code).toBe(1);
+    expect(errorsOf(messages)).toMatchObject([
+      { failure_type: "config_error", message: expect.stringMatching(/catalog/) },
+    ]);
+  });
+
+  it.each([
+    "reset:after=100",
+    "stream-failed:after=100",
+    "stream-failed:after=0",
+    "status=500:code=INTERNAL_ERROR",
+    "429=1",
+  ])("reads a window again after %s, and emits nothing twice", async (fault) => {
+    await using sandbox = await startSandbox({ ...SMALL, faults: [fault] });
+    const { code, messages } = await read(sandbox);
+    expect(code).toBe(0);
+    const ids = recordsOf(messages, "people").map(({ id }) => id);
+    expect(ids).toHaveLength(303);
+    expect(new Set(ids).size).toBe(303);
+  });
+
+  it("says that it is rate limited while it waits", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, faults: ["429=2"] });
+    const { messages } = await read(sandbox);
+    const limited = messages.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
+    expect(limited).toMatchObject([
+      { type: "RATE_LIMITED", rate_limited: { quota_reset: expect.any(Number) } },
+    ]);
+    expect(limited[0]?.rate_limited.quota_reset).toBeGreaterThan(Date.now() - 60_000);
+  });
+
+  it("never moves state over a window that no reading brings whole", async () => {
+    await using sandbox = await startSandbox({
+      ...SMALL,
+      people: 3_000,
+      days: 2,
+      faults: ["stream-failed:path=people/stream:times=always", "page-repeats"],
+    });
+    const start = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const { code, messages } = await read(sandbox, { requests_per_minute: 6000, start_date: start });
+    expect(code).toBe(1);
+    expect(statusesOf(messages, "people").at(-1)).toBe("INCOMPLETE");
+    expect(statesOf(messages, "people").filter(({ discoveredAt }) => discoveredAt !== null)).toEqual([]);
+    expect(errorsOf(messages)).toMatchObject([{ stream_descriptor: { name: "people" } }]);
+  });
+});
+
+const byId = (a: { id?: unknown }, b: { id?: unknown }): number => (String(a.id) < String(b.id) ? -1 : 1);
+
+async function connectorUntilFirstRecord(args: readonly string[]) {
+  return await run(CONNECTOR, args, {
+    started: (child) => {
+      child.stdout?.on("data", (chunk: Buffer) => {
+        if (chunk.includes('"RECORD"')) child.kill("SIGTERM");
+      });
+    },
+  });
+}

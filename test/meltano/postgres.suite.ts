@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Postgres, startPostgres } from "./postgres.ts";
+import { documented, Project } from "./project.ts";
+
+let first: Sandbox;
+let project: Project;
+let postgres: Postgres;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  first = await startSandbox({ people: 100, companies: 5 });
+  project = await Project.make(first);
+});
+
+afterAll(async () => {
+  await project?.[Symbol.asyncDispose]();
+  await first?.close();
+  await postgres?.stop();
+});
+
+/** A schema of its own keeps tests apart. */
+const settings = (schema: string): Record<string, string> => ({
+  TARGET_POSTGRES_HOST: "127.0.0.1",
+  TARGET_POSTGRES_PORT: `${postgres.port}`,
+  TARGET_POSTGRES_USER: postgres.user,
+  TARGET_POSTGRES_PASSWORD: postgres.password,
+  TARGET_POSTGRES_DATABASE: postgres.database,
+  TARGET_POSTGRES_DEFAULT_TARGET_SCHEMA: schema,
+});
+
+type Row = Readonly<Record<string, unknown>>;
+
+const rowsOf = (schema: string, table: string, where = "true"): Promise<Row[]> =>
+  postgres.query<Row>(`select to_jsonb(t) from ${schema}.${table} t where ${where}`);
+
+/** Columns are in lower case, moments without a zone but in UTC. */
+function asRow(record: object): Row {
+  const entries = Object.entries(record).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return comparable(Object.fromEntries(entries));
+}
+
+function comparable(row: Row): Row {
+  const entries = Object.entries(row)
+    .filter(([name]) => !name.startsWith("_sdc_"))
+    .map(
+      ([name, value]) => [name.toLowerCase(), MOMENTS.has(name.toLowerCase()) ? toMs(value) : value] as const,
+    );
+  return Object.fromEntries(entries);
+}
+
+const MOMENTS = new Set(["discoveredat", "addedat"]);
+
+const toMs = (value: unknown): unknown =>
+  typeof value === "string" ? Date.parse(value.endsWith("Z") ? value : `${value}Z`) : value;
+
+async function expectTable(
+  schema: string,
+  table: string,
+  key: string,
+  records: readonly object[],
+): Promise<void> {
+  const rows = await rowsOf(schema, table);
+  expect(rows.length, table).toBe(records.length);
+  const byKey = new Map(rows.map((row) => [row[key], comparable(row)]));
+  for (const record of records) {
+    const expected = asRow(record);
+    expect(byKey.get(expected[key])).toMatchObject(expected);
+  }
+}
+
+async function expectService(schema: string, service: Sandbox): Promise<void> {
+  await expectTable(schema, "people", "id", service.people());
+  await expectTable(schema, "companies", "domain", service.companies());
+  await expectTable(schema, "sources", "slug", service.sources());
+}
+
+describe("Meltano and target-postgres", () => {
+  it("makes the tables what the service holds, and keeps them so", async () => {
+    await using service = await startSandbox({ people: 1500, companies: 30 });
+    await using mine = await project.copy(service, settings("kept"));
+    await mine.sync("target-postgres");
+    await expectService("kept", service);
+    service.arrive(5);
+    service.recheck(25);
+    service.advance(86_400_000);
+    service.recheck(10);
+    await mine.sync("target-postgres");
+    await expectService("kept", service);
+  });
+
+  it("reads a table whole as the page says, and tells the target which rows are current", async () => {
+    await using service = await startSandbox({ people: 200, companies: 5 });
+    await using mine = await project.copy(service, settings("whole"));
+    await mine.sync("target-postgres");
+    const [gone] = service.people();
+    await postgres.query(
+      `with x as (insert into whole.people (id) values ('erased at the service')) select to_jsonb(1) where false`,
+    );
+    const { stderr, stdout } = await mine.shell(documented("full-table"));
+    expect(stdout + stderr).toContain("Run completed");
+    const deleted = await rowsOf("whole", "people", "_sdc_deleted_at is not null");
+    expect(deleted.map(({ id }) => id)).toEqual(["erased at the service"]);
+    const current = await rowsOf("whole", "people", "_sdc_deleted_at is null");
+    expect(current).toHaveLength(service.people().length);
+    expect(current.map(({ id }) => id)).toContain(gone?.id);
+    expect(await rowsOf("whole", "companies", "_sdc_deleted_at is not null")).toEqual([]);
+  });
+
+  it("takes new fields, big numbers, NULs and lone surrogates", async () => {
+    await using service = await startSandbox({ people: 5000, companies: 20 });
+    const env = { ...settings("odd"), TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000" };
+    await using mine = await project.copy(service, env);
+    const odd = ["nul", "surrogate", "big-int", "new-field"];
+    service.fault(...odd.map((name) => `${name}:path=/people/stream`));
+    const { stdout, stderr } = await mine.sync("target-postgres");
+    expect(stdout + stderr).toMatch(/NUL characters/);
+    expect(stdout + stderr).toMatch(/halves of surrogate pairs/);
+    const rows = await rowsOf("odd", "people");
+    expect(rows).toHaveLength(service.people().length);
+    expect(Object.keys(rows[0] ?? {})).toEqual(expect.arrayContaining(["engagement", "externalId"]));
+    const text = await postgres.query<{ text: string }>(
+      `select jsonb_build_object('text', "externalId"::text) from odd.people where "externalId" is not null`,
+    );
+    expect(text).toEqual([{ text: "9007199254740993" }]);
+    expect(rows.some(({ engagement }) => engagement !== null)).toBe(true);
+  });
+
+  it("ends cleanly within a budget, and goes on from there until all is read", async () => {
+    await using service = await startSandbox({
+      people: 5000,
+      companies: 5,
+      requestsPerMinute: 0,
+      latencyMs: 150,
+    });
+    const env = {
+      ...settings("budget"),
+      TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000",
+      TAP_CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
+      TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "1",
+    };
+    await using mine = await project.copy(service, env);
+    await mine.sync("target-postgres");
+    const begun = (await rowsOf("budget", "people")).length;
+    expect(begun).toBeGreaterThan(0);
+    expect(begun).toBeLessThan(service.people().length);
+    await mine.sync("target-postgres", { TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "600" });
+    await expectService("budget", service);
+  });
+});

@@ -1,0 +1,79 @@
+import { existsSync, mkdtempSync, readdirSync } from "node:fs";
+import { chown, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { succeed } from "./shell.ts";
+
+const INSTALLED = "/usr/lib/postgresql";
+
+/** PostgreSQL refuses to run as root, who lends it this user. */
+const USER = "postgres";
+
+export type Postgres = {
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+  /** Rows of a query that selects one JSON value each. */
+  query<Row>(sql: string): Promise<Row[]>;
+  stop(): Promise<void>;
+};
+
+/** Installs Debian's package if there is none yet; needs root for that. */
+export async function installPostgres(): Promise<void> {
+  if (existsSync(INSTALLED)) return;
+  if (process.getuid?.() !== 0) {
+    throw new Error(
+      "The suite needs PostgreSQL: install Debian's package postgresql, or run it as root once",
+    );
+  }
+  await succeed("apt-get", ["install", "-y", "--no-install-recommends", "postgresql"], {
+    env: { DEBIAN_FRONTEND: "noninteractive" },
+    killAfterMs: 600_000,
+  });
+}
+
+/** Starts a throwaway cluster on a free port of this machine's loopback address. */
+export async function startPostgres(): Promise<Postgres> {
+  const [version = ""] = readdirSync(INSTALLED).sort().reverse();
+  const bin = join(INSTALLED, version, "bin");
+  const folder = mkdtempSync(join(tmpdir(), "postgres-"));
+  const asRoot = process.getuid?.() === 0;
+  if (asRoot) await chown(folder, ...(await idsOf(USER)));
+  const as = asRoot ? ["runuser", "-u", USER, "--"] : [];
+  const call = async (name: string, ...args: string[]): Promise<string> => {
+    const [command = "", ...rest] = [...as, join(bin, name), ...args];
+    return (await succeed(command, rest, { cwd: folder })).stdout;
+  };
+  const cluster = join(folder, "cluster");
+  const port = await freePort();
+  await call("initdb", "-D", cluster, "-U", USER, "--auth=trust", "--encoding=UTF8", "--no-sync");
+  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`;
+  await call("pg_ctl", "-D", cluster, "-w", "-l", join(folder, "log"), "-o", options, "start");
+  return {
+    ...{ port, user: USER, password: "unused", database: USER },
+    async query<Row>(sql: string): Promise<Row[]> {
+      const text = await call("psql", "-h", "127.0.0.1", "-p", `${port}`, "-U", USER, "-At", "-c", sql);
+      const lines = text.split("\n").filter((line) => line !== "");
+      return lines.map((line): Row => JSON.parse(line));
+    },
+    async stop() {
+      await call("pg_ctl", "-D", cluster, "-m", "immediate", "stop");
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function idsOf(user: string): Promise<[number, number]> {
+  const [uid, gid] = await Promise.all(["-u", "-g"].map((flag) => succeed("id", [flag, user])));
+  return [Number(uid?.stdout), Number(gid?.stdout)];
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

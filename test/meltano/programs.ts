@@ -1,0 +1,53 @@
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { succeed } from "./shell.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const CACHE = join(ROOT, ".cache");
+
+/** The programs that the suite runs, each in a virtual environment of its own. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  meltano: ["meltano==4.4.1"],
+  "target-jsonl": ["target-jsonl==0.1.4"],
+  "target-csv": ["meltanolabs-target-csv==0.5.0"],
+  "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
+  "target-stitch": ["target-stitch==4.0.3"],
+  "singer-tools": ["singer-tools==0.4.1"],
+  "singer-sdk": ["singer-sdk[testing]==0.54.9"],
+};
+
+const venv = (name: string): string => join(CACHE, "venvs", name);
+
+/** A program out of one of the virtual environments. */
+export const program = (name: string, executable = name): string => join(venv(name), "bin", executable);
+
+/** The tap that was built. */
+export const TAP = join(ROOT, "dist", "tap-contact-intelligence.js");
+
+/** A PATH on which the tap, Meltano and the targets are found by name. */
+export function pathWithPrograms(): string {
+  const bin = join(CACHE, "bin");
+  mkdirSync(bin, { recursive: true });
+  for (const name of ["tap-contact-intelligence", "source-contact-intelligence"]) {
+    rmSync(join(bin, name), { force: true });
+    symlinkSync(join(ROOT, "dist", `${name}.js`), join(bin, name));
+  }
+  const venvs = ["meltano", "target-jsonl", "target-csv", "target-postgres"].map((name) =>
+    join(venv(name), "bin"),
+  );
+  return [bin, ...venvs, process.env["PATH"]].join(delimiter);
+}
+
+/** Installs what is missing; each program is installed whole or again. */
+export async function installPrograms(): Promise<void> {
+  for (const [name, pins] of Object.entries(PROGRAMS)) {
+    const done = join(venv(name), pins.join(" ").replaceAll(/[^\w.=-]/g, "_"));
+    if (existsSync(done)) continue;
+    rmSync(venv(name), { recursive: true, force: true });
+    await succeed("python3", ["-m", "venv", venv(name)]);
+    const install = ["install", "--quiet", "--disable-pip-version-check", ...pins];
+    await succeed(program(name, "pip"), install, { killAfterMs: 600_000 });
+    writeFileSync(done, "");
+  }
+}

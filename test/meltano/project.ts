@@ -1,0 +1,76 @@
+import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Sandbox } from "../../src/sandbox/server.ts";
+import { pathWithPrograms } from "./programs.ts";
+import { type Ran, run, succeed } from "./shell.ts";
+
+const PAGE = await readFile(new URL("../../docs/meltano.md", import.meta.url), "utf8");
+
+/** What the page has users type, under a name that stands above it; what Meltano would install is on the PATH. */
+export function documented(name: string): string {
+  const [, block] = new RegExp(`<!-- run: ${name} -->\n\`\`\`sh\n(.*?)\`\`\``, "s").exec(PAGE) ?? [];
+  if (block === undefined) throw new Error(`docs/meltano.md has no block of commands named "${name}"`);
+  return block.replaceAll(/^ *pip_url:.*\n/gm, "");
+}
+
+/** A Meltano project as the page makes it, reading from a sandbox. */
+export class Project {
+  readonly folder: string;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #url: string;
+
+  private constructor(folder: string, url: string, env: Readonly<Record<string, string>>) {
+    this.folder = folder;
+    this.#url = url;
+    this.#env = { PATH: pathWithPrograms(), ...env };
+  }
+
+  /** Runs the page's first blocks. */
+  static async make(sandbox: Sandbox): Promise<Project> {
+    const parent = new Project(await mkdtemp(join(tmpdir(), "meltano-")), sandbox.url, {});
+    await parent.shell(`${documented("project")}\n${documented("add")}`);
+    return new Project(join(parent.folder, "contacts"), sandbox.url, {});
+  }
+
+  /** Another project with the same plugins and nothing run yet, reading from another sandbox. */
+  async copy(sandbox: Sandbox, env: Readonly<Record<string, string>> = {}): Promise<Project> {
+    const folder = await mkdtemp(join(tmpdir(), "meltano-"));
+    await cp(this.folder, folder, { recursive: true });
+    return new Project(folder, sandbox.url, { TAP_CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, ...env });
+  }
+
+  /** Commands for a shell, which must all succeed. */
+  async shell(commands: string): Promise<Ran> {
+    const text = commands.replaceAll("http://127.0.0.1:8080", this.#url);
+    return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd: this.folder, env: this.#env });
+  }
+
+  async meltano(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    return await run("meltano", args, { cwd: this.folder, env: { ...this.#env, ...env } });
+  }
+
+  /** Runs the tap into a target; must succeed. */
+  async sync(target: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    return await succeed("meltano", ["run", "tap-contact-intelligence", target], {
+      cwd: this.folder,
+      env: { ...this.#env, ...env },
+    });
+  }
+
+  /** What Meltano has saved for the tap and a target. */
+  async state(target: string): Promise<Record<string, { discoveredAt?: string }>> {
+    const id = `dev:tap-contact-intelligence-to-${target}`;
+    const { stdout } = await this.meltano(["--log-level=error", "state", "get", id]);
+    return JSON.parse(stdout).singer_state.bookmarks;
+  }
+
+  async lines(file: string): Promise<string[]> {
+    const text = await readFile(join(this.folder, "output", file), "utf8");
+    return text.split("\n").filter((line) => line !== "");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

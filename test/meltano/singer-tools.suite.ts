@@ -1,0 +1,78 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { pathWithPrograms, program, TAP } from "./programs.ts";
+import { documented } from "./project.ts";
+import { run, succeed } from "./shell.ts";
+
+let sandbox: Sandbox;
+let folder: string;
+let config: string;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ people: 400, companies: 30, requestsPerMinute: 0 });
+  folder = await mkdtemp(join(tmpdir(), "tap-"));
+  config = join(folder, "config.json");
+  await writeFile(
+    config,
+    JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000 }),
+  );
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  await sandbox?.close();
+});
+
+describe("the tap", () => {
+  it("passes the Singer SDK's suite for taps", async () => {
+    const here = fileURLToPath(new URL(".", import.meta.url));
+    const env = { TAP, TAP_CONFIG: await readFile(config, "utf8"), PYTHONDONTWRITEBYTECODE: "1" };
+    const args = ["-q", "-p", "no:cacheprovider", join(here, "test_tap.py")];
+    const ran = await run(program("singer-sdk", "pytest"), args, { cwd: folder, env });
+    expect(ran.stdout).toMatch(/\d\d passed/);
+    expect(ran.stdout).not.toMatch(/failed|error|skipped/i);
+    expect(ran.code).toBe(0);
+  });
+
+  it("passes singer-check-tap, also when it goes on from a state", async () => {
+    const args = ["--config", config, "--log-level", "critical"];
+    const { stdout: messages } = await succeed(TAP, args);
+    const checked = await run(program("singer-tools", "singer-check-tap"), [], { input: messages });
+    expect(checked.stdout + checked.stderr).toContain("The output is valid");
+    expect(checked.code).toBe(0);
+
+    const state = join(folder, "saved.json");
+    await writeFile(state, messages.trimEnd().split("\n").at(-1) ?? "");
+    const { stdout: more } = await succeed(TAP, [...args, "--state", state]);
+    const again = await run(program("singer-tools", "singer-check-tap"), [], { input: more });
+    expect(again.code).toBe(0);
+  });
+
+  it("passes target-stitch's validation", async () => {
+    const { stdout: messages } = await succeed(TAP, ["--config", config]);
+    const output = join(folder, "stitch.json");
+    const { code, stderr } = await run(program("target-stitch"), ["--dry-run", "--output-file", output], {
+      input: messages,
+    });
+    expect(stderr).not.toMatch(/CRITICAL|Traceback/);
+    expect(code).toBe(0);
+  });
+
+  it("pipes into a target with a state file, as the page says", async () => {
+    await writeFile(
+      join(folder, "target.json"),
+      JSON.stringify({ destination_path: folder, do_timestamp_file: false }),
+    );
+    const shell = ["-euo", "pipefail", "-c", documented("pipe")];
+    await succeed("bash", shell, { cwd: folder, env: { PATH: pathWithPrograms() } });
+    const lines = async (): Promise<number> =>
+      (await readFile(join(folder, "people.jsonl"), "utf8")).trimEnd().split("\n").length;
+    expect(await lines()).toBe(sandbox.people().length);
+    await succeed("bash", shell, { cwd: folder, env: { PATH: pathWithPrograms() } });
+    expect((await lines()) - sandbox.people().length, "the second run is incremental").toBeLessThan(20);
+  });
+});

@@ -1,0 +1,192 @@
+"""A real destination: PyAirbyte reads the sandbox into DuckDB, several times over."""
+
+import datetime
+import decimal
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import airbyte as ab
+import pytest
+from airbyte.caches import DuckDBCache
+from airbyte.exceptions import AirbyteConnectorCheckFailedError, AirbyteConnectorFailedError
+from sandbox_process import EXECUTABLE, ROOT, Sandbox
+
+KEYS = {"people": "id", "companies": "domain", "sources": "slug"}
+PEOPLE = 2000
+UNLIMITED = {"requestsPerMinute": 0}
+METADATA = (ROOT / "metadata.yaml").read_text()
+IMAGE = ":".join(re.search(rf"^  {name}: (\S+)$", METADATA, re.M)[1] for name in ("dockerRepository", "dockerImageTag"))
+
+
+@pytest.fixture
+def sandbox():
+    with Sandbox(people=PEOPLE, **UNLIMITED) as running:
+        yield running
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return DuckDBCache(db_path=tmp_path / "warehouse.duckdb", cache_dir=tmp_path / "files", schema_name="contacts")
+
+
+def open_source(config, **how):
+    how = how or {"local_executable": str(EXECUTABLE)}
+    return ab.get_source("source-contact-intelligence", config=config, **how)
+
+
+def source_of(config, **how):
+    source = open_source(config, **how)
+    source.select_all_streams()
+    return source
+
+
+def rows_of(cache, table):
+    cursor = cache.get_sql_engine().raw_connection().cursor()
+    cursor.execute(f"select * from contacts.{table}")
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row)) for row in cursor.fetchall()]
+
+
+def tables_of(cache):
+    cursor = cache.get_sql_engine().raw_connection().cursor()
+    cursor.execute("select table_name from information_schema.tables where table_schema = 'contacts'")
+    return {name for (name,) in cursor.fetchall() if not name.startswith("_")}
+
+
+def plain(value):
+    """A value of DuckDB as JSON would say it."""
+    if isinstance(value, datetime.datetime):
+        return value.timestamp() if value.tzinfo else value.replace(tzinfo=datetime.timezone.utc).timestamp()
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        return json.loads(value)
+    return value
+
+
+def expected(value, found):
+    """A value of the service as its column says it."""
+    if value is not None and isinstance(found, datetime.datetime):
+        return datetime.datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+    return value
+
+
+def assert_equal_to_service(cache, sandbox):
+    for table, key in KEYS.items():
+        served = {row[key]: row for row in sandbox.call(table)}
+        stored = {row[key]: row for row in rows_of(cache, table)}
+        assert stored.keys() == served.keys(), table
+        assert len(rows_of(cache, table)) == len(served), f"{table}: a key twice"
+        for id_, row in served.items():
+            for field, value in row.items():
+                found = stored[id_][field.lower()]
+                assert plain(found) == expected(value, found), f"{table}.{field}"
+
+
+def test_the_first_read_takes_all_and_later_ones_what_is_new(sandbox, cache):
+    source = source_of(sandbox.config)
+    source.check()
+    assert source.get_available_streams() == list(KEYS)
+    first = source.read(cache=cache).processed_records
+    assert first == sum(len(sandbox.call(table)) for table in KEYS)
+    assert_equal_to_service(cache, sandbox)
+    for _ in range(3):
+        sandbox.call("recheck", 30, {"isUser": True})
+        sandbox.call("arrive", 20)
+        sandbox.call("advance", 86_400_000)
+        again = source_of(sandbox.config).read(cache=cache).processed_records
+        assert 0 < again < first / 10
+        assert_equal_to_service(cache, sandbox)
+    quiet = source_of(sandbox.config).read(cache=cache).processed_records
+    assert quiet < again + 1, "nothing happened"
+
+
+def test_the_tables_have_every_field_of_the_live_records(sandbox, cache):
+    source_of(sandbox.config).read(cache=cache)
+    for table in KEYS:
+        fields = {field.lower() for row in sandbox.call(table) for field in row}
+        columns = set(rows_of(cache, table)[0])
+        assert columns - fields == {"_airbyte_raw_id", "_airbyte_extracted_at", "_airbyte_meta"}
+        assert fields <= columns
+
+
+def test_new_companies_and_sources_arrive_though_the_ids_of_the_sync_never_change(cache):
+    undated = {"people": 50, "companiesDated": False, **UNLIMITED}
+    with Sandbox(companies=5, sources=2, **undated) as before:
+        config, port = before.config, before.port
+        source_of(config).read(cache=cache)
+        assert len(rows_of(cache, "companies")) == 5
+    with Sandbox(companies=9, sources=4, port=port, **undated) as after:
+        source_of(config).read(cache=cache)
+        assert {row["domain"] for row in rows_of(cache, "companies")} == {row["domain"] for row in after.call("companies")}
+        assert len(rows_of(cache, "sources")) == 4
+
+
+def test_a_read_that_fails_stores_nothing_and_the_next_one_reads_all(sandbox, cache):
+    source = source_of(sandbox.config)
+    sandbox.call("fault", "status=403:path=/api/v1/public/companies:times=always")
+    with pytest.raises(AirbyteConnectorFailedError, match="Exit Code: 1"):
+        source.read(cache=cache)
+    assert tables_of(cache) == set()
+    sandbox.call("fault")
+    source.read(cache=cache)
+    assert_equal_to_service(cache, sandbox)
+
+
+def test_a_failed_check_says_why(sandbox):
+    with pytest.raises(AirbyteConnectorCheckFailedError, match="Cannot .*API key"):
+        open_source({**sandbox.config, "api_key": "svc_00000000_" + "0" * 32}).check()
+
+
+def test_people_who_are_gone_stay_until_the_table_is_replaced(cache):
+    with Sandbox(people=40, undated=0, **UNLIMITED) as before:
+        config, port = before.config, before.port
+        source_of(config).read(cache=cache)
+    with Sandbox(people=30, undated=0, port=port, **UNLIMITED) as after:
+        left = {row["id"] for row in after.call("people")}
+        source_of(config).read(cache=cache)
+        assert {row["id"] for row in rows_of(cache, "people")} > left
+        source_of(config).read(cache=cache, force_full_refresh=True)
+        assert {row["id"] for row in rows_of(cache, "people")} > left
+        source_of(config).read(cache=cache, force_full_refresh=True, write_strategy="replace")
+        assert {row["id"] for row in rows_of(cache, "people")} == left
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="there is no container engine")
+def test_the_image_reads_the_same(sandbox, cache):
+    subprocess.run(["docker", "build", "-q", "-t", IMAGE, str(ROOT)], check=True, capture_output=True)
+    source = source_of(sandbox.config, docker_image=IMAGE, use_host_network=True)
+    source.check()
+    source.read(cache=cache)
+    assert_equal_to_service(cache, sandbox)
+    sandbox.call("arrive", 5)
+    assert source.read(cache=cache).processed_records < PEOPLE / 10
+    assert_equal_to_service(cache, sandbox)
+
+
+def blocks(page):
+    """The Python of a page of the docs."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("code", blocks("pyairbyte.md"))
+def test_the_code_of_docs_pyairbyte_md_runs(code, sandbox, tmp_path):
+    if "docker_image" in code and shutil.which("docker") is None:
+        pytest.skip("there is no container engine")
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "source-contact-intelligence").symlink_to(EXECUTABLE)
+    code = code.replace("https://contacts.example.com", sandbox.url).replace("svc_…", sandbox.key)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,92 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
+
+/** The built program, as package.json's "bin" names it. */
+export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
+
+export type Ended = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+export type RunOptions = {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+  /** Told of the process as soon as it runs. */
+  readonly started?: (child: ChildProcess) => void;
+};
+
+/** Runs a built program to its end. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { PATH: process.env["PATH"] ?? "", ...options.env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  options.started?.(child);
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(options.input ?? "");
+  const stdout: Buffer[] = [];
+  const stderr: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
+  return await new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      const text = (chunks: Buffer[]): string => Buffer.concat(chunks).toString("utf8");
+      resolve({ code, signal, stdout: text(stdout), stderr: text(stderr) });
+    });
+  });
+}
+
+/** Runs the connector and holds every message that it wrote against the protocol. */
+export async function connector(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Ended & { readonly messages: readonly AirbyteMessage[] }> {
+  const ended = await run(CONNECTOR, args, options);
+  return {
+    ...ended,
+    messages: expectAirbyteMessages(linesOf(ended.stdout)),
+  };
+}
+
+/** Runs the connector behind a pipe that brings a file's content. */
+export async function pipe(
+  path: string,
+  args: readonly string[],
+): Promise<{ readonly messages: readonly AirbyteMessage[] }> {
+  const script = 'input=$1; shift; cat "$input" | "$@"';
+  const { stdout } = await promisify(execFile)("sh", [
+    "-c",
+    script,
+    "sh",
+    path,
+    process.execPath,
+    CONNECTOR,
+    ...args,
+  ]);
+  return { messages: expectAirbyteMessages(linesOf(stdout)) };
+}
+
+let folder: Promise<string> | undefined;
+let files = 0;
+
+/** Writes a file of this test run and returns its path. */
+export async function file(name: string, content: unknown): Promise<string> {
+  folder ??= mkdtemp(join(tmpdir(), "contact-intelligence-test-"));
+  files += 1;
+  const path = join(await folder, `${files}-${name}`);
+  await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}

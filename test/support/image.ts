@@ -1,0 +1,25 @@
+import { readFileSync } from "node:fs";
+import { outputOf, ROOT } from "./run.ts";
+
+/** Where the metadata says that the image is to be found, and its tag. */
+export function imageOf(metadata: string): { readonly repository: string; readonly tag: string } {
+  const { repository, tag } = {
+    repository: /^ {2}dockerRepository: (\S+)$/m.exec(metadata)?.[1],
+    tag: /^ {2}dockerImageTag: (\S+)$/m.exec(metadata)?.[1],
+  };
+  if (repository === undefined || tag === undefined) throw new Error("metadata.yaml names no image");
+  return { repository, tag };
+}
+
+const { repository, tag } = imageOf(readFileSync(`${ROOT}metadata.yaml`, "utf8"));
+
+/** The image under the name that users know it by. */
+export const IMAGE = `${repository}:${tag}`;
+
+/** The base that the Dockerfile's last stage stands on. */
+export const BASE = /^FROM (\S+)$/m.exec(readFileSync(`${ROOT}Dockerfile`, "utf8"))?.[1] ?? "";
+
+/** Builds the image with the `docker` on PATH. */
+export async function buildImage(): Promise<void> {
+  await outputOf("docker", ["build", "-q", "-t", IMAGE, "."]);
+}

@@ -1,0 +1,175 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { check } from "../../src/commands/check.ts";
+import { discover } from "../../src/commands/discover.ts";
+import { read } from "../../src/commands/read.ts";
+import type { Process } from "../../src/commands/world.ts";
+import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Clock } from "../../src/service/clock.ts";
+import type { Job } from "./job-types.ts";
+
+export type Message = {
+  readonly type: string;
+  readonly record?: { readonly stream: string; readonly data: Readonly<Record<string, unknown>> };
+  readonly state?: { readonly stream: { readonly stream_state: JobState } };
+  readonly log?: { readonly level: string; readonly message: string };
+  readonly trace?: {
+    readonly error?: { readonly failure_type: string; readonly message: string };
+    readonly stream_status?: { readonly status: string };
+  };
+  readonly connectionStatus?: { readonly status: string; readonly message: string };
+  readonly catalog?: { readonly streams: readonly { readonly name: string }[] };
+};
+
+export type JobState = { readonly jobs: readonly Job[] } & Readonly<Record<string, unknown>>;
+
+export type Ran = {
+  readonly code: number;
+  readonly messages: readonly Message[];
+  readonly text: string;
+  records(): readonly Readonly<Record<string, unknown>>[];
+  /** The stream's last state, as a state file's value. */
+  state(): unknown;
+  jobs(): readonly Job[];
+  warnings(): readonly string[];
+  errors(): readonly { readonly failure_type: string; readonly message: string }[];
+  /** How long the run slept, in ms. */
+  readonly slept: number;
+};
+
+export type Told = { readonly state?: unknown; readonly syncMode?: string; readonly signal?: AbortSignal };
+
+/** Runs commands in this process, against a sandbox whose clock runs as fast as they sleep. */
+export class JobWorld {
+  readonly #sandboxes: readonly Sandbox[];
+  readonly #config: object;
+  #offset = 0;
+
+  constructor(config: object, ...sandboxes: readonly Sandbox[]) {
+    this.#config = config;
+    this.#sandboxes = sandboxes;
+  }
+
+  /** Time passes between runs. */
+  pass(ms: number): void {
+    this.#offset += ms;
+    for (const sandbox of this.#sandboxes) sandbox.advance(ms);
+  }
+
+  readStream(stream: string, { state, syncMode = "incremental", signal }: Told = {}): Promise<Ran> {
+    const streams = [{ stream: { name: stream, json_schema: {} }, sync_mode: syncMode }];
+    return this.#run(signal, async (world, file) =>
+      read(
+        {
+          config: await file("config", this.#config),
+          catalog: await file("catalog", { streams }),
+          state: state === undefined ? undefined : await file("state", state),
+          streams: [],
+          format: "airbyte",
+          stateFile: undefined,
+          logLevel: undefined,
+        },
+        world,
+      ),
+    );
+  }
+
+  readAll(): Promise<Ran> {
+    return this.#run(undefined, async (world, file) =>
+      read(
+        {
+          config: await file("config", this.#config),
+          catalog: undefined,
+          state: undefined,
+          streams: [],
+          format: "airbyte",
+          stateFile: undefined,
+          logLevel: undefined,
+        },
+        world,
+      ),
+    );
+  }
+
+  check(): Promise<Ran> {
+    return this.#run(undefined, async (world, file) => check(await file("config", this.#config), world));
+  }
+
+  discover(): Promise<Ran> {
+    return this.#run(undefined, async (world, file) => discover(await file("config", this.#config), world));
+  }
+
+  async #run(
+    signal: AbortSignal | undefined,
+    command: (world: Process, file: (name: string, value: unknown) => Promise<string>) => Promise<number>,
+  ): Promise<Ran> {
+    const folder = await mkdtemp(join(tmpdir(), "jobs-"));
+    const file = async (name: string, value: unknown): Promise<string> => {
+      const path = join(folder, `${name}.json`);
+      await writeFile(path, JSON.stringify(value));
+      return path;
+    };
+    const out = new Collected();
+    const before = this.#offset;
+    const world: Process = {
+      clock: this.#clock(),
+      signal: signal ?? new AbortController().signal,
+      environment: {},
+      random: () => 0.5,
+      stdout: out,
+      stderr: new Collected(),
+      pid: 1,
+    };
+    const code = await command(world, file);
+    return ran(code, out.text, this.#offset - before);
+  }
+
+  #clock(): Clock {
+    return {
+      now: () => Date.now() + this.#offset,
+      monotonic: () => performance.now() + this.#offset,
+      sleep: async (ms, signal) => {
+        signal?.throwIfAborted();
+        this.pass(ms);
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+    };
+  }
+}
+
+class Collected extends Writable {
+  text = "";
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString("latin1");
+    done();
+  }
+}
+
+function ran(code: number, text: string, slept: number): Ran {
+  const messages = parseMessages(text);
+  const states = messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
+  return {
+    code,
+    messages,
+    text,
+    slept,
+    records: () => messages.flatMap(({ record }) => (record === undefined ? [] : [record.data])),
+    state: () => {
+      const last = states.at(-1);
+      return last === undefined ? undefined : [{ type: "STREAM", ...last }];
+    },
+    jobs: () => states.at(-1)?.stream.stream_state.jobs ?? [],
+    warnings: () =>
+      messages.flatMap(({ log }) => (log === undefined || log.level !== "WARN" ? [] : [log.message])),
+    errors: () => messages.flatMap(({ trace }) => (trace?.error === undefined ? [] : [trace.error])),
+  };
+}
+
+export const parseMessages = (text: string): readonly Message[] =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): Message => JSON.parse(line));

@@ -1,0 +1,61 @@
+import { fileURLToPath } from "node:url";
+import type { Sandbox } from "../../src/sandbox/server.ts";
+import { linesOf } from "./airbyte-messages.ts";
+import { type Ended, file, type RunOptions, run } from "./cli.ts";
+import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";
+
+/** The built tap, as package.json's "bin" names it. */
+export const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js", import.meta.url));
+
+export type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
+
+export type Tapped = Ended & { readonly messages: readonly SingerMessage[]; readonly logs: readonly Log[] };
+
+/** Runs a sync and holds every message that it wrote against what the strictest targets take. */
+export async function tap(args: readonly string[], options: RunOptions = {}): Promise<Tapped> {
+  const ended = await run(TAP, args, options);
+  const logs = linesOf(ended.stderr).map((line): Log => JSON.parse(line));
+  return { ...ended, logs, messages: expectSingerMessages(linesOf(ended.stdout)) };
+}
+
+/** A config file for a sandbox. */
+export async function configFor({ url, key }: Sandbox, more: object = {}): Promise<string> {
+  return await file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000, ...more });
+}
+
+type Metadata = { breadcrumb: string[]; metadata: Record<string, unknown> };
+
+export type Entry = {
+  tap_stream_id: string;
+  replication_method: string;
+  schema: { properties: Record<string, { properties?: Record<string, unknown> }> };
+  metadata: Metadata[];
+};
+
+export type Catalog = { streams: Entry[] };
+
+export async function discover(config: string): Promise<Catalog> {
+  return JSON.parse((await run(TAP, ["--config", config, "--discover"])).stdout);
+}
+
+/** Writes a catalog as an orchestrator sends it back: these streams selected, and fields as they are named. */
+export async function selection(
+  catalog: Catalog,
+  streams: readonly string[],
+  fields: Readonly<Record<string, boolean>> = {},
+): Promise<string> {
+  const chosen = structuredClone(catalog);
+  for (const { tap_stream_id: id, metadata } of chosen.streams) {
+    for (const { breadcrumb, metadata: said } of metadata) {
+      const path = [id, ...breadcrumb.filter((part) => part !== "properties")].join(".");
+      said["selected"] = breadcrumb.length === 0 ? streams.includes(id) : (fields[path] ?? true);
+    }
+  }
+  return await file("catalog.json", chosen);
+}
+
+export const recordsOf = (messages: readonly SingerMessage[], stream: string): readonly SingerMessage[] =>
+  messages.filter((message) => message.type === "RECORD" && message.stream === stream);
+
+export const bookmarksOf = (messages: readonly SingerMessage[]): Readonly<Record<string, unknown>> =>
+  messages.at(-1)?.value?.bookmarks ?? {};
