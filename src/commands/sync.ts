@@ -25,8 +25,8 @@ export type Asked = {
 };
 
 /**
- * Opens a run's dealings with the service, and closes them whatever happens. Once nobody reads the output, nothing that is
- * still under way at the service is waited for.
+ * Opens a run's dealings with the service, and closes them whatever happens. Once nobody reads the output, nothing that
+ * is still under way at the service is waited for.
  */
 export async function withSession<Result>(
   config: Config,
@@ -37,7 +37,8 @@ export async function withSession<Result>(
   const unread = new AbortController();
   const signal = AbortSignal.any([world.signal, unread.signal]);
   const session = new Session(config, { ...world, signal }, (notice) => void emit(notice));
-  const emitOrEnd = async (event: Event): Promise<void> => {
+  const began = world.clock.monotonic();
+  const emitOrStop = async (event: Event): Promise<void> => {
     try {
       await emit(event);
     } catch (error) {
@@ -45,9 +46,8 @@ export async function withSession<Result>(
       throw error;
     }
   };
-  const began = world.clock.monotonic();
   try {
-    return await work({ config, session, world, began, emit: emitOrEnd });
+    return await work({ config, session, world, began, emit: emitOrStop });
   } finally {
     await session.close();
   }

@@ -20,6 +20,7 @@ export type ProcessSettings = {
   readonly signal?: NodeJS.Signals;
   /** Closes its output instead of killing it. */
   readonly closeInstead?: boolean;
+  readonly idleSeconds?: number;
   /** Kills it after so many ms at the latest. */
   readonly mostMs?: number;
 };
@@ -68,7 +69,8 @@ function isDue({ killAfterLines, killAfterBytes }: ProcessSettings, text: string
   return killAfterLines !== undefined && text.split("\n").length > killAfterLines;
 }
 
-function argumentsOf({ sandbox, config, state, directory }: ProcessSettings): string[] {
+function argumentsOf(settings: ProcessSettings): string[] {
+  const { sandbox, config, state, directory } = settings;
   const files = { config: join(directory, "config.json"), state: join(directory, "state.json") };
   const catalog = join(directory, "catalog.json");
   const { maxWindowRows, numWorkers, lookbackWindowDays, isUser } = config;
@@ -82,7 +84,7 @@ function argumentsOf({ sandbox, config, state, directory }: ProcessSettings): st
       num_workers: numWorkers,
       lookback_window_days: lookbackWindowDays,
       is_user: isUser,
-      idle_timeout_seconds: 5,
+      idle_timeout_seconds: settings.idleSeconds ?? 5,
     }),
   );
   writeFileSync(catalog, JSON.stringify({ streams: [CONFIGURED] }));

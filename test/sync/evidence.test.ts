@@ -183,6 +183,7 @@ describe("judge()", () => {
     ["an open window that reaches back and is exact", REACHING, counted(5), shown(5), "proven"],
     ["yesterday and today with newcomers", RECENT, counted(5), shown(4, 7), "proven"],
     ["yesterday and today with too few", RECENT, counted(5), shown(4, 4), "again"],
+    ["yesterday and today with those too few who were counted", RECENT, counted(5), shown(4, 4, 2), "again"],
     ["everything without its undated", WHOLE, counted(5, 2), shown(5, 5, 1), "again"],
     ["everything", WHOLE, counted(5, 2), shown(5, 5, 2), "proven"],
     ["the undated", { kind: "undated" }, counted(5, 2), shown(0, 0, 2), "proven"],
