@@ -47,6 +47,7 @@ function chart(bars) {
   });
   const height = 60 + sorted.length * ROW;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="14" fill="#57606a">
+<title>Rows a second by program</title>
 <text x="${LEFT}" y="26" font-weight="bold">rows a second, whole process</text>
 ${lines.join("\n")}
 </svg>
