@@ -39,7 +39,7 @@ const versionOf = ({ id, discoveredAt }: Delivered): string => `${id} ${discover
 
 /** Records that a run emitted more than once. */
 export function repeatedIn({ records }: Outcome): number {
-  return records.length - new Set(records.map(versionOf)).size;
+  return records.length - new Set(records.map((one) => `${versionOf(one)} ${one.content}`)).size;
 }
 
 /** Who was served before a run and still stands where they were after it. */

@@ -33,7 +33,18 @@ export type RunSettings = {
 };
 
 /** One record as a destination sees it. */
-export type Delivered = { readonly id: string; readonly discoveredAt: string | null };
+export type Delivered = {
+  readonly id: string;
+  readonly discoveredAt: string | null;
+  /** All of a record without a date, which is known by its content alone. */
+  readonly content?: string;
+};
+
+/** What tells a record from another. */
+export function toDelivered(line: string): Delivered {
+  const { id, discoveredAt } = JSON.parse(line) as Delivered;
+  return discoveredAt === null ? { id, discoveredAt, content: line } : { id, discoveredAt };
+}
 
 /** A checkpoint, and how many records went out before it. */
 export type Checkpoint = { readonly state: StreamState; readonly after: number };
@@ -129,8 +140,7 @@ class Taken {
     this.#left -= 1;
     if (event.kind === "records") {
       for (const line of event.lines) {
-        const { id, discoveredAt } = JSON.parse(line) as Delivered;
-        this.#records.push({ id, discoveredAt });
+        this.#records.push(toDelivered(line));
       }
     }
     if (event.kind === "checkpoint") {

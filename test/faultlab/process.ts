@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../../src/config.ts";
 import type { Sandbox } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/sync/event.ts";
-import type { Checkpoint, Delivered, Outcome } from "./lab.ts";
+import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./lab.ts";
 
 export const BUILT = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
 
@@ -122,7 +122,7 @@ export function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoin
   let error: unknown;
   for (const line of lines) {
     const message = JSON.parse(line) as Message;
-    if (message.record !== undefined) records.push(message.record.data);
+    if (message.record !== undefined) records.push(toDelivered(JSON.stringify(message.record.data)));
     if (message.state !== undefined) {
       checkpoints.push({ state: message.state.stream.stream_state, after: records.length });
     }

@@ -236,7 +236,9 @@ function meddle(sandbox: Sandbox, roll: Roll): () => void {
 /** Left out: what no rule can see through, totals that agree with losses and filters that hold for some requests only. */
 const BLIND = new Set(["count", "filters-ignored"]);
 const SLOW = new Set(["stall", "stall-headers", "drip", "long-line"]);
-const NAMES = [...FAULTS.keys()].filter((name) => !BLIND.has(name));
+const NAMES = [...FAULTS].flatMap(([name, { kind }]) =>
+  kind === "submission" || BLIND.has(name) ? [] : [name],
+);
 
 function randomFault(roll: Roll): string {
   const name = roll.pick(NAMES);

@@ -384,6 +384,17 @@ describe("readDated() with totals that are not what they say", () => {
     expect(ran.progress?.discoveredAt ?? null).toBe(null);
   });
 
+  it("believes no total of 0 once totals have shown less than there is", async () => {
+    const total: ModelOptions["total"] = (rows, window) => {
+      if (window.kind !== "closed" || window.from !== window.to) return rows - 1;
+      return window.from === "2026-03-10" ? 0 : rows;
+    };
+    const service = model(["2026-03-10", "2026-03-11"], 3, { total });
+    const limits = { startDate: day("2026-03-10"), endDate: day("2026-03-11") };
+    const ran = await runDated(service.ports(), { limits });
+    expect(ran.error).toBeInstanceOf(DataError);
+  });
+
   it("ends with an error, not with green, where totals are too high", async () => {
     const service = model(lastDays(60), 9, { total: (rows) => rows + 2 });
     const ran = await runDated(service.ports());
