@@ -24,6 +24,9 @@ function model(value: unknown, rules: Pruning): unknown {
   return Object.fromEntries(entries);
 }
 
+/** Without the spaces between tokens. Texts are compared: JSON.parse of Node 24 and 26 mixes up names like "\\"" and "\\\\". */
+const compact = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+
 describe("pruner()", () => {
   it("keeps what it keeps to the byte", () => {
     const rules = pruning("drop", { id: "keep", name: "keep", n: "keep" });
@@ -73,7 +76,7 @@ describe("pruner()", () => {
     fc.assert(
       fc.property(object, rules, spaces, (value, rule, space) => {
         const json = JSON.stringify(value, null, space);
-        expect(JSON.parse(pruned(json, rule))).toEqual(model(JSON.parse(json), rule));
+        expect(compact(pruned(json, rule))).toBe(JSON.stringify(model(value, rule)));
       }),
       { numRuns: 1000 },
     );
