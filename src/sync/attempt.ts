@@ -46,10 +46,26 @@ export async function* readWindow(
 ): AsyncGenerator<Lines, Reading> {
   const { window } = planned;
   if (window.kind === "undated") return yield* readUndated(run, ledger);
-  const parts = halves(window, run.yesterday);
-  let count = await freshCount(planned, run.ports);
+  const count = await freshCount(planned, run.ports);
   if (trustZero && window.kind === "closed" && count.known && count.rows === 0) return NOTHING_READ;
   const seen = ledger ?? new Ledger(count.rows + count.undated);
+  try {
+    return yield* climb({ window, count }, run, seen, trustZero, failed);
+  } finally {
+    if (ledger === undefined) seen.free();
+  }
+}
+
+/** The ladder's driver. */
+async function* climb(
+  { window, count: counted }: { readonly window: Window; readonly count: Count },
+  run: Run,
+  seen: Ledger,
+  trustZero: boolean,
+  failed: number,
+): AsyncGenerator<Lines, Reading> {
+  const parts = halves(window, run.yesterday);
+  let count = counted;
   let last: Failed = { kind: "failed", cause: undefined };
   for (let failures = failed; ; failures++) {
     const next = tactic(parts !== undefined, failures);

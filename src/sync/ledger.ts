@@ -12,6 +12,28 @@ const EMPTY = 0;
 const FORGOTTEN_PASS = 1;
 const LAST_PASS = 15;
 
+type Table = { readonly words: Uint32Array; readonly marks: Uint8Array };
+
+/**
+ * Tables of windows that have ended, for those that come: dozens of them would pile up before the garbage collector,
+ * which sees only their small handles, cared to look.
+ */
+const spare: Table[] = [];
+const MOST_SPARE = 8;
+
+/** An empty table of at least so many slots, but not of more than twice as many. */
+function openTable(capacity: number): Table {
+  const fitting = spare.findIndex(({ marks }) => marks.length >= capacity && marks.length <= 2 * capacity);
+  const table = fitting < 0 ? undefined : spare.splice(fitting, 1)[0];
+  if (table === undefined) {
+    if (spare.length === MOST_SPARE) spare.shift();
+    return { words: new Uint32Array(capacity * WORDS), marks: new Uint8Array(capacity) };
+  }
+  table.words.fill(EMPTY);
+  table.marks.fill(0);
+  return table;
+}
+
 /** What the ledger knew of a row before it was noted. */
 export type Noted = {
   /** No pass has shown this key with this identity before. */
@@ -36,9 +58,15 @@ export class Ledger {
   readonly #noted: Noted = { fresh: false, had: 0, before: 0 };
 
   constructor(expectedRows = 0) {
-    this.#capacity = capacityFor(Math.min(expectedRows, LEDGER_LIMIT));
-    this.#words = new Uint32Array(this.#capacity * WORDS);
-    this.#marks = new Uint8Array(this.#capacity);
+    const { words, marks } = openTable(capacityFor(Math.min(expectedRows, LEDGER_LIMIT)));
+    this.#capacity = marks.length;
+    this.#words = words;
+    this.#marks = marks;
+  }
+
+  /** Gives the table back once its window has ended. Nothing may be noted after that. */
+  free(): void {
+    if (spare.length < MOST_SPARE) spare.push({ words: this.#words, marks: this.#marks });
   }
 
   /** True once rows are passed on without being remembered. */
