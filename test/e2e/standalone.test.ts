@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { read } from "../../src/commands/read.ts";
 import type { Process } from "../../src/commands/world.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
@@ -239,6 +239,10 @@ async function readAt(stderr: Terminal, stdout: Writable, { url, key }: Sandbox,
 }
 
 describe("at a terminal", () => {
+  // A terminal in a pipeline's machine draws no spinner.
+  beforeEach(() => void vi.stubEnv("CI", undefined));
+  afterEach(() => void vi.unstubAllEnvs());
+
   it("shows progress and a summary on stderr", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 2_000_000 });
     const stderr = new Terminal();
