@@ -52,7 +52,7 @@ export class Tally {
     const parts = [
       `${count.stream}: ${rowsOf(count)}`,
       rate === 0 ? "" : `${shown(rate)} rows/s`,
-      count.windows === 0 ? "" : `${count.windows} window${count.windows === 1 ? "" : "s"} done`,
+      windowsOf(count),
       this.#limitedUntil === undefined ? leftOf(count, rate) : "waiting for the rate limit",
     ];
     return parts.filter((part) => part !== "").join(", ");
@@ -81,6 +81,13 @@ export class Tally {
 
 function rowsOf({ rows, expected }: Count): string {
   return expected === undefined ? `${shown(rows)} rows` : `${shown(rows)} of about ${shown(expected)} rows`;
+}
+
+/** Windows are planned as they are needed, so that how many there will be is told from the rows still expected. */
+function windowsOf({ windows, rows, expected }: Count): string {
+  if (windows === 0) return "";
+  if (expected === undefined || rows >= expected) return `${windows} window${windows === 1 ? "" : "s"} done`;
+  return `${windows} of about ${Math.max(windows + 1, Math.round((windows * expected) / rows))} windows done`;
 }
 
 /** Rows a second. */

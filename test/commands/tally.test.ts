@@ -14,7 +14,7 @@ describe("Tally", () => {
     tally.note(records("people", ...Array.from({ length: 1500 }, (_, id) => ({ id }))));
     tally.note(checkpoint("people", {}));
     expect(tally.line()).toBe(
-      "people: 1,500 of about 3,000 rows, 3,000 rows/s, 1 window done, about 0.5 s left",
+      "people: 1,500 of about 3,000 rows, 3,000 rows/s, 1 of about 2 windows done, about 0.5 s left",
     );
     tally.note({ kind: "limited", until: 9 });
     expect(tally.line()).toMatch(/waiting for the rate limit$/);
