@@ -22,7 +22,8 @@ export type Delivery = {
 
 const BATCH_BYTES = 65_536;
 const THROTTLE_STEPS_PER_SECOND = 20;
-const RESET_GRACE_MS = 40;
+/** What was written must have left before its connection is ended. */
+const GRACE_MS = 40;
 
 /** Puts an answer on the wire. Takes no more rows than the client reads, and stops when the client goes away. */
 export async function deliver(answer: Answer, delivery: Delivery, response: ServerResponse): Promise<void> {
@@ -143,10 +144,11 @@ async function end(response: ServerResponse, ending: Ending): Promise<void> {
       response.end(() => socket?.end());
       return;
     case "fin":
+      await delay(GRACE_MS);
       socket?.end();
       return;
     case "reset":
-      await delay(RESET_GRACE_MS);
+      await delay(GRACE_MS);
       socket?.resetAndDestroy();
       return;
     case "hang":
