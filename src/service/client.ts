@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type Dispatcher, request } from "undici";
+import { serviceUrl } from "../config/address.ts";
 import { ConfigError, ConnectorError, TransientError } from "../errors.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Clock } from "./clock.ts";
@@ -257,8 +258,7 @@ export class Client {
   async #send(path: string, query: Query, sending: Partial<Sending> = {}): Promise<Response> {
     const { base, apiKey, dispatcher, signal, clock, idleTimeoutMs } = this.#options;
     const { method = "GET", body: json } = sending;
-    const url = new URL(base);
-    url.pathname = `${url.pathname.replace(/\/+$/, "")}${path}`;
+    const url = serviceUrl(base, path);
     url.search = new URLSearchParams(query).toString();
     const sent = clock.monotonic();
     const { statusCode, headers, body } = await request(url, {

@@ -6,6 +6,7 @@ import {
   NotFoundError,
   TransientError,
 } from "../errors.ts";
+import { isObject } from "../json.ts";
 
 type ErrorClass = new (
   message: string,
@@ -216,8 +217,4 @@ function codeOf(error: unknown): string | undefined {
 
 function isFailureCode(code: string): code is FailureCode {
   return Object.hasOwn(FAILURES, code);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

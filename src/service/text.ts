@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { Transform, type TransformCallback } from "node:stream";
 import { BodyError } from "../errors.ts";
+import { toLatin1 } from "../latin1.ts";
 import type { RawLine } from "../sync/event.ts";
 
 /**
@@ -69,12 +70,9 @@ const SEPARATORS = [
   ["\xc2\x85", "\\u0085"],
 ] as const;
 
-/** The UTF-8 bytes of a text, one byte a character. */
-const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
-
 /** A value as a line of ours, escaped as the lines of an export are. */
 export function toRawLine(value: unknown, replaced: () => void): RawLine {
-  return escapeSeparators(latin1(replaceLoneSurrogates(JSON.stringify(value), replaced))) as RawLine;
+  return escapeSeparators(toLatin1(replaceLoneSurrogates(JSON.stringify(value), replaced))) as RawLine;
 }
 
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */

@@ -1,3 +1,4 @@
+import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { type SchemaCheck, schemaCompiler } from "../schema-checks.ts";
 import type { FieldSchema } from "../sync/event.ts";
 import { inferSchema } from "./infer.ts";
@@ -29,10 +30,10 @@ export class RowCheck {
     this.#stream = stream;
     const compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
-    this.#fields = new Map(fields.map(([name, schema]) => [latin1(name), compile(schema)]));
+    this.#fields = new Map(fields.map(([name, schema]) => [toLatin1(name), compile(schema)]));
     this.#accepts = compile({
       type: "object",
-      properties: Object.fromEntries(fields.map(([name, schema]) => [latin1(name), schema])),
+      properties: Object.fromEntries(fields.map(([name, schema]) => [toLatin1(name), schema])),
     });
     this.#closed = schema !== null;
   }
@@ -61,7 +62,7 @@ export class RowCheck {
     this.#news = false;
     const added: Record<string, FieldSchema> = {};
     for (const [name, field] of this.#added) {
-      if (!field.told) added[utf8(name)] = field.schema;
+      if (!field.told) added[fromLatin1(name)] = field.schema;
       field.told = true;
     }
     return added;
@@ -72,10 +73,10 @@ export class RowCheck {
     const lines = [
       ...[...this.#added].map(
         ([name, { rows }]) =>
-          `new field "${utf8(name)}" in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
+          `new field "${fromLatin1(name)}" in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
       ),
       ...[...this.#contradicting].map(
-        ([name, rows]) => `"${utf8(name)}" is not of its declared type in ${rowsOf(rows)}`,
+        ([name, rows]) => `"${fromLatin1(name)}" is not of its declared type in ${rowsOf(rows)}`,
       ),
       ...(this.#keyless > 0 ? [`no key in ${rowsOf(this.#keyless)}`] : []),
       ...(this.#replaced > 0 ? [`halves of surrogate pairs replaced by U+FFFD: ${this.#replaced}`] : []),
@@ -112,5 +113,3 @@ export class RowCheck {
 }
 
 const rowsOf = (rows: number): string => `${rows} row${rows === 1 ? "" : "s"}`;
-const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
-const utf8 = (text: string): string => Buffer.from(text, "latin1").toString("utf8");
