@@ -7,5 +7,5 @@ import { fileURLToPath } from "node:url";
 export async function startServer(module, ...args) {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), args.map(String));
   const [url] = await once(child, "message");
-  return { url, stop: () => child.disconnect() };
+  return { url, stop: () => child.connected && child.disconnect() };
 }

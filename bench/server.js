@@ -48,14 +48,14 @@ function count({ rows }, response) {
 }
 
 function stream({ rows, start, bytes }, { headers }, response) {
+  response.setHeader("content-type", "application/x-ndjson");
+  if (bytes === 0) return response.end();
   const total = days.reduce((sum, day) => sum + day.rows, 0);
   const zips = gzip && rows === total && /\bgzip\b/.test(headers["accept-encoding"] ?? "");
-  response.setHeader("content-type", "application/x-ndjson");
   if (zips) response.setHeader("content-encoding", "gzip");
   const options = zips ? {} : { start, end: start + bytes - 1 };
   const file = createReadStream(zips ? gzipped : plain, { ...options, highWaterMark: 256 * 1024 });
-  if (bytes === 0) response.end();
-  else if (bytesPerSecond === undefined) file.pipe(response);
+  if (bytesPerSecond === undefined) file.pipe(response);
   else Readable.from(slowly(file)).pipe(response);
 }
 

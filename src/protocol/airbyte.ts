@@ -23,8 +23,8 @@ export function airbyte(options: AirbyteOptions): Language {
   return (event) => run.say(event);
 }
 
-/** `unstated`: records since the stream's last STATE. `running`: its last status was RUNNING, without a reason. */
-type Progress = { running: boolean; ended: boolean; unstated: number };
+/** `named`: the stream's name as JSON. `unstated`: records since the stream's last STATE. `running`: its last status was RUNNING, without a reason. */
+type Progress = { readonly named: string; running: boolean; ended: boolean; unstated: number };
 
 class AirbyteRun {
   readonly #streams = new Map<string, Progress>();
@@ -64,7 +64,7 @@ class AirbyteRun {
 
   #open(stream: string): string {
     if (this.#streams.has(stream)) throw new Error(`Cannot open stream "${stream}": it was open before`);
-    this.#streams.set(stream, { running: false, ended: false, unstated: 0 });
+    this.#streams.set(stream, { named: asciiJson(stream), running: false, ended: false, unstated: 0 });
     return streamStatus(stream, "STARTED", this.#stamp());
   }
 
@@ -73,7 +73,7 @@ class AirbyteRun {
     if (filled.length === 0) return "";
     const progress = this.#live(stream);
     progress.unstated += filled.length;
-    const head = `{"type":"RECORD","record":{"stream":${asciiJson(stream)},"emitted_at":${Math.floor(this.#now())},"data":`;
+    const head = `{"type":"RECORD","record":{"stream":${progress.named},"emitted_at":${Math.floor(this.#now())},"data":`;
     return this.#running(stream, progress) + splice(head, "}}\n", filled);
   }
 

@@ -9,7 +9,7 @@ import type { Row } from "../sync/ports.ts";
 import type { Export } from "./client.ts";
 import { envelopeCode, streamError } from "./failures.ts";
 import { type RowReader, toRow } from "./row.ts";
-import { BytesToText, replaceLoneSurrogates } from "./text.ts";
+import { BytesToText, mayHoldSurrogates, replaceLoneSurrogates } from "./text.ts";
 
 const CARRIAGE_RETURN = 13;
 /** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
@@ -33,7 +33,7 @@ export async function* readRows(
   monotonic: () => number,
 ): AsyncGenerator<readonly Row[]> {
   const batcher = new Batcher(reader, what, monotonic);
-  const text = new BytesToText(() => batcher.arrived());
+  const text = new BytesToText((piece) => batcher.arrived(piece));
   const lines = split2("\n", (line: string) => batcher.add(line), {
     maxLength: LONGEST_LINE,
     decodeStrings: false,
@@ -71,6 +71,9 @@ class Batcher {
   #lineNumber = 0;
   #flushed: number;
   #due = true;
+  /** Whether the last piece, or any of those that the coming line is made of, may hold surrogates. */
+  #pieceHolds = false;
+  #lineHolds = false;
 
   constructor(reader: RowReader, what: string, monotonic: () => number) {
     this.#reader = reader;
@@ -79,17 +82,21 @@ class Batcher {
     this.#flushed = monotonic();
   }
 
-  /** A chunk has arrived: lines that have waited long enough go with its first. */
-  arrived(): void {
+  /** A piece of the body has arrived: lines that have waited long enough go with its first. */
+  arrived(piece: string): void {
+    this.#pieceHolds = mayHoldSurrogates(piece);
+    this.#lineHolds ||= this.#pieceHolds;
     this.#due ||= this.#monotonic() - this.#flushed > LATEST;
   }
 
   /** Takes a line in; returns a batch when one is full or due. */
   add(line: string): readonly Row[] | undefined {
     this.#lineNumber += 1;
+    const holds = this.#lineHolds;
+    this.#lineHolds = this.#pieceHolds;
     const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
     if (raw === "") return undefined;
-    const row = this.#parse(raw);
+    const row = this.#parse(raw, holds);
     if (row === undefined) return undefined;
     this.#rows.push(row);
     this.#size += raw.length;
@@ -106,7 +113,7 @@ class Batcher {
     return rows;
   }
 
-  #parse(line: string): Row | undefined {
+  #parse(line: string, holdsSurrogates: boolean): Row | undefined {
     const value = parseObject(line);
     if (value === undefined) {
       if (line.trim() === "") return undefined;
@@ -114,8 +121,8 @@ class Batcher {
     }
     const code = value["success"] === false ? envelopeCode(value) : undefined;
     if (code !== undefined) throw streamError(this.#what, code);
-    const raw = replaceLoneSurrogates(line, this.#reader.replaced) as RawLine;
-    const row = toRow(raw, value, this.#reader);
+    const raw = holdsSurrogates ? replaceLoneSurrogates(line, this.#reader.replaced) : line;
+    const row = toRow(raw as RawLine, value, this.#reader);
     if (row === "unclean") throw this.#badLine(line, `has no "${this.#reader.key}"`);
     return row;
   }

@@ -14,16 +14,15 @@ import type { RawLine } from "../sync/event.ts";
 export class BytesToText extends Transform {
   #rest: Buffer = Buffer.alloc(0);
   #first = true;
-  readonly #arrived: () => void;
+  readonly #arrived: (text: string) => void;
 
-  /** @param arrived told of each chunk before its lines are read */
-  constructor(arrived: () => void) {
+  /** @param arrived told of each piece of text before its lines are read */
+  constructor(arrived: (text: string) => void) {
     super({ readableObjectMode: true, readableHighWaterMark: 2 });
     this.#arrived = arrived;
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.#arrived();
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const whole = bytes.length - cutCharacterLength(bytes);
     this.#rest = bytes.subarray(whole);
@@ -43,6 +42,7 @@ export class BytesToText extends Transform {
     const text = bytes.toString("latin1");
     const bare = this.#first && text.startsWith("\xef\xbb\xbf") ? text.slice(3) : text;
     if (bytes.length > 0) this.#first = false;
+    this.#arrived(bare);
     done(null, escapeSeparators(bare));
   }
 }
@@ -77,15 +77,33 @@ export function toRawLine(value: unknown, replaced: () => void): RawLine {
 
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
 function escapeSeparators(text: string): string {
-  let escaped = text;
-  for (const [bytes, instead] of SEPARATORS) escaped = escaped.replaceAll(bytes, instead);
-  return escaped;
+  const found = SEPARATORS.flatMap(([bytes, instead]) =>
+    placesOf(bytes, text).map((at) => ({ at, instead, end: at + bytes.length })),
+  );
+  // Slices of the one text, so that it is copied once, by whoever splits it, and not once a separator.
+  let escaped = "";
+  let from = 0;
+  for (const { at, instead, end } of found.sort((one, other) => one.at - other.at)) {
+    escaped += text.slice(from, at) + instead;
+    from = end;
+  }
+  return from === 0 ? text : escaped + text.slice(from);
+}
+
+function placesOf(bytes: string, text: string): number[] {
+  const places: number[] = [];
+  for (let at = text.indexOf(bytes); at >= 0; at = text.indexOf(bytes, at + bytes.length)) places.push(at);
+  return places;
 }
 
 /** A JSON escape of a whole surrogate pair, of half of one, or of anything else. */
 const ESCAPE =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
+
+/** Whether a piece of text may hold an escaped half of a surrogate pair, or the beginning of one that its end cuts. */
+export const mayHoldSurrogates = (text: string): boolean =>
+  text.includes("\\ud") || text.includes("\\uD") || text.endsWith("\\") || text.endsWith("\\u");
 
 /** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD; `replaced` is told of each. */
 export function replaceLoneSurrogates(json: string, replaced: () => void): string {

@@ -13,8 +13,11 @@ type Row = Readonly<Record<string, unknown>>;
  */
 export class RowCheck {
   readonly #stream: string;
-  readonly #fields: ReadonlyMap<string, SchemaCheck>;
+  readonly #fields: ReadonlyMap<string, object>;
   readonly #accepts: SchemaCheck;
+  readonly #compile: (schema: object) => SchemaCheck;
+  /** The checks of single fields, compiled when the first row is refused. */
+  readonly #checks = new Map<string, SchemaCheck>();
   /** Whether a field that the schema does not name is news. */
   readonly #closed: boolean;
   readonly #added = new Map<string, { rows: number; schema: FieldSchema; told: boolean }>();
@@ -28,13 +31,10 @@ export class RowCheck {
   /** @param schema null: nothing is known of the rows, so that nothing contradicts it */
   constructor(stream: string, schema: JsonSchema | null) {
     this.#stream = stream;
-    const compile = schemaCompiler({ fill: false });
+    this.#compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
-    this.#fields = new Map(fields.map(([name, schema]) => [toLatin1(name), compile(schema)]));
-    this.#accepts = compile({
-      type: "object",
-      properties: Object.fromEntries(fields.map(([name, schema]) => [toLatin1(name), schema])),
-    });
+    this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
+    this.#accepts = this.#compile({ type: "object", properties: Object.fromEntries(this.#fields) });
     this.#closed = schema !== null;
   }
 
@@ -42,10 +42,16 @@ export class RowCheck {
   note(row: Row): void {
     if (this.#accepts(row) && (!this.#closed || this.#knows(row))) return;
     for (const [name, value] of Object.entries(row)) {
-      const accepts = this.#fields.get(name);
-      if (accepts === undefined) this.#noteAdded(name, value);
-      else if (!accepts(value)) this.#contradicting.set(name, (this.#contradicting.get(name) ?? 0) + 1);
+      if (!this.#fields.has(name)) this.#noteAdded(name, value);
+      else if (!this.#checkOf(name)(value))
+        this.#contradicting.set(name, (this.#contradicting.get(name) ?? 0) + 1);
     }
+  }
+
+  #checkOf(name: string): SchemaCheck {
+    const check = this.#checks.get(name) ?? this.#compile(this.#fields.get(name) ?? {});
+    this.#checks.set(name, check);
+    return check;
   }
 
   noteKeyless(): void {

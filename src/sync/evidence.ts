@@ -59,11 +59,12 @@ export class Pass {
   /** Returns the rows' lines that no pass over this ledger has emitted before. */
   admit(rows: readonly Row[]): Lines {
     const lines: RawLine[] = [];
+    const moments = rows.map((row) => this.#expect(row));
+    let nth = 0;
     for (const row of rows) {
-      const at = row.cursor === null ? Number.NaN : instant(row.cursor);
+      const at = moments[nth++] ?? Number.NaN;
       const flags = this.#flagsAt(at);
-      const identity = row.cursor ?? respell(row.raw);
-      const noted = this.#ledger.note(row.key === "" ? identity : row.key, identity, flags);
+      const noted = this.#ledger.note(flags);
       this.#tally(flags, noted.had, noted.before);
       if (at > this.#until) continue;
       if (noted.fresh) lines.push(row.raw);
@@ -76,6 +77,14 @@ export class Pass {
       }
     }
     return lines;
+  }
+
+  /** Tells the ledger of a row, and returns its moment. */
+  #expect({ raw, key, cursor }: Row): number {
+    const at = cursor === null ? Number.NaN : instant(cursor);
+    const identity = cursor === null ? respell(raw) : isItsMoment(cursor, at) ? at : cursor;
+    this.#ledger.expect(key === "" ? String(identity) : key, identity);
+    return at;
   }
 
   #flagsAt(at: number): number {
@@ -95,6 +104,10 @@ export class Pass {
     if (news & (BEFORE_ASKED | UNDATED) && before < this.#since) this.unseen += 1;
   }
 }
+
+/** `YYYY-MM-DDTHH:MM:SS.mmmZ`, which says no more than its moment; other spellings may be finer. */
+const isItsMoment = (cursor: string, at: number): boolean =>
+  cursor.length === 24 && cursor.charCodeAt(23) === 90 && !Number.isNaN(at);
 
 /** A row without a cursor is known by its content, however an endpoint spelt it. */
 function respell(raw: RawLine): string {

@@ -55,6 +55,10 @@ export class Ledger {
   #marks: Uint8Array;
   #size = 0;
   #pass = FORGOTTEN_PASS;
+  /** Digests of the rows that are expected: three words each, and how many of them are noted. */
+  #expected = new Uint32Array(WORDS * 128);
+  #queued = 0;
+  #next = 0;
   readonly #noted: Noted = { fresh: false, had: 0, before: 0 };
 
   constructor(expectedRows = 0) {
@@ -83,13 +87,43 @@ export class Ledger {
       this.#pass = FORGOTTEN_PASS;
     }
     this.#pass += 1;
+    this.#queued = 0;
+    this.#next = 0;
     return this.#pass;
   }
 
-  /** Notes a row of the current pass under `flags`. The answer is reused by the next call. */
-  note(key: string, identity: string, flags: number): Noted {
+  /** Takes in which row comes next; a number is an identity that is one, such as a moment. A batch is expected whole before it is noted. */
+  expect(key: string, identity: string | number): void {
+    if (this.#queued === this.#expected.length) this.#expected = doubled(this.#expected);
     hashKey(key);
-    return this.#note(digestA, digestB, hashIdentity(identity), flags);
+    this.#expected[this.#queued] = digestA;
+    this.#expected[this.#queued + 1] = digestB;
+    this.#expected[this.#queued + 2] =
+      typeof identity === "number" ? hashNumber(identity) : hashText(identity);
+    this.#queued += WORDS;
+  }
+
+  /** Notes the next of the expected rows, of the current pass, under `flags`. The answer is reused by the next call. */
+  note(flags: number): Noted {
+    if (this.#next === 0) this.#warm();
+    const expected = this.#expected;
+    const at = this.#next;
+    this.#next += WORDS;
+    if (this.#next === this.#queued) {
+      this.#queued = 0;
+      this.#next = 0;
+    }
+    return this.#note(expected[at] ?? 0, expected[at + 1] ?? 0, expected[at + 2] ?? 0, flags);
+  }
+
+  /** Most slots lie in cold memory. Reads that wait for nothing fetch them side by side; those of `note` would, one after another. */
+  #warm(): void {
+    let read = 0;
+    for (let at = 0; at < this.#queued; at += WORDS) {
+      const slot = slotOf(this.#expected[at] ?? 0, this.#capacity);
+      read |= (this.#words[slot * WORDS] ?? 0) | (this.#marks[slot] ?? 0);
+    }
+    this.#noted.before = read;
   }
 
   #note(a: number, b: number, c: number, flags: number): Noted {
@@ -100,14 +134,14 @@ export class Ledger {
     noted.had = 0;
     noted.before = 0;
     let found = -1;
-    let slot = Math.floor(((a >>> 0) * capacity) / 0x1_0000_0000);
+    let slot = slotOf(a, capacity);
     for (let at = slot * WORDS; words[at] !== EMPTY; at = slot * WORDS) {
-      if (words[at] === a >>> 0 && words[at + 1] === b >>> 0) {
+      if (words[at] === a && words[at + 1] === b) {
         const mark = marks[slot] ?? 0;
         const pass = mark >>> FLAG_BITS;
         if (pass === this.#pass) noted.had |= mark & FLAGS;
         else if (pass > noted.before) noted.before = pass;
-        if (words[at + 2] === c >>> 0) found = slot;
+        if (words[at + 2] === c) found = slot;
       }
       slot = slot + 1 === capacity ? 0 : slot + 1;
     }
@@ -136,7 +170,7 @@ export class Ledger {
     for (let slot = 0; slot < marks.length; slot++) {
       const at = slot * WORDS;
       if (words[at] === EMPTY) continue;
-      let target = Math.floor(((words[at] ?? 0) * capacity) / 0x1_0000_0000);
+      let target = slotOf(words[at] ?? 0, capacity);
       while (nextWords[target * WORDS] !== EMPTY) target = target + 1 === capacity ? 0 : target + 1;
       nextWords.set(words.subarray(at, at + WORDS), target * WORDS);
       nextMarks[target] = marks[slot] ?? 0;
@@ -145,6 +179,14 @@ export class Ledger {
     this.#words = nextWords;
     this.#marks = nextMarks;
   }
+}
+
+const slotOf = (digest: number, capacity: number): number => Math.floor((digest * capacity) / 0x1_0000_0000);
+
+function doubled(words: Uint32Array): Uint32Array<ArrayBuffer> {
+  const more = new Uint32Array(2 * words.length);
+  more.set(words);
+  return more;
 }
 
 function capacityFor(rows: number): number {
@@ -180,7 +222,12 @@ function hashKey(text: string): void {
   digestB = finish(b ^ Math.imul(digestA, 0x85ebca77));
 }
 
-function hashIdentity(text: string): number {
+/** Of a whole number. */
+function hashNumber(value: number): number {
+  return finish(value ^ Math.imul(Math.floor(value / 0x1_0000_0000), 0x9e3779b1));
+}
+
+function hashText(text: string): number {
   let hash = text.length ^ 0x2545f491;
   for (let at = 0; at < text.length; at++) {
     hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);

@@ -129,9 +129,12 @@ describe("readRows()", () => {
     [String.raw`\ude00\ud83d`, String.raw`\ufffd\ufffd`, 2],
     [String.raw`\ud83d\n\ude00`, String.raw`\ufffd\n\ufffd`, 2],
   ])("writes %s as %s", async (given, written, replaced) => {
-    const { texts, told } = await read([bytes(`{"id":"1","a":"${given}"}\n`)]);
-    expect(texts).toEqual([`{"id":"1","a":"${written}"}`]);
-    expect(told.replaced).toBe(replaced);
+    const whole = bytes(`{"id":"1","a":"${given}"}\n{"id":"2"}\n`);
+    for (let place = 0; place <= whole.length; place++) {
+      const { texts, told } = await read(cutAt(whole, [place]));
+      expect(texts).toEqual([`{"id":"1","a":"${written}"}`, '{"id":"2"}']);
+      expect(told.replaced).toBe(replaced);
+    }
   });
 
   it.each([

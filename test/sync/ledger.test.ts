@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LEDGER_LIMIT, Ledger } from "../../src/sync/ledger.ts";
+import { LEDGER_LIMIT, Ledger, type Noted } from "../../src/sync/ledger.ts";
+
+function noteIn(ledger: Ledger, key: string, identity: string | number, flags: number): Noted {
+  ledger.expect(key, identity);
+  return ledger.note(flags);
+}
 
 /** The same promises kept with a Map, which costs a hundred bytes a row. */
 class PlainLedger {
@@ -11,7 +16,11 @@ class PlainLedger {
     this.#pass += 1;
   }
 
-  note(key: string, identity: string, flags: number): { fresh: boolean; had: number; before: number } {
+  note(
+    key: string,
+    identity: string | number,
+    flags: number,
+  ): { fresh: boolean; had: number; before: number } {
     let had = 0;
     let before = 0;
     for (const [name, row] of this.#rows) {
@@ -29,7 +38,7 @@ class PlainLedger {
 
 const NOTE = fc.record({
   key: fc.constantFrom("a", "b", "c", "d", "", "é", "aa"),
-  identity: fc.constantFrom("1", "2", "3"),
+  identity: fc.constantFrom<string | number>("1", "2", 3, 1_700_000_000_000),
   flags: fc.integer({ min: 1, max: 15 }),
 });
 
@@ -44,8 +53,9 @@ describe("Ledger", () => {
           const number = ledger.begin();
           plain.begin();
           offset ??= number - 1;
+          for (const { key, identity } of notes) ledger.expect(key, identity);
           for (const { key, identity, flags } of notes) {
-            const { fresh, had, before } = ledger.note(key, identity, flags);
+            const { fresh, had, before } = ledger.note(flags);
             const expected = plain.note(key, identity, flags);
             expect({ fresh, had, before: before === 0 ? 0 : before - offset }).toEqual(expected);
           }
@@ -54,16 +64,25 @@ describe("Ledger", () => {
     );
   });
 
+  it("forgets at the start of a pass what an earlier one expected and did not note", () => {
+    const ledger = new Ledger();
+    ledger.begin();
+    ledger.expect("never noted", 1);
+    ledger.begin();
+    expect(noteIn(ledger, "noted", 1, 1).fresh).toBe(true);
+    expect(noteIn(ledger, "noted", 1, 1).fresh).toBe(false);
+  });
+
   it("takes no row for seen that was not, over many rows and growth", () => {
     const ledger = new Ledger();
     ledger.begin();
     for (let row = 0; row < 300_000; row++) {
-      const noted = ledger.note(`per_${row.toString(16)}`, `2026-01-01T00:00:${row % 60}Z`, 1);
+      const noted = noteIn(ledger, `per_${row.toString(16)}`, `2026-01-01T00:00:${row % 60}Z`, 1);
       if (!noted.fresh || noted.had !== 0 || noted.before !== 0) expect.fail(`row ${row} was taken for seen`);
     }
     ledger.begin();
     for (let row = 0; row < 300_000; row++) {
-      const { fresh } = ledger.note(`per_${row.toString(16)}`, `2026-01-01T00:00:${row % 60}Z`, 1);
+      const { fresh } = noteIn(ledger, `per_${row.toString(16)}`, `2026-01-01T00:00:${row % 60}Z`, 1);
       if (fresh) expect.fail(`row ${row} was forgotten`);
     }
   });
@@ -71,10 +90,10 @@ describe("Ledger", () => {
   it("never takes an old pass for a recent one when its pass numbers wrap", () => {
     const ledger = new Ledger();
     const first = ledger.begin();
-    ledger.note("key", "identity", 1);
+    noteIn(ledger, "key", "identity", 1);
     const numbers = Array.from({ length: 40 }, () => ledger.begin());
     for (const number of numbers) expect(number).toBeGreaterThan(1);
-    const { fresh, had, before } = ledger.note("key", "identity", 1);
+    const { fresh, had, before } = noteIn(ledger, "key", "identity", 1);
     expect({ fresh, had }).toEqual({ fresh: false, had: 0 });
     expect(before).toBeLessThan(first);
   });
@@ -83,10 +102,10 @@ describe("Ledger", () => {
     const ledger = new Ledger();
     for (let pass = 0; pass < 50; pass++) {
       const number = ledger.begin();
-      const noted = { ...ledger.note("key", "identity", 2) };
+      const noted = { ...noteIn(ledger, "key", "identity", 2) };
       expect(noted.had).toBe(0);
       expect(noted.before).toBeLessThan(number);
-      expect(ledger.note("key", "identity", 4).had).toBe(2);
+      expect(noteIn(ledger, "key", "identity", 4).had).toBe(2);
     }
   });
 
@@ -97,7 +116,7 @@ describe("Ledger", () => {
     const ledger = new Ledger(rows);
     const bytes = process.memoryUsage().arrayBuffers - before;
     ledger.begin();
-    for (let row = 0; row < rows; row++) ledger.note(`k${row}`, "x", 1);
+    for (let row = 0; row < rows; row++) noteIn(ledger, `k${row}`, "x", 1);
     expect(bytes).toBeLessThanOrEqual(rows * 16.05);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThanOrEqual(rows * 16.05 + 1_000_000);
   });
@@ -105,10 +124,10 @@ describe("Ledger", () => {
   it("stops remembering at its limit and says so", () => {
     const ledger = new Ledger(LEDGER_LIMIT);
     ledger.begin();
-    for (let row = 0; row < LEDGER_LIMIT; row++) ledger.note(String(row), "", 1);
+    for (let row = 0; row < LEDGER_LIMIT; row++) noteIn(ledger, String(row), "", 1);
     expect(ledger.full).toBe(true);
-    expect(ledger.note("one more", "", 1).fresh).toBe(true);
-    expect(ledger.note("one more", "", 1).fresh).toBe(true);
-    expect(ledger.note("17", "", 1).fresh).toBe(false);
+    expect(noteIn(ledger, "one more", "", 1).fresh).toBe(true);
+    expect(noteIn(ledger, "one more", "", 1).fresh).toBe(true);
+    expect(noteIn(ledger, "17", "", 1).fresh).toBe(false);
   });
 });
