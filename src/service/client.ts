@@ -279,8 +279,9 @@ export class Client {
     body.on("error", () => undefined);
     const took = clock.monotonic() - sent;
     const date = Date.parse(String(headers["date"]));
-    if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
-    const answered = this.now();
+    const now = clock.now();
+    if (!Number.isNaN(date)) this.#clockOffset = date - now;
+    const answered = now + (this.#clockOffset ?? 0);
     const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;
     return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
   }
