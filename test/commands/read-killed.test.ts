@@ -73,6 +73,29 @@ describe("read, killed", () => {
     60_000,
   );
 
+  it("goes on with a full refresh under the same ids after SIGKILL, and starts over under others", async () => {
+    await withSandbox(SANDBOX, async (sandbox) => {
+      const base = { sandbox, config: CONFIG, directory };
+      const served = sandbox.people();
+      const ids = { generation_id: 4, sync_id: 9 };
+      const first = await readProcess({ ...base, state: null, fullRefresh: ids, killAfterLines: 1_600 });
+      expect(first.endedBy).toBe("SIGKILL");
+      const state = first.checkpoints.at(-1)?.state ?? null;
+      expect(state).not.toBeNull();
+
+      const rest = await readProcess({ ...base, state, fullRefresh: ids });
+      expect(rest.code, rest.stderr).toBe(0);
+      expect(rest.records.length).toBeLessThan(served.length);
+      const destination = new Destination();
+      destination.take([...first.records, ...rest.records]);
+      expect(destination.lacks(served)).toEqual([]);
+
+      const other = await readProcess({ ...base, state, fullRefresh: { ...ids, sync_id: 10 } });
+      expect(other.code, other.stderr).toBe(0);
+      expect(other.records).toHaveLength(served.length);
+    });
+  }, 60_000);
+
   it("ends soon, in silence and not with 0, when nobody reads its output any more", async () => {
     await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
       const began = performance.now();

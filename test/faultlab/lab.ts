@@ -29,7 +29,6 @@ export type RunSettings = {
   readonly clock?: Clock;
   /** Ends the run after this many events, as a kill would. */
   readonly stopAfter?: number;
-  readonly fullRefresh?: { readonly generation: number; readonly sync: number };
 };
 
 /** One record as a destination sees it. */
@@ -106,7 +105,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
     const job = {
       config,
       session,
-      configured: configured(settings),
+      configured: CONFIGURED,
       blob: state ?? undefined,
       world,
       began: 0,
@@ -160,13 +159,11 @@ class Taken {
   }
 }
 
-function configured({ fullRefresh }: RunSettings): ConfiguredStream {
-  return {
-    name: "people",
-    syncMode: fullRefresh === undefined ? "incremental" : "full_refresh",
-    destinationSyncMode: null,
-    generationId: fullRefresh?.generation ?? null,
-    syncId: fullRefresh?.sync ?? null,
-    schema: null,
-  };
-}
+const CONFIGURED: ConfiguredStream = {
+  name: "people",
+  syncMode: "incremental",
+  destinationSyncMode: null,
+  generationId: null,
+  syncId: null,
+  schema: null,
+};

@@ -13,6 +13,8 @@ export type ProcessSettings = {
   readonly sandbox: Sandbox;
   readonly config: Pick<Config, "maxWindowRows" | "numWorkers" | "lookbackWindowDays" | "isUser">;
   readonly state: StreamState | null;
+  /** The ids under which all is read anew; incrementally if absent. */
+  readonly fullRefresh?: { readonly generation_id: number; readonly sync_id: number };
   /** Where the files of the run are put. */
   readonly directory: string;
   readonly killAfterLines?: number | undefined;
@@ -70,7 +72,7 @@ function isDue({ killAfterLines, killAfterBytes }: ProcessSettings, text: string
 }
 
 function argumentsOf(settings: ProcessSettings): string[] {
-  const { sandbox, config, state, directory } = settings;
+  const { sandbox, config, state, directory, fullRefresh: ids } = settings;
   const files = { config: join(directory, "config.json"), state: join(directory, "state.json") };
   const catalog = join(directory, "catalog.json");
   const { maxWindowRows, numWorkers, lookbackWindowDays, isUser } = config;
@@ -87,7 +89,10 @@ function argumentsOf(settings: ProcessSettings): string[] {
       idle_timeout_seconds: settings.idleSeconds ?? 5,
     }),
   );
-  writeFileSync(catalog, JSON.stringify({ streams: [CONFIGURED] }));
+  writeFileSync(
+    catalog,
+    JSON.stringify({ streams: [{ ...CONFIGURED, ...(ids && { ...ids, sync_mode: "full_refresh" }) }] }),
+  );
   const args = ["--config", files.config, "--catalog", catalog];
   if (state === null) return args;
   writeFileSync(files.state, JSON.stringify([envelope(state)]));
