@@ -5,7 +5,8 @@ const DAY_MS = 86_400_000;
 
 type State = {
   readonly discoveredAt: string | null;
-  readonly missing_days: readonly string[];
+  /** Absent in the state of a stream that is read as one body. */
+  readonly missing_days?: readonly string[];
   readonly undated: "pending" | "done";
 };
 
@@ -68,6 +69,7 @@ export function aheadOfDelivery(
 /** Days before the day before the cursor are final; those are what a state claims beyond doubt. */
 function covers(blob: StreamState, { discoveredAt }: Delivered): boolean {
   const state = blob as unknown as State;
+  if (state.missing_days === undefined) return true;
   if (discoveredAt === null) return state.undated === "done";
   if (state.discoveredAt === null || state.missing_days.includes(discoveredAt.slice(0, 10))) return false;
   return Date.parse(discoveredAt) < startOfDay(Date.parse(state.discoveredAt)) - DAY_MS;

@@ -24,6 +24,8 @@ export function fastClock(skew = 0): Clock {
 
 export type RunSettings = {
   readonly config: Config;
+  /** Default: people. */
+  readonly stream?: "people" | "companies" | undefined;
   /** The stream's state, as the last run left it. */
   readonly state: StreamState | null;
   readonly clock?: Clock;
@@ -31,7 +33,7 @@ export type RunSettings = {
   readonly stopAfter?: number;
 };
 
-/** One record as a destination sees it. */
+/** One record as a destination sees it. `id`: its key, whatever that is called. */
 export type Delivered = {
   readonly id: string;
   readonly discoveredAt: string | null;
@@ -41,7 +43,9 @@ export type Delivered = {
 
 /** What tells a record from another. */
 export function toDelivered(line: string): Delivered {
-  const { id, discoveredAt } = JSON.parse(line) as Delivered;
+  const row = JSON.parse(line) as { id?: string; domain?: string; discoveredAt?: string | null };
+  const id = row.id ?? row.domain ?? "";
+  const discoveredAt = row.discoveredAt ?? null;
   return discoveredAt === null ? { id, discoveredAt, content: line } : { id, discoveredAt };
 }
 
@@ -105,7 +109,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
     const job = {
       config,
       session,
-      configured: CONFIGURED,
+      configured: { ...CONFIGURED, name: settings.stream ?? "people" },
       blob: state ?? undefined,
       world,
       began: 0,

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { play, type Result, type Scenario } from "./scenario.ts";
-import { cutScenarios, faultScenarios } from "./scenarios.ts";
+import { allScenarios } from "./scenarios.ts";
 import { toTable, withTable } from "./table.ts";
 
 const AT_ONCE = 4;
@@ -8,7 +8,7 @@ const AT_ONCE = 4;
 /** Plays every scenario; returns the exit code. `--write`: puts the table into docs/reliability.md. */
 export async function main(args: readonly string[], print: (text: string) => void): Promise<number> {
   const only = args.find((arg) => !arg.startsWith("-"));
-  const all = [...faultScenarios(), ...(await cutScenarios())];
+  const all = await allScenarios();
   const chosen = all.filter(({ name }) => only === undefined || name.includes(only));
   const results = await playAll(chosen, print);
   print(toTable(results));

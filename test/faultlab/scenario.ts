@@ -2,12 +2,14 @@ import type { Config } from "../../src/config.ts";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/sync/event.ts";
 import { aheadOfDelivery, Destination, lackedByGreen, repeatedIn, stayed } from "./invariants.ts";
-import { fastClock, labConfig, type Outcome, readOnce, withSandbox } from "./lab.ts";
+import { type Delivered, fastClock, labConfig, type Outcome, readOnce, withSandbox } from "./lab.ts";
 
 /** What goes wrong, and what is to come of it. */
 export type Scenario = {
   readonly name: string;
   readonly faults: readonly string[];
+  /** Default: people. */
+  readonly stream?: "people" | "companies";
   readonly sandbox?: SandboxOptions;
   readonly config?: Partial<Config>;
   /**
@@ -57,7 +59,7 @@ async function playAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result
   sandbox.advance(5_000);
   const second = await lab.run();
   if (!second.complete) lab.violate(`the healed run is not green: ${reasonOf(second)}`);
-  const served = sandbox.people().filter((person) => isServed(person, scenario));
+  const served = servedTo(sandbox, scenario);
   const lacking = lab.destination.lacks(served);
   if (lacking.length > 0) lab.violate(`${lacking.length} rows are lacking after the healed run`);
   if (scenario.expect === "refused" && first.complete) lab.violate("green where an error was due");
@@ -74,9 +76,20 @@ async function playAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result
   };
 }
 
-function isServed({ sources }: { sources: readonly string[] }, { config }: Scenario): boolean {
-  if (config?.isUser === undefined || config.isUser === "all") return true;
-  return sources.length > 0 === (config.isUser === "true");
+/** What a reader of the scenario's stream is to have. */
+function servedTo(sandbox: Sandbox, { stream, config, sandbox: options }: Scenario): readonly Delivered[] {
+  if (stream === "companies") {
+    const dated = options?.companiesDated ?? true;
+    return sandbox.companies().map(({ domain, discoveredAt = null }) => ({
+      id: domain,
+      discoveredAt: dated ? discoveredAt : null,
+    }));
+  }
+  const { isUser = "all" } = config ?? {};
+  const people = sandbox.people();
+  return isUser === "all"
+    ? people
+    : people.filter(({ sources }) => sources.length > 0 === (isUser === "true"));
 }
 
 /** The runs of one connection, whose state goes from each to the next. */
@@ -103,14 +116,14 @@ class Pipeline {
 
   async run(): Promise<Outcome> {
     const sandbox = this.#sandbox;
-    const serve = () => sandbox.people().filter((person) => isServed(person, this.#scenario));
-    const before = serve();
+    const before = servedTo(sandbox, this.#scenario);
     const outcome = await readOnce({
       config: this.#config,
+      stream: this.#scenario.stream,
       state: this.#state,
       clock: fastClock(this.#scenario.skew),
     });
-    const still = stayed(before, serve());
+    const still = stayed(before, servedTo(sandbox, this.#scenario));
     this.violations.push(...aheadOfDelivery(outcome, this.destination, still));
     this.destination.take(outcome.records);
     const repeated = repeatedIn(outcome);

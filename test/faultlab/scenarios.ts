@@ -44,8 +44,12 @@ function windowsOf(): Promise<readonly Span[]> {
 
 const at = ({ from, to }: Span): string => `:from=${from}:to=${to}`;
 
+export async function allScenarios(): Promise<readonly Scenario[]> {
+  return [...faultScenarios(), ...companyScenarios(), ...(await cutScenarios())];
+}
+
 /** Each cut × the window that it strikes × how often × whether people move meanwhile. */
-export async function cutScenarios(): Promise<readonly Scenario[]> {
+async function cutScenarios(): Promise<readonly Scenario[]> {
   const windows = await windowsOf();
   const first = windows[0];
   const middle = windows[Math.floor(windows.length / 2)];
@@ -105,7 +109,7 @@ const OTHER_CUTS = ["reset", "midline", "gzip-trailer", "stall"];
 const FEW_DAYS = { sandbox: { people: 40, days: 6 } };
 
 /** Every other fault of the sandbox, and totals that are not what they say. */
-export function faultScenarios(): readonly Scenario[] {
+function faultScenarios(): readonly Scenario[] {
   const day = ":from=2026-02-10:to=2026-02-10";
   return [
     ...[...LINES, ...OTHER_CUTS].flatMap((fault) => [
@@ -159,6 +163,24 @@ export function faultScenarios(): readonly Scenario[] {
     refused("count-fails:times=always"),
     ...movements(),
   ];
+}
+
+/** Companies come by windows where the service dates them, and otherwise as one body. */
+function companyScenarios(): readonly Scenario[] {
+  const kinds = [
+    ["by windows", { people: 3, companies: 200 }],
+    ["as one body", { people: 3, companies: 200, companiesDated: false }],
+  ] as const;
+  const broken = [...CUTS, "stream-failed", "garbage", "bad-utf8"];
+  const faults = [
+    ...broken.flatMap((fault) => [`${fault}:times=1`, `${fault}:times=always`]),
+    ...["omit=3", "duplicate-omit=5", "count=3", "cap=20"],
+  ];
+  return kinds.flatMap(([kind, sandbox]) =>
+    faults.map(
+      (fault): Scenario => ({ ...whole(`companies ${kind}, ${fault}`, fault), stream: "companies", sandbox }),
+    ),
+  );
 }
 
 function movements(): readonly Scenario[] {
