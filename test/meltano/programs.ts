@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { docBlock } from "../support/docs.ts";
 import { succeed } from "./shell.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -8,7 +9,7 @@ const CACHE = join(ROOT, ".cache");
 
 /** The programs that the suite runs, each in a virtual environment of its own. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  meltano: ["meltano==4.4.1"],
+  meltano: pinsIn(docBlock("docs/meltano.md", "sh", "pip install")),
   "target-jsonl": ["target-jsonl==0.1.4"],
   "target-csv": ["meltanolabs-target-csv==0.5.0"],
   "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
@@ -16,6 +17,11 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "singer-tools": ["singer-tools==0.4.1"],
   "singer-sdk": ["singer-sdk[testing]==0.54.9"],
 };
+
+/** What a documented `pip install` names. */
+function pinsIn(command: string): readonly string[] {
+  return command.trim().split(" ").slice(2);
+}
 
 const venv = (name: string): string => join(CACHE, "venvs", name);
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/server.ts";
 import { expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
+import { docBlock } from "../support/docs.ts";
 import { outputOf, ROOT, run } from "../support/run.ts";
 
 const PUBLINT = "publint@0.3.25";
@@ -62,6 +63,18 @@ describe("the npm package", () => {
       await outputOf(command("source-contact-intelligence"), ["spec"], { cwd: folder }),
     );
     expect(spec).toMatchObject({ type: "SPEC" });
+  });
+
+  it("installs for everybody on the machine, as docs/standalone.md says", async () => {
+    const command = docBlock("docs/standalone.md", "sh", "install");
+    const ours = command.replace(/source-contact-intelligence$/m, join(folder, packed.filename));
+    const env = { npm_config_prefix: join(folder, "global"), npm_config_prefer_offline: "true" };
+    await outputOf("bash", ["-euo", "pipefail", "-c", ours], { cwd: folder, env });
+    for (const name of Object.keys(bin)) {
+      expect(await outputOf(join(folder, "global", "bin", name), ["--version"]), name).toMatch(
+        /^\d+\.\d+\.\d+\n/,
+      );
+    }
   });
 
   it("syncs from where it is installed", async () => {
