@@ -1,6 +1,6 @@
-import { BodyError, DataError, TransientError } from "../errors.ts";
+import { BodyError, ConfigError, DataError, TransientError } from "../errors.ts";
 import type { Notice } from "../sync/event.ts";
-import type { Count, Page, Ports, Row } from "../sync/ports.ts";
+import type { Count, Page, Peek, Ports, Row } from "../sync/ports.ts";
 import { BEGINNING, describe, type Window } from "../sync/window.ts";
 import type { Answer, Client, Query } from "./client.ts";
 import { readRows } from "./lines.ts";
@@ -33,6 +33,7 @@ export function servicePorts(
     count: (window) => countWindow(client, endpoint, window),
     stream: (window) => exportWindow(client, endpoint, window, monotonic),
     holdsAny: (window) => holdsAny(client, endpoint, window),
+    peek: (window, place) => peek(client, endpoint, window, place),
     page: (window, number) => readPage(client, endpoint, window, number),
     rest: (failures) => client.backOff(failures),
     now: () => client.now(),
@@ -88,6 +89,24 @@ async function holdsAny(
     parseList(body, stream),
   );
   return value.elements.length > 0;
+}
+
+async function peek(
+  client: Client,
+  { stream, list, filters }: Endpoint,
+  window: Window,
+  place: number,
+): Promise<Peek | undefined> {
+  const query = { page: String(place), limit: "1", ...filters, ...daysOf(window) };
+  const parse = (value: unknown): List => parseList(value, stream);
+  try {
+    const { elements, total } = (await client.getJson(`look into ${stream}`, list, query, parse)).value;
+    return { row: elements.length === 0 ? undefined : JSON.stringify(elements[0]), total };
+  } catch (error) {
+    // Some lists refuse to be looked into so deep.
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
 
 async function* exportWindow(

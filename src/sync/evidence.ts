@@ -10,6 +10,9 @@ const UP_TO_ANSWERED = 2;
 const BEFORE_ASKED = 4;
 const UNDATED = 8;
 
+/** For a pass that no count is held against. */
+export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
+
 export type PassOptions = {
   /** Epoch ms. Rows with a later cursor are evidence but are not emitted: they lie past `end_date`. */
   readonly until?: number;

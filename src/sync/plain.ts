@@ -1,13 +1,12 @@
 import { BodyError } from "../errors.ts";
 import { readWindow } from "./attempt.ts";
 import type { Event, Lines, StreamState } from "./event.ts";
-import { Pass } from "./evidence.ts";
+import { NOT_COUNTED, Pass } from "./evidence.ts";
 import { Ledger } from "./ledger.ts";
-import type { Count, Ports } from "./ports.ts";
+import type { Ports } from "./ports.ts";
 import { BEGINNING, type Window } from "./window.ts";
 
 const EVERYTHING: Window = { kind: "all" };
-const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
 const TRIES = 5;
 
 /** A stream that is read whole each time. */

@@ -24,6 +24,9 @@ export type Count = {
 /** One page of a list. `size`: the page size that the service used; `total`: null if it did not count. */
 export type Page = { readonly rows: readonly Row[]; readonly size: number; readonly total: number | null };
 
+/** `row`: of no form but its own, undefined if nothing stands there; `total`: as the same answer counts, null if it does not. */
+export type Peek = { readonly row: string | undefined; readonly total: number | null };
+
 /** All that the core asks of the world. */
 export type Ports = {
   /** Asks the service how many rows a window holds now. Retries what time can heal; throws TransientError or ConfigError at the end. */
@@ -32,6 +35,8 @@ export type Ports = {
   stream(window: Window): AsyncIterable<readonly Row[]>;
   /** Whether a window holds any row, for services that do not count. */
   holdsAny(window: Window): Promise<boolean>;
+  /** What stands at a place (1 and up) of the window's list; undefined if the list does not let itself be asked. */
+  peek(window: Window, place: number): Promise<Peek | undefined>;
   /** One page of the window's list, newest first, 1-indexed. */
   page(window: Window, number: number): Promise<Page>;
   /** Backs off after the given number of failures (1 and up) of the same work. */

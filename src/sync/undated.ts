@@ -1,8 +1,8 @@
 import { BodyError } from "../errors.ts";
 import type { Lines } from "./event.ts";
-import { Pass } from "./evidence.ts";
+import { NOT_COUNTED, Pass } from "./evidence.ts";
 import { Ledger } from "./ledger.ts";
-import type { Count, Row } from "./ports.ts";
+import type { Count, Ports, Row } from "./ports.ts";
 import { closedReading, NONE_LOST, NOTHING_READ, type Reading, type Run } from "./reading.ts";
 import { BEGINNING, type Window } from "./window.ts";
 
@@ -14,11 +14,14 @@ const STREAMS = 3;
 /**
  * Reads the rows without a date, which no date filter matches: a handful is fetched from the ends of the unfiltered
  * list (newest first puts them at one end), and only if that does not bring as many as the counts say, from the
- * unfiltered export. What cannot be had is returned as missing.
+ * unfiltered export. What cannot be had, or not be proven, is returned as missing.
  */
 export async function* readUndated(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
   const { ports } = run;
   let count = await ports.count(UNDATED);
+  if (run.verify && count.known && (await isTooLow(ports, count.rows + count.undated))) {
+    return yield* fromUncounted(run, shared);
+  }
   if (count.undated === 0 && count.known) return NOTHING_READ;
   const ledger = shared ?? new Ledger(count.undated);
   const found = new Pass(UNDATED, count, ledger);
@@ -65,6 +68,49 @@ async function* fromExport(run: Run, ledger: Ledger, counted: Count): AsyncGener
     try {
       for await (const rows of run.ports.stream(EVERYTHING)) yield pass.admit(undatedOf(rows));
       if (!run.verify || pass.undated >= count.undated) return closedReading();
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      cause = error;
+    }
+  }
+  return { missing: [UNDATED], cause, closed: false, lost: NONE_LOST };
+}
+
+/**
+ * Whether the list of everything shows a row past the last that it counts, by one and the same answer. Totals that are
+ * capped hide the undated, who are but the difference of two of them.
+ */
+async function isTooLow(ports: Ports, rows: number): Promise<boolean> {
+  const past = await ports.peek(EVERYTHING, rows + 1);
+  if (past?.row === undefined || past.total === null || past.total > rows) return false;
+  // Lists that know no end turn back there: to their last row, or to their first.
+  for (const place of rows === 0 ? [] : [rows, 1]) {
+    if ((await ports.peek(EVERYTHING, place))?.row === past.row) return false;
+  }
+  return true;
+}
+
+/**
+ * Reads the undated where totals are too low to tell of them: from the unfiltered export, proven when the list holds no
+ * row past as many as that showed. Nobody leaves the unfiltered list, so none of its rows can hide behind one that left.
+ */
+async function* fromUncounted(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
+  const ledger = shared ?? new Ledger();
+  const everything = new Ledger();
+  let cause: unknown = new BodyError(
+    "The list holds more rows than the export shows, and its totals are too low",
+  );
+  for (let failures = 0; failures < STREAMS; failures++) {
+    if (failures > 0) await run.ports.rest(failures);
+    const all = new Pass(EVERYTHING, NOT_COUNTED, everything);
+    const found = new Pass(UNDATED, NOT_COUNTED, ledger);
+    try {
+      for await (const rows of run.ports.stream(EVERYTHING)) {
+        all.admit(rows);
+        yield found.admit(undatedOf(rows));
+      }
+      const past = await run.ports.peek(EVERYTHING, all.distinct + 1);
+      if (!everything.full && past !== undefined && past.row === undefined) return closedReading();
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       cause = error;

@@ -62,6 +62,11 @@ export class ModelService {
         await this.#tick();
         return this.#rows(window).length > 0;
       },
+      peek: async (window, place) => {
+        this.asked.push({ what: "any", window });
+        await this.#tick();
+        return { row: this.#rows(window)[place - 1]?.id, total: this.#total(window) };
+      },
       page: async (window, number) => await this.#page(window, number),
       rest: async (failures) => {
         this.now += failures * 1_000;

@@ -375,6 +375,20 @@ describe("readDated() with totals that are not what they say", () => {
     expectWhole(service, await runDated(service.ports(), { limits: { maxRows: 15 } }));
   });
 
+  it("finds the undated whom capped totals hide, and says so if the export lacks some", async () => {
+    const people = [...past(peopleOn(lastDays(60), 9)), ...undatedPeople(7)];
+    const capped: Partial<ModelOptions> = { people, total: (rows) => Math.min(rows, 20) };
+    for (const maxRows of [15, 50]) {
+      expectWhole(
+        model([], 0, capped),
+        await runDated(model([], 0, capped).ports(), { limits: { maxRows } }),
+      );
+    }
+    const lacking = model([], 0, { ...capped, omits: ({ id }) => id === people.at(-1)?.id });
+    const ran = await runDated(lacking.ports(), { limits: { maxRows: 15 } });
+    expect(ran).toMatchObject({ complete: false, progress: { undated: "pending" } });
+  });
+
   it("ends with an error and no false state where totals are too low", async () => {
     const service = model(lastDays(60), 9, { total: (rows) => Math.max(0, rows - 2) });
     const ran = await runDated(service.ports());

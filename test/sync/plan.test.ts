@@ -26,6 +26,7 @@ function runWith(ports: Partial<Ports>, yesterday: Day = YESTERDAY): Run {
     count: absent,
     stream: absent,
     holdsAny: absent,
+    peek: absent,
     page: absent,
     rest: absent,
     now: () => 0,
