@@ -258,8 +258,8 @@ function covers(range: Range | undefined, day: Day): boolean {
   return range.window.kind === "open" || day <= range.window.to;
 }
 
-function planRange(range: Range, { maxRows }: Limits, run: Run): AsyncGenerator<Planned> {
-  return range.count.known ? planWindows(range, maxRows, run) : planSteps(range.window, run);
+function planRange(range: Range, { maxRows, concurrency }: Limits, run: Run): AsyncGenerator<Planned> {
+  return range.count.known ? planWindows(range, maxRows, run, concurrency) : planSteps(range.window, run);
 }
 
 async function* withRole(role: Role, windows: AsyncIterable<Planned>): AsyncGenerator<Item> {

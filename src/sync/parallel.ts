@@ -5,7 +5,7 @@ export type Step<Item, Part, Result> =
 /**
  * Reads up to `width` items at once and hands on their parts as they come. An item that must be `alone` waits for all
  * before it and keeps all after it waiting. After a failure nothing new begins, what is under way is finished, and
- * the first failure is thrown. The next item is asked for while others are read: to plan it may take requests.
+ * the first failure is thrown. As many items are asked for ahead: to plan one may take requests.
  * @param begins asked right before an item begins; a no ends the items
  */
 export async function* parallel<Item, Part, Result>(
@@ -38,10 +38,12 @@ export async function* parallel<Item, Part, Result>(
 
   const feed = async (): Promise<void> => {
     const source = items[Symbol.asyncIterator]();
+    const asked: Promise<IteratorResult<Item>>[] = [];
     try {
       for (let index = 0; !handover.failed; index++) {
-        const next = await source.next();
-        if (next.done === true) break;
+        while (asked.length < width) asked.push(quiet(source.next()));
+        const next = await asked.shift();
+        if (next === undefined || next.done === true) break;
         const single = alone(next.value);
         while (lanes.size >= (single ? 1 : width)) await Promise.race(lanes);
         if (handover.failed || !begins(next.value)) break;
@@ -65,6 +67,12 @@ export async function* parallel<Item, Part, Result>(
     handover.abandon();
     await feeding;
   }
+}
+
+/** A promise whose failure is nobody's business until it is awaited. */
+function quiet<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 class Abandoned extends Error {}

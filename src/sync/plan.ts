@@ -6,30 +6,52 @@ import { addDays, type Day, dayOf, earlier, halves, startOf, type Window } from 
 const STEP = 31;
 
 /** A window and how many rows it has at most: its own count, or its parent's less its elder sibling's. */
-type Sized = Planned & { readonly rows: number };
+type Sized = Planned & {
+  readonly rows: number;
+  /** Its halves, if it is to be split. */
+  readonly parts: readonly Window[] | undefined;
+  /** The count of the older half, once it is asked for. */
+  counting?: Promise<Count>;
+};
 
 /**
  * Splits a counted range by rows, lazily and oldest first; a split costs one request. A closed window that holds nothing
  * is skipped, the open one never. Once it is split, no window brings the rows without a date.
+ * @param width counts to ask for at once, from the second window on: those that any plan will need
  */
 export async function* planWindows(
   range: { readonly window: Window; readonly count: Count },
   maxRows: number,
   { ports, yesterday }: Run,
+  width = 1,
 ): AsyncGenerator<Planned> {
-  const todo: Sized[] = [{ ...range, rows: range.count.rows }];
+  const sized = (window: Window, rows: number, count?: Count): Sized => {
+    return { window, rows, count, parts: rows > maxRows ? halves(window, yesterday) : undefined };
+  };
+  const todo: Sized[] = [sized(range.window, range.count.rows, range.count)];
+  let ahead = 0;
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
-    const parts = next.rows > maxRows ? halves(next.window, yesterday) : undefined;
-    const older = parts?.at(0);
-    const newer = parts?.at(-1);
+    const older = next.parts?.at(0);
+    const newer = next.parts?.at(-1);
     if (older !== undefined && newer !== undefined) {
-      const count = await ports.count(older);
-      todo.push({ window: newer, rows: Math.max(0, next.rows - count.rows) });
-      todo.push({ window: older, count, rows: count.rows });
+      const counting = next.counting ?? ports.count(older);
+      for (const later of todo.slice(Math.max(0, todo.length - ahead))) countOlder(later, ports);
+      const count = await counting;
+      todo.push(sized(newer, Math.max(0, next.rows - count.rows)));
+      todo.push(sized(older, count.rows, count));
     } else if (next.count === undefined || next.count.rows > 0 || next.window.kind !== "closed") {
-      yield next;
+      yield { window: next.window, count: next.count };
+      ahead = width - 1;
     }
   }
+}
+
+function countOlder(node: Sized, ports: Ports): void {
+  const older = node.parts?.at(0);
+  if (older === undefined || node.counting !== undefined) return;
+  node.counting = ports.count(older);
+  // A plan may end before it comes to this.
+  node.counting.catch(() => undefined);
 }
 
 /** Plans a range whose rows the service does not count: from the oldest day that holds any, by fixed steps. */
