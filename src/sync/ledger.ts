@@ -123,6 +123,7 @@ export class Ledger {
       const slot = slotOf(this.#expected[at] ?? 0, this.#capacity);
       read |= (this.#words[slot * WORDS] ?? 0) | (this.#marks[slot] ?? 0);
     }
+    // Kept, so that no compiler drops the reads; it means nothing.
     this.#noted.before = read;
   }
 
