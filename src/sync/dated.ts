@@ -291,11 +291,15 @@ type Close = Extract<Event, { kind: "close" }>;
 function closeOf(stream: string, { missing }: Progress, { missing: windows, cause }: Reading): Close {
   const undated = windows.some(({ kind }) => kind === "undated");
   if (missing.length === 0 && !undated) return { kind: "close", stream, complete: true };
-  const what =
-    missing.length > 0 ? `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}` : describe(UNDATED);
+  const [what, remedy] =
+    missing.length > 0
+      ? [
+          `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`,
+          'If the service can never serve a day, name it in "ignore_missing_days"',
+        ]
+      : [describe(UNDATED), 'If it stays so, "verify_counts": false reads without proof'];
   const error = new BodyError(
-    `Cannot prove ${what} of "${stream}" complete. All else was read; the next run reads this first. ` +
-      'If the service can never serve a day, name it in "ignore_missing_days"',
+    `Cannot prove ${what} of "${stream}" complete. All else was read; the next run reads this first. ${remedy}`,
     { cause },
   );
   return { kind: "close", stream, complete: false, error };
