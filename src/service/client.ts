@@ -279,9 +279,8 @@ export class Client {
     body.on("error", () => undefined);
     const took = clock.monotonic() - sent;
     const date = Date.parse(String(headers["date"]));
-    const now = clock.now();
-    if (!Number.isNaN(date)) this.#clockOffset = date - now;
-    const answered = now + (this.#clockOffset ?? 0);
+    if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
+    const answered = Number.isNaN(date) ? this.now() : date;
     const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;
     return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
   }

@@ -57,13 +57,9 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
   return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
 }
 
-function countRows(
-  client: Client,
-  { stream, list, filters }: Endpoint,
-  days: Query,
-): Promise<Answer<number | null>> {
-  const parse = (value: unknown): number | null => parseList(value, stream).total;
-  return client.getJson(`count ${stream}`, list, { limit: "1", ...filters, ...days }, parse);
+async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Answer<number | null>> {
+  const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
+  return { ...answer, value: answer.value.total };
 }
 
 function countOf(
@@ -79,29 +75,23 @@ function countOf(
   return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
 }
 
-async function holdsAny(
-  client: Client,
-  { stream, list, filters }: Endpoint,
-  window: Window,
-): Promise<boolean> {
-  const query = { limit: "1", skip_count: "1", ...filters, ...daysOf(window) };
-  const { value } = await client.getJson(`look into ${stream}`, list, query, (body) =>
-    parseList(body, stream),
-  );
+async function holdsAny(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
+  const query = { limit: "1", skip_count: "1", ...daysOf(window) };
+  const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
   return value.elements.length > 0;
 }
 
 async function peek(
   client: Client,
-  { stream, list, filters }: Endpoint,
+  endpoint: Endpoint,
   window: Window,
   place: number,
 ): Promise<Peek | undefined> {
-  const query = { page: String(place), limit: "1", ...filters, ...daysOf(window) };
-  const parse = (value: unknown): List => parseList(value, stream);
+  const query = { page: String(place), limit: "1", ...daysOf(window) };
   try {
-    const { elements, total } = (await client.getJson(`look into ${stream}`, list, query, parse)).value;
-    return { row: elements.length === 0 ? undefined : JSON.stringify(elements[0]), total };
+    const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
+    const [element] = value.elements;
+    return { row: element === undefined ? undefined : JSON.stringify(element), total: value.total };
   } catch (error) {
     // Some lists refuse to be looked into so deep.
     if (error instanceof ConfigError) return undefined;
@@ -125,8 +115,8 @@ async function* exportWindow(
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
   const { stream, reader } = endpoint;
   const what = `read page ${number} of ${stream}`;
-  const query = { page: String(number), limit: String(PAGE_SIZE), ...endpoint.filters, ...daysOf(window) };
-  const { value } = await client.getJson(what, endpoint.list, query, (body) => parseList(body, stream));
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...daysOf(window) };
+  const { value } = await list(client, endpoint, what, query);
   const rows = value.elements.flatMap((element) => {
     const row = toPageRow(element, reader);
     if (row === "unclean")
@@ -134,6 +124,16 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
     return row ?? [];
   });
   return { rows, size: value.size ?? PAGE_SIZE, total: value.total };
+}
+
+/** Asks the list, under the endpoint's filters. */
+function list(
+  client: Client,
+  { stream, list: path, filters }: Endpoint,
+  what: string,
+  query: Query,
+): Promise<Answer<List>> {
+  return client.getJson(what, path, { ...query, ...filters }, (body) => parseList(body, stream));
 }
 
 /** Parsed from its line again, so that keys and cursors are spelt as an export's are and the two compare. */

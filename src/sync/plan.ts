@@ -33,8 +33,8 @@ export async function* planWindows(
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     const older = next.parts?.at(0);
     const newer = next.parts?.at(-1);
-    if (older !== undefined && newer !== undefined) {
-      const counting = next.counting ?? ports.count(older);
+    const counting = countOlder(next, ports);
+    if (older !== undefined && newer !== undefined && counting !== undefined) {
       for (const later of todo.slice(Math.max(0, todo.length - ahead))) countOlder(later, ports);
       const count = await counting;
       todo.push(sized(newer, Math.max(0, next.rows - count.rows)));
@@ -46,12 +46,15 @@ export async function* planWindows(
   }
 }
 
-function countOlder(node: Sized, ports: Ports): void {
+/** The count of a node's older half, asked for once; undefined where the node is not to be split. */
+function countOlder(node: Sized, ports: Ports): Promise<Count> | undefined {
   const older = node.parts?.at(0);
-  if (older === undefined || node.counting !== undefined) return;
-  node.counting = ports.count(older);
-  // A plan may end before it comes to this.
-  node.counting.catch(() => undefined);
+  if (older !== undefined && node.counting === undefined) {
+    node.counting = ports.count(older);
+    // A plan may end before it comes to this.
+    node.counting.catch(() => undefined);
+  }
+  return node.counting;
 }
 
 /** Plans a range whose rows the service does not count: from the oldest day that holds any, by fixed steps. */

@@ -19,11 +19,11 @@ const STREAMS = 3;
 export async function* readUndated(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
   const { ports } = run;
   let count = await ports.count(UNDATED);
+  const ledger = shared ?? new Ledger(count.undated);
   if (run.verify && count.known && (await isTooLow(ports, count.rows + count.undated))) {
-    return yield* fromUncounted(run, shared);
+    return yield* fromUncounted(run, ledger);
   }
   if (count.undated === 0 && count.known) return NOTHING_READ;
-  const ledger = shared ?? new Ledger(count.undated);
   const found = new Pass(UNDATED, count, ledger);
   if (count.known) {
     for (let sweeps = 0; sweeps < SWEEPS; sweeps++) {
@@ -57,17 +57,26 @@ async function* sweep(run: Run, found: Pass): AsyncGenerator<Lines> {
 }
 
 async function* fromExport(run: Run, ledger: Ledger, counted: Count): AsyncGenerator<Lines, Reading> {
-  let count = counted;
-  let cause: unknown = new BodyError("Cannot find as many people without a date as the service counts");
-  for (let failures = 0; failures < STREAMS; failures++) {
-    if (failures > 0) {
-      await run.ports.rest(failures);
-      count = await run.ports.count(UNDATED);
-    }
+  const lacking = new BodyError("Cannot find as many people without a date as the service counts");
+  return yield* exportTries(run, lacking, async function* (failures) {
+    const count = failures === 0 ? counted : await run.ports.count(UNDATED);
     const pass = new Pass(UNDATED, count, ledger);
+    for await (const rows of run.ports.stream(EVERYTHING)) yield pass.admit(undatedOf(rows));
+    return !run.verify || pass.undated >= count.undated;
+  });
+}
+
+/** Tries a few times to read the undated from the export; `attempt` returns whether it has proven them. */
+async function* exportTries(
+  run: Run,
+  unproven: BodyError,
+  attempt: (failures: number) => AsyncGenerator<Lines, boolean>,
+): AsyncGenerator<Lines, Reading> {
+  let cause: unknown = unproven;
+  for (let failures = 0; failures < STREAMS; failures++) {
+    if (failures > 0) await run.ports.rest(failures);
     try {
-      for await (const rows of run.ports.stream(EVERYTHING)) yield pass.admit(undatedOf(rows));
-      if (!run.verify || pass.undated >= count.undated) return closedReading();
+      if (yield* attempt(failures)) return closedReading();
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       cause = error;
@@ -94,29 +103,19 @@ async function isTooLow(ports: Ports, rows: number): Promise<boolean> {
  * Reads the undated where totals are too low to tell of them: from the unfiltered export, proven when the list holds no
  * row past as many as that showed. Nobody leaves the unfiltered list, so none of its rows can hide behind one that left.
  */
-async function* fromUncounted(run: Run, shared?: Ledger): AsyncGenerator<Lines, Reading> {
-  const ledger = shared ?? new Ledger();
+async function* fromUncounted(run: Run, ledger: Ledger): AsyncGenerator<Lines, Reading> {
   const everything = new Ledger();
-  let cause: unknown = new BodyError(
-    "The list holds more rows than the export shows, and its totals are too low",
-  );
-  for (let failures = 0; failures < STREAMS; failures++) {
-    if (failures > 0) await run.ports.rest(failures);
+  const lacking = new BodyError("The list holds more rows than the export shows, and its totals are too low");
+  return yield* exportTries(run, lacking, async function* () {
     const all = new Pass(EVERYTHING, NOT_COUNTED, everything);
     const found = new Pass(UNDATED, NOT_COUNTED, ledger);
-    try {
-      for await (const rows of run.ports.stream(EVERYTHING)) {
-        all.admit(rows);
-        yield found.admit(undatedOf(rows));
-      }
-      const past = await run.ports.peek(EVERYTHING, all.distinct + 1);
-      if (!everything.full && past !== undefined && past.row === undefined) return closedReading();
-    } catch (error) {
-      if (!(error instanceof BodyError)) throw error;
-      cause = error;
+    for await (const rows of run.ports.stream(EVERYTHING)) {
+      all.admit(rows);
+      yield found.admit(undatedOf(rows));
     }
-  }
-  return { missing: [UNDATED], cause, closed: false, lost: NONE_LOST };
+    const past = await run.ports.peek(EVERYTHING, all.distinct + 1);
+    return !everything.full && past !== undefined && past.row === undefined;
+  });
 }
 
 function undatedOf(rows: readonly Row[]): readonly Row[] {
