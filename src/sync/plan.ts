@@ -33,10 +33,10 @@ export async function* planWindows(
   for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
     const older = next.parts?.at(0);
     const newer = next.parts?.at(-1);
-    const counting = countOlder(next, ports);
-    if (older !== undefined && newer !== undefined && counting !== undefined) {
-      for (const later of todo.slice(Math.max(0, todo.length - ahead))) countOlder(later, ports);
-      const count = await counting;
+    startCount(next, ports);
+    if (older !== undefined && newer !== undefined && next.counting !== undefined) {
+      for (const later of todo.slice(Math.max(0, todo.length - ahead))) startCount(later, ports);
+      const count = await next.counting;
       todo.push(sized(newer, Math.max(0, next.rows - count.rows)));
       todo.push(sized(older, count.rows, count));
     } else if (next.count === undefined || next.count.rows > 0 || next.window.kind !== "closed") {
@@ -46,15 +46,13 @@ export async function* planWindows(
   }
 }
 
-/** The count of a node's older half, asked for once; undefined where the node is not to be split. */
-function countOlder(node: Sized, ports: Ports): Promise<Count> | undefined {
+/** Asks, once, for the count of the older half of a node that is to be split. */
+function startCount(node: Sized, ports: Ports): void {
   const older = node.parts?.at(0);
-  if (older !== undefined && node.counting === undefined) {
-    node.counting = ports.count(older);
-    // A plan may end before it comes to this.
-    node.counting.catch(() => undefined);
-  }
-  return node.counting;
+  if (older === undefined || node.counting !== undefined) return;
+  node.counting = ports.count(older);
+  // A plan may end before it comes to this.
+  node.counting.catch(() => undefined);
 }
 
 /** Plans a range whose rows the service does not count: from the oldest day that holds any, by fixed steps. */
