@@ -9,11 +9,9 @@ import type { Row } from "../sync/ports.ts";
 import type { Export } from "./client.ts";
 import { envelopeCode, streamError } from "./failures.ts";
 import { type RowReader, toRow } from "./row.ts";
-import { BytesToText, mayHoldSurrogates, replaceLoneSurrogates } from "./text.ts";
+import { toText } from "./text.ts";
 
 const CARRIAGE_RETURN = 13;
-/** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
-const LONGEST_LINE = 16 * 1024 * 1024;
 /** Characters in a batch: about as much as a pipe takes at once. */
 const BATCH = 64 * 1024;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
@@ -23,7 +21,7 @@ const PIECE = 64 * 1024;
 
 /**
  * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, parse and check, batches. Ends
- * only if the body ended properly. The raw lines are what arrived; see BytesToText for the few exceptions.
+ * only if the body ended properly. The raw lines are what arrived; see `toText` for the few exceptions.
  * @param what the end of "Cannot …" for errors, such as "read people of 2026-01-02"
  * @throws BodyError for a body that is cut, silent, not UTF-8, ended by the error line, or holds a line that is no row
  */
@@ -31,27 +29,31 @@ export async function* readRows(
   { body, gzipped }: Export,
   reader: RowReader,
   what: string,
-  monotonic: () => number,
 ): AsyncGenerator<readonly Row[]> {
-  const batcher = new Batcher(reader, what, monotonic);
-  const text = new BytesToText((piece) => batcher.arrived(piece));
+  const batcher = new Batcher(reader, what);
   const lines = split2("\n", (line: string) => batcher.add(line), {
-    maxLength: LONGEST_LINE,
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
   const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE })] : [];
-  const stages = [body, inPieces, ...gunzips, text, lines] as unknown;
-  const flow = pipeline(stages as [Readable, NodeJS.ReadWriteStream]);
+  const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => toText(chunks, reader.replaced);
+  const flow = pipeline([body, inPieces, ...gunzips, texts, lines] as unknown as [
+    Readable,
+    NodeJS.ReadWriteStream,
+  ]);
   flow.catch(() => undefined);
+  const timer = setInterval(() => batcher.hurry(), LATEST);
   try {
     yield* lines as AsyncIterable<readonly Row[]>;
     await flow;
     const rest = batcher.take();
     if (rest !== undefined) yield rest;
   } catch (error) {
-    throw error instanceof ConnectorError ? error : bodyError(what, error);
+    throw error instanceof ConnectorError
+      ? error
+      : new BodyError(`Cannot ${what}: the body broke off`, { cause: error });
   } finally {
+    clearInterval(timer);
     body.destroy();
   }
 }
@@ -67,49 +69,30 @@ async function* inPieces(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   }
 }
 
-function bodyError(what: string, cause: unknown): BodyError {
-  const text =
-    cause instanceof Error && cause.message === "maximum buffer reached"
-      ? "a line is longer than 16 MiB"
-      : "the body broke off";
-  return new BodyError(`Cannot ${what}: ${text}`, { cause });
-}
-
 class Batcher {
   readonly #reader: RowReader;
   readonly #what: string;
-  readonly #monotonic: () => number;
   #rows: Row[] = [];
   #size = 0;
   #lineNumber = 0;
-  #flushed: number;
   #due = true;
-  /** Whether the last piece, or any of those that the coming line is made of, may hold surrogates. */
-  #pieceHolds = false;
-  #lineHolds = false;
 
-  constructor(reader: RowReader, what: string, monotonic: () => number) {
+  constructor(reader: RowReader, what: string) {
     this.#reader = reader;
     this.#what = what;
-    this.#monotonic = monotonic;
-    this.#flushed = monotonic();
   }
 
-  /** A piece of the body has arrived: lines that have waited long enough go with its first. */
-  arrived(piece: string): void {
-    this.#pieceHolds = mayHoldSurrogates(piece);
-    this.#lineHolds ||= this.#pieceHolds;
-    this.#due ||= this.#monotonic() - this.#flushed > LATEST;
+  /** What waits goes with the next row. */
+  hurry(): void {
+    this.#due = true;
   }
 
   /** Takes a line in; returns a batch when one is full or due. */
   add(line: string): readonly Row[] | undefined {
     this.#lineNumber += 1;
-    const holds = this.#lineHolds;
-    this.#lineHolds = this.#pieceHolds;
     const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
     if (raw === "") return undefined;
-    const row = this.#parse(raw, holds);
+    const row = this.#parse(raw);
     if (row === undefined) return undefined;
     this.#rows.push(row);
     this.#size += raw.length;
@@ -122,11 +105,10 @@ class Batcher {
     this.#rows = [];
     this.#size = 0;
     this.#due = false;
-    this.#flushed = this.#monotonic();
     return rows;
   }
 
-  #parse(line: string, holdsSurrogates: boolean): Row | undefined {
+  #parse(line: string): Row | undefined {
     const value = parseObject(line);
     if (value === undefined) {
       if (line.trim() === "") return undefined;
@@ -134,8 +116,7 @@ class Batcher {
     }
     const code = value["success"] === false ? envelopeCode(value) : undefined;
     if (code !== undefined) throw streamError(this.#what, code);
-    const raw = holdsSurrogates ? replaceLoneSurrogates(line, this.#reader.replaced) : line;
-    const row = toRow(raw as RawLine, value, this.#reader);
+    const row = toRow(line as RawLine, value, this.#reader);
     if (row === "unclean") throw this.#badLine(line, `has no "${this.#reader.key}"`);
     return row;
   }

@@ -23,15 +23,10 @@ export type Endpoint = {
 };
 
 /** All that the core asks of the world, answered by the service. */
-export function servicePorts(
-  client: Client,
-  endpoint: Endpoint,
-  monotonic: () => number,
-  note: (notice: Notice) => void,
-): Ports {
+export function servicePorts(client: Client, endpoint: Endpoint, note: (notice: Notice) => void): Ports {
   return {
     count: (window) => countWindow(client, endpoint, window),
-    stream: (window) => exportWindow(client, endpoint, window, monotonic),
+    stream: (window) => exportWindow(client, endpoint, window),
     holdsAny: (window) => holdsAny(client, endpoint, window),
     peek: (window, place) => peek(client, endpoint, window, place),
     page: (window, number) => readPage(client, endpoint, window, number),
@@ -103,13 +98,12 @@ async function* exportWindow(
   client: Client,
   endpoint: Endpoint,
   window: Window,
-  monotonic: () => number,
 ): AsyncGenerator<readonly Row[]> {
   if (endpoint.export === undefined)
     throw new DataError(`Cannot export ${endpoint.stream}: it is only listed`);
   const what = `read ${endpoint.stream} of ${describe(window)}`;
   const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
-  yield* readRows(opened, endpoint.reader, what, monotonic);
+  yield* readRows(opened, endpoint.reader, what);
 }
 
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {

@@ -97,7 +97,7 @@ export class Session {
         replaced: () => check.noteReplaced(),
       },
     };
-    return servicePorts(this.client, endpoint, () => this.#world.clock.monotonic(), this.#note);
+    return servicePorts(this.client, endpoint, this.#note);
   }
 
   /**
