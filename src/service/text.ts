@@ -88,7 +88,7 @@ const ESCAPE =
 
 /** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD; `replaced` is told of each. */
 function replaceLoneSurrogates(json: string, replaced: () => void): string {
-  if (!json.includes("\\ud") && !json.includes("\\uD")) return json;
+  if (!json.includes("\\u") || !(json.includes("\\ud") || json.includes("\\uD"))) return json;
   return json.replace(ESCAPE, (found, half: string | undefined) => {
     if (half === undefined) return found;
     replaced();
