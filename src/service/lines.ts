@@ -109,6 +109,8 @@ class Batcher {
   }
 
   #parse(line: string): Row | undefined {
+    const matched = this.#reader.match(line);
+    if (matched !== undefined) return { raw: line as RawLine, key: matched.key, cursor: matched.cursor };
     const value = parseObject(line);
     if (value === undefined) {
       if (line.trim() === "") return undefined;

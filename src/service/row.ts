@@ -1,3 +1,4 @@
+import type { Matched } from "../source/line-pattern.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/ports.ts";
 
@@ -8,6 +9,8 @@ export type RowReader = {
   /** What a row without its key means: the body is unclean, or it is passed on or dropped, and `keyless` told of it. */
   readonly withoutKey: "unclean" | "pass" | "drop";
   readonly keyless: () => void;
+  /** Knows a usual row by its line. What does not match is parsed and checked. */
+  readonly match: (line: string) => Matched | undefined;
   /** Looks at a parsed row for what its schema does not say. */
   readonly check: (row: Readonly<Record<string, unknown>>) => void;
   /** Told of each escaped half of a surrogate pair that was replaced. */

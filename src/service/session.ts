@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { Config } from "../config.ts";
 import { NotFoundError } from "../errors.ts";
+import { LinePattern } from "../source/line-pattern.ts";
 import { RowCheck } from "../source/row-check.ts";
 import {
   type JobStreamSpec,
@@ -82,6 +83,8 @@ export class Session {
     check: RowCheck,
     withoutKey: RowReader["withoutKey"],
   ): Ports {
+    const [key = ""] = spec.primaryKey;
+    const pattern = new LinePattern(check.fields, key, cursor);
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.#config.endpoints),
@@ -89,11 +92,14 @@ export class Session {
       filters: this.#filters(spec),
       verify: this.#config.verifyCounts,
       reader: {
-        key: spec.primaryKey[0] ?? "",
+        key,
         cursor,
         withoutKey,
         keyless: () => check.noteKeyless(),
-        check: (row: Readonly<Record<string, unknown>>) => check.note(row),
+        match: (line: string) => pattern.match(line),
+        check: (row: Readonly<Record<string, unknown>>) => {
+          if (check.note(row)) pattern.learn(Object.keys(row));
+        },
         replaced: () => check.noteReplaced(),
       },
     };

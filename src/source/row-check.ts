@@ -13,7 +13,8 @@ type Row = Readonly<Record<string, unknown>>;
  */
 export class RowCheck {
   readonly #stream: string;
-  readonly #fields: ReadonlyMap<string, object>;
+  /** The declared fields by their latin1-decoded names. */
+  readonly fields: ReadonlyMap<string, JsonSchema>;
   readonly #accepts: SchemaCheck;
   readonly #compile: (schema: object) => SchemaCheck;
   /** The checks of single fields, compiled when the first row is refused. */
@@ -33,23 +34,24 @@ export class RowCheck {
     this.#stream = stream;
     this.#compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
-    this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
-    this.#accepts = this.#compile({ type: "object", properties: Object.fromEntries(this.#fields) });
+    this.fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
+    this.#accepts = this.#compile({ type: "object", properties: Object.fromEntries(this.fields) });
     this.#closed = schema !== null;
   }
 
-  /** Looks at a row whose text is latin1-decoded UTF-8. */
-  note(row: Row): void {
-    if (this.#accepts(row) && (!this.#closed || this.#knows(row))) return;
+  /** Looks at a row whose text is latin1-decoded UTF-8; returns whether nothing is to be said of it. */
+  note(row: Row): boolean {
+    if (this.#accepts(row) && (!this.#closed || this.#knows(row))) return true;
     for (const [name, value] of Object.entries(row)) {
-      if (!this.#fields.has(name)) this.#noteAdded(name, value);
+      if (!this.fields.has(name)) this.#noteAdded(name, value);
       else if (!this.#checkOf(name)(value))
         this.#contradicting.set(name, (this.#contradicting.get(name) ?? 0) + 1);
     }
+    return false;
   }
 
   #checkOf(name: string): SchemaCheck {
-    const check = this.#checks.get(name) ?? this.#compile(this.#fields.get(name) ?? {});
+    const check = this.#checks.get(name) ?? this.#compile(this.fields.get(name) ?? {});
     this.#checks.set(name, check);
     return check;
   }
@@ -101,7 +103,7 @@ export class RowCheck {
 
   #learns(row: Row): boolean {
     const names = Object.keys(row);
-    if (!names.every((name) => this.#fields.has(name))) return false;
+    if (!names.every((name) => this.fields.has(name))) return false;
     this.#known = names;
     return true;
   }

@@ -15,6 +15,7 @@ const reader = {
   cursor: null,
   withoutKey: "unclean",
   keyless() {},
+  match: () => undefined,
   check() {},
   replaced() {},
 } as const;
