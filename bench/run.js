@@ -91,7 +91,7 @@ async function once(candidates, turns) {
 /** A service that takes 200 ms to answer and then serves 5 MB a second to each connection. */
 async function workers() {
   const service = JSON.stringify({ latencyMs: 200, bytesPerSecond: 5_000_000 });
-  await prepareRows(200_000);
+  await prepareRows(400_000);
   const candidates = (url) =>
     [1, 2, 4].map((num_workers) => ({
       name: num_workers,
@@ -99,7 +99,7 @@ async function workers() {
     }));
   return [
     workersTable(
-      await withServer("./server.js", [200_000, service], (url) => takeTurns(candidates(url), 3, said)),
+      await withServer("./server.js", [400_000, service], (url) => takeTurns(candidates(url), 3, said)),
     ),
   ];
 }
