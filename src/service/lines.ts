@@ -20,8 +20,8 @@ const LATEST = 1_000;
 const PIECE = 64 * 1024;
 
 /**
- * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, parse and check, batches. Ends
- * only if the body ended properly. The raw lines are what arrived; see `toText` for the few exceptions.
+ * Reads an export: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
+ * the body ended properly. The raw lines are what arrived; see `toText` for the few exceptions.
  * @param what the end of "Cannot …" for errors, such as "read people of 2026-01-02"
  * @throws BodyError for a body that is cut, silent, not UTF-8, ended by the error line, or holds a line that is no row
  */
@@ -42,7 +42,7 @@ export async function* readRows(
     NodeJS.ReadWriteStream,
   ]);
   flow.catch(() => undefined);
-  const timer = setInterval(() => batcher.hurry(), LATEST);
+  const timer = setInterval(() => batcher.hurry(), LATEST).unref();
   try {
     yield* lines as AsyncIterable<readonly Row[]>;
     await flow;
@@ -92,7 +92,7 @@ class Batcher {
     this.#lineNumber += 1;
     const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
     if (raw === "") return undefined;
-    const row = this.#parse(raw);
+    const row = this.#rowOf(raw);
     if (row === undefined) return undefined;
     this.#rows.push(row);
     this.#size += raw.length;
@@ -108,7 +108,8 @@ class Batcher {
     return rows;
   }
 
-  #parse(line: string): Row | undefined {
+  /** A usual row is known by its line, any other is parsed and checked. */
+  #rowOf(line: string): Row | undefined {
     const matched = this.#reader.match(line);
     if (matched !== undefined) return { raw: line as RawLine, key: matched.key, cursor: matched.cursor };
     const value = parseObject(line);
