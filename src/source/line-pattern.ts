@@ -78,9 +78,12 @@ export class LinePattern {
   /** Takes in the names of a row that obeys the schema, in their order. */
   learn(names: readonly string[]): void {
     if (this.#hopeless || names.every((name) => this.#names.includes(name))) return;
-    if (!names.includes(this.#key) || !names.every((name) => this.#values.has(name))) return;
     const all = merged(this.#names, names);
-    if (all.length > MOST_FIELDS) return;
+    const canMatch = names.includes(this.#key) && names.every((name) => this.#values.has(name));
+    if (!canMatch || all.length > MOST_FIELDS) {
+      if (this.#expression === undefined) this.#others += 1;
+      return;
+    }
     this.#names = all;
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
@@ -124,8 +127,10 @@ function simpleValueOf(schema: unknown, text = STRING): string | undefined {
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.has(keyword))) return undefined;
-  const kinds = type === undefined ? [...SCALARS.keys()] : [type].flat();
-  const values = kinds.flatMap((kind) => {
+  const kinds = new Set<unknown>(type === undefined ? SCALARS.keys() : [type].flat());
+  // A text that matched in two ways would be tried in both, and with another such field in four.
+  if (kinds.has("number")) kinds.delete("integer");
+  const values = [...kinds].flatMap((kind) => {
     if (kind === "array") return listOf(items) ?? [];
     return kind === "string" ? text : (SCALARS.get(String(kind)) ?? []);
   });

@@ -219,6 +219,13 @@ describe("LinePattern", () => {
     expect(pattern.match('{"id":"1"}')).toBeUndefined();
   });
 
+  it("gives up where rows hold what it cannot say", () => {
+    const { pattern, read } = open();
+    for (let row = 0; row < 1_000; row++) pattern.learn(["id", "undeclared"]);
+    read('{"id":"1"}');
+    expect(pattern.match('{"id":"1"}')).toBeUndefined();
+  });
+
   it("is quick to leave what does not match, and does not try what is very long", () => {
     const { pattern, read } = open();
     read(
@@ -228,7 +235,16 @@ describe("LinePattern", () => {
         .replace('"share":null,', "")}"id":"1"}`,
     );
     const text = "x".repeat(60_000);
+    const many = Array.from({ length: 90 }, (_, nth) => `f${nth}`);
+    const fields = Object.fromEntries(
+      many.map((name, nth) => [name, nth % 2 ? {} : { type: ["number", "integer"] }]),
+    );
+    const numbers = open({ properties: { id: { type: "string" }, ...fields } as Record<string, JsonSchema> });
+    numbers.pattern.learn(["id", ...many]);
     const began = performance.now();
+    const counted = many.map((name, nth) => `,"${name}":${nth}`).join("");
+    expect(numbers.pattern.match(`{"id":"1"${counted}}`)).toBeDefined();
+    expect(numbers.pattern.match(`{"id":"1"${counted}]`)).toBeUndefined();
     for (const line of [
       `{"name":"${text}`,
       `{"name":"${text}","id":"${text}`,
