@@ -74,7 +74,7 @@ function keepLast(flags: Record<string, unknown>, lists: readonly string[]): voi
 export const STATE_FILE = {
   type: "string",
   requiresArg: true,
-  describe: "read state from this file if it is there, and replace the file after each checkpoint",
+  describe: "state, read if the file is there and replaced after each checkpoint",
 } as const;
 
 export const LOG_LEVEL = {

@@ -19,9 +19,8 @@ export async function parseTapCommand(args: readonly string[], version: string):
   if (quick !== undefined) return quick;
   let command: Command | undefined;
   const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
-    .usage(
-      "$0 --config FILE [--catalog FILE] [--state FILE]\n\nA Singer tap for the Contact Intelligence service",
-    )
+    .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
+    .epilogue("A Singer tap for the Contact Intelligence service")
     .command(
       "$0",
       false,

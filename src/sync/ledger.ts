@@ -1,7 +1,7 @@
 /** Entries beyond this many are not kept: at 16 bytes a row the table would outgrow a small container. */
 export const LEDGER_LIMIT = 5_000_000;
 
-const FULLEST = 0.8125;
+const FULLEST = 0.84;
 const SMALLEST = 1024;
 const WORDS = 3;
 /** A mark is a pass number above four bits of flags; pass 1 stands for "some earlier pass". */

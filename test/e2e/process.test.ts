@@ -7,6 +7,7 @@ import { startSandbox } from "../../src/sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
+import { TAP } from "../support/tap.ts";
 
 describe("the process", () => {
   it.each([
@@ -29,6 +30,16 @@ describe("the process", () => {
       expect(help.stdout).toContain(word);
     expect((await run(CONNECTOR, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
+
+  it.each(["spec", "check", "discover", "read", "sandbox", "demo", "tap"])(
+    "helps with %s in whole words",
+    async (word) => {
+      const { stdout } = await (word === "tap" ? run(TAP, ["--help"]) : run(CONNECTOR, [word, "--help"]));
+      const continued = stdout.split("\n").filter((line) => /^\s{10}/.test(line));
+      for (const line of continued) expect(line.trim()).toMatch(/^\[.*\]$/);
+      expect(stdout).toContain("Show version number");
+    },
+  );
 
   it.each(["SIGTERM", "SIGINT"] as const)(
     "ends a read by %s with whole lines and a STATE behind its records",
