@@ -193,7 +193,9 @@ async function judged(
   destination.take(outcome.records);
   const repeated = repeatedIn(outcome);
   if (repeated > 0) violations.push(`${name}: ${repeated} records came twice`);
-  const lacked = outcome.complete ? lackedByGreen(destination, still, firstMoment(soaked)) : [];
+  // A run's yesterday stays that of its first count, however many midnights it crosses.
+  const began = sandbox.requests[requests]?.at ?? 0;
+  const lacked = outcome.complete ? lackedByGreen(destination, still, began) : [];
   if (lacked.length > 0)
     violations.push(`${name}: green although ${lacked.length} rows are lacking (${isUser})`);
   const asked = sandbox.requests.length - requests;
@@ -210,11 +212,6 @@ function served({ sandbox, config: { isUser } }: Soaked): Delivered[] {
   const people = sandbox.people();
   if (isUser === "all") return people;
   return people.filter(({ sources }) => sources.length > 0 === (isUser === "true"));
-}
-
-/** The day before which rows must be whole: judged by when the run's first request was made. */
-function firstMoment({ sandbox }: Soaked): number {
-  return sandbox.requests.at(-1)?.at ?? 0;
 }
 
 /** People move and arrive, and now and then midnight passes, all while a run goes on. */
