@@ -55,21 +55,21 @@ export function toRawLine(value: unknown, replaced: () => void): RawLine {
   return escapeSeparators(toLatin1(replaceLoneSurrogates(JSON.stringify(value), replaced))) as RawLine;
 }
 
-/** What U+2028 and U+2029 begin with, and nothing but other punctuation. */
-const PUNCTUATION = "\xe2\x80";
-const NEXT_LINE = "\xc2\x85";
+const SEPARATORS = [
+  ["\xe2\x80\xa8", "\\u2028"],
+  ["\xe2\x80\xa9", "\\u2029"],
+  ["\xc2\x85", "\\u0085"],
+] as const;
 
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
 function escapeSeparators(text: string): string {
-  const ends = placesOf(PUNCTUATION, text).filter((at) => (text.charCodeAt(at + 2) | 1) === 0xa9);
-  const found = [
-    ...ends.map((at) => ({ at, end: at + 3, instead: `\\u202${text.charCodeAt(at + 2) === 0xa8 ? 8 : 9}` })),
-    ...placesOf(NEXT_LINE, text).map((at) => ({ at, end: at + 2, instead: "\\u0085" })),
-  ];
+  const found = SEPARATORS.flatMap(([bytes, instead]) =>
+    placesOf(bytes, text).map((at) => ({ at, instead, end: at + bytes.length })),
+  );
   // Slices of the one text, so that it is copied once, by whoever splits it, and not once a separator.
   let escaped = "";
   let from = 0;
-  for (const { at, end, instead } of found.sort((one, other) => one.at - other.at)) {
+  for (const { at, instead, end } of found.sort((one, other) => one.at - other.at)) {
     escaped += text.slice(from, at) + instead;
     from = end;
   }
