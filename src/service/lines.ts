@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import split2 from "split2";
 import { BodyError, ConnectorError } from "../errors.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/ports.ts";
 import type { Export } from "./client.ts";
@@ -133,12 +134,10 @@ class Batcher {
   }
 }
 
-function parseObject(line: string): Record<string, unknown> | undefined {
+function parseObject(line: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

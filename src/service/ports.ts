@@ -1,4 +1,5 @@
 import { BodyError, ConfigError, DataError, TransientError } from "../errors.ts";
+import { isObject } from "../json.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Count, Page, Peek, Ports, Row } from "../sync/ports.ts";
 import { BEGINNING, describe, type Window } from "../sync/window.ts";
@@ -132,7 +133,7 @@ function list(
 
 /** Parsed from its line again, so that keys and cursors are spelt as an export's are and the two compare. */
 function toPageRow(element: unknown, reader: RowReader): Row | "unclean" | undefined {
-  if (typeof element !== "object" || element === null || Array.isArray(element)) return "unclean";
+  if (!isObject(element)) return "unclean";
   const raw = toRawLine(element, reader.replaced);
   return toRow(raw, JSON.parse(raw), reader);
 }

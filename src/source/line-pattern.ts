@@ -6,6 +6,7 @@ export type Matched = { readonly key: string; readonly cursor: string | null };
 
 /** A character of a JSON string, in latin1-decoded UTF-8, that stands for itself. */
 const PLAIN = String.raw`[^"\\\x00-\x1f]`;
+const PLAIN_ONLY = new RegExp(`^${PLAIN}*$`);
 const ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
 const STRING = `"${PLAIN}*(?:${ESCAPE}${PLAIN}*)*"`;
 const KEY = `"(?<key>${PLAIN}+)"`;
@@ -109,7 +110,7 @@ function valuesOf(
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
     // An object that says success: false may be the service's error.
-    if (name === "success" || !new RegExp(`^${PLAIN}*$`).test(name)) continue;
+    if (name === "success" || !PLAIN_ONLY.test(name)) continue;
     const value = name === key ? keyOf(schema) : simpleValueOf(schema, name === cursor ? CURSOR : STRING);
     if (value !== undefined) values.set(name, value);
   }
