@@ -1,6 +1,21 @@
 import { defineConfig } from "vitest/config";
 
+const shared = { testTimeout: 180_000, hookTimeout: 60_000 };
+const abroad = [
+  "test/{api,catalog,config,jobs,protocol,state,streams}/**/*.test.ts",
+  "test/e2e/{read,discover,tap}*.test.ts",
+];
+
 export default defineConfig({
-  // Most tests wait for a process or a clock, so that more of them fit on a small machine than it has cores.
-  test: { include: ["test/**/*.test.ts"], maxWorkers: 4, testTimeout: 180_000, hookTimeout: 60_000 },
+  test: {
+    globalSetup: ["test/support/setup.ts"],
+    // Most tests wait for a process or a clock, so that more of them fit on a small machine than it has cores.
+    maxWorkers: 4,
+    coverage: { include: ["src/**"], reporter: ["text-summary", ["text", { file: "summary.txt" }]] },
+    projects: [
+      // Nothing may depend on the zone of the machine. This one differs from UTC by half hours and has summer time.
+      { test: { ...shared, name: "abroad", include: abroad, env: { TZ: "Australia/Lord_Howe" } } },
+      { test: { ...shared, name: "here", include: ["test/**/*.test.ts"], exclude: abroad } },
+    ],
+  },
 });

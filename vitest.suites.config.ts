@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.suite.ts"],
+    globalSetup: ["test/support/setup.ts"],
     fileParallelism: false,
     testTimeout: 120_000,
     hookTimeout: 600_000,

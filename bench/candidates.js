@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+/** The sandbox's own. */
+export const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 
 export const CLI = at("../dist/source-contact-intelligence.js");

@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { CLI, ours, prototype, pythonCandidate, shellCandidates } from "./candidates.js";
 import { takeTurns } from "./measure.js";
+import { planning } from "./planning.js";
 import { memoryTable, ratioTable, startUpTable, throughputTable, workersTable } from "./report.js";
 import { prepareRows } from "./rows.js";
 import { startServer } from "./server-process.js";
@@ -114,7 +115,7 @@ async function startUp() {
   return [startUpTable(await takeTurns(candidates, 20, () => {}, false))];
 }
 
-const sections = { throughput, memory, workers, startUp };
+const sections = { throughput, memory, workers, startUp, planning: () => planning(said) };
 const report = {};
 for (const [name, section] of Object.entries(sections)) {
   if (values.only !== undefined && !values.only.includes(name)) continue;

@@ -1,9 +1,56 @@
-// Compiles src/ into dist/ and makes what package.json's "bin" points at executable.
-import { execFileSync } from "node:child_process";
-import { chmodSync, readFileSync, rmSync } from "node:fs";
+// Bundles src/ into dist/: the two commands that package.json's "bin" names, the sandbox for tests, and what they share.
+// A bundle starts faster than 200 files do, and needs nothing from node_modules. `npm run lint` checks the types.
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "rolldown";
 
-const root = new URL("..", import.meta.url);
-rmSync(new URL("dist", root), { recursive: true, force: true });
-execFileSync("npx", ["--no-install", "tsc", "-p", "tsconfig.json"], { cwd: root, stdio: "inherit" });
-const { bin } = JSON.parse(readFileSync(new URL("package.json", root), "utf8"));
-for (const file of Object.values(bin)) chmodSync(new URL(file, root), 0o755);
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+const { output } = await build({
+  cwd: root,
+  platform: "node",
+  checks: { ineffectiveDynamicImport: false },
+  tsconfig: "tsconfig.json",
+  input: {
+    "source-contact-intelligence": "src/source-contact-intelligence.ts",
+    "tap-contact-intelligence": "src/tap-contact-intelligence.ts",
+    "sandbox/server": "src/sandbox/server.ts",
+  },
+  resolve: { alias: { undici: join(root, "scripts/undici.cjs") } },
+  output: {
+    dir: "dist",
+    cleanDir: true,
+    chunkFileNames: "[name].js",
+    comments: { annotation: false },
+    // `spec` loads two files. What a command line names beyond that is loaded when it is asked for.
+    codeSplitting: {
+      groups: [
+        { name: "start", test: /src[\\/](main|cli|tap-cli|commands[\\/]spec)\.ts$/, priority: 2 },
+        { name: "run", test: /src[\\/]commands[\\/](check|discover|read|tap)\.ts$/, priority: 1 },
+      ],
+    },
+  },
+});
+
+for (const file of Object.values(bin)) chmodSync(join(root, file), 0o755);
+writeFileSync(join(root, "dist/third-party-licenses.txt"), licensesOf(bundledPackages()));
+
+/** The folders of the packages whose code is in the bundle. */
+function bundledPackages() {
+  const files = output.flatMap(({ moduleIds = [] }) => moduleIds);
+  const folders = files.map((file) => /^.*[\\/]node_modules[\\/](@[^\\/]+[\\/])?[^\\/]+/.exec(file)?.[0]);
+  return [...new Set(folders)].filter((folder) => folder !== undefined).sort();
+}
+
+/** Name, version and license text of each package, as their licenses ask for. */
+function licensesOf(folders) {
+  const texts = folders.map((folder) => {
+    const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e(\.\w+)?$/i.test(entry));
+    if (file === undefined) throw new Error(`Cannot bundle ${name}: it has no license file`);
+    return `${name}@${version}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+  });
+  return texts.join(`\n${"=".repeat(80)}\n\n`);
+}

@@ -1,7 +1,5 @@
-// Plays every fault of the bundled sandbox against the connector and prints what came of it. See docs/reliability.md.
-import { fileURLToPath } from "node:url";
-import { runnerImport } from "vite";
+// Plays every fault of the bundled sandbox against the connector and prints what came of it. See docs/fault-lab.md.
+import { importSource } from "./import-source.js";
 
-const entry = fileURLToPath(new URL("../test/faultlab/main.ts", import.meta.url));
-const { module } = await runnerImport(entry, { logLevel: "error", configFile: false });
-process.exitCode = await module.main(process.argv.slice(2), (text) => console.log(text));
+const { main } = await importSource("test/faultlab/main.ts");
+process.exitCode = await main(process.argv.slice(2), (text) => console.log(text));

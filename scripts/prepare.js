@@ -1,27 +1,35 @@
-// Lets `npm run demo` and `npm test` be the first command after a clone: installs and builds what is missing or older than its source.
+// Lets `npm run demo` and `npm test` be the first command after a clone: installs and builds what is missing or older
+// than its source.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const run = (script) => execFileSync("npm", script, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
-const newest = (path) =>
-  statSync(path).isDirectory()
-    ? Math.max(...readdirSync(path).map((name) => newest(join(path, name))))
-    : statSync(path).mtimeMs;
-const stamp = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
+const stdio = ["ignore", process.stderr, process.stderr];
 
-const installed = join(root, "node_modules", ".package-lock.json");
-if (stamp(installed) < stamp(join(root, "package-lock.json"))) {
-  console.error("Installing dependencies (npm ci) …");
-  run(["ci", "--no-audit", "--no-fund"]);
+/** Runs npm with its own script, because Windows cannot start the command "npm" without a shell. */
+function npm(...words) {
+  const script = process.env.npm_execpath;
+  if (script?.endsWith(".js")) execFileSync(process.execPath, [script, ...words], { cwd: root, stdio });
+  else execFileSync("npm", words, { cwd: root, stdio, shell: process.platform === "win32" });
 }
-const built = join(root, "dist", "source-contact-intelligence.js");
-if (
-  stamp(built) <
-  Math.max(newest(join(root, "src")), stamp(join(root, "tsconfig.json")), stamp(join(root, "package.json")))
-) {
+
+/** The time (ms) of the newest change below a path. A file that was deleted changes the time of its folder. */
+function newest(path) {
+  const stats = statSync(path);
+  if (!stats.isDirectory()) return stats.mtimeMs;
+  return Math.max(stats.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))));
+}
+
+const timeOf = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
+
+if (timeOf(join(root, "node_modules/.package-lock.json")) < timeOf(join(root, "package-lock.json"))) {
+  console.error("Installing dependencies (npm ci) …");
+  npm("ci", "--no-audit", "--no-fund");
+}
+const sources = ["src", "tsconfig.json", "package.json", "scripts/build.js"].map((name) => join(root, name));
+if (timeOf(join(root, "dist/source-contact-intelligence.js")) < Math.max(...sources.map(newest))) {
   console.error("Building (npm run build) …");
-  run(["run", "build"]);
+  execFileSync(process.execPath, [join(root, "scripts/build.js")], { stdio });
 }

@@ -1,51 +1,333 @@
 import type { Argv } from "yargs";
+import type { CheckOptions } from "./commands/check.ts";
+import type { InitOptions } from "./commands/init.ts";
+import type { JobsOptions } from "./commands/jobs.ts";
+import type { PlanOptions } from "./commands/plan.ts";
 import type { ReadOptions } from "./commands/read.ts";
+import type { ShardOptions } from "./commands/read-shard.ts";
 import type { SandboxCommand } from "./commands/sandbox.ts";
+import type { StateOptions } from "./commands/state.ts";
+import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 import { UsageError } from "./errors.ts";
 
 /** What a command line asks for. */
 export type Command =
   | { readonly kind: "spec" }
-  | { readonly kind: "check" | "discover"; readonly config: string | undefined }
+  | ({ readonly kind: "check" } & CheckOptions)
+  | { readonly kind: "discover"; readonly config: string | undefined }
   | ({ readonly kind: "read" } & ReadOptions)
+  | ({ readonly kind: "jobs" } & JobsOptions)
+  | ({ readonly kind: "state" } & StateOptions)
+  | ({ readonly kind: "plan" } & PlanOptions)
+  | ({ readonly kind: "state-merge" } & StateMergeOptions)
   | ({ readonly kind: "sandbox" } & SandboxCommand)
   | { readonly kind: "demo" }
+  | ({ readonly kind: "init" } & InitOptions)
   | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are the whole answer. */
   | { readonly kind: "text"; readonly text: string };
 
+type Choose = (command: Command) => void;
+
+/** Adds one command to the parser, which calls `choose` when it is asked for. */
+type AddCommand = (parser: Argv, choose: Choose) => Argv;
+
+const NAME = "source-contact-intelligence";
+
 const CONFIG = {
   type: "string",
   requiresArg: true,
-  describe: "config file (JSON); may be left out if the environment says all",
+  describe: "config file (JSON; - is stdin); default: the environment",
 } as const;
 
-const SPEC: Command = { kind: "spec" };
+export const STATE = { type: "string", nargs: 1, describe: "state to continue from (- is stdin)" } as const;
 
-/** Parses the Airbyte words. Throws UsageError. */
-export async function parseCommand(args: readonly string[], version: string): Promise<Command> {
-  const quick = args.length === 1 && args[0] === "spec" ? SPEC : quickCommand(args, version);
+export const STATE_FILE = {
+  type: "string",
+  requiresArg: true,
+  describe: "continue from this state, and keep it up to date",
+} as const;
+
+export const LOG_LEVEL = {
+  choices: ["debug", "info", "warning", "error", "critical"] as const,
+  describe: "minimum level of messages on stderr",
+} as const;
+
+const spec: AddCommand = (parser, choose) =>
+  parser.command("spec", "print the settings as a SPEC message", {}, () => choose({ kind: "spec" }));
+
+const check: AddCommand = (parser, choose) =>
+  parser.command(
+    "check",
+    "test the config and say what its key can read",
+    {
+      config: CONFIG,
+      "exit-code": { type: "boolean", default: false, describe: "exit with 1 if the check fails" },
+    },
+    ({ config, exitCode }) => choose({ kind: "check", config, exitCode }),
+  );
+
+const init: AddCommand = (parser, choose) =>
+  parser.command(
+    "init",
+    "ask for address and key, test them, and write the config file",
+    {
+      config: {
+        type: "string",
+        requiresArg: true,
+        default: "config.json",
+        describe: "config file to write",
+      },
+    },
+    ({ config }) => choose({ kind: "init", config }),
+  );
+
+const discover: AddCommand = (parser, choose) =>
+  parser.command("discover", "print the catalog of streams", { config: CONFIG }, ({ config }) =>
+    choose({ kind: "discover", config }),
+  );
+
+const read: AddCommand = (parser, choose) =>
+  parser.command(
+    "read",
+    "read streams and write them to stdout",
+    (words) =>
+      words
+        .options({
+          config: CONFIG,
+          catalog: {
+            type: "string",
+            nargs: 1,
+            describe: "what to read, as a catalog; default: all that the key can",
+          },
+          state: STATE,
+          stream: {
+            type: "string",
+            array: true,
+            requiresArg: true,
+            nargs: 1,
+            describe: "read only this stream; repeatable",
+          },
+          format: {
+            choices: ["airbyte", "jsonl"] as const,
+            default: "airbyte" as const,
+            describe: "Airbyte messages, or the bare records of one stream",
+          },
+          "state-file": STATE_FILE,
+          output: {
+            type: "string",
+            requiresArg: true,
+            describe: "folder that takes the records as files, and the state; stdout gets nothing",
+          },
+          compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
+          "file-bytes": { type: "number", hidden: true },
+          summary: {
+            type: "string",
+            nargs: 1,
+            describe: "write what the run did to this file (JSON)",
+          },
+          plan: { type: "string", nargs: 1, describe: "read one shard of this plan (see the command plan)" },
+          shard: { type: "string", nargs: 1, describe: "which shard of the plan: its number, or open" },
+          "shards-at-once": {
+            type: "string",
+            nargs: 1,
+            describe: "how many shards run at the same time and share the key's requests; default 1",
+          },
+          "log-level": LOG_LEVEL,
+        })
+        .epilogue(
+          examples([
+            ["all streams, as Airbyte messages", "read --config config.json > messages.jsonl"],
+            ["all streams into files, and later what is new", "read --config config.json --output contacts"],
+            [
+              "the people who are new since the last run, as bare records",
+              "read --config config.json --format jsonl --stream people --state-file state.json",
+            ],
+          ]),
+        ),
+    ({
+      config,
+      catalog,
+      state,
+      stream,
+      format,
+      stateFile,
+      output,
+      compress,
+      fileBytes,
+      summary,
+      logLevel,
+      ...words
+    }) =>
+      choose(
+        readCommand({
+          config,
+          catalog: named(catalog),
+          state: named(state),
+          streams: stream ?? [],
+          format,
+          stateFile: named(stateFile),
+          output: named(output),
+          compress,
+          fileBytes,
+          summary: named(summary),
+          part: partOf(words),
+          logLevel,
+        }),
+      ),
+  );
+
+const plan: AddCommand = (parser, choose) =>
+  parser.command(
+    "plan",
+    "cut a stream into shards for several machines",
+    (words) =>
+      words
+        .options({
+          config: CONFIG,
+          stream: { type: "string", default: "people", requiresArg: true, describe: "stream to cut" },
+          shards: { type: "string", nargs: 1, describe: "at most so many; default: by the number of rows" },
+        })
+        .epilogue(
+          examples([
+            ["a plan of ten shards", "plan --config config.json --shards 10 > plan.jsonl"],
+            ["one of them", "read --config config.json --plan plan.jsonl --shard 0 --output rows"],
+            ["the last one", "read --config config.json --plan plan.jsonl --shard open --output rows"],
+            ["one state of all", "state merge --plan plan.jsonl rows/shard-*/state.json > state.json"],
+          ]),
+        ),
+    ({ config, stream, shards }) =>
+      choose({ kind: "plan", config, stream, shards: wholeNumber("--shards", shards) }),
+  );
+
+const state: AddCommand = (parser, choose) =>
+  parser.command("state", "show a state to a person, or merge the states of shards", (words) =>
+    words
+      .command(
+        "merge <states..>",
+        "print one state of the states of all shards of a plan",
+        (merge) =>
+          merge
+            .positional("states", {
+              type: "string",
+              array: true,
+              demandOption: true,
+              describe: "state files",
+            })
+            .options({
+              plan: {
+                type: "string",
+                array: true,
+                nargs: 1,
+                demandOption: true,
+                describe: "plan of the shards; repeatable",
+              },
+            }),
+        ({ plan: plans, states }) => choose({ kind: "state-merge", plans, states }),
+      )
+      .command(
+        "show <file>",
+        "how far each stream has come; - is stdin",
+        (show) => show.positional("file", { type: "string", demandOption: true }),
+        // The parser makes an empty text of a dash.
+        ({ file }) => choose({ kind: "state", file: file === "" ? "-" : file }),
+      )
+      .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command"),
+  );
+
+const sandbox: AddCommand = (parser, choose) =>
+  parser.command(
+    "sandbox",
+    "run the bundled stand-in for the service in the foreground",
+    async (words) =>
+      words
+        .options({
+          port: {
+            type: "number",
+            default: 8080,
+            describe: "port to listen on, at 127.0.0.1; 0: any free one",
+          },
+          people: { type: "number", default: 1000, describe: "number of people" },
+          seed: { type: "number", default: 1, describe: "makes other data" },
+          plan: {
+            choices: ["enterprise", "agency"] as const,
+            default: "enterprise" as const,
+            describe: "plan of its key: enterprise lists people, agency checks e-mails",
+          },
+          fault: {
+            type: "string",
+            array: true,
+            requiresArg: true,
+            nargs: 1,
+            describe: "what goes wrong, see below; repeatable",
+          },
+        })
+        .epilogue((await import("./commands/sandbox.ts")).describeSandboxFaults()),
+    ({ port, people, seed, plan, fault }) =>
+      choose({ kind: "sandbox", port, people, seed, plan, faults: fault ?? [] }),
+  );
+
+const demo: AddCommand = (parser, choose) =>
+  parser.command("demo", "show a whole sync against the sandbox, without an account", {}, () =>
+    choose({ kind: "demo" }),
+  );
+
+/** Not the parser's own examples: it breaks their lines in the middle of words. */
+function examples(all: readonly (readonly [what: string, words: string])[]): string {
+  return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
+}
+
+/** In the order of the help text. */
+const jobs: AddCommand = (parser, choose) =>
+  parser.command(
+    "jobs",
+    "show what the next run would buy, and where each item stands; buys nothing",
+    {
+      config: CONFIG,
+      state: { ...STATE, conflicts: "state-file" },
+      "state-file": { ...STATE_FILE, describe: "state file of the runs; only read" },
+      json: { type: "boolean", default: false, describe: "print JSON" },
+    },
+    ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
+  );
+
+const COMMANDS: readonly AddCommand[] = [demo, init, spec, check, discover, read, jobs, plan, state, sandbox];
+
+/** Parses the Airbyte words; no words ask for help. Throws UsageError. */
+export async function parseCommand(words: readonly string[], version: string): Promise<Command> {
+  const args = words.length === 0 ? ["--help"] : words;
+  if (args.length === 1 && args[0] === "spec") return { kind: "spec" };
+  const quick = quickCommand(args, version);
   if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const choose = (chosen: Command): void => {
-    command = chosen;
-  };
-  const parser = commands(
-    await openParser("source-contact-intelligence", version, ["stream", "fault"]),
-    choose,
+  const base = await openParser(NAME, version, ["stream", "fault", "states", "plan"]);
+  const parser = COMMANDS.reduce(
+    (added, add) =>
+      add(added, (chosen) => {
+        command = chosen;
+      }),
+    base,
   )
-    .demandCommand(1, 1, "Say what to do", "Say one thing to do")
+    .demandCommand(1, 1, "Name a command", "Name only one command")
     .recommendCommands()
-    .epilogue("Try all of it without an account: source-contact-intelligence demo");
+    .epilogue(
+      examples([
+        ["a whole sync without an account", "demo"],
+        ["does the key work?", "check --config config.json"],
+        ["the options of a command", "read --help"],
+      ]),
+    );
   const text = await answerOf(parser, args);
   return command ?? { kind: "text", text };
 }
 
 /** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */
 export function quickCommand(args: readonly string[], version: string): Command | undefined {
-  if (args.length !== 1) return undefined;
-  return args[0] === "--version" ? { kind: "text", text: version } : undefined;
+  const [word] = args;
+  return args.length === 1 && (word === "--version" || word === "-v")
+    ? { kind: "text", text: version }
+    : undefined;
 }
 
 /** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
@@ -58,7 +340,9 @@ export async function openParser(
   return yargs()
     .scriptName(name)
     .version(version)
+    .alias("version", "v")
     .help()
+    .alias("help", "h")
     .strict()
     .middleware((flags) => keepLast(flags, ["_", ...repeatable]))
     .exitProcess(false)
@@ -71,108 +355,59 @@ function keepLast(flags: Record<string, unknown>, lists: readonly string[]): voi
   }
 }
 
-export const STATE_FILE = {
-  type: "string",
-  requiresArg: true,
-  describe: "state, read if the file is there and replaced after each checkpoint",
-} as const;
-
-export const LOG_LEVEL = {
-  choices: ["debug", "info", "warning", "error", "critical"] as const,
-  describe: "say nothing below this on stderr",
-} as const;
-
-function commands(parser: Argv, choose: (command: Command) => void): Argv {
-  return parser
-    .command("spec", "print how this connector is configured", {}, () => choose(SPEC))
-    .command(
-      "check",
-      "say whether the config works and what its key can read",
-      { config: CONFIG },
-      ({ config }) => choose({ kind: "check", config }),
-    )
-    .command("discover", "print the catalog of streams", { config: CONFIG }, ({ config }) =>
-      choose({ kind: "discover", config }),
-    )
-    .command(
-      "read",
-      "read streams and write them to stdout",
-      {
-        config: CONFIG,
-        catalog: {
-          type: "string",
-          describe: "configured catalog (default: every stream that the key can read)",
-        },
-        state: { type: "string", describe: "state to go on from" },
-        stream: {
-          type: "string",
-          array: true,
-          requiresArg: true,
-          nargs: 1,
-          describe: "only this stream; repeatable",
-        },
-        format: {
-          choices: ["airbyte", "jsonl"] as const,
-          default: "airbyte" as const,
-          describe: "what stdout speaks",
-        },
-        "state-file": STATE_FILE,
-        "log-level": LOG_LEVEL,
-      },
-      ({ config, catalog, state, stream, format, stateFile, logLevel }) =>
-        choose(
-          readCommand({
-            config,
-            catalog: named(catalog),
-            state: named(state),
-            streams: stream ?? [],
-            format,
-            stateFile: named(stateFile),
-            logLevel,
-          }),
-        ),
-    )
-    .command(
-      "sandbox",
-      "run the bundled stand-in for the service in the foreground",
-      {
-        port: { type: "number", default: 8080, describe: "where to listen on 127.0.0.1" },
-        people: { type: "number", default: 1000, describe: "how many people it tracks" },
-        seed: { type: "number", default: 1, describe: "other seeds, other data" },
-        plan: {
-          choices: ["enterprise", "agency"] as const,
-          default: "enterprise" as const,
-          describe: "plan of its key: enterprise lists people, agency checks e-mails",
-        },
-        fault: {
-          type: "string",
-          array: true,
-          requiresArg: true,
-          nargs: 1,
-          describe: "what goes wrong; repeatable",
-        },
-      },
-      ({ port, people, seed, plan, fault }) =>
-        choose({ kind: "sandbox", port, people, seed, plan, faults: fault ?? [] }),
-    )
-    .command("demo", "show a whole sync against the sandbox, without an account", {}, () =>
-      choose({ kind: "demo" }),
-    );
+/** A whole number from 1 on; undefined if there is none. Throws UsageError. */
+function wholeNumber(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new UsageError(`${name} must be a whole number from 1 on, not "${text}"`);
 }
 
-type ReadCommand = Extract<Command, { kind: "read" }>;
+type PartWords = {
+  readonly plan?: string | undefined;
+  readonly shard?: string | undefined;
+  readonly shardsAtOnce?: string | undefined;
+};
 
-function readCommand(options: Omit<ReadCommand, "kind">): Command {
-  if (options.format === "jsonl" && options.streams.length !== 1) {
-    throw new UsageError("--format jsonl writes the bare records of one stream: name it with --stream");
+/** The part of a plan that is to be read; undefined without a plan. Throws UsageError. */
+function partOf({ plan, shard, shardsAtOnce }: PartWords): ShardOptions | undefined {
+  const file = named(Array.isArray(plan) ? plan.at(-1) : plan);
+  if (file === undefined && shard === undefined && shardsAtOnce === undefined) return undefined;
+  if (file === undefined || shard === undefined) {
+    throw new UsageError("--plan and --shard belong together: name the plan and the shard to read");
   }
+  if (shard !== "open" && !/^\d{1,9}$/.test(shard)) {
+    throw new UsageError(`--shard must be the number of a shard, or "open", not "${shard}"`);
+  }
+  return {
+    plan: file,
+    shard: shard === "open" ? "open" : Number(shard),
+    shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce) ?? 1,
+  };
+}
+
+function readCommand(options: ReadOptions): Command {
+  refuseTwoOutputs(options);
   refuseTwoStates(options);
   return { kind: "read", ...options };
 }
 
-export function refuseTwoStates(options: Pick<ReadCommand, "state" | "stateFile">): void {
+function refuseTwoOutputs({ format, streams, stateFile, output, compress }: ReadOptions): void {
+  if (output !== undefined && stateFile !== undefined) {
+    throw new UsageError("--output keeps the state in its folder: leave out --state-file");
+  }
+  if (output === undefined && compress !== undefined) {
+    throw new UsageError("--compress is for files: add --output DIR");
+  }
+  if (output === undefined && format === "jsonl" && streams.length !== 1) {
+    throw new UsageError(
+      "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
+    );
+  }
+}
+
+export function refuseTwoStates(options: Pick<ReadOptions, "state" | "stateFile">): void {
   if (options.state === undefined || options.stateFile === undefined) return;
-  throw new UsageError("--state and --state-file both say where to go on from: give one of them");
+  throw new UsageError("--state and --state-file both say where to continue: give one of them");
 }
 
 /** Platforms name no file by an empty text. */

@@ -6,10 +6,16 @@ export abstract class ConnectorError extends Error {
   abstract readonly failureType: FailureType;
   /** The service's code for it, if it came with one. */
   readonly code: string | undefined;
+  /** What is wrong in a few words, such as "the connection was refused (ECONNREFUSED)". */
+  readonly reason: string | undefined;
 
-  constructor(message: string, options: ErrorOptions & { code?: string | undefined } = {}) {
+  constructor(
+    message: string,
+    options: ErrorOptions & { code?: string | undefined; reason?: string | undefined } = {},
+  ) {
     super(message, options);
     this.code = options.code;
+    this.reason = options.reason;
   }
 
   override get name(): string {
@@ -22,6 +28,9 @@ export class ConfigError extends ConnectorError {
   readonly failureType = "config_error";
 }
 
+/** The output or the state file takes nothing more, so that the whole run must end. */
+export class OutputError extends ConfigError {}
+
 /** There is nothing at an address of the service. */
 export class NotFoundError extends ConfigError {}
 
@@ -29,6 +38,12 @@ export class NotFoundError extends ConfigError {}
 export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";
 }
+
+/** No connection to the service has worked in this run, so that no other request will work either. */
+export class UnreachableError extends TransientError {}
+
+/** An answer is not of the interface's form. */
+export class FormError extends TransientError {}
 
 /** The service's statements contradict each other or its own interface, so that nothing more can be proven. */
 export class DataError extends ConnectorError {

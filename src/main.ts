@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
-import type { Process } from "./commands/world.ts";
 import { UsageError } from "./errors.ts";
-import { systemClock } from "./service/clock.ts";
+import { systemProcesses } from "./files/processes.ts";
+import { readPackageFile } from "./package-file.ts";
+import type { Process } from "./run/runtime.ts";
 
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;
@@ -23,11 +24,16 @@ type Parse = (args: readonly string[], version: string) => Promise<Command>;
 /** Wires the process: argv, stdio, signals, exit code. The only place that touches `process`. */
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
   const abort = new AbortController();
+  const lastActs: (() => void)[] = [];
+  const endByForce = (signal: NodeJS.Signals): void => {
+    for (const act of lastActs) act();
+    endBy(signal);
+  };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
       if (abort.signal.aborted) return;
       abort.abort(new Interrupted(signal));
-      setTimeout(() => endBy(signal), GRACE_MS).unref();
+      setTimeout(() => endByForce(signal), GRACE_MS).unref();
     });
   }
   const world: Process = {
@@ -36,15 +42,18 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     environment: process.env,
     random: Math.random,
     pid: process.pid,
+    processes: systemProcesses(process.pid),
+    atEnd: (act) => void lastActs.push(act),
     stdout: process.stdout,
     stderr: process.stderr,
+    stdin: () => process.stdin,
   };
   try {
-    process.exitCode = await obey(await openParse(), world);
+    process.exitCode = await parseAndRun(await openParse(), world);
   } catch (error) {
     const { reason } = abort.signal;
     if (!(reason instanceof Interrupted)) {
-      process.exitCode = await complain(error);
+      process.exitCode = await reportError(error);
       return;
     }
     await written(process.stdout);
@@ -52,8 +61,8 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
   }
 }
 
-async function obey(parse: Parse, world: Process): Promise<number> {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+async function parseAndRun(parse: Parse, world: Process): Promise<number> {
+  const { version } = readPackageFile("package.json") as { version: string };
   return await run(await parse(process.argv.slice(2), version), world);
 }
 
@@ -63,11 +72,21 @@ async function run(command: Command, world: Process): Promise<number> {
     case "spec":
       return (await import("./commands/spec.ts")).spec(world);
     case "check":
-      return (await import("./commands/check.ts")).check(command.config, world);
+      return (await import("./commands/check.ts")).check(command, world);
+    case "init":
+      return (await import("./commands/init.ts")).init(command, world);
     case "discover":
       return (await import("./commands/discover.ts")).discover(command.config, world);
     case "read":
       return (await import("./commands/read.ts")).read(command, world);
+    case "jobs":
+      return (await import("./commands/jobs.ts")).jobs(command, world);
+    case "state":
+      return (await import("./commands/state.ts")).showState(command, world);
+    case "plan":
+      return (await import("./commands/plan.ts")).plan(command, world);
+    case "state-merge":
+      return (await import("./commands/state-merge.ts")).stateMerge(command, world);
     case "sandbox":
       return (await import("./commands/sandbox.ts")).sandbox(command, world);
     case "demo":
@@ -85,10 +104,10 @@ function written(out: NodeJS.WritableStream): Promise<void> {
   return new Promise((resolve) => out.write("", () => resolve()));
 }
 
-/** A closed output is told nothing: nobody reads it. */
-async function complain(error: unknown): Promise<number> {
+/** Says on stderr what went wrong, unless the output was closed. Returns the exit code. */
+async function reportError(error: unknown): Promise<number> {
   const { OutputClosed } = await import("./protocol/writer.ts");
-  if (error instanceof OutputClosed) return 1;
+  if (error instanceof OutputClosed && error.isUnread) return 1;
   const text = error instanceof Error ? error.message : String(error);
   process.stderr.write(`${text}\n`);
   return error instanceof UsageError ? 2 : 1;

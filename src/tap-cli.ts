@@ -6,6 +6,7 @@ import {
   openParser,
   quickCommand,
   refuseTwoStates,
+  STATE,
   STATE_FILE,
 } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
@@ -20,7 +21,15 @@ export async function parseTapCommand(args: readonly string[], version: string):
   let command: Command | undefined;
   const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
-    .epilogue("A Singer tap for the Contact Intelligence service")
+    .epilogue(
+      [
+        "Examples:",
+        "  # list the streams and their fields",
+        "  tap-contact-intelligence --config config.json --discover > catalog.json",
+        "  # read what the catalog selects",
+        "  tap-contact-intelligence --config config.json --catalog catalog.json | target-jsonl",
+      ].join("\n"),
+    )
     .command(
       "$0",
       false,
@@ -31,20 +40,23 @@ export async function parseTapCommand(args: readonly string[], version: string):
           array: true,
           nargs: 1,
           requiresArg: true,
-          describe: "config file (JSON); several are merged in order; ENV is the environment",
+          describe: "config file (JSON; - is stdin; ENV is the environment)",
         },
         discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
-        catalog: { type: "string", describe: "what to sync (default: all that the key can read)" },
-        properties: { alias: "p", type: "string", describe: "older name of --catalog" },
-        state: { alias: "s", type: "string", describe: "state to go on from" },
+        catalog: {
+          type: "string",
+          describe: "streams and fields to read (default: all that the key can read)",
+        },
+        properties: { alias: "p", type: "string", nargs: 1, describe: "older name of --catalog" },
+        state: { alias: "s", ...STATE },
         "state-file": STATE_FILE,
         about: { type: "boolean", describe: "describe this tap" },
         format: {
-          choices: ["text", "json", "markdown", "meltano"] as const,
+          choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
           default: "text" as const,
-          describe: "how --about describes it",
+          describe: "form of --about",
         },
-        test: { type: "string", describe: "read one record of each stream; buys nothing" },
+        test: { type: "string", describe: "read one record of each stream without buying anything" },
         "log-level": LOG_LEVEL,
       },
       (flags) => {

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../src/sandbox/server.ts";
 import { blocksOf, type DocBlock, docBlocks, docPages } from "./support/docs.ts";
 import { ROOT, run } from "./support/run.ts";
+import { tempDir } from "./support/temp-dir.ts";
 
 /** Languages that somebody may copy and run. */
 const RUNNABLE = new Set(["sh", "bash", "shell", "console", "zsh", "python", "py", "js", "ts"]);
@@ -17,7 +17,6 @@ const isOurs = ({ claim }: DocBlock): boolean => claim?.kind === "test" && /^san
 /** Who runs the blocks of a page that have a name. */
 const RUNNERS: Readonly<Record<string, string>> = {
   "docs/meltano.md": "test/meltano/project.ts",
-  "docs/standalone.md": "test/e2e/standalone.test.ts",
 };
 
 /** The file that says that it runs or wrote a block; this one needs no other. */
@@ -59,15 +58,27 @@ describe("code in the docs", () => {
 
   it.each(pages.filter((page) => docBlocks(page).some(isOurs)))("runs: %s", async (page) => {
     await using sandbox = await startSandbox({ requestsPerMinute: 0 });
-    const folder = await mkdtemp(join(tmpdir(), "docs-"));
+    const folder = await tempDir();
     await prepare(folder, sandbox);
     for (const block of docBlocks(page).filter(isOurs)) await runBlock(block, folder, sandbox);
-    await rm(folder, { recursive: true });
   });
 
   it("is what the error table says: docs/troubleshooting.md", async () => {
     const { code, stderr } = await run(process.execPath, [`${ROOT}scripts/docs.js`, "--check"]);
     expect(code, stderr).toBe(0);
+  });
+
+  it("is what the imports say: docs/architecture.md", async () => {
+    const { code, stderr } = await run(process.execPath, [`${ROOT}scripts/architecture.js`, "--check"]);
+    expect(code, stderr).toBe(0);
+  });
+
+  it("names files that exist: CONTRIBUTING.md", () => {
+    const named = [
+      ...readFileSync(`${ROOT}CONTRIBUTING.md`, "utf8").matchAll(/`((?:src|test|bench|scripts)\/[\w/.-]+)`/g),
+    ];
+    expect(named.length).toBeGreaterThan(15);
+    for (const [, file = ""] of named) expect(existsSync(ROOT + file), file).toBe(true);
   });
 
   it("links to pages that exist", () => {

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { STREAMS } from "../src/catalog/streams.ts";
 import { loadSpec } from "../src/config/spec.ts";
-import { STREAMS } from "../src/source/streams.ts";
 import { docPages } from "./support/docs.ts";
-import { BASE, IMAGE, imageOf } from "./support/image.ts";
+import { IMAGE, imageOf, PINNED_BASE } from "./support/image.ts";
 import { ROOT } from "./support/run.ts";
 
 const text = (name: string): string => readFileSync(`${ROOT}${name}`, "utf8");
@@ -21,7 +21,8 @@ describe("metadata.yaml", () => {
   it("has the version of the package, as have the image and every page that names it", () => {
     expect(imageOf(metadata).tag).toBe(version);
     expect(dockerfile).toContain(`io.airbyte.version="${version}"`);
-    for (const page of [...docPages(), "deploy/kubernetes/backfill.yaml", "deploy/kubernetes/rest.yaml"]) {
+    const manifests = ["first-load/plan", "first-load/shards", "first-load/finish", "daily/daily"];
+    for (const page of [...docPages(), ...manifests.map((name) => `deploy/kubernetes/${name}.yaml`)]) {
       const tags = text(page).matchAll(/contact-intelligence\/source-contact-intelligence:([\w.]+)/g);
       expect(
         [...tags].filter(([, tag]) => tag !== version),
@@ -113,7 +114,9 @@ describe("Dockerfile", () => {
   });
 
   it("stands on the base that it builds on, and not as root", () => {
-    expect(dockerfile).toContain(`FROM ${BASE} AS build`);
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+    expect(bases).toEqual([PINNED_BASE, PINNED_BASE]);
+    expect(PINNED_BASE).toMatch(/^node:24-slim@sha256:[0-9a-f]{64}$/);
     expect(dockerfile).toMatch(/^USER \d+:\d+$/m);
   });
 });

@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
-import { aboutJson, aboutMarkdown, aboutText, type Program } from "../config/about.ts";
-import { meltanoPlugin } from "../config/meltano.ts";
 import { loadSpec, type Spec } from "../config/spec.ts";
+import { readPackageFile } from "../package-file.ts";
+import { meltanoHubPlugin, meltanoPlugin } from "../protocol/meltano-plugin.ts";
+import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
 import { write } from "../protocol/writer.ts";
+import type { Process } from "../run/runtime.ts";
 import type { TapOptions } from "./tap-options.ts";
-import type { Process } from "./world.ts";
 
 /** Describes the tap, for people and for programs that list taps. */
 export async function about(format: TapOptions["format"], { stdout }: Process): Promise<number> {
@@ -17,11 +17,14 @@ const WRITTEN: Readonly<Record<TapOptions["format"], (program: Program, spec: Sp
   text: aboutText,
   markdown: aboutMarkdown,
   meltano: meltanoPlugin,
+  "meltano-hub": meltanoHubPlugin,
   json: (program, spec) => JSON.stringify(aboutJson(program, spec), null, 2),
 };
 
 function loadProgram(): Program {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  const { version, description } = JSON.parse(manifest);
+  const { version, description } = readPackageFile("package.json") as Pick<
+    Program,
+    "version" | "description"
+  >;
   return { name: "tap-contact-intelligence", version, description };
 }

@@ -1,55 +1,87 @@
-import type { Config } from "../config.ts";
-import { secretsOf } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { type ConnectionStatus, statusMessage } from "../protocol/airbyte-message.ts";
+import { describeCaps } from "../jobs/report.ts";
+import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import { Session } from "../service/session.ts";
-import { openConfig } from "./config.ts";
-import type { Process } from "./world.ts";
+import { openConfig } from "../run/config-files.ts";
+import { type Run, type Voice, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import { cannotBeCounted } from "../run/session.ts";
 
 /** Somebody waits for the answer, so that a service that does not answer is given up soon. */
 const TRIES = 2;
 
-/** Says whether the config works and what its key can read. Fails by its message, never by its exit code. */
-export async function check(file: string | undefined, world: Process): Promise<number> {
-  let mask = (text: string): string => text;
+export type CheckOptions = {
+  readonly config: string | undefined;
+  /** Whether a check that fails exits with 1; platforms look at its message alone. */
+  readonly exitCode?: boolean;
+};
+
+/** Says whether the config works and what its key can read: in messages, or in sentences to a person at a terminal. */
+export async function check({ config: file, exitCode }: CheckOptions, world: Process): Promise<number> {
+  const says = world.stdout.isTTY === true ? SENTENCES : MESSAGES;
+  const voice: Voice = {
+    mask: (text) => text,
+    emit: async (event) => {
+      if (event.kind === "log") await write(world.stdout, voice.mask(says.warning(event.text)));
+    },
+  };
   let status: ConnectionStatus;
   try {
-    const config = await openConfig(file, world.environment);
-    mask = secretMask(secretsOf(config));
-    status = { status: "SUCCEEDED", message: await whatCanBeRead(config, world) };
+    const load = (): Promise<Config> => openConfig(file, world.environment);
+    const message = await testConfig(load, world, voice);
+    status = { status: "SUCCEEDED", message };
   } catch (error) {
     world.signal.throwIfAborted();
     status = { status: "FAILED", message: userMessage(error) };
   }
-  await write(world.stdout, mask(statusMessage(status)));
-  return 0;
+  await write(world.stdout, voice.mask(says.status(status)));
+  return status.status === "FAILED" && exitCode === true ? 1 : 0;
 }
 
+/** Returns in words what a config's key can read. Throws what keeps it from reading anything. */
+export async function testConfig(load: () => Promise<Config>, world: Process, voice: Voice): Promise<string> {
+  return await withRun({ world, voice, load, tries: TRIES }, whatCanBeRead);
+}
+
+type Says = {
+  readonly warning: (text: string) => string;
+  readonly status: (status: ConnectionStatus) => string;
+};
+
+const MESSAGES: Says = { warning: (text) => logMessage("WARN", text), status: statusMessage };
+
+const SENTENCES: Says = {
+  warning: (text) => latin1(`Warning: ${text}\n`),
+  status: ({ status, message }) =>
+    latin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
+};
+
+/** UTF-8 as one byte a character, which is what output is written in. */
+const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. Submits nothing. */
-async function whatCanBeRead(config: Config, world: Process): Promise<string> {
-  const session = new Session(config, world, () => undefined, TRIES);
-  try {
-    const readable: string[] = [];
-    const refused: { name: string; error: ConfigError }[] = [];
-    let works = false;
-    for (const [index, spec] of session.streams.entries()) {
-      try {
-        const rows = await session.probe(spec);
-        readable.push(rows === null ? spec.name : `${spec.name} (${rows})`);
-        works ||= index === 0 || spec.reading === "job";
-      } catch (error) {
-        if (!(error instanceof ConfigError) || error.code === "INVALID_API_KEY") throw error;
-        refused.push({ name: spec.name, error });
-      }
+async function whatCanBeRead({ config, session }: Run): Promise<string> {
+  const readable: string[] = [];
+  const uncounted: string[] = [];
+  const refused: { name: string; error: ConfigError }[] = [];
+  let works = false;
+  for (const [index, spec] of session.streams.entries()) {
+    try {
+      const rows = await session.probe(spec);
+      readable.push(rows === null ? spec.name : `${spec.name} (${rows})`);
+      if (rows === null && spec.reading !== "job") uncounted.push(cannotBeCounted(spec));
+      works ||= index === 0 || spec.reading === "job";
+    } catch (error) {
+      if (!(error instanceof ConfigError) || error.code === "INVALID_API_KEY") throw error;
+      refused.push({ name: spec.name, error });
     }
-    const [first] = refused;
-    if (first !== undefined && !works) throw first.error;
-    const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
-    return [`This key can read ${readable.join(", ")}`, ...reasons].join(". ");
-  } finally {
-    await session.close();
   }
+  const [first] = refused;
+  if (first !== undefined && !works) throw first.error;
+  const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
+  const caps = describeCaps(config);
+  const costs = caps === undefined ? [] : [caps];
+  return [`This key can read ${readable.join(", ")}`, ...reasons, ...uncounted, ...costs].join(". ");
 }

@@ -2,17 +2,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import type { Process } from "../run/runtime.ts";
 import { type Sandbox, startSandbox } from "../sandbox/server.ts";
 import { check } from "./check.ts";
 import { discover } from "./discover.ts";
 import { read } from "./read.ts";
 import { spec } from "./spec.ts";
-import type { Process } from "./world.ts";
 
+/** The port that `sandbox` listens on when none is named. */
+const PORT = 8080;
 const PEOPLE = 8_400;
-const WINDOW_ROWS = 4_000;
 const RECHECKED = 40;
 const ARRIVED = 12;
+/** What the sandbox allows, and what the config asks for, because nobody wants to wait in a demo. */
 const REQUESTS_PER_MINUTE = 600;
 /** Columns of a terminal that an abridged message may take. */
 const WIDTH = 110;
@@ -20,10 +22,10 @@ const BULK: ReadonlySet<string> = new Set(["RECORD", "TRACE", "STATE"]);
 
 type Message = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** Shows a person a whole sync, step by step, against a sandbox of its own: what is run and what it says, abridged. */
+/** Shows a person two syncs, step by step, against a sandbox of its own: the commands, and what they say, abridged. */
 export async function demo(world: Process): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "contact-intelligence-"));
-  const sandbox = await startSandbox({ people: PEOPLE, requestsPerMinute: REQUESTS_PER_MINUTE });
+  const sandbox = await openSandbox();
   try {
     return await new Demo(sandbox, world, folder).run();
   } finally {
@@ -32,64 +34,95 @@ export async function demo(world: Process): Promise<number> {
   }
 }
 
+/** Listens where the command `sandbox` does; on any free port if another program listens there. */
+async function openSandbox(): Promise<Sandbox> {
+  const options = { people: PEOPLE, requestsPerMinute: REQUESTS_PER_MINUTE };
+  try {
+    return await startSandbox({ ...options, port: PORT });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    return await startSandbox(options);
+  }
+}
+
 class Demo {
   readonly #sandbox: Sandbox;
   readonly #world: Process;
-  readonly #folder: string;
+  readonly #config: string;
+  readonly #state: string;
+  /** How a person here starts the program: from a clone it is not on the path. */
+  readonly #program: string;
 
   constructor(sandbox: Sandbox, world: Process, folder: string) {
     this.#sandbox = sandbox;
     this.#world = world;
-    this.#folder = folder;
+    this.#config = join(folder, "config.json");
+    this.#state = join(folder, "state.json");
+    this.#program =
+      world.environment["npm_lifecycle_event"] === "demo"
+        ? "node dist/source-contact-intelligence.js"
+        : "source-contact-intelligence";
   }
 
   async run(): Promise<number> {
-    this.#say(
-      "A whole sync against the bundled sandbox: a stand-in for the service, in this process, no account needed.",
-    );
+    const { url, key } = this.#sandbox;
+    const config = JSON.stringify({ base_url: url, api_key: key, requests_per_minute: REQUESTS_PER_MINUTE });
+    await writeFile(this.#config, config);
+    this.#say("Two syncs against the bundled sandbox, a stand-in for the service. No account is needed.");
+    this.#say(`The sandbox listens at ${url}. The file config.json holds:\n  ${config}`);
     await this.#step("spec", (world) => spec(world), describeSpec);
-    await this.#step("check --config config.json", (world) => check(undefined, world), describeStatus);
-    const [catalog] = await this.#step(
-      "discover --config config.json",
-      (world) => discover(undefined, world),
-      describeCatalog,
+    await this.#step(
+      "check --config config.json",
+      (world) => check({ config: this.#config }, world),
+      describeStatus,
     );
-    const catalogFile = await this.#save("catalog.json", configure(catalog));
+    const toCatalog = (world: Process): Promise<number> => discover(this.#config, world);
+    await this.#step("discover --config config.json", toCatalog, describeCatalog);
     const before = this.#sandbox.requests.length;
-    const first = await this.#read(
-      "read --config config.json --catalog catalog.json",
-      catalogFile,
-      undefined,
-    );
+    const first = await this.#read();
     this.#sandbox.recheck(RECHECKED);
     this.#sandbox.arrive(ARRIVED);
     this.#say(`\nTime passes at the service: ${RECHECKED} people are checked again, ${ARRIVED} are new.`);
-    const states = first.filter(({ type }) => type === "STATE").map((state) => JSON.stringify(state));
-    const stateFile = await this.#save("state.json", states.join("\n"));
-    const second = await this.#read(
-      "read --config config.json --catalog catalog.json --state state.json",
-      catalogFile,
-      stateFile,
-    );
-    const whole = [first, second].every((messages) => !messages.some(isFailure));
-    this.#say(
-      `\n${this.#sum([...first, ...second], before)}.${whole ? "" : " Something went wrong, see above."}`,
-    );
-    return whole ? 0 : 1;
+    const second = await this.#read();
+    const messages = [...first, ...second];
+    const failed = messages.some(isFailure);
+    this.#say(`\n${this.#sum(messages, before)} in all.${failed ? " Something went wrong, see above." : ""}`);
+    this.#say(this.#nextSteps());
+    return failed ? 1 : 0;
   }
 
-  async #read(words: string, catalog: string, state: string | undefined): Promise<readonly Message[]> {
+  /** What a person can type now. */
+  #nextSteps(): string {
+    const { port } = this.#sandbox;
+    return [
+      "\nWhat to do next:",
+      "  1. Try it yourself. Write the config above to config.json and start the sandbox in another terminal:",
+      `     $ ${this.#program} sandbox --people ${PEOPLE}${port === PORT ? "" : ` --port ${port}`}`,
+      `     $ ${this.#program} read --config config.json --stream people --format jsonl`,
+      "  2. Break the service, and see that no row is lost:",
+      `     $ ${this.#program} sandbox --help`,
+      "  3. With an account, put its address and its key into config.json:",
+      `     $ ${this.#program} check --config config.json`,
+      "  4. Connect it to Airbyte, Meltano, cron or a notebook: see README.md.",
+    ].join("\n");
+  }
+
+  async #read(): Promise<readonly Message[]> {
     const before = this.#sandbox.requests.length;
     const options = {
-      config: undefined,
-      catalog,
-      state,
+      config: this.#config,
+      catalog: undefined,
+      state: undefined,
       streams: [],
       format: "airbyte" as const,
-      stateFile: undefined,
+      stateFile: this.#state,
       logLevel: undefined,
     };
-    const messages = await this.#step(words, (world) => read(options, world), describeRead);
+    const messages = await this.#step(
+      "read --config config.json --state-file state.json",
+      (world) => read(options, world),
+      describeRead,
+    );
     this.#say(`  ${this.#sum(messages, before)}`);
     return messages;
   }
@@ -100,19 +133,9 @@ class Demo {
     command: (world: Process) => Promise<number>,
     describe: (messages: readonly Message[]) => readonly string[],
   ): Promise<readonly Message[]> {
-    this.#say(`\n$ source-contact-intelligence ${words}`);
-    const { url, key } = this.#sandbox;
+    this.#say(`\n$ ${this.#program} ${words}`);
     const output = new Captured();
-    await command({
-      ...this.#world,
-      stdout: output,
-      environment: {
-        CONTACT_INTELLIGENCE_BASE_URL: url,
-        CONTACT_INTELLIGENCE_API_KEY: key,
-        CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: String(WINDOW_ROWS),
-        CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: String(REQUESTS_PER_MINUTE),
-      },
-    });
+    await command({ ...this.#world, stdout: output, environment: {} });
     const messages = output.messages();
     for (const line of describe(messages)) this.#say(`  ${line}`);
     return messages;
@@ -123,12 +146,6 @@ class Demo {
     const rows = messages.filter(({ type }) => type === "RECORD").length;
     const windows = requests.filter(({ path }) => path.endsWith("/stream")).length;
     return [plural(rows, "row"), plural(windows, "window"), plural(requests.length, "request")].join(", ");
-  }
-
-  async #save(name: string, text: string): Promise<string> {
-    const file = join(this.#folder, name);
-    await writeFile(file, text);
-    return file;
   }
 
   #say(line: string): void {
@@ -196,16 +213,6 @@ type Stream = {
 function streamsOf(message: Message | undefined): readonly Stream[] {
   const { streams = [] } = (message?.["catalog"] ?? {}) as { streams?: readonly Stream[] };
   return streams;
-}
-
-/** Asks for every stream, incremental where it can be, as a platform would. */
-function configure(catalog: Message | undefined): string {
-  const streams = streamsOf(catalog).map((stream) => ({
-    stream,
-    sync_mode: stream.supported_sync_modes.at(-1),
-    destination_sync_mode: "append_dedup",
-  }));
-  return JSON.stringify({ streams });
 }
 
 /** The first message of each kind, and for the bulk how many there were. */

@@ -1,39 +1,36 @@
-import { secretsOf } from "../config.ts";
+import { inferSchema } from "../api/infer-schema.ts";
+import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
+import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
+import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
-import { secretMask } from "../protocol/mask.ts";
 import { Writer, write } from "../protocol/writer.ts";
-import { Session } from "../service/session.ts";
-import { type DiscoveredStream, toCatalog } from "../source/catalog.ts";
-import { inferSchema } from "../source/infer.ts";
-import { RowCheck } from "../source/row-check.ts";
-import { type JsonSchema, loadSchema } from "../source/schema.ts";
-import type { RowStreamSpec, StreamSpec } from "../source/streams.ts";
-import type { Event } from "../sync/event.ts";
-import type { Row } from "../sync/ports.ts";
-import { openConfig } from "./config.ts";
-import type { Process } from "./world.ts";
+import { openConfig } from "../run/config-files.ts";
+import { type Voice, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import type { Session } from "../run/session.ts";
+import type { Event } from "../streams/event.ts";
+import type { Row } from "../streams/stream-api.ts";
 
 const SAMPLE = 10_000;
+const SAMPLE_BYTES = 67_108_864;
 
 /** Says which streams there are and which fields their live records have. */
 export async function discover(file: string | undefined, world: Process): Promise<number> {
-  let mask = (text: string): string => text;
+  const writer = new Writer(airbyte({ now: world.clock.now }), world.stdout, undefined, {
+    mask: (text) => voice.mask(text),
+  });
+  const voice: Voice = { mask: (text) => text, emit: (event) => writer.emit(event) };
   try {
-    const config = await openConfig(file, world.environment);
-    mask = secretMask(secretsOf(config));
-    const session = new Session(config, world, () => undefined);
-    try {
-      const streams = await discoverStreams(session);
-      await write(world.stdout, mask(catalogMessage(toCatalog(streams))));
-      return 0;
-    } finally {
-      await session.close();
-    }
+    const load = (): Promise<Config> => openConfig(file, world.environment);
+    const streams = await withRun({ world, voice, load }, ({ session }) => discoverStreams(session));
+    await writer.close();
+    await write(world.stdout, voice.mask(catalogMessage(toCatalog(streams))));
+    return 0;
   } catch (error) {
     world.signal.throwIfAborted();
-    const writer = new Writer(airbyte({ now: world.clock.now }), world.stdout, undefined, { mask });
     const events: readonly Event[] = [{ kind: "failed", error }, { kind: "end" }];
     for (const event of events) await writer.emit(event);
     await writer.close();
@@ -53,9 +50,14 @@ export async function discoverStreams(
   for (const spec of session.streams) {
     const declared = loadSchema(spec.schemaFile);
     const isSampled = spec.reading !== "job" && spec.sampled;
-    streams.push({ spec, schema: isSampled ? await sampled(spec, declared, session, failed) : declared });
+    streams.push(
+      isSampled ? await sampled(spec, declared, session, failed) : { spec, schema: declared, sampled: null },
+    );
   }
-  return streams;
+  return streams.map((stream) => ({
+    ...stream,
+    schema: session.privacy.schema(stream.spec.name, stream.schema),
+  }));
 }
 
 const rethrow = async (_: StreamSpec, error: unknown): Promise<void> => {
@@ -68,14 +70,14 @@ async function sampled(
   declared: JsonSchema,
   session: Session,
   failed: (spec: StreamSpec, error: unknown) => Promise<void>,
-): Promise<JsonSchema> {
+): Promise<DiscoveredStream> {
   try {
     const rows = await sample(spec, declared, session);
-    return inferSchema(declared, rows);
+    return { spec, schema: inferSchema(declared, rows), sampled: rows.length > 0 };
   } catch (error) {
     const refused = error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
     if (!refused) await failed(spec, error);
-    return declared;
+    return { spec, schema: declared, sampled: false };
   }
 }
 
@@ -86,13 +88,15 @@ export async function sample(
   session: Session,
   most = SAMPLE,
 ): Promise<readonly Record<string, unknown>[]> {
-  const ports = session.ports(spec, null, new RowCheck(spec.name, declared), "pass");
+  const api = session.streamApi(spec, { cursor: null, schema: declared });
   const rows: Row[] = [];
-  if (spec.exportPath === null) rows.push(...(await ports.page({ kind: "all" }, 1)).rows);
+  let bytes = 0;
+  if (spec.exportPath === null) rows.push(...(await api.page({ kind: "all" }, 1)).rows);
   else {
-    for await (const batch of ports.stream({ kind: "all" })) {
-      rows.push(...batch);
-      if (rows.length >= most) break;
+    for await (const batch of api.stream({ kind: "all" })) {
+      rows.push(...batch.rows);
+      bytes += batch.rows.reduce((sum, { raw }) => sum + raw.length, 0);
+      if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
     }
   }
   return rows.slice(0, most).map(({ raw }) => JSON.parse(Buffer.from(raw, "latin1").toString("utf8")));

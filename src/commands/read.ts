@@ -1,16 +1,18 @@
-import { secretsOf } from "../config.ts";
-import { ConfigError } from "../errors.ts";
+import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
+import { STREAMS } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import { ConfigError, UsageError } from "../errors.ts";
+import { readCatalog } from "../files/read.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
-import { secretMask } from "../protocol/mask.ts";
-import { type ConfiguredStream, parseConfiguredCatalog } from "../source/catalog.ts";
-import { openConfig } from "./config.ts";
-import { readJson } from "./files.ts";
-import { conclude, Output } from "./output.ts";
-import { openState } from "./state-file.ts";
-import { readableStreams, syncStreams, withSession } from "./sync.ts";
-import type { Process } from "./world.ts";
+import { openConfig } from "../run/config-files.ts";
+import { FolderOutput } from "../run/folder-output.ts";
+import { Output, runToEnd } from "../run/output.ts";
+import { openJobs, readableStreams, syncStreams, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import { openState } from "../run/state-file.ts";
+import { readShard, type ShardOptions } from "./read-shard.ts";
 
 export type ReadOptions = {
   readonly config: string | undefined;
@@ -20,40 +22,80 @@ export type ReadOptions = {
   readonly streams: readonly string[];
   readonly format: "airbyte" | "jsonl";
   readonly stateFile?: string | undefined;
+  /** A folder that takes records and state in place of stdout. */
+  readonly output?: string | undefined;
+  readonly compress?: "gzip" | undefined;
+  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
+  readonly fileBytes?: number | undefined;
+  /** The part of a plan that this run reads. */
+  readonly part?: ShardOptions | undefined;
   readonly logLevel?: LogLevel | undefined;
+  /** File that takes the summary of the run. */
+  readonly summary?: string | undefined;
 };
 
-/** Reads the streams that are asked for, in Airbyte's language or as the bare records of one. */
+/** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, world: Process): Promise<number> {
   const { format, logLevel } = options;
   const name = "source-contact-intelligence";
-  const output = await Output.open({ name, logs: format === "jsonl", logLevel }, world);
-  output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: world.clock.now });
-  return await conclude(output, world, () => readAsked(options, world, output));
+  const logs = format === "jsonl" || options.output !== undefined;
+  refuseWithoutMemory(options);
+  const output = await Output.open({ name, logs, bare: logs, logLevel, summary: options.summary }, world);
+  if (options.output === undefined) {
+    output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: world.clock.now });
+  }
+  return await runToEnd(output, world, () => readAsked(options, world, output));
 }
 
-async function readAsked(options: ReadOptions, world: Process, output: Output): Promise<boolean> {
-  const config = await openConfig(options.config, world.environment);
-  output.mask = secretMask(secretsOf(config));
-  const catalog =
-    options.catalog === undefined
-      ? undefined
-      : parseConfiguredCatalog(await readJson("catalog", options.catalog));
-  const { saved, file } = await openState(options);
-  output.stateFile = file;
-  return await withSession(
-    config,
-    world,
-    (event) => output.emit(event),
-    async (sync) => {
-      const streams = chosen(catalog ?? (await readableStreams(sync, options.streams)), options.streams);
-      return await syncStreams(
-        sync,
-        streams.map((configured) => ({ configured })),
-        saved.streams,
-      );
-    },
+/** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
+function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions): void {
+  const jobs = STREAMS.filter(({ name, reading }) => reading === "job" && streams.includes(name));
+  const [first] = jobs;
+  if (format !== "jsonl" || stateFile !== undefined || output !== undefined || first === undefined) return;
+  throw new UsageError(
+    `Cannot read "${first.name}" with --format jsonl: nothing would keep what was bought, so the next run could buy it ` +
+      "again. Add --state-file FILE or --output DIR",
   );
+}
+
+function readAsked(options: ReadOptions, world: Process, output: Output): Promise<boolean> {
+  if (options.part !== undefined) return readShard({ ...options, part: options.part }, world, output);
+  const load = (): Promise<Config> => openConfig(options.config, world.environment);
+  return withRun({ world, voice: output, load }, async (run) => {
+    const catalog =
+      options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
+    const saved = await openSaved(options, world, output);
+    output.stats.measure(() => run.session.usage, saved);
+    const asked = catalog && chosen(catalog, options.streams);
+    await openJobs(run, asked, options.streams, saved, () => output.checkLock());
+    const streams = chosen(catalog ?? (await readableStreams(run, options.streams)), options.streams);
+    return await syncStreams(
+      run,
+      streams.map((configured) => ({ configured })),
+      saved,
+    );
+  });
+}
+
+/** Opens where the run goes on from, and where it saves; returns each stream's part of the state. */
+async function openSaved(
+  options: ReadOptions,
+  world: Process,
+  output: Output,
+): Promise<ReadonlyMap<string, unknown>> {
+  const stateWorld = { ...world, notify: output.notify };
+  if (options.output === undefined) {
+    const { saved, file } = await openState(options, stateWorld);
+    output.stateFile = file;
+    return saved.streams;
+  }
+  const seed = options.state === undefined ? undefined : (await openState(options, stateWorld)).saved;
+  output.folder = await FolderOutput.open(
+    options.output,
+    { gzip: options.compress === "gzip", seed, cutBytes: options.fileBytes },
+    stateWorld,
+  );
+  return output.folder.state.streams;
 }
 
 function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {

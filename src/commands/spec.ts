@@ -1,7 +1,7 @@
 import { loadSpec } from "../config/spec.ts";
 import { specMessage } from "../protocol/airbyte-message.ts";
 import { write } from "../protocol/writer.ts";
-import type { Process } from "./world.ts";
+import type { Process } from "../run/runtime.ts";
 
 /** Says how this connector is configured. */
 export async function spec({ stdout }: Process): Promise<number> {

@@ -1,61 +1,97 @@
-import { type Config, parseConfig, secretsOf } from "../config.ts";
-import { ConfigError } from "../errors.ts";
+import type { DiscoveredStream } from "../catalog/airbyte.ts";
+import { loadSchema } from "../catalog/schema.ts";
+import { toSingerCatalog, toTapStream } from "../catalog/singer.ts";
+import { streamsOf } from "../catalog/streams.ts";
+import { type Config, parseConfig } from "../config/config.ts";
+import { ConfigError, TransientError } from "../errors.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { asciiJson } from "../protocol/language.ts";
-import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import { Session } from "../service/session.ts";
-import type { DiscoveredStream } from "../source/catalog.ts";
-import { toOffer } from "../source/offers.ts";
-import { loadSchema } from "../source/schema.ts";
-import { toSingerCatalog } from "../source/singer-catalog.ts";
-import { streamsOf } from "../source/streams.ts";
-import type { Event } from "../sync/event.ts";
-import { type ConfigDraft, readConfigs } from "./config.ts";
+import { type ConfigDraft, readConfigs } from "../run/config-files.ts";
+import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
+import { withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import type { Session } from "../run/session.ts";
+import type { Event, Notice } from "../streams/event.ts";
 import { discoverStreams } from "./discover.ts";
-import { conclude, type Output, openTapOutput } from "./output.ts";
 import type { TapOptions } from "./tap-options.ts";
-import type { Process } from "./world.ts";
 
 /** Orchestrators discover before every run, so that a service that does not answer is given up soon. */
 const TRIES = 2;
 
-/** Prints the catalog; what the service does not tell is taken from what is declared. */
+/** How long (ms) after its start a discovery may still wait for the rate limit: orchestrators show nothing meanwhile. */
+const LONGEST_LIMIT_MS = 50_000;
+
+const limitedTooLong = (until: number): TransientError =>
+  new TransientError(
+    `Cannot discover the streams: the service limits this key until ${new Date(until).toISOString()}. ` +
+      "Run it again later, or use a key that nothing else uses",
+  );
+
+/**
+ * Prints the catalog. A stream that the key's plan leaves out, and without a config every stream, is in it as declared.
+ * A stream that the service could show and does not fails the discovery: a catalog without its fields would let none
+ * of them out.
+ */
 export async function tapDiscover({ configs, logLevel }: TapOptions, world: Process): Promise<number> {
   const output = await openTapOutput(logLevel, world);
-  return await conclude(output, world, async () => {
+  return await runToEnd(output, world, async () => {
     const streams = await discovered(await readConfigs(configs, world.environment), world, output);
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
-    const catalog = asciiJson(toSingerCatalog(streams.map(toOffer)), 2);
+    const catalog = asciiJson(toSingerCatalog(streams.map(toTapStream)), 2);
     await write(world.stdout, `${output.mask(catalog)}\n`);
     return true;
   });
 }
 
 async function discovered(
-  { value, environment }: ConfigDraft,
+  draft: ConfigDraft,
   world: Process,
   output: Output,
 ): Promise<readonly DiscoveredStream[]> {
   const emit = (event: Event): Promise<void> => output.emit(event);
-  let config: Config | undefined;
+  const config = await usableConfig(draft, emit);
+  if (config === undefined) return declaredStreams();
+  const limit = new AbortController();
+  const latest = world.clock.now() + LONGEST_LIMIT_MS;
+  const onNotice = (notice: Notice): void => {
+    if (notice.kind === "limited" && notice.until > latest) limit.abort(limitedTooLong(notice.until));
+  };
+  const patient = { ...world, signal: AbortSignal.any([world.signal, limit.signal]) };
+  const load = async (): Promise<Config> => config;
   try {
-    config = parseConfig(value, environment);
-    output.mask = secretMask(secretsOf(config));
-    const session = new Session(config, world, (notice) => void emit(notice), TRIES);
-    try {
-      return await discoverWhatCanBe(session, world, emit);
-    } finally {
-      await session.close();
-    }
+    return await withRun({ world: patient, voice: output, load, tries: TRIES, onNotice }, ({ session }) =>
+      discoverStreams(session),
+    );
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    await emit({ kind: "log", level: "warn", text: `${error.message}. The catalog shows what is declared` });
-    return streamsOf(config).map((spec) => ({ spec, schema: loadSchema(spec.schemaFile) }));
+    limit.signal.throwIfAborted();
+    throw error;
   }
 }
 
-/** A stream whose records cannot be had is what is declared of it; a sync then says the rest. */
+/** Undefined, with a warning, for a config that cannot be used yet: its streams can be shown all the same. */
+async function usableConfig(
+  { value, environment, file }: ConfigDraft,
+  emit: (event: Event) => Promise<void>,
+): Promise<Config | undefined> {
+  try {
+    return parseConfig(value, environment, file);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    await emit({ kind: "log", level: "warn", text: `${error.message}. The catalog shows what is declared` });
+    return undefined;
+  }
+}
+
+function declaredStreams(): readonly DiscoveredStream[] {
+  return streamsOf(undefined).map((spec) => ({
+    spec,
+    schema: loadSchema(spec.schemaFile),
+    sampled: spec.sampled ? false : null,
+  }));
+}
+
+/** Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared. */
 export async function discoverWhatCanBe(
   session: Session,
   { signal }: Process,
@@ -63,7 +99,7 @@ export async function discoverWhatCanBe(
 ): Promise<readonly DiscoveredStream[]> {
   return await discoverStreams(session, async ({ name }, error) => {
     signal.throwIfAborted();
-    const text = `The catalog shows of "${name}" only what is declared. ${userMessage(error)}`;
+    const text = `The first schema of "${name}" has only the declared fields. ${userMessage(error)}`;
     await emit({ kind: "log", level: "warn", text });
   });
 }

@@ -9,5 +9,5 @@ export type TapOptions = {
   readonly state: string | undefined;
   readonly stateFile: string | undefined;
   readonly logLevel: LogLevel | undefined;
-  readonly format: "text" | "json" | "markdown" | "meltano";
+  readonly format: "text" | "json" | "markdown" | "meltano" | "meltano-hub";
 };

@@ -1,65 +1,71 @@
-import { type Config, parseConfig, secretsOf } from "../config.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type TapStream, tapStreamsIn, toTapStream } from "../catalog/singer.ts";
+import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
+import { type Config, parseConfig } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { secretMask } from "../protocol/mask.ts";
+import { readJson } from "../files/read.ts";
 import { singer } from "../protocol/singer.ts";
-import type { ConfiguredStream } from "../source/catalog.ts";
-import { offersIn, toOffer } from "../source/offers.ts";
-import type { JsonSchema } from "../source/schema.ts";
-import { type Selected, type Selection, select } from "../source/selection.ts";
-import type { Offer } from "../source/singer-catalog.ts";
-import type { Event } from "../sync/event.ts";
-import { readConfigs } from "./config.ts";
-import { readJson } from "./files.ts";
-import { conclude, type Output, openTapOutput } from "./output.ts";
-import { openState } from "./state-file.ts";
-import { type Asked, readableStreams, type Sync, syncStreams, withSession } from "./sync.ts";
+import { readConfigs } from "../run/config-files.ts";
+import { type Meter, withMetrics } from "../run/metrics.ts";
+import { forSinger } from "../run/outgoing.ts";
+import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
+import { type Asked, openJobs, type Run, readableStreams, syncStreams, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import { openState } from "../run/state-file.ts";
 import { discoverWhatCanBe } from "./tap-discover.ts";
 import type { TapOptions } from "./tap-options.ts";
-import type { Process } from "./world.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, world: Process): Promise<number> {
   const output = await openTapOutput(options.logLevel, world);
-  return await conclude(output, world, () => syncSelected(options, world, output));
+  return await runToEnd(output, world, () => syncSelected(options, world, output));
 }
 
 async function syncSelected(options: TapOptions, world: Process, output: Output): Promise<boolean> {
-  const { value, environment } = await readConfigs(options.configs, world.environment);
-  const config = parseConfig(value, environment);
-  output.mask = secretMask(secretsOf(config));
-  const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
-  const { saved, file } = await openState(options);
-  output.stateFile = file;
-  const nuls = new Nuls((event) => output.emit(event));
-  return await withSession(config, world, nuls.emit, async (sync) => {
-    const offers = catalog === undefined ? await liveOffers(sync) : offersIn(catalog);
-    const selected = select(catalog, offers);
+  const draft = await readConfigs(options.configs, world.environment);
+  const load = async (): Promise<Config> => parseConfig(draft.value, draft.environment, draft.file);
+  return await withRun({ world, voice: output, load }, async (run) => {
+    const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
+    const { saved, file } = await openState(options, { ...world, notify: output.notify });
+    output.stateFile = file;
+    output.stats.measure(() => run.session.usage, saved.streams);
+    const checkState = (): Promise<void> => output.checkLock();
+    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, checkState);
+    const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
+    const selected = select(catalog, streams);
+    const { privacy } = run.session;
     output.say = singer({
-      selections: selected.selections,
+      selections: selected.selections.map((selection) => ({
+        ...selection,
+        schema: privacy.schema(selection.stream, selection.schema),
+      })),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      version: versionOf(config, world),
-      nuls: nuls.count,
+      version: versionOf(run.config, world),
     });
-    await warn(selected, sync);
-    const asked = selected.selections.map((selection) => toAsked(selection, offers));
-    const complete = await syncStreams(sync, asked, saved.streams);
+    await warn(selected, run);
+    if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
+    const meter = { monotonic: world.clock.monotonic, usage: run.session.client.usage, pid: world.pid };
+    const asked = selected.selections.map((selection) => toAsked(selection, streams, meter));
+    const configured = asked.map((one) => one.configured);
+    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, checkState);
+    const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });
 }
 
 /** Those that the key's plan covers; what they hold is asked of the service. */
-async function liveOffers(sync: Sync): Promise<readonly Offer[]> {
-  const readable = await readableStreams(sync);
-  const discovered = await discoverWhatCanBe(sync.session, sync.world, sync.emit);
-  return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toOffer);
+async function liveStreams(run: Run): Promise<readonly TapStream[]> {
+  const readable = await readableStreams(run);
+  const discovered = await discoverWhatCanBe(run.session, run.world, run.emit);
+  return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toTapStream);
 }
 
 /** Greater than that of every earlier run, as long as the clock is not set back. */
-function versionOf({ emitActivateVersion }: Config, { clock }: Process): number | undefined {
-  return emitActivateVersion ? Math.floor(clock.now()) : undefined;
+function versionOf({ emitActivateVersionMessages }: Config, { clock }: Process): number | undefined {
+  return emitActivateVersionMessages ? Math.floor(clock.now()) : undefined;
 }
 
-async function warn({ warnings, unknown }: Selected, { emit }: Sync): Promise<void> {
+async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<void> {
   for (const text of warnings) await emit({ kind: "log", level: "warn", text });
   if (unknown.length === 0) return;
   const names = unknown.map((name) => JSON.stringify(name)).join(", ");
@@ -68,7 +74,9 @@ async function warn({ warnings, unknown }: Selected, { emit }: Sync): Promise<vo
 }
 
 /** The catalog decides on the method, whatever a state says of an earlier one. */
-function toAsked({ stream, method, keyProperties }: Selection, offers: readonly Offer[]): Asked {
+function toAsked(selection: Selection, streams: readonly TapStream[], meter: Meter): Asked {
+  const { stream, method, keyProperties, rules } = selection;
+  const told = streams.find(({ name }) => name === stream)?.schema ?? null;
   const configured: ConfiguredStream = {
     name: stream,
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
@@ -76,30 +84,11 @@ function toAsked({ stream, method, keyProperties }: Selection, offers: readonly 
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
     generationId: null,
     syncId: null,
-    schema: null,
+    schema: rules === null ? null : told,
   };
-  return { configured, told: offers.find(({ name }) => name === stream)?.schema as JsonSchema | undefined };
-}
-
-/** Counts escaped NULs that were replaced, and reports them at the end of their stream. */
-class Nuls {
-  readonly #counts = new Map<string, number>();
-  readonly #emit: (event: Event) => Promise<void>;
-
-  constructor(emit: (event: Event) => Promise<void>) {
-    this.#emit = emit;
-  }
-
-  readonly count = (stream: string, count: number): void => {
-    this.#counts.set(stream, (this.#counts.get(stream) ?? 0) + count);
-  };
-
-  readonly emit = async (event: Event): Promise<void> => {
-    const count = event.kind === "close" ? this.#counts.get(event.stream) : undefined;
-    if (event.kind === "close" && count !== undefined) {
-      const text = `The rows of "${event.stream}" hold NUL characters, which SQL targets cannot store: ${count} replaced by U+FFFD`;
-      await this.#emit({ kind: "log", level: "warn", text });
-    }
-    await this.#emit(event);
+  return {
+    configured,
+    told,
+    outgoing: (events) => withMetrics(forSinger(events, selection), stream, meter),
   };
 }

@@ -1,28 +1,26 @@
-import { parseConfig, secretsOf } from "../config.ts";
+import { loadSchema } from "../catalog/schema.ts";
+import type { StreamSpec } from "../catalog/streams.ts";
+import { type Config, parseConfig } from "../config/config.ts";
 import { NotFoundError } from "../errors.ts";
-import { secretMask } from "../protocol/mask.ts";
-import type { Session } from "../service/session.ts";
-import { loadSchema } from "../source/schema.ts";
-import type { StreamSpec } from "../source/streams.ts";
-import { readConfigs } from "./config.ts";
+import { readConfigs } from "../run/config-files.ts";
+import { openTapOutput, runToEnd } from "../run/output.ts";
+import { type Run, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import type { Session } from "../run/session.ts";
 import { sample } from "./discover.ts";
-import { conclude, openTapOutput } from "./output.ts";
-import { type Sync, withSession } from "./sync.ts";
 import type { TapOptions } from "./tap-options.ts";
-import type { Process } from "./world.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
 export async function tapTest({ configs, logLevel }: TapOptions, world: Process): Promise<number> {
   const output = await openTapOutput(logLevel, world);
-  return await conclude(output, world, async () => {
-    const { value, environment } = await readConfigs(configs, world.environment);
-    const config = parseConfig(value, environment);
-    output.mask = secretMask(secretsOf(config));
-    return await withSession(config, world, (event) => output.emit(event), testStreams);
+  return await runToEnd(output, world, async () => {
+    const { value, environment, file } = await readConfigs(configs, world.environment);
+    const load = async (): Promise<Config> => parseConfig(value, environment, file);
+    return await withRun({ world, voice: output, load }, testStreams);
   });
 }
 
-async function testStreams({ session, world, emit }: Sync): Promise<boolean> {
+async function testStreams({ session, world, emit }: Run): Promise<boolean> {
   let working = true;
   for (const spec of session.streams) {
     try {

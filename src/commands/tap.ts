@@ -1,9 +1,9 @@
+import type { Process } from "../run/runtime.ts";
 import { about } from "./about.ts";
 import { tapDiscover } from "./tap-discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 import { tapSync } from "./tap-sync.ts";
 import { tapTest } from "./tap-test.ts";
-import type { Process } from "./world.ts";
 
 /** The Singer face. */
 export async function tap(options: TapOptions, world: Process): Promise<number> {

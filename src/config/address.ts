@@ -13,7 +13,7 @@ export function addressProblem(text: string, insecure: boolean): string | undefi
 }
 
 /** `hostname` as URL gives it: lower case, IPv4 in four parts, IPv6 in brackets and short. */
-function isLoopback(hostname: string): boolean {
+export function isLoopback(hostname: string): boolean {
   const name = hostname.replace(/\.$/, "");
   return (
     name === "localhost" || name.endsWith(".localhost") || name === "[::1]" || /^127(\.\d+){3}$/.test(name)

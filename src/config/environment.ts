@@ -1,28 +1,45 @@
-import { isObject, type JsonObject } from "../json.ts";
-import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
+import { isObject, type JsonObject, valueAt } from "../json.ts";
+import { type Located, propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The draft with what the environment says in its place. An empty variable says nothing. */
 export function withEnvironment(draft: JsonObject, environment: Environment, spec: SpecProperty): JsonObject {
-  const merged = structuredClone(draft);
-  for (const { path, property } of propertiesOf(spec)) {
-    const text = environment[variableOf(path)]?.trim() ?? "";
-    if (text !== "") place(merged, path, cast(text, property));
-  }
-  return merged;
+  return variablesIn(environment, spec).reduce(
+    (merged, { path, property, text }) => placed(merged, path, cast(text, property)),
+    draft,
+  );
 }
 
-function place(draft: JsonObject, path: readonly string[], value: unknown): void {
+/** The variable that sets a property, on its own or as a part of an outer one. Undefined: none does. */
+export function variableFor(
+  path: readonly string[],
+  environment: Environment,
+  spec: SpecProperty,
+): string | undefined {
+  const name = path.join(".");
+  const given = variablesIn(environment, spec).filter((variable) => {
+    const outer = variable.path.join(".");
+    if (name === outer) return true;
+    const value = name.startsWith(`${outer}.`) ? parsed(variable.text) : undefined;
+    return isObject(value) && valueAt(value, path.slice(variable.path.length)) !== undefined;
+  });
+  const last = given.at(-1);
+  return last && variableOf(last.path);
+}
+
+type Variable = Located & { readonly text: string };
+
+function variablesIn(environment: Environment, spec: SpecProperty): readonly Variable[] {
+  return [...propertiesOf(spec)]
+    .map((located) => ({ ...located, text: environment[variableOf(located.path)]?.trim() ?? "" }))
+    .filter(({ text }) => text !== "");
+}
+
+function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name = "", ...rest] = path;
-  if (rest.length === 0) {
-    draft[name] = value;
-    return;
-  }
   const inner = draft[name];
-  const next: JsonObject = isObject(inner) ? inner : {};
-  draft[name] = next;
-  place(next, rest, value);
+  return { ...draft, [name]: rest.length === 0 ? value : placed(isObject(inner) ? inner : {}, rest, value) };
 }
 
 /** The text as the spec's type, or the text itself where it is none: validation then names the property. */
@@ -34,7 +51,7 @@ function cast(text: string, property: SpecProperty): unknown {
     case "boolean":
       return BOOLEANS.get(text.toLowerCase()) ?? text;
     case "array":
-      return text.startsWith("[") ? parsed(text) : text.split(",");
+      return text.startsWith("[") ? parsed(text) : text;
     case "object":
       return parsed(text);
     default:

@@ -1,21 +1,22 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type JsonObject } from "../json.ts";
-import { parseDay } from "../timestamp.ts";
-import { type SpecProperty, typeOf } from "./spec.ts";
+import { parseDay } from "../time.ts";
+import { innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
- * A draft without what counts as absent (nulls, empty strings, empty lists, objects that hold only defaults), with
- * strings trimmed, dates as UTC days and booleans where the spec has them as words. Idempotent.
+ * A draft without what counts as absent: nulls, empty lists, objects that hold only defaults, and empty strings, which
+ * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text stands for a list at its commas and line
+ * breaks; dates are UTC days; booleans are words where the spec has words. Idempotent.
  */
 export function normalize(draft: JsonObject, spec: SpecProperty): JsonObject {
   const normal = Object.entries(draft).map(
-    ([name, value]) => [name, normalValue(value, spec.properties?.[name])] as const,
+    ([name, value]) => [name, normalValue(value, innerProperty(spec, name))] as const,
   );
   return Object.fromEntries(normal.filter(([, value]) => value !== undefined));
 }
 
 function normalValue(value: unknown, property: SpecProperty | undefined): unknown {
-  if (value === null || value === "") return undefined;
+  if (value === null) return undefined;
   if (typeof value === "string") return normalText(value.trim(), property);
   if (typeof value === "boolean" && property?.enum !== undefined) return String(value);
   if (Array.isArray(value)) return normalList(value, property);
@@ -25,8 +26,10 @@ function normalValue(value: unknown, property: SpecProperty | undefined): unknow
   return value;
 }
 
-function normalText(text: string, property: SpecProperty | undefined): string | undefined {
-  if (text === "") return undefined;
+function normalText(text: string, property: SpecProperty | undefined): unknown {
+  if (text === "") return property?.minLength === 0 ? text : undefined;
+  if (property !== undefined && typeOf(property) === "array")
+    return normalList(text.split(/[,\n]/), property);
   if (property?.format === "date") return parseDay(text) ?? text;
   return property?.enum === undefined ? text : text.toLowerCase();
 }
@@ -41,6 +44,6 @@ function normalList(list: readonly unknown[], property: SpecProperty | undefined
 function normalObject(draft: JsonObject, property: SpecProperty): JsonObject | undefined {
   const normal = normalize(draft, property);
   const isDefault = ([name, value]: [string, unknown]): boolean =>
-    isDeepStrictEqual(value, property.properties?.[name]?.default);
+    isDeepStrictEqual(value, innerProperty(property, name)?.default);
   return Object.entries(normal).every(isDefault) ? undefined : normal;
 }

@@ -1,8 +1,9 @@
-import { isObject, type JsonObject, kindOf } from "../json.ts";
-import type { SchemaError } from "../schema-checks.ts";
-import { isDay } from "../timestamp.ts";
+import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../json.ts";
+import type { SchemaError } from "../json-schema.ts";
+import { isDay } from "../time.ts";
 import { addressProblem } from "./address.ts";
 import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
+import type { Unknown } from "./unknown.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
 export type Problem = { readonly path: string; readonly text: string };
@@ -11,16 +12,17 @@ export type Problem = { readonly path: string; readonly text: string };
 export function schemaProblems(
   errors: readonly SchemaError[],
   draft: JsonObject,
+  unknown: readonly Unknown[],
   spec: SpecProperty,
 ): Problem[] {
-  return errors.map((error) => {
+  return errors.flatMap((error) => {
     const segments = error.instancePath.split("/").slice(1);
     const { missingProperty } = error.params;
-    if (error.keyword === "required") return missing([...segments, String(missingProperty)]);
-    return {
-      path: nameOf(segments),
-      text: schemaText(error, propertyAt(spec, segments), valueAt(draft, segments)),
-    };
+    if (error.keyword === "required") return [missing([...segments, String(missingProperty)], unknown)];
+    const property = propertyAt(spec, segments);
+    // The rule for dates quotes what it cannot read.
+    if (error.keyword === "pattern" && property.format === "date") return [];
+    return [{ path: nameOf(segments), text: schemaText(error, property, valueAt(draft, segments)) }];
   });
 }
 
@@ -43,11 +45,20 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
 }
 
 /** What no schema can say. Looks only at properties whose type is right. */
-export function ruleProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
-  return [...dateProblems(draft, spec), ...addressProblems(draft), ...jobProblems(draft)];
+export function ruleProblems(draft: JsonObject, unknown: readonly Unknown[], spec: SpecProperty): Problem[] {
+  return [
+    ...dateProblems(draft, spec),
+    ...addressProblems(draft),
+    ...externalProblems(draft, unknown),
+    ...jobProblems(draft, spec),
+    ...privacyProblems(draft),
+  ];
 }
 
 function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
+  const secrets = secretsIn(draft, spec);
+  const dayProblems = (value: unknown, path: string): Problem[] =>
+    typeof value !== "string" || isDay(value) ? [] : [{ path, text: dayText(value, secrets) }];
   const wrong = [...propertiesOf(spec)].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
     if (property.format === "date") return dayProblems(value, nameOf(path));
@@ -60,11 +71,19 @@ function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   return [...wrong, { path: "start_date", text: `must not be after end_date: ${start} is after ${end}` }];
 }
 
-/** Quotes ten characters at most: what is no date at all may be anything, even a key. */
-function dayProblems(value: unknown, path: string): Problem[] {
-  const [begin] = typeof value === "string" && !isDay(value) ? (/^\d{4}-\d{2}-\d{2}/.exec(value) ?? []) : [];
-  if (begin === undefined) return [];
-  return [{ path, text: `must be a date that exists, YYYY-MM-DD or a date-time: cannot read "${begin}"` }];
+/** Quotes what cannot be read only if it may have been meant as a date: people paste keys into the wrong field. */
+function dayText(value: string, secrets: readonly string[]): string {
+  const isShown =
+    /^[\w\s:.,/+-]{1,30}$/.test(value) &&
+    !secrets.some((secret) => value.includes(secret) || (value.length > 5 && secret.includes(value)));
+  return `must be a date that exists, YYYY-MM-DD or a date-time${isShown ? `, not ${quoted(value)}` : ""}`;
+}
+
+function secretsIn(draft: JsonObject, spec: SpecProperty): readonly string[] {
+  return [...propertiesOf(spec)]
+    .filter(({ property }) => property.airbyte_secret === true)
+    .map(({ path }) => valueAt(draft, path))
+    .filter((value) => typeof value === "string");
 }
 
 function addressProblems(draft: JsonObject): Problem[] {
@@ -76,44 +95,55 @@ function addressProblems(draft: JsonObject): Problem[] {
   });
 }
 
-/** The list that says what each job is about, and whether it needs the External API. */
+/** Whether a job needs the External API. */
 const JOBS = [
-  { name: "company_lookup", list: "domains", paid: true },
-  { name: "email_verification", list: "emails", paid: true },
-  { name: "email_check", list: "emails", paid: false },
+  { name: "company_lookup", paid: true },
+  { name: "email_verification", paid: true },
+  { name: "email_check", paid: false },
 ] as const;
 
-function jobProblems(draft: JsonObject): Problem[] {
-  const { external_api: external } = draft;
-  const half = isObject(external)
-    ? ["api_url", "api_key"]
-        .filter((name) => external[name] === undefined)
-        .map((name) => missing(["external_api", name]))
-    : [];
-  const jobs = JOBS.flatMap(({ name, list, paid }) => {
+function jobProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
+  return JOBS.flatMap(({ name, paid }) => {
     const job = draft[name];
     if (!isObject(job)) return [];
-    const { [list]: items, from_companies: all } = job;
-    const idle = items === undefined && !(name === "company_lookup" && all === true);
+    const inputs = inputsOf(spec.properties?.[name]);
+    const isIdle = inputs.every((input) => job[input] === undefined || job[input] === false);
+    const text = `has nothing to work on: set one of ${inputs.join(", ")}, or remove ${name}`;
     return [
-      ...(idle ? [{ path: name, text: idleText(name, list) }] : []),
-      ...(paid && external === undefined
+      ...(isIdle ? [{ path: name, text }] : []),
+      ...(paid && !isObject(draft["external_api"])
         ? [{ path: name, text: "needs external_api: set its api_url and api_key" }]
         : []),
     ];
   });
-  return [...half, ...jobs];
 }
 
-function idleText(name: string, list: string): string {
-  const all = name === "company_lookup" ? " or set from_companies to true" : "";
-  return `names nothing to work on: fill ${list}${all}, or remove ${name}`;
+function externalProblems({ external_api: external }: JsonObject, unknown: readonly Unknown[]): Problem[] {
+  if (!isObject(external)) return [];
+  return ["api_url", "api_key"]
+    .filter((name) => external[name] === undefined)
+    .map((name) => missing(["external_api", name], unknown));
 }
 
-const missing = (path: readonly string[]): Problem => ({
-  path: nameOf(path),
-  text: `is missing: set it in the config or as ${variableOf(path)}`,
-});
+/** The settings that say what a job works on: a list, a file, or a stream. */
+const inputsOf = (job: SpecProperty | undefined): readonly string[] =>
+  Object.keys(job?.properties ?? {}).filter((name) => /^(domains|emails|from_)/.test(name));
+
+function privacyProblems({ hash_fields: fields, hash_salt: salt }: JsonObject): Problem[] {
+  if (fields === undefined || salt !== undefined) return [];
+  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"])}`;
+  return [{ path: "hash_salt", text }];
+}
+
+function missing(path: readonly string[], unknown: readonly Unknown[]): Problem {
+  const name = nameOf(path);
+  const similar = unknown.find(({ nearest }) => nearest === name);
+  const advice =
+    similar === undefined
+      ? `set it in the config or as ${variableOf(path)}`
+      : `rename ${quoted(similar.name)} to ${quoted(name)}`;
+  return { path: name, text: `is missing: ${advice}` };
+}
 
 /** `external_api.api_url`, `ignore_missing_days[2]`. */
 function nameOf(segments: readonly string[]): string {
@@ -121,13 +151,6 @@ function nameOf(segments: readonly string[]): string {
     (name, part) => (/^\d+$/.test(part) ? `${name}[${part}]` : (name && `${name}.${part}`) || part),
     "",
   );
-}
-
-function valueAt(value: unknown, segments: readonly string[]): unknown {
-  return segments.reduce<unknown>((inner, part) => {
-    if (Array.isArray(inner)) return inner[Number(part)];
-    return isObject(inner) ? inner[part] : undefined;
-  }, value);
 }
 
 function propertyAt(spec: SpecProperty, segments: readonly string[]): SpecProperty {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readPackageFile } from "../package-file.ts";
 
 /** What this program reads of a property's schema; the rest is for forms. */
 export type SpecProperty = {
@@ -7,6 +7,7 @@ export type SpecProperty = {
   readonly type: string | readonly string[];
   readonly format?: string;
   readonly pattern_descriptor?: string;
+  readonly minLength?: number;
   readonly enum?: readonly unknown[];
   readonly default?: unknown;
   readonly airbyte_secret?: boolean;
@@ -22,12 +23,17 @@ export type Spec = {
 
 /** Reads the one description of the config, from which everything else about it is derived. */
 export function loadSpec(): Spec {
-  return JSON.parse(readFileSync(new URL("../../spec.json", import.meta.url), "utf8"));
+  return readPackageFile("spec.json") as Spec;
 }
 
 /** A property's type, null aside. */
 export function typeOf({ type }: SpecProperty): string {
   return typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
+}
+
+/** The property of an object's schema by its name, which may come from outside. */
+export function innerProperty({ properties = {} }: SpecProperty, name: string): SpecProperty | undefined {
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
 export type Located = { readonly path: readonly string[]; readonly property: SpecProperty };
@@ -40,7 +46,10 @@ export function* propertiesOf(parent: SpecProperty, path: readonly string[] = []
   }
 }
 
+/** What the names of all our environment variables begin with. */
+export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
+
 /** The environment variable that stands for a property. */
 export function variableOf(path: readonly string[]): string {
-  return `CONTACT_INTELLIGENCE_${path.join("__").toUpperCase()}`;
+  return `${VARIABLE_PREFIX}${path.join("__").toUpperCase()}`;
 }

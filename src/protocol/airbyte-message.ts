@@ -1,5 +1,6 @@
 import { type FailureType, failureTypeOf } from "../errors.ts";
-import type { StreamState } from "../sync/event.ts";
+import { printableLines } from "../json.ts";
+import type { StreamState } from "../streams/event.ts";
 import { causeChain, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson } from "./language.ts";
 
@@ -9,6 +10,9 @@ export type AirbyteLevel = "FATAL" | "ERROR" | "WARN" | "INFO" | "DEBUG" | "TRAC
 export type StreamStatus = "STARTED" | "RUNNING" | "COMPLETE" | "INCOMPLETE";
 export type ConnectionStatus = { readonly status: "SUCCEEDED" | "FAILED"; readonly message?: string };
 
+/** A stream as the protocol names it. */
+export type StreamDescriptor = { readonly name: string; readonly namespace?: string | undefined };
+
 export const specMessage = (spec: object): string => line({ type: "SPEC", spec });
 
 export const statusMessage = (connectionStatus: ConnectionStatus): string =>
@@ -17,34 +21,32 @@ export const statusMessage = (connectionStatus: ConnectionStatus): string =>
 export const catalogMessage = (catalog: object): string => line({ type: "CATALOG", catalog });
 
 export const logMessage = (level: AirbyteLevel, message: string): string =>
-  line({ type: "LOG", log: { level, message } });
+  line({ type: "LOG", log: { level, message: printableLines(message) } });
 
-export function streamStatus(stream: string, status: StreamStatus, emittedAt: number): string {
-  return trace("STREAM_STATUS", emittedAt, {
-    stream_status: { stream_descriptor: { name: stream }, status },
-  });
+export function streamStatus(stream: StreamDescriptor, status: StreamStatus, emittedAt: number): string {
+  return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status } });
 }
 
-export function rateLimited(stream: string, until: number, emittedAt: number): string {
+export function rateLimited(stream: StreamDescriptor, until: number, emittedAt: number): string {
   const reasons = [{ type: "RATE_LIMITED", rate_limited: { quota_reset: Math.ceil(until) } }];
   return trace("STREAM_STATUS", emittedAt, {
-    stream_status: { stream_descriptor: { name: stream }, status: "RUNNING", reasons },
+    stream_status: { stream_descriptor: stream, status: "RUNNING", reasons },
   });
 }
 
-export function estimateMessage(stream: string, rows: number, emittedAt: number): string {
-  return trace("ESTIMATE", emittedAt, { estimate: { name: stream, type: "STREAM", row_estimate: rows } });
+export function estimateMessage(stream: StreamDescriptor, rows: number, emittedAt: number): string {
+  return trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 }
 
 /** `recordCount` always has a decimal point: the protocol's readers tell an integer from a number by it. */
-export function stateMessage(stream: string, state: StreamState, recordCount: number): string {
-  const body = asciiJson({ stream_descriptor: { name: stream }, stream_state: state });
+export function stateMessage(stream: StreamDescriptor, state: StreamState, recordCount: number): string {
+  const body = asciiJson({ stream_descriptor: stream, stream_state: state });
   const stats = `{"recordCount":${recordCount}.0}`;
   return `{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`;
 }
 
 /** A failure of a stream, or of the run when there is no stream. */
-export type Failure = { readonly stream?: string; readonly error: unknown };
+export type Failure = { readonly stream?: StreamDescriptor; readonly error: unknown };
 
 export function errorMessage({ stream, error }: Failure, emittedAt: number): string {
   return trace("ERROR", emittedAt, {
@@ -53,7 +55,7 @@ export function errorMessage({ stream, error }: Failure, emittedAt: number): str
       internal_message: causeChain(error),
       stack_trace: framesOf(error),
       failure_type: failureTypeOf(error),
-      stream_descriptor: stream === undefined ? undefined : { name: stream },
+      stream_descriptor: stream,
     },
   });
 }

@@ -1,5 +1,5 @@
 import { TransientError } from "../errors.ts";
-import type { Event, Lines, StreamState } from "../sync/event.ts";
+import { type Event, type Lines, retryText, type StreamState } from "../streams/event.ts";
 import {
   errorMessage,
   estimateMessage,
@@ -7,6 +7,7 @@ import {
   inOrderOfHope,
   logMessage,
   rateLimited,
+  type StreamDescriptor,
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
@@ -23,8 +24,8 @@ export function airbyte(options: AirbyteOptions): Language {
   return (event) => run.say(event);
 }
 
-/** `named`: the stream's name as JSON. `unstated`: records since the stream's last STATE. `running`: its last status was RUNNING, without a reason. */
-type Progress = { readonly named: string; running: boolean; ended: boolean; unstated: number };
+/** `unstated`: records since the stream's last STATE. `running`: its last status was RUNNING, without a reason. */
+type Progress = { readonly stream: StreamDescriptor; running: boolean; ended: boolean; unstated: number };
 
 class AirbyteRun {
   readonly #streams = new Map<string, Progress>();
@@ -39,17 +40,19 @@ class AirbyteRun {
   say(event: Event): string {
     switch (event.kind) {
       case "open":
-        return this.#open(event.stream);
+        return this.#open(descriptorOf(event));
       case "estimate":
-        return estimateMessage(event.stream, event.rows, this.#stamp());
+        return estimateMessage(descriptorOf(event), event.rows, this.#stamp());
       case "fields":
         return "";
       case "records":
-        return this.#records(event.stream, event.lines);
+        return this.#records(descriptorOf(event), event.lines);
       case "checkpoint":
-        return this.#checkpoint(event.stream, event.state);
+        return this.#checkpoint(descriptorOf(event), event.state);
       case "close":
-        return this.#close(event.stream, event.complete, event.error);
+        return this.#close(descriptorOf(event), event.complete, event.error);
+      case "retrying":
+        return logMessage("INFO", retryText(event));
       case "limited":
         return this.#limited(event.until);
       case "log":
@@ -62,78 +65,82 @@ class AirbyteRun {
     }
   }
 
-  #open(stream: string): string {
-    if (this.#streams.has(stream)) throw new Error(`Cannot open stream "${stream}": it was open before`);
-    this.#streams.set(stream, { named: asciiJson(stream), running: false, ended: false, unstated: 0 });
+  #open(stream: StreamDescriptor): string {
+    const id = idOf(stream);
+    if (this.#streams.has(id)) throw new Error(`Cannot open stream "${id}": it was open before`);
+    this.#streams.set(id, { stream, running: false, ended: false, unstated: 0 });
     return streamStatus(stream, "STARTED", this.#stamp());
   }
 
-  #records(stream: string, lines: Lines): string {
+  #records(stream: StreamDescriptor, lines: Lines): string {
     const filled = lines.every(hasFields) ? lines : lines.filter(hasFields);
     if (filled.length === 0) return "";
     const progress = this.#live(stream);
     progress.unstated += filled.length;
-    const head = `{"type":"RECORD","record":{"stream":${progress.named},"emitted_at":${Math.floor(this.#now())},"data":`;
-    return this.#running(stream, progress) + splice(head, "}}\n", filled);
+    const { name, namespace } = stream;
+    const place = namespace === undefined ? "" : `"namespace":${asciiJson(namespace)},`;
+    const at = Math.floor(this.#now());
+    const head = `{"type":"RECORD","record":{${place}"stream":${asciiJson(name)},"emitted_at":${at},"data":`;
+    return this.#running(progress) + splice(head, "}}\n", filled);
   }
 
-  #checkpoint(stream: string, state: StreamState): string {
+  #checkpoint(stream: StreamDescriptor, state: StreamState): string {
     const progress = this.#live(stream);
     const { unstated } = progress;
     progress.unstated = 0;
-    return this.#running(stream, progress) + stateMessage(stream, state, unstated);
+    return this.#running(progress) + stateMessage(stream, state, unstated);
   }
 
-  #close(stream: string, complete: boolean, error: unknown): string {
-    const opened = this.#streams.has(stream) ? "" : this.#open(stream);
+  #close(stream: StreamDescriptor, complete: boolean, error: unknown): string {
+    const opened = this.#streams.has(idOf(stream)) ? "" : this.#open(stream);
     const progress = this.#live(stream);
     if (error !== undefined) this.#failures.push({ stream, error });
     else if (!complete) this.#failures.push({ stream, error: incomplete(stream) });
-    const whole = complete && error === undefined;
-    return opened + this.#terminal(stream, progress, whole);
+    return opened + this.#terminal(progress, complete && error === undefined);
   }
 
-  #terminal(stream: string, progress: Progress, whole: boolean): string {
-    const running = this.#running(stream, progress);
+  #terminal(progress: Progress, whole: boolean): string {
+    const running = this.#running(progress);
     progress.ended = true;
-    return running + streamStatus(stream, whole ? "COMPLETE" : "INCOMPLETE", this.#stamp());
+    return running + streamStatus(progress.stream, whole ? "COMPLETE" : "INCOMPLETE", this.#stamp());
   }
 
   /** The next records say RUNNING again, which ends the platform's rate-limited display. */
   #limited(until: number): string {
     return this.#unended()
-      .map(([stream, progress]) => {
+      .map((progress) => {
         progress.running = false;
-        return rateLimited(stream, until, this.#stamp());
+        return rateLimited(progress.stream, until, this.#stamp());
       })
       .join("");
   }
 
-  /** A stream that nobody closed has not been read whole. Its error is the run's, if that has one. */
+  /** A stream that nobody closed is incomplete. Its error is the run's, if the run has one. */
   #end(): string {
     const explained = this.#failures.some((failure) => failure.stream === undefined);
-    const terminals = this.#unended().map(([stream, progress]) => {
+    const terminals = this.#unended().map((progress) => {
+      const { stream } = progress;
       if (!explained) this.#failures.push({ stream, error: incomplete(stream) });
-      return this.#terminal(stream, progress, false);
+      return this.#terminal(progress, false);
     });
     const errors = inOrderOfHope(this.#failures).map((failure) => errorMessage(failure, this.#stamp()));
     return terminals.join("") + errors.join("");
   }
 
-  #running(stream: string, progress: Progress): string {
+  #running(progress: Progress): string {
     if (progress.running) return "";
     progress.running = true;
-    return streamStatus(stream, "RUNNING", this.#stamp());
+    return streamStatus(progress.stream, "RUNNING", this.#stamp());
   }
 
-  #unended(): readonly (readonly [string, Progress])[] {
-    return [...this.#streams].filter(([, progress]) => !progress.ended);
+  #unended(): readonly Progress[] {
+    return [...this.#streams.values()].filter(({ ended }) => !ended);
   }
 
-  #live(stream: string): Progress {
-    const progress = this.#streams.get(stream);
+  #live(stream: StreamDescriptor): Progress {
+    const progress = this.#streams.get(idOf(stream));
     if (progress === undefined || progress.ended) {
-      throw new Error(`Cannot write to stream "${stream}": it is not open`);
+      throw new Error(`Cannot write to stream "${idOf(stream)}": it is not open`);
     }
     return progress;
   }
@@ -145,10 +152,17 @@ class AirbyteRun {
   }
 }
 
-const incomplete = (stream: string): TransientError =>
-  new TransientError(
-    `Cannot complete stream "${stream}": a part of it could not be read, the log says which`,
-  );
+type OfStream = { readonly stream: string; readonly namespace?: string | undefined };
+
+const descriptorOf = ({ stream: name, namespace }: OfStream): StreamDescriptor =>
+  namespace === undefined ? { name } : { name, namespace };
+
+/** What tells streams apart: no name of a stream has a slash. */
+const idOf = ({ name, namespace }: StreamDescriptor): string =>
+  namespace === undefined ? name : `${namespace}/${name}`;
+
+const incomplete = ({ name }: StreamDescriptor): TransientError =>
+  new TransientError(`Cannot complete stream "${name}": a part of it could not be read, the log says which`);
 
 /** The platform drops a record without any field, so that counting it would look like a loss. */
 const hasFields = (line: string): boolean => line.length > 16 || !/^\s*\{\s*\}\s*$/.test(line);

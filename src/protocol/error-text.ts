@@ -1,10 +1,11 @@
 import { ConnectorError } from "../errors.ts";
+import { printableLines } from "../json.ts";
 
 const MAX_CAUSES = 8;
 
 /** What a person must know. An unexpected error is a bug of ours, and its own message may hold anything. */
 export function userMessage(error: unknown): string {
-  if (error instanceof ConnectorError) return error.message;
+  if (error instanceof ConnectorError) return printableLines(error.message);
   return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${nameOf(error)})`;
 }
 
@@ -14,7 +15,7 @@ export function causeChain(error: unknown): string {
   for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next)) {
     links.push(linkOf(next));
   }
-  return links.join("; caused by ");
+  return printableLines(links.join("; caused by "));
 }
 
 /** Where an unexpected error was thrown: the frames without the message. Undefined for an expected one. */

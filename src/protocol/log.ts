@@ -1,5 +1,6 @@
 import { ConnectorError } from "../errors.ts";
-import type { Event } from "../sync/event.ts";
+import { printableLines } from "../json.ts";
+import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
 import { causeChain, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson, type Language } from "./language.ts";
 
@@ -17,15 +18,23 @@ export type LogOptions = {
   readonly readable: boolean;
 };
 
-export type LogEntry = { readonly level: LogLevel; readonly text: string; readonly stream?: string };
+export type LogEntry = {
+  readonly level: LogLevel;
+  readonly text: string;
+  readonly stream?: string;
+  readonly metric?: MetricPoint;
+};
 
-/** What a run tells on stderr beside Singer messages or JSON lines. Its last line says why the run failed, if it did. */
+/**
+ * What a run tells on stderr beside Singer messages or JSON lines. The last line of a run that failed says why, for
+ * platforms that show only that one.
+ */
 export function log(options: LogOptions): Language {
   const failures: LogEntry[] = [];
   return (event) => {
     const entry = toEntry(event);
     if (entry !== undefined && isFailure(entry)) failures.push({ ...entry, level: "critical" });
-    const last = event.kind === "end" ? failures.slice(0, 1) : [];
+    const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
     return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
   };
 }
@@ -33,7 +42,7 @@ export function log(options: LogOptions): Language {
 /** One line, or "" if its level is too low. */
 export function logLine(entry: LogEntry, options: LogOptions): string {
   if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(options.level)) return "";
-  const cut = { ...entry, text: entry.text.slice(0, MAX_TEXT) };
+  const cut = { ...entry, text: printableLines(entry.text.slice(0, MAX_TEXT)) };
   return options.readable ? readableLine(cut, options) : meltanoLine(cut, options);
 }
 
@@ -41,10 +50,13 @@ export function logLine(entry: LogEntry, options: LogOptions): string {
 const MAX_TEXT = 8 * 1024;
 
 /** The tap's own variable wins over the shell's, and that over what Meltano was started with. */
-export function logLevelOf(env: Readonly<Record<string, string | undefined>>): LogLevel {
+export function logLevelOf(
+  env: Readonly<Record<string, string | undefined>>,
+  otherwise: LogLevel = "info",
+): LogLevel {
   const names = ["TAP_CONTACT_INTELLIGENCE_LOGLEVEL", "LOGLEVEL", "MELTANO_CLI_LOG_LEVEL"];
   const levels = names.map((name) => ALIASES.get((env[name] ?? "").trim().toLowerCase()));
-  return levels.find((level) => level !== undefined) ?? "info";
+  return levels.find((level) => level !== undefined) ?? otherwise;
 }
 
 const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
@@ -70,7 +82,16 @@ function toEntry(event: Event): LogEntry | undefined {
     case "failed":
       return { level: "error", text: errorText(event.error) };
     case "log":
-      return { level: event.level === "warn" ? "warning" : "info", text: event.text };
+      return event.metric === undefined
+        ? { level: event.level === "warn" ? "warning" : "info", text: event.text }
+        : {
+            level: "info",
+            text: event.text,
+            stream: String(event.metric.tags["stream"]),
+            metric: event.metric,
+          };
+    case "retrying":
+      return { level: "info", text: retryText(event) };
     case "limited":
       return { level: "info", text: `Rate limited until ${new Date(event.until).toISOString()}` };
     case "fields":
@@ -81,12 +102,13 @@ function toEntry(event: Event): LogEntry | undefined {
   }
 }
 
-function closed(stream: string, complete: boolean, error: unknown): LogEntry {
+function closed(stream: string, complete: boolean, error: unknown): LogEntry | undefined {
   const name = `Stream "${stream}"`;
   if (error !== undefined) return { level: "error", text: `${name}: ${errorText(error)}`, stream };
   if (!complete)
     return { level: "error", text: `${name}: incomplete, a part of it could not be read`, stream };
-  return { level: "info", text: `${name}: complete`, stream };
+  // The run says how it ended, with its counts.
+  return undefined;
 }
 
 /** No stack for an expected error: its message says all that a user needs. */
@@ -98,7 +120,7 @@ function errorText(error: unknown): string {
 const isFailure = (entry: LogEntry): boolean => entry.level === "error";
 
 /** All eight keys that Meltano's parser asks for: it shows a line that lacks one as it is, at info. */
-function meltanoLine({ level, text, stream }: LogEntry, { name, pid, now }: LogOptions): string {
+function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now }: LogOptions): string {
   const keys = {
     level,
     pid,
@@ -108,12 +130,14 @@ function meltanoLine({ level, text, stream }: LogEntry, { name, pid, now }: LogO
     app_name: name,
     stream_name: stream ?? null,
     message: text,
+    metric_info: metric,
   };
   return `${asciiJson(keys)}\n`;
 }
 
-/** UTF-8 as one byte a character, as in every language. */
-function readableLine({ level, text }: LogEntry, { now }: LogOptions): string {
-  const line = `${new Date(now()).toISOString().slice(11, 19)} ${level.toUpperCase().padEnd(8)} ${text}\n`;
+/** UTF-8 as one byte a character, as in every language. Measurements are for programs. */
+function readableLine({ level, text, metric }: LogEntry, { now }: LogOptions): string {
+  if (metric !== undefined) return "";
+  const line = `${new Date(now()).toISOString()} ${level.toUpperCase().padEnd(8)} ${text}\n`;
   return Buffer.from(line, "utf8").toString("latin1");
 }

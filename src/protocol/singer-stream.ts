@@ -1,28 +1,18 @@
-import type { Selection } from "../source/selection.ts";
-import { type JsonSchema, propertiesOf } from "../source/singer-catalog.ts";
-import type { FieldSchema, Lines, StreamState } from "../sync/event.ts";
+import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
+import type { Selection } from "../catalog/singer-selection.ts";
+import type { FieldSchema, Lines, StreamState } from "../streams/event.ts";
 import { asciiJson, splice } from "./language.ts";
-import { withoutNuls } from "./nul.ts";
-import { pruner } from "./prune.ts";
 
 /** What one selected stream says in Singer's messages, each as whole lines. */
 export class SingerStream {
   readonly #selection: Selection;
   readonly #version: number | undefined;
-  readonly #nuls: (stream: string, count: number) => void;
-  readonly #prune: ((line: string) => string) | undefined;
   #schema: JsonSchema;
 
-  constructor(
-    selection: Selection,
-    version: number | undefined,
-    nuls: (stream: string, count: number) => void,
-  ) {
+  constructor(selection: Selection, version: number | undefined) {
     this.#selection = selection;
     this.#schema = selection.schema;
     this.#version = selection.method === "FULL_TABLE" ? version : undefined;
-    this.#nuls = nuls;
-    this.#prune = selection.pruning && pruner(selection.pruning);
   }
 
   schema(): string {
@@ -36,9 +26,8 @@ export class SingerStream {
     });
   }
 
-  /** A user who has deselected anything has chosen the fields, so a new one is pruned instead. */
+  /** Adds fields to the schema, because some targets cannot take a field that the schema lacks. */
   widened(added: Readonly<Record<string, FieldSchema>>): string {
-    if (this.#prune !== undefined) return "";
     const properties = { ...propertiesOf(this.#schema), ...added };
     this.#schema = { ...this.#schema, properties };
     return this.schema();
@@ -49,7 +38,7 @@ export class SingerStream {
     const version = this.#version === undefined ? "" : `,"version":${this.#version}`;
     const time = new Date(at).toISOString();
     const head = `{"type":"RECORD","stream":${stream}${version},"time_extracted":"${time}","record":`;
-    return splice(head, "}\n", this.#cleaned(lines));
+    return splice(head, "}\n", lines);
   }
 
   bookmark(state: StreamState): object {
@@ -62,14 +51,6 @@ export class SingerStream {
   activation(): string {
     if (this.#version === undefined) return "";
     return line({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });
-  }
-
-  #cleaned(lines: Lines): readonly string[] {
-    const pruned = this.#prune === undefined ? lines : lines.map(this.#prune);
-    let count = 0;
-    const cleaned = pruned.map((text) => withoutNuls(text, () => count++));
-    if (count > 0) this.#nuls(this.#selection.stream, count);
-    return cleaned;
   }
 }
 

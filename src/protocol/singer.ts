@@ -1,5 +1,6 @@
-import type { Selection } from "../source/selection.ts";
-import type { Event } from "../sync/event.ts";
+import type { Selection } from "../catalog/singer-selection.ts";
+import { isObject } from "../json.ts";
+import type { Event } from "../streams/event.ts";
 import { asciiJson, type Language } from "./language.ts";
 import { SingerStream } from "./singer-stream.ts";
 
@@ -9,8 +10,6 @@ export type SingerOptions = {
   readonly state?: Readonly<Record<string, unknown>>;
   /** Turns on ACTIVATE_VERSION for full tables. Must be greater than that of every earlier run. */
   readonly version?: number | undefined;
-  /** Told of escaped NULs that were replaced. */
-  readonly nuls?: (stream: string, count: number) => void;
 };
 
 /** The Singer protocol's messages. Logs are none of them. */
@@ -27,12 +26,12 @@ class SingerRun {
   #lastState = "";
   #lastIsState = false;
 
-  constructor({ selections, state = {}, version, nuls = () => {} }: SingerOptions) {
+  constructor({ selections, state = {}, version }: SingerOptions) {
     const { bookmarks, ...rest } = state;
     this.#rest = rest;
     this.#bookmarks = new Map(Object.entries(isObject(bookmarks) ? bookmarks : {}));
     this.#streams = new Map(
-      selections.map((selection) => [selection.stream, new SingerStream(selection, version, nuls)]),
+      selections.map((selection) => [selection.stream, new SingerStream(selection, version)]),
     );
   }
 
@@ -53,6 +52,7 @@ class SingerRun {
         return this.#end();
       case "estimate":
       case "limited":
+      case "retrying":
       case "log":
       case "failed":
         return "";
@@ -91,5 +91,3 @@ class SingerRun {
 }
 
 const line = (message: object): string => `${asciiJson(message)}\n`;
-
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

@@ -1,4 +1,5 @@
-import type { Event } from "../sync/event.ts";
+import { codeOf, reasonOf } from "../files/reason.ts";
+import type { Event } from "../streams/event.ts";
 import type { Language } from "./language.ts";
 
 /** Characters, which are bytes, that are worth one write. */
@@ -7,7 +8,14 @@ const BATCH = 64 * 1024;
 /** The reader of the output is gone, or the output broke: nothing that was not delivered can be. */
 export class OutputClosed extends Error {
   override readonly name = "OutputClosed";
+
+  /** Whether its reader has gone away, as `head` does, which is nothing to complain of. */
+  get isUnread(): boolean {
+    return UNREAD.has(codeOf(this.cause) ?? "");
+  }
 }
+
+const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_DESTROYED"]);
 
 export type WriterOptions = {
   /** Applied to all text that is not records, so that no log, trace or state shows a secret. */
@@ -54,7 +62,7 @@ export class Writer {
     if (event.kind === "checkpoint") await this.#flush();
     else if (this.#pending.length >= BATCH) await this.#send();
     else this.#sendSoon();
-    if (event.kind === "log" || event.kind === "limited") return;
+    if (event.kind === "log" || event.kind === "limited" || event.kind === "retrying") return;
     this.#report();
     if (event.kind === "checkpoint" && this.#failure === undefined) await this.#written(event);
   }
@@ -107,7 +115,7 @@ export class Writer {
   }
 
   #fail(cause: Error): void {
-    this.#failure ??= new OutputClosed(`Cannot write the output: ${cause.message}`, { cause });
+    this.#failure ??= new OutputClosed(`Cannot write the output: ${reasonOf(cause)}`, { cause });
     this.#pending = "";
     this.#release();
   }

@@ -1,18 +1,25 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Account, type Collection, openAccount } from "./account.ts";
-import { isKeyShaped, type Plan } from "./auth.ts";
-import type { Company } from "./companies.ts";
-import { FaultBook } from "./fault-book.ts";
-import { RateLimit } from "./limit.ts";
-import type { Person } from "./people.ts";
-import { RequestLog, type SandboxRequest } from "./request-log.ts";
-import type { Service } from "./respond.ts";
-import { serve } from "./serve.ts";
-import type { SourceRecord } from "./sources.ts";
-import type { JobOptions, Submitted } from "./submissions.ts";
-import { fromWire } from "./wire-text.ts";
+import {
+  type Account,
+  type AccountOptions,
+  type Collection,
+  openAccount,
+  type Plan,
+} from "./data/account.ts";
+import type { Company } from "./data/companies.ts";
+import type { JobOptions, Submitted } from "./data/job-options.ts";
+import type { Person } from "./data/people.ts";
+import type { SourceRecord } from "./data/sources.ts";
+import { fromWire } from "./data/wire-text.ts";
+import { FaultBook } from "./faults/fault-book.ts";
+import { isKeyShaped, RateLimit } from "./http/access.ts";
+import { handle } from "./http/handle.ts";
+import { RequestLog, type SandboxRequest } from "./http/request-log.ts";
+import type { Service } from "./http/route.ts";
+
+export { describeFaults } from "./faults/faults.ts";
 
 /** The API key that a sandbox accepts when none is chosen. */
 export const DEFAULT_KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
@@ -71,8 +78,8 @@ export type Sandbox = {
   sources(): SourceRecord[];
   /** So many people with a date are checked again, now; `isUser` says what is found, else it is what it was. */
   recheck(count: number, options?: { readonly isUser?: boolean }): void;
-  /** So many new people are discovered, now. */
-  arrive(count: number): void;
+  /** So many new people are discovered, now; `undated`: without a date. */
+  arrive(count: number, options?: { readonly undated?: boolean }): void;
   /** Credits that are left for look-ups. */
   credits(): number;
   /** Every job is gone. */
@@ -97,7 +104,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const service: Service = { account, key, limit, external, faults, bytesPerSecond: options.bytesPerSecond };
   const log = new RequestLog(key);
   const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-    void serve({ service, log, basePath, latencyMs }, request, response);
+    void handle({ service, log, basePath, latencyMs }, request, response);
   });
   const bound = await listen(server, port);
   const close = (): Promise<void> => shut(server);
@@ -124,26 +131,26 @@ function externalOf(
   return { key: externalKey, limit: new RateLimit(requestsPerMinute) };
 }
 
-function accountOptions(options: SandboxOptions): Parameters<typeof openAccount>[0] {
-  const { companiesDated = true, now } = options;
+const DEFAULTS = {
+  people: 1000,
+  undated: 3,
+  companies: 50,
+  companiesDated: true,
+  companyList: true,
+  sources: 5,
+  seed: 1,
+  days: 3650,
+  plan: "enterprise",
+  allowedSources: undefined,
+  pageCap: 1000,
+  jobs: {},
+} as const;
+
+function accountOptions(options: SandboxOptions): AccountOptions {
+  const { now, companiesDated: companyFilters = true } = options;
   const start = now === undefined ? undefined : Date.parse(now);
   if (Number.isNaN(start)) throw new RangeError(`Cannot start the sandbox: "${now}" is not a date-time`);
-  return {
-    people: options.people ?? 1000,
-    undated: options.undated ?? 3,
-    companies: options.companies ?? 50,
-    companiesDated,
-    companyFilters: options.companyFilters ?? companiesDated,
-    companyList: options.companyList ?? true,
-    sources: options.sources ?? 5,
-    seed: options.seed ?? 1,
-    days: options.days ?? 3650,
-    now: start,
-    plan: options.plan ?? "enterprise",
-    allowedSources: options.allowedSources,
-    pageCap: options.pageCap ?? 1000,
-    jobs: options.jobs ?? {},
-  };
+  return { ...DEFAULTS, companyFilters, ...options, now: start };
 }
 
 type Controls = Pick<
@@ -159,15 +166,15 @@ function controls({ clock, people, companies, sources, membership, jobs }: Accou
     sources: () => [...sources],
     recheck: (count, { isUser } = {}) => {
       const phase = (0.5 + 0.618 * rechecks++) % 1;
-      for (const { index, residue } of people.roster.choose({}, count, phase)) {
-        people.roster.check(
+      for (const { index, usageSlot } of people.dataset.choose({}, count, phase)) {
+        people.dataset.check(
           index,
           clock.now(),
-          isUser === undefined ? residue : membership.residueFor(isUser),
+          isUser === undefined ? usageSlot : membership.slotFor(isUser),
         );
       }
     },
-    arrive: (count) => people.roster.arrive(count, clock.now()),
+    arrive: (count, { undated = false } = {}) => people.dataset.arrive(count, undated ? null : clock.now()),
     advance: (ms) => {
       clock.advance(ms);
       jobs.lookups.settle();
@@ -180,8 +187,8 @@ function controls({ clock, people, companies, sources, membership, jobs }: Accou
   };
 }
 
-function records<T>({ roster, write }: Collection): T[] {
-  return Array.from(roster.rows({}), (row): T => JSON.parse(fromWire(write(row))));
+function records<T>({ dataset, write }: Collection): T[] {
+  return Array.from(dataset.rows({}), (row): T => JSON.parse(fromWire(write(row))));
 }
 
 async function listen(server: Server, port: number): Promise<number> {

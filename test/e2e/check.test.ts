@@ -1,10 +1,12 @@
 import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
+import { check } from "../../src/commands/check.ts";
 import { startSandbox } from "../../src/sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
 
-async function check(config: string): Promise<{ status: string; message: string }> {
+async function checked(config: string): Promise<{ status: string; message: string }> {
   const { code, stderr, messages } = await connector(["check", "--config", config]);
   expect(code).toBe(0);
   expect(stderr).toBe("");
@@ -26,16 +28,55 @@ async function deadPort(): Promise<number> {
 describe("check", () => {
   it("says what the key can read", async () => {
     await using sandbox = await startSandbox({ people: 20, undated: 1, companies: 3, sources: 2 });
-    expect(await check(await configFor(sandbox))).toEqual({
+    expect(await checked(await configFor(sandbox))).toEqual({
       status: "SUCCEEDED",
       message: "This key can read people (21), companies (3), sources (2)",
     });
   });
 
+  it("exits with 1 when it fails, if asked to", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const good = await configFor(sandbox);
+    const bad = await configFor(sandbox, { api_key: KEY.replace("ff", "00") });
+    const codes = [good, bad].map(
+      async (config) => (await connector(["check", "--config", config, "--exit-code"])).code,
+    );
+    expect(await Promise.all(codes)).toEqual([0, 1]);
+  });
+
+  it("says it in sentences at a terminal", async () => {
+    await using sandbox = await startSandbox({ people: 20, undated: 0, companies: 3, sources: 2 });
+    const shown = async (settings: object): Promise<string> => {
+      const stdout = new Terminal();
+      const config = await configFor(sandbox, { ...settings });
+      await check({ config }, testProcess({ stdout }));
+      return stdout.text;
+    };
+    expect(await shown({ colour: "grün" })).toBe(
+      'Warning: Unknown setting "colour". It has no effect\n' +
+        "The check succeeded. This key can read people (20), companies (3), sources (2)\n",
+    );
+    expect(await shown({ num_workers: 99, source_slug: "ü" })).toMatch(
+      /^The check failed\. Cannot use the config file ".*": num_workers must be at most 8, not 99\n$/,
+    );
+  });
+
+  it("warns of settings that do not exist", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const config = await configFor(sandbox, { start_dat: "2026-01-01" });
+    const { messages } = await connector(["check", "--config", config]);
+    expect(messages.map(({ type }) => type)).toEqual(["LOG", "CONNECTION_STATUS"]);
+    expect(messages[0]).toMatchObject({
+      log: { level: "WARN", message: 'Unknown setting "start_dat". Did you mean "start_date"?' },
+    });
+  });
+
   it("takes companies for readable where there is no list of them", async () => {
     await using sandbox = await startSandbox({ people: 20, undated: 1, companyList: false, sources: 2 });
-    expect(await check(await configFor(sandbox))).toMatchObject({
-      message: "This key can read people (21), companies, sources (2)",
+    expect(await checked(await configFor(sandbox))).toMatchObject({
+      message: expect.stringMatching(
+        /^This key can read people \(21\), companies, sources \(2\)\. Cannot count "companies".*endpoints\.companies.*verify_counts/,
+      ),
     });
   });
 
@@ -76,7 +117,7 @@ describe("check", () => {
   ])("fails for %s and says what to do", async (_what, options, settings, message) => {
     await using sandbox = await startSandbox({ people: 5, ...options });
     const changed = "base_url" in settings ? { base_url: `${sandbox.url}/elsewhere` } : settings;
-    const { status, message: said } = await check(await configFor(sandbox, changed));
+    const { status, message: said } = await checked(await configFor(sandbox, changed));
     expect(status).toBe("FAILED");
     expect(said).toMatch(message);
     expect(said).not.toContain("00112233445566778899aabbccddee");
@@ -87,9 +128,9 @@ describe("check", () => {
       base_url: `http://127.0.0.1:${await deadPort()}`,
       api_key: KEY,
     });
-    expect(await check(config)).toMatchObject({
+    expect(await checked(config)).toMatchObject({
       status: "FAILED",
-      message: expect.stringMatching(/nothing listens there.*base_url/),
+      message: expect.stringMatching(/the connection was refused.*base_url/),
     });
   });
 
@@ -113,13 +154,13 @@ describe("check", () => {
       /start_date/,
     ],
   ])("fails for a config that is %s", async (_what, content, message) => {
-    const { status, message: said } = await check(await file("config.json", content));
+    const { status, message: said } = await checked(await file("config.json", content));
     expect(status).toBe("FAILED");
     expect(said).toMatch(message);
   });
 
   it("fails for a config file that is not there", async () => {
-    expect(await check("/nowhere/config.json")).toMatchObject({
+    expect(await checked("/nowhere/config.json")).toMatchObject({
       status: "FAILED",
       message: expect.stringMatching(/there is none/),
     });

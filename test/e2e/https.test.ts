@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 
-/** A key and a certificate for localhost that it signs itself, made for these tests: `openssl req -x509 …`, until 2126. */
+/** A key and a certificate for localhost and service.invalid that it signs itself, made for these tests: `openssl req -x509 …`, until 2126. */
 const PEM = fileURLToPath(new URL("../support/localhost.pem", import.meta.url));
 
 /** The sandbox behind TLS, and a proxy; `tunnels` is what the proxy was asked to connect to. */
@@ -73,11 +73,14 @@ describe("a service behind TLS", () => {
   it("is reached through a tunnel where HTTPS_PROXY says so", async () => {
     await using sandbox = await startSandbox({ people: 5 });
     await using service = await serveTls(sandbox);
-    const config = await file("config.json", { base_url: service.url, api_key: sandbox.key });
+    // No proxy is asked for localhost.
+    const away = new URL(service.url);
+    away.hostname = "service.invalid";
+    const config = await file("config.json", { base_url: away.href, api_key: sandbox.key });
     const { stdout } = await connector(["check", "--config", config], {
       env: { NODE_EXTRA_CA_CERTS: PEM, HTTPS_PROXY: service.proxy },
     });
     expect(stdout).toContain("SUCCEEDED");
-    expect(service.tunnels).toContain(new URL(service.url).host);
+    expect(service.tunnels).toContain(away.host);
   });
 });

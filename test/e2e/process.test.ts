@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -11,7 +12,6 @@ import { TAP } from "../support/tap.ts";
 
 describe("the process", () => {
   it.each([
-    ["no command", []],
     ["an unknown command", ["reed"]],
     ["an unknown option", ["check", "--confg", "x"]],
     ["an option without its value", ["check", "--config"]],
@@ -23,19 +23,49 @@ describe("the process", () => {
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
   });
 
-  it("helps, and says its version", async () => {
+  it("helps, also without any words, and says its version", async () => {
     const help = await run(CONNECTOR, ["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
+    for (const words of [[], ["-h"]]) expect(await run(CONNECTOR, words)).toEqual(help);
     for (const word of ["spec", "check", "discover", "read", "sandbox", "demo"])
       expect(help.stdout).toContain(word);
-    expect((await run(CONNECTOR, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    for (const [program, word] of [
+      [CONNECTOR, "--version"],
+      [CONNECTOR, "-v"],
+      [TAP, "-v"],
+    ] as const) {
+      expect((await run(program, [word])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    }
+  });
+
+  it("reads the config, or the state, from stdin for -", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const config = await configFor(sandbox);
+    const input = await readFile(config, "utf8");
+    const checked = await connector(["check", "--config", "-"], { input });
+    expect(checked.messages).toMatchObject([{ connectionStatus: { status: "SUCCEEDED" } }]);
+    const args = ["read", "--config", config, "--format", "jsonl", "--stream", "people", "--state", "-"];
+    const broken = await run(CONNECTOR, args, { input: '{"x"' });
+    expect(broken.code).toBe(1);
+    expect(broken.stderr).toContain("state");
+  });
+
+  it("reads all streams of a catalog as discover prints it", async () => {
+    await using sandbox = await startSandbox({ people: 3, companies: 2, sources: 1 });
+    const config = await configFor(sandbox);
+    const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+    const catalog = await file("catalog.json", stdout);
+    const { code, messages } = await connector(["read", "--config", config, "--catalog", catalog]);
+    const records = messages.filter(({ type }) => type === "RECORD");
+    expect([code, records.length]).toEqual([0, sandbox.people().length + 3]);
   });
 
   it.each(["spec", "check", "discover", "read", "sandbox", "demo", "tap"])(
     "helps with %s in whole words",
     async (word) => {
       const { stdout } = await (word === "tap" ? run(TAP, ["--help"]) : run(CONNECTOR, [word, "--help"]));
-      const continued = stdout.split("\n").filter((line) => /^\s{10}/.test(line));
+      const [options = ""] = /^Options:\n(?:.+\n)*/m.exec(stdout) ?? [];
+      const continued = options.split("\n").filter((line) => /^\s{10}/.test(line));
       for (const line of continued) expect(line.trim()).toMatch(/^\[.*\]$/);
       expect(stdout).toContain("Show version number");
     },
@@ -115,13 +145,20 @@ describe("the process", () => {
     await once(proxy, "listening");
     const { port } = proxy.address() as { port: number };
     const env = { HTTP_PROXY: `http://127.0.0.1:${port}` };
-    const config = await configFor(sandbox);
+    const away = { base_url: "http://service.invalid", allow_insecure_http: true };
+    const config = await configFor(sandbox, away);
     const through = await connector(["check", "--config", config], { env });
-    expect(asked[0]).toContain(`${sandbox.url}/api/v1/public/people`);
+    expect(asked[0]).toContain("http://service.invalid/api/v1/public/people");
     expect(through.stdout).toContain("FAILED");
     expect(through.stdout).not.toContain("00112233445566778899aabbccddeeff");
-    const past = await connector(["check", "--config", config], { env: { ...env, NO_PROXY: "127.0.0.1" } });
-    expect(past.stdout).toContain("SUCCEEDED");
+    const requests = asked.length;
+    const past = await connector(["check", "--config", config], {
+      env: { ...env, NO_PROXY: "service.invalid" },
+    });
+    expect(past.stdout).toMatch(/ENOTFOUND|EAI_AGAIN/);
+    const near = await connector(["check", "--config", await configFor(sandbox)], { env });
+    expect(near.stdout).toContain("SUCCEEDED");
+    expect(asked).toHaveLength(requests);
     proxy.close();
   });
 });

@@ -1,21 +1,19 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rename, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { read } from "../../src/commands/read.ts";
-import type { Process } from "../../src/commands/world.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
-import { systemClock } from "../../src/service/clock.ts";
-import { parseStateText } from "../../src/source/state.ts";
+import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { CONNECTOR, connector, run } from "../support/cli.ts";
 import { configFor, recordsOf, TAP, tap } from "../support/tap.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
 
 const QUICK = { requestsPerMinute: 0, companies: 4 } as const;
 
@@ -30,7 +28,7 @@ describe("--state-file", () => {
   it("goes on where the last run ended, in every language", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 300 });
     const config = await configFor(sandbox);
-    const state = await file("state.json", "");
+    const state = join(await tempDir(), "state.json");
     const jsonl = [
       "read",
       "--config",
@@ -63,7 +61,7 @@ describe("--state-file", () => {
   it("loses nothing to a kill at any moment", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 4000, latencyMs: 20 });
     const config = await configFor(sandbox, { max_window_rows: 1000 });
-    const state = await file("state.json", "");
+    const state = join(await tempDir(), "state.json");
     const args = [
       "read",
       "--config",
@@ -89,7 +87,7 @@ describe("--state-file", () => {
 
   it("does not move on before the records have left", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 3000 });
-    const state = `${await file("state.json", "")}.new`;
+    const state = join(await tempDir(), "state.json");
     const config = await configFor(sandbox);
     const args = [
       "read",
@@ -124,11 +122,23 @@ describe("read --format jsonl", () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5 });
     const args = ["read", "--config", await configFor(sandbox), "--format", "jsonl", "--stream", "people"];
     const { stderr } = await run(CONNECTOR, args);
-    expect(linesOf(stderr).map((line) => JSON.parse(line).message)).toContain('Stream "people": complete');
+    expect(linesOf(stderr).map((line) => JSON.parse(line).message)).toContainEqual(
+      expect.stringMatching(/^Stream "people": complete, 8 rows in 1 window, \d+ requests?, \d/),
+    );
+    expect(JSON.parse(linesOf(stderr).at(-1) ?? "").message).toMatch(/^Run complete: 8 rows of 1 stream, /);
     sandbox.fault("status=401:times=always");
     const failed = await run(CONNECTOR, args);
     expect(failed).toMatchObject({ code: 1, stdout: "" });
     expect(JSON.parse(linesOf(failed.stderr).at(-1) ?? "")).toMatchObject({ level: "critical" });
+  });
+
+  it("warns on stderr of settings that do not exist", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const config = await configFor(sandbox, { start_dat: "2026-01-01" });
+    const args = ["--format", "jsonl", "--stream", "people", "--config", config];
+    const { code, stdout, stderr } = await run(CONNECTOR, ["read", ...args]);
+    expect([code, linesOf(stdout).length]).toEqual([0, sandbox.people().length]);
+    expect(stderr).toContain('Unknown setting \\"start_dat\\". Did you mean \\"start_date\\"?');
   });
 
   it("takes its config from the environment alone", async () => {
@@ -141,7 +151,7 @@ describe("read --format jsonl", () => {
   it("ends within its budget, and goes on from there", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5000, latencyMs: 150 });
     const config = await configFor(sandbox, { max_window_rows: 1000, max_run_seconds: 1 });
-    const state = await file("state.json", "");
+    const state = join(await tempDir(), "state.json");
     const args = [
       "read",
       "--config",
@@ -165,48 +175,6 @@ describe("read --format jsonl", () => {
   });
 });
 
-describe("docs/standalone.md", () => {
-  it.runIf(existsSync("/usr/bin/flock"))("has a line for cron that works as cron runs it", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 30, latencyMs: 500 });
-    const page = await readFile(new URL("../../docs/standalone.md", import.meta.url), "utf8");
-    const [, path, line] = /```cron\nPATH=(.*)\n\S+ \* \* \* \* (.*)\n```/.exec(page) ?? [];
-    const folder = await mkdtemp(join(tmpdir(), "cron-"));
-    await symlink(CONNECTOR, join(folder, "source-contact-intelligence"));
-    await rename(await configFor(sandbox), join(folder, "config.json"));
-    const command = line?.replaceAll("\\%", "%").replace("/var/lib/contacts", folder) ?? "exit 9";
-    const env = { PATH: [folder, dirname(process.execPath), path].join(delimiter) };
-    const start = (): Promise<unknown> => promisify(execFile)("/bin/sh", ["-c", command], { env });
-    const first = start();
-    await delay(1100);
-    await expect(start(), "the first still holds the lock").rejects.toMatchObject({ code: 1 });
-    await first;
-    const written = (await readdir(folder)).filter((name) => name.endsWith(".jsonl"));
-    const texts = await Promise.all(written.map((name) => readFile(join(folder, name), "utf8")));
-    expect(idsOf(texts.join(""))).toHaveLength(sandbox.people().length);
-    expect(await cursorIn(join(folder, "people.state.json"))).toMatch(/Z$/);
-  });
-});
-
-/** What a terminal shows; it knows how to move its cursor. */
-class Terminal extends Writable {
-  readonly isTTY = true;
-  readonly columns = 120;
-  text = "";
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.text += chunk.toString();
-    done();
-  }
-  cursorTo(): boolean {
-    return true;
-  }
-  moveCursor(): boolean {
-    return true;
-  }
-  clearLine(): boolean {
-    return true;
-  }
-}
-
 class Sink extends Writable {
   text = "";
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
@@ -216,22 +184,16 @@ class Sink extends Writable {
 }
 
 async function readAt(stderr: Terminal, stdout: Writable, { url, key }: Sandbox, env = {}): Promise<number> {
-  const world: Process = {
-    ...{
-      clock: systemClock,
-      signal: new AbortController().signal,
-      random: Math.random,
-      pid: 1,
-      stdout,
-      stderr,
-    },
+  const world = testProcess({
+    stdout,
+    stderr,
     environment: {
       CONTACT_INTELLIGENCE_BASE_URL: url,
       CONTACT_INTELLIGENCE_API_KEY: key,
       CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
       ...env,
     },
-  };
+  });
   return await read(
     { config: undefined, catalog: undefined, state: undefined, streams: [], format: "airbyte" },
     world,
@@ -247,11 +209,22 @@ describe("at a terminal", () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 2_000_000 });
     const stderr = new Terminal();
     expect(await readAt(stderr, new Sink(), sandbox)).toBe(0);
-    expect(stderr.text).toMatch(/people: [\d,]+ of about 2,003 rows, [\d,]+ rows\/s/);
+    expect(stderr.text).toMatch(/people: [\d,]+ of about 2,003 rows/);
     expect(stderr.text).toMatch(
-      /people: 2,003 rows in .* complete\ncompanies: 4 rows in .*\nsources: 5 rows/,
+      /people: complete, 2,003 rows in .*\ncompanies: complete, 4 rows in .*\nsources: complete, 5 rows/,
     );
     expect(stderr.text, "the cursor is back").toContain("\u001b[?25h");
+  });
+
+  it("says each failure once, even where messages and logs meet", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 10 });
+    sandbox.fault("status=401:times=always");
+    const [stderr, stdout] = [new Terminal(), new Terminal()];
+    expect(await readAt(stderr, stdout, sandbox)).toBe(1);
+    expect(stderr.text).not.toContain("INVALID_API_KEY");
+    const alone = new Terminal();
+    expect(await readAt(alone, new Sink(), sandbox)).toBe(1);
+    expect(alone.text.match(/Cannot count people/g)).toHaveLength(1);
   });
 
   it("gives the terminal back when nobody reads the output", async () => {
@@ -266,10 +239,87 @@ describe("at a terminal", () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 10 });
     const stderr = new Terminal();
     expect(await readAt(stderr, new Terminal(), sandbox)).toBe(0);
-    expect(stderr.text).toMatch(/^people: 13 rows/);
+    expect(stderr.text).toMatch(/^people: complete, 13 rows/);
     expect(stderr.text).not.toContain("\u001b");
     const dumb = new Terminal();
     await readAt(dumb, new Sink(), sandbox, { TERM: "dumb" });
     expect(dumb.text).not.toContain("\u001b");
+  });
+});
+
+describe("read --summary", () => {
+  it("writes what the run did, also of one that failed, without any secret", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 200 });
+    const config = await configFor(sandbox);
+    const path = join(await tempDir(), "summary.json");
+    const args = ["read", "--config", config, "--stream", "people", "--summary", path];
+    const summaryOf = async (words: readonly string[]): Promise<Record<string, unknown>> => {
+      await run(CONNECTOR, words);
+      return JSON.parse(await readFile(path, "utf8"));
+    };
+    const state = join(await tempDir(), "state.json");
+    const first = await summaryOf([...args, "--state-file", state]);
+    expect(first).toMatchObject({ outcome: "complete", rows: sandbox.people().length, saved_to: state });
+    expect(first["streams"]).toMatchObject([
+      { stream: "people", requests: first["requests"], state_before: null, saved_up_to: expect.any(String) },
+    ]);
+    const second = await summaryOf([...args, "--state-file", state]);
+    const [{ state_after: after }] = first["streams"] as [{ state_after: unknown }];
+    expect(second["streams"]).toMatchObject([{ state_before: after }]);
+    sandbox.fault("status=401:times=always");
+    expect(await summaryOf(args)).toMatchObject({
+      outcome: "incomplete",
+      streams: [{ error: expect.any(String) }],
+    });
+    expect(await readFile(path, "utf8")).not.toContain(sandbox.key);
+    expect(await summaryOf([...args, "--catalog", "/nowhere.json"])).toMatchObject({
+      outcome: "failed",
+      error: expect.stringContaining("/nowhere.json"),
+    });
+  });
+
+  it("refuses a place where it cannot write, before the first request", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    const args = ["read", "--config", await configFor(sandbox), "--summary", "/nowhere/summary.json"];
+    const { code, stderr } = await run(CONNECTOR, args);
+    expect([code, sandbox.requests.length]).toEqual([1, 0]);
+    expect(stderr).toContain(
+      'Cannot write the summary "/nowhere/summary.json": there is no folder "/nowhere"',
+    );
+  });
+});
+
+describe("a run that is interrupted", () => {
+  it("says what is saved and where", async () => {
+    await using sandbox = await startSandbox({
+      ...QUICK,
+      people: 200_000,
+      days: 300,
+      bytesPerSecond: 5_000_000,
+    });
+    const config = await configFor(sandbox, { max_window_rows: 20_000 });
+    const folder = await tempDir();
+    const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
+    const interrupted = async (args: readonly string[]): Promise<string> => {
+      const words = ["read", "--config", config, "--format", "jsonl", "--stream", "people", ...args];
+      let bytes = 0;
+      const { signal, stderr } = await run(CONNECTOR, words, {
+        started: (child) =>
+          child.stdout?.on("data", (chunk: Buffer) => {
+            bytes += chunk.length;
+            if (bytes > 20_000_000) child.kill("SIGINT");
+          }),
+      });
+      expect(signal).toBe("SIGINT");
+      return stderr;
+    };
+    expect(await interrupted(["--state-file", state, "--summary", summary])).toContain(
+      `Interrupted by SIGINT: saved people up to ${await cursorIn(state)} in \\"${state}\\". Run again to continue`,
+    );
+    expect(JSON.parse(await readFile(summary, "utf8"))).toMatchObject({
+      outcome: "interrupted",
+      saved_to: state,
+    });
+    expect(await interrupted([])).toContain("Interrupted by SIGINT: no state is saved");
   });
 });

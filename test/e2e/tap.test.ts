@@ -3,9 +3,23 @@ import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { connector, file, run } from "../support/cli.ts";
-import { bookmarksOf, configFor, discover, recordsOf, selection, TAP, tap } from "../support/tap.ts";
+import {
+  bookmarksOf,
+  configFor,
+  discover,
+  type Log,
+  recordsOf,
+  selection,
+  TAP,
+  tap,
+} from "../support/tap.ts";
 
 const QUICK = { requestsPerMinute: 0, companies: 8 } as const;
+
+type Point = { metric: string; value: number; tags: Readonly<Record<string, unknown>> };
+
+const warningsIn = (logs: readonly Log[]): string =>
+  logs.flatMap(({ level, message }) => (level === "warning" ? [message] : [])).join("\n");
 
 describe("tap-contact-intelligence", () => {
   it("syncs without a catalog all that the key can read, byte for byte", async () => {
@@ -26,6 +40,16 @@ describe("tap-contact-intelligence", () => {
     const escaped = (line: string): string =>
       line.replaceAll(/[\u0085\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
     for (const line of linesOf(served)) expect(sent).toContain(`${escaped(line)}}`);
+  });
+
+  it("drops companies without their key, which targets that merge cannot take", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    sandbox.fault("keyless=3:path=companies");
+    const { code, messages } = await tap(["-c", await configFor(sandbox)]);
+    expect(code).toBe(0);
+    const companies = recordsOf(messages, "companies");
+    expect(companies).toHaveLength(sandbox.companies().length - 3);
+    for (const company of companies) expect(company).toHaveProperty("record.domain", expect.any(String));
   });
 
   it("goes on from its last state, and hands on what it does not know of it", async () => {
@@ -93,36 +117,76 @@ describe("tap-contact-intelligence", () => {
     for (const { record } of recordsOf(messages, "companies")) {
       expect(record).not.toHaveProperty("headquarters.city");
     }
-    expect(logs.map(({ message }) => message).join("\n")).not.toContain('"email"');
+    expect(warningsIn(logs)).not.toContain('"email"');
   });
 
-  it("announces a new field by a second SCHEMA ahead of its records", async () => {
+  it("announces a new field by a second SCHEMA ahead of its records, without a catalog", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 50 });
     const config = await configFor(sandbox);
-    const catalog = await selection(await discover(config), ["people"]);
     sandbox.fault("new-field:path=/people/stream:after=20");
-    const { messages, logs } = await tap(["--config", config, "--catalog", catalog]);
-    const schemas = messages.filter(({ type }) => type === "SCHEMA");
+    const { messages, logs } = await tap(["--config", config]);
+    const schemas = messages.filter(({ type, stream }) => type === "SCHEMA" && stream === "people");
     expect(schemas).toHaveLength(2);
     expect(schemas[1]?.schema?.properties).toHaveProperty("engagement");
-    expect(logs.find(({ level }) => level === "warning")?.message).toContain('new field "engagement"');
+    expect(warningsIn(logs)).toContain('new field "engagement"');
   });
 
-  it("announces a field that the catalog has lost", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 10 });
+  it("withholds what the catalog does not name, and says so in every run", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 50 });
     const config = await configFor(sandbox);
     const catalog = await discover(config);
     for (const { schema } of catalog.streams) {
       delete schema.properties["jobTitle"];
       delete schema.properties["employeeCount"];
+      delete schema.properties["headquarters"]?.properties?.["city"];
     }
+    sandbox.fault("new-field:path=/people/stream:after=20");
     const chosen = await selection(catalog, ["people", "companies"]);
-    const { messages } = await tap(["--config", config, "--catalog", chosen]);
+    const { code, messages, logs } = await tap(["--config", config, "--catalog", chosen]);
+    expect(code).toBe(0);
     const schemas = messages.filter(({ type }) => type === "SCHEMA");
-    expect(schemas.map(({ stream }) => stream)).toEqual(["people", "people", "companies", "companies"]);
-    expect(schemas[0]?.schema?.properties).not.toHaveProperty("jobTitle");
-    expect(schemas[1]?.schema?.properties).toHaveProperty("jobTitle");
-    expect(schemas[3]?.schema?.properties).toHaveProperty("employeeCount");
+    expect(schemas.map(({ stream }) => stream)).toEqual(["people", "companies"]);
+    for (const { record } of recordsOf(messages, "people")) {
+      expect(record).not.toHaveProperty("jobTitle");
+      expect(record).not.toHaveProperty("engagement");
+    }
+    for (const { record } of recordsOf(messages, "companies")) {
+      expect(record).not.toHaveProperty("employeeCount");
+      expect(record).not.toHaveProperty("headquarters.city");
+    }
+    expect(warningsIn(logs)).toMatch(/"people" have fields .* withheld: .*"engagement".*refresh-catalog/);
+    expect(warningsIn(logs)).toMatch(/"companies" have fields .* withheld: .*"headquarters.city"/);
+  });
+
+  it("fails on rows whose fields its catalog cannot know, until the catalog is made anew", async () => {
+    await using empty = await startSandbox({ ...QUICK, people: 5, companies: 0 });
+    const cached = await discover(await configFor(empty));
+    const chosen = await selection(cached, ["people", "companies"]);
+    const still = await tap(["--config", await configFor(empty), "--catalog", chosen]);
+    expect(still.code, "there is nothing to withhold").toBe(0);
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    const config = await configFor(sandbox);
+    const { code, messages, logs } = await tap(["--config", config, "--catalog", chosen]);
+    expect(code).toBe(1);
+    expect(recordsOf(messages, "companies")).toEqual([]);
+    expect(bookmarksOf(messages)).not.toHaveProperty("companies");
+    expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
+    expect(logs.at(-1)?.message).toMatch(/"companies": when the catalog was made .*refresh-catalog/);
+    const anew = await selection(await discover(config), ["people", "companies"]);
+    expect((await tap(["--config", config, "--catalog", anew])).code).toBe(0);
+  });
+
+  it("refuses a replication key that is not the stream's own, before it asks for anything", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    const config = await configFor(sandbox);
+    const catalog = await discover(config);
+    Object.assign(catalog.streams[0]?.metadata[0]?.metadata ?? {}, { "replication-key": "email" });
+    const asked = sandbox.requests.length;
+    const chosen = await selection(catalog, ["people"]);
+    const { code, logs } = await tap(["--config", config, "--catalog", chosen]);
+    expect(code).toBe(1);
+    expect(logs.at(-1)?.message).toContain('"people" by the key "email": it has "discoveredAt"');
+    expect(sandbox.requests.length).toBe(asked);
   });
 
   it("replaces NULs and lone surrogates and says how many", async () => {
@@ -178,6 +242,9 @@ describe("tap-contact-intelligence", () => {
     expect(nothing.logs.map(({ message }) => message).join()).toContain("selects no stream");
     const [first] = catalog.streams;
     if (first === undefined) throw new Error("an empty catalog");
+    const none = await tap(["--config", config, "--catalog", await file("none.json", { streams: [] })]);
+    expect(none.code).toBe(0);
+    expect(warningsIn(none.logs)).toContain("selects no stream");
     const unknown = { streams: [first, { ...first, tap_stream_id: "ghosts", stream: "ghosts" }] };
     const ended = await tap([
       "--config",
@@ -213,10 +280,34 @@ describe("tap-contact-intelligence", () => {
     const args = ["--config", await configFor(sandbox)];
     const { logs } = await tap(args);
     const keys = ["level", "pid", "logger_name", "ts", "thread_name", "app_name", "stream_name", "message"];
-    for (const log of logs) expect(Object.keys(log)).toEqual(keys);
+    for (const log of logs)
+      expect(Object.keys(log)).toEqual(log.message === "METRIC" ? [...keys, "metric_info"] : keys);
     expect(logs.length).toBeGreaterThan(3);
     expect((await tap(args, { env: { MELTANO_CLI_LOG_LEVEL: "warning" } })).stderr).toBe("");
     expect((await tap([...args, "--log-level", "error"])).stderr).toBe("");
+  });
+
+  it("logs what the Meltano SDK measures, for each stream", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 30 });
+    const { logs } = await tap(["--config", await configFor(sandbox)]);
+    const points = logs.flatMap(({ metric_info }) =>
+      metric_info === undefined ? [] : [metric_info as Point],
+    );
+    const of = (stream: string): Record<string, number> =>
+      Object.fromEntries(
+        points.filter(({ tags }) => tags["stream"] === stream).map(({ metric, value }) => [metric, value]),
+      );
+    expect(of("people")).toMatchObject({ record_count: sandbox.people().length });
+    const asked = sandbox.requests.filter(({ path }) => path.includes("/people")).length;
+    expect(of("people")["http_request_count"]).toBeGreaterThan(0);
+    expect(of("people")["http_request_count"]).toBeLessThanOrEqual(asked);
+    expect(of("sources")["sync_duration"]).toBeGreaterThan(0);
+    expect(of("sources")["http_request_duration"]).toBeGreaterThan(0);
+    const statuses = points.flatMap(({ tags }) => tags["status"] ?? []);
+    expect(statuses).toEqual(["succeeded", "succeeded", "succeeded"]);
+    sandbox.fault("status=403:path=/sources:skip=2:times=always");
+    const failed = await tap(["--config", await configFor(sandbox)]);
+    expect(JSON.stringify(failed.logs)).toContain('"status":"failed"');
   });
 
   it("merges configs in order, and takes the environment for one", async () => {
@@ -324,18 +415,48 @@ describe("tap-contact-intelligence --discover", () => {
     expect(await run(TAP, args)).toMatchObject({ code: 0, stdout: plain });
   });
 
-  it("shows what is declared when the service does not tell", async () => {
+  it.each(["html", "status=503", "status=401"])(
+    "fails when the service does not show the rows: %s",
+    async (fault) => {
+      await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+      const config = await configFor(sandbox);
+      sandbox.fault(`${fault}:times=always`);
+      const { stdout, stderr, code } = await run(TAP, ["--config", config, "--discover"]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(stderr).toContain("read companies");
+    },
+  );
+
+  it("gives up at once when the service limits the key for longer than a caller would wait", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5 });
     const config = await configFor(sandbox);
-    sandbox.fault("html:times=always");
+    sandbox.fault("429=55:times=always");
     const { stdout, stderr, code } = await run(TAP, ["--config", config, "--discover"]);
-    expect(code).toBe(0);
-    expect(Object.keys(JSON.parse(stdout).streams[1].schema.properties)).toEqual(["domain"]);
-    expect(stderr).toContain('"level":"warning"');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain("the service limits this key until");
+    expect(sandbox.requests).toHaveLength(1);
+    sandbox.fault("429=1");
+    expect((await run(TAP, ["--config", config, "--discover"])).code).toBe(0);
+  });
+
+  it("says of which streams live rows told the fields", async () => {
+    const sampledOf = async (config: string): Promise<unknown[]> =>
+      (await discover(config)).streams.map(({ metadata }) => metadata[0]?.metadata["sampled"]);
+    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
+    expect(await sampledOf(await configFor(sandbox))).toEqual([undefined, true, true]);
+    await using empty = await startSandbox({ ...QUICK, people: 5, companies: 0 });
+    expect(await sampledOf(await configFor(empty))).toEqual([undefined, false, true]);
+    await using refusing = await startSandbox({ ...QUICK, people: 5, plan: "agency" });
+    expect(await sampledOf(await configFor(refusing))).toEqual([undefined, false, true]);
+  });
+
+  it("shows what is declared without a usable config", async () => {
     const bare = await run(TAP, ["--discover"]);
     expect(bare.code).toBe(0);
     expect(JSON.parse(bare.stdout).streams).toHaveLength(3);
     expect(bare.stderr).toContain("base_url is missing");
+    for (const { stream, metadata } of JSON.parse(bare.stdout).streams)
+      expect(metadata[0].metadata.sampled).toBe(stream === "people" ? undefined : false);
   });
 });
 
@@ -348,7 +469,7 @@ const pathsOf = (schema: Schema, parent: readonly string[] = []): string[] =>
   });
 
 describe("tap-contact-intelligence --about", () => {
-  const shipped = new URL("../../meltano/tap-contact-intelligence.yml", import.meta.url);
+  const shipped = new URL("../../meltano/", import.meta.url);
 
   it("describes itself for people and programs", async () => {
     const text = await run(TAP, ["--about"]);
@@ -365,12 +486,11 @@ describe("tap-contact-intelligence --about", () => {
     expect(about.capabilities).toContain("state");
   });
 
-  it("makes the plugin definition that is shipped, in which nothing buys", async () => {
-    const { stdout } = await run(TAP, ["--about", "--format", "meltano"]);
-    expect(stdout).toBe(await readFile(shipped, "utf8"));
-    const settings = stdout.split(/^- name: /m).slice(1);
-    const nested = settings.filter((text) => /^(company_lookup|email_|external_api)/.test(text));
-    expect(nested.length).toBeGreaterThan(10);
-    for (const text of nested) expect(text).not.toContain("\n  value:");
+  it.each([
+    ["meltano", "tap-contact-intelligence.yml"],
+    ["meltano-hub", "hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml"],
+  ])("makes the plugin definition that is shipped, in the form %s", async (format, file) => {
+    const { stdout } = await run(TAP, ["--about", "--format", format]);
+    expect(stdout).toBe(await readFile(new URL(file, shipped), "utf8"));
   });
 });

@@ -1,5 +1,5 @@
-import type { StreamState } from "../../src/sync/event.ts";
-import type { Delivered, Outcome } from "./lab.ts";
+import type { StreamState } from "../../src/streams/event.ts";
+import type { Delivered, Outcome } from "./read-once.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -7,6 +7,8 @@ type State = {
   readonly discoveredAt: string | null;
   /** Absent in the state of a stream that is read as one body. */
   readonly missing_days?: readonly string[];
+  /** First and last day of what the next run checks again. Absent before version 0.2. */
+  readonly recheck?: readonly (readonly [string, string])[];
   readonly undated: "pending" | "done";
 };
 
@@ -26,6 +28,11 @@ export class Destination {
     }
   }
 
+  /** Whether no run has delivered anything yet. */
+  get isEmpty(): boolean {
+    return this.#versions.size === 0;
+  }
+
   has(record: Delivered): boolean {
     return this.#versions.has(versionOf(record));
   }
@@ -35,6 +42,9 @@ export class Destination {
     return served.filter((person) => !this.has(person));
   }
 }
+
+/** The first of the rows, for a message. */
+export const nameOf = ([row]: readonly Delivered[]): string => (row === undefined ? "none" : versionOf(row));
 
 const versionOf = ({ id, discoveredAt }: Delivered): string => `${id} ${discoveredAt}`;
 
@@ -58,33 +68,52 @@ export function aheadOfDelivery(
   return outcome.checkpoints.flatMap(({ state, after }) => {
     const sent = new Set(outcome.records.slice(0, after).map(versionOf));
     const lost = still.filter(
-      (person) => covers(state, person) && !sent.has(versionOf(person)) && !earlier.has(person),
+      (person) =>
+        covers(state, person, earlier.isEmpty) && !sent.has(versionOf(person)) && !earlier.has(person),
     );
     return lost.length === 0
       ? []
-      : [`state ${String(state["discoveredAt"])} is ahead of ${lost.length} rows`];
+      : [`state ${String(state["discoveredAt"])} is ahead of ${lost.length} rows, as ${nameOf(lost)}`];
   });
 }
 
-/** Days before the day before the cursor are final; those are what a state claims beyond doubt. */
-function covers(blob: StreamState, { discoveredAt }: Delivered): boolean {
+/**
+ * Whether a state claims a row beyond doubt. Days before the day before the cursor are final. Rows without a date are
+ * claimed by a first sync alone: who comes without one later is looked for once in a UTC day.
+ */
+function covers(blob: StreamState, { discoveredAt }: Delivered, isFirst: boolean): boolean {
   const state = blob as unknown as State;
   if (state.missing_days === undefined) return true;
-  if (discoveredAt === null) return state.undated === "done";
-  if (state.discoveredAt === null || state.missing_days.includes(discoveredAt.slice(0, 10))) return false;
+  if (discoveredAt === null) return isFirst && state.undated === "done";
+  if (state.discoveredAt === null || isExcepted(state, discoveredAt)) return false;
   return Date.parse(discoveredAt) < startOfDay(Date.parse(state.discoveredAt)) - DAY_MS;
 }
 
-/** What a green run must have brought: every row of a day before yesterday, and every row without a date. */
-export function lackedByGreen(
+/** Whether a state lists the row's day as missing, or as one that the next run checks again. */
+function isExcepted({ missing_days = [], recheck = [] }: State, discoveredAt: string): boolean {
+  const day = discoveredAt.slice(0, 10);
+  return missing_days.includes(day) || recheck.some(([first, last]) => first <= day && day <= last);
+}
+
+/**
+ * What a complete run should have brought and did not: rows of days before yesterday, save days that its state lists
+ * as missing or to be checked again, and, if it is the first, rows without a date. `now`: of its first request.
+ */
+export function lackedByComplete(
   destination: Destination,
+  { checkpoints }: Outcome,
   still: readonly Delivered[],
-  now: number,
+  { now, isFirst }: { readonly now: number; readonly isFirst: boolean },
 ): Delivered[] {
   const yesterday = startOfDay(now) - DAY_MS;
+  const state = (checkpoints.at(-1)?.state ?? {}) as unknown as State;
   return destination
     .lacks(still)
-    .filter(({ discoveredAt }) => discoveredAt === null || Date.parse(discoveredAt) < yesterday);
+    .filter(({ discoveredAt }) =>
+      discoveredAt === null
+        ? isFirst
+        : Date.parse(discoveredAt) < yesterday && !isExcepted(state, discoveredAt),
+    );
 }
 
 const startOfDay = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Config } from "../../src/config.ts";
+import type { Config } from "../../src/config/config.ts";
 import type { Sandbox } from "../../src/sandbox/server.ts";
-import type { StreamState } from "../../src/sync/event.ts";
-import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./lab.ts";
+import type { StreamState } from "../../src/streams/event.ts";
+import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./read-once.ts";
 
 export const BUILT = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
 

@@ -1,14 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Config } from "../../src/config.ts";
-import { FAULTS } from "../../src/sandbox/faults.ts";
+import type { Config } from "../../src/config/config.ts";
+import { FAULTS } from "../../src/sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
-import type { StreamState } from "../../src/sync/event.ts";
+import type { StreamState } from "../../src/streams/event.ts";
 import { dice, type Roll } from "./dice.ts";
-import { aheadOfDelivery, Destination, lackedByGreen, repeatedIn, stayed } from "./invariants.ts";
-import { type Delivered, fastClock, labConfig, type Outcome, readOnce } from "./lab.ts";
+import { isOfJobs } from "./fault-matrix.ts";
+import { aheadOfDelivery, Destination, lackedByComplete, nameOf, repeatedIn, stayed } from "./invariants.ts";
 import { readProcess } from "./process.ts";
+import { type Delivered, fastClock, Hung, labConfig, type Outcome, readOnce } from "./read-once.ts";
 
 export type SoakOptions = {
   readonly minutes: number;
@@ -34,6 +35,7 @@ export type Figures = {
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+const CALM_RUNS = 3;
 /** Where every export is broken for ever, each day costs its five tries and its pages. */
 const MOST_REQUESTS = 20_000;
 /** Processes live on a real clock, and a service may make them wait for half an hour. */
@@ -86,7 +88,7 @@ type Soaked = {
   state: StreamState | null;
 };
 
-/** Several runs of one connection: faults, kills, clocks that jump, people who move; then a calm run that must have all. */
+/** Several runs of one connection: faults, kills, clocks that jump, people who move; then calm runs that must have all. */
 async function playPipeline(
   seed: number,
   directory: string | null,
@@ -122,7 +124,7 @@ async function playPipeline(
   try {
     const runs = 1 + roll.below(5);
     for (let run = 0; run < runs; run++) await wildRun(soaked, `seed ${seed}, run ${run}`);
-    await calmRun(soaked, `seed ${seed}, calm run`);
+    await calmRuns(soaked, `seed ${seed}, calm run`);
   } finally {
     await sandbox.close();
   }
@@ -167,15 +169,19 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
   sandbox.advance(roll.pick([0, 1_000, HOUR, 11 * HOUR, DAY, 3 * DAY]));
 }
 
-/** Without faults everything that is served must arrive, and the run be green. */
-async function calmRun(soaked: Soaked, name: string): Promise<void> {
+/** Without faults a run must be complete, and after the third of them, a day apart, everything must have arrived. */
+async function calmRuns(soaked: Soaked, name: string): Promise<void> {
   const { sandbox, config, destination, violations } = soaked;
-  sandbox.advance(5_000);
-  const outcome = await judged(soaked, name, config, () => readOnce({ config, state: soaked.state }));
-  if (!outcome.complete) violations.push(`${name}: not green: ${String(outcome.error)}`);
-  const lacking = destination.lacks(served(soaked));
-  if (lacking.length > 0)
-    violations.push(`${name}: ${lacking.length} rows are lacking, as ${JSON.stringify(lacking[0])}`);
+  let lacking: readonly Delivered[] = [];
+  for (let run = 1; run <= CALM_RUNS; run++) {
+    sandbox.advance(run === 1 ? 5_000 : DAY);
+    const label = `${name} ${run}`;
+    const outcome = await judged(soaked, label, config, () => readOnce({ config, state: soaked.state }));
+    if (!outcome.complete) violations.push(`${label}: not complete: ${String(outcome.error)}`);
+    lacking = destination.lacks(served(soaked));
+    if (lacking.length === 0) return;
+  }
+  violations.push(`${name}: ${lacking.length} rows are lacking, as ${nameOf(lacking)}`);
 }
 
 async function judged(
@@ -189,15 +195,19 @@ async function judged(
   const requests = sandbox.requests.length;
   const outcome = await run();
   const still = stayed(before, served(soaked));
+  const isFirst = destination.isEmpty;
   violations.push(...aheadOfDelivery(outcome, destination, still).map((what) => `${name}: ${what}`));
   destination.take(outcome.records);
   const repeated = repeatedIn(outcome);
   if (repeated > 0) violations.push(`${name}: ${repeated} records came twice`);
   // A run's yesterday stays that of its first count, however many midnights it crosses.
-  const began = sandbox.requests[requests]?.at ?? 0;
-  const lacked = outcome.complete ? lackedByGreen(destination, still, began) : [];
+  const now = sandbox.requests[requests]?.at ?? 0;
+  const lacked = outcome.complete ? lackedByComplete(destination, outcome, still, { now, isFirst }) : [];
   if (lacked.length > 0)
-    violations.push(`${name}: green although ${lacked.length} rows are lacking (${isUser})`);
+    violations.push(
+      `${name}: complete although ${lacked.length} rows are lacking (${isUser}), as ${nameOf(lacked)}`,
+    );
+  if (outcome.error instanceof Hung) violations.push(`${name}: ${outcome.error.message}`);
   const asked = sandbox.requests.length - requests;
   if (asked > MOST_REQUESTS) violations.push(`${name}: ${asked} requests`);
   soaked.state = outcome.checkpoints.at(-1)?.state ?? soaked.state;
@@ -223,19 +233,20 @@ function meddle(sandbox: Sandbox, roll: Roll): () => void {
     if (left-- <= 0) return;
     const kind = roll.below(10);
     if (kind < 5) sandbox.recheck(1 + roll.below(3));
-    else if (kind < 8) sandbox.arrive(1 + roll.below(3));
+    else if (kind < 8) sandbox.arrive(1 + roll.below(3), { undated: roll.below(4) === 0 });
     else if (kind < 9) sandbox.recheck(1, { isUser: roll.below(2) === 0 });
     else sandbox.advance(roll.pick([1_000, 60_000, HOUR]));
   }, pace);
   return () => clearInterval(timer);
 }
 
-/** Left out: what no rule can see through, totals that agree with losses and filters that hold for some requests only. */
-const BLIND = new Set(["count", "filters-ignored"]);
-const SLOW = new Set(["stall", "stall-headers", "drip", "long-line"]);
-const NAMES = [...FAULTS].flatMap(([name, { kind }]) =>
-  kind === "submission" || BLIND.has(name) ? [] : [name],
-);
+/**
+ * Left out: what no rule can see through (totals that agree with losses, filters that hold for some requests only, rows
+ * that enter a closed day late, dates that nobody can read), and answers that take their time on a real clock.
+ */
+const BLIND = new Set(["count", "filters-ignored", "redate", "keyless", "early-hints"]);
+const SLOW = new Set(["stall", "stall-headers", "drip", "long-line", "endless", "gzip-bomb"]);
+const NAMES = [...FAULTS].flatMap(([name, spec]) => (isOfJobs(spec) || BLIND.has(name) ? [] : [name]));
 
 function randomFault(roll: Roll): string {
   const name = roll.pick(NAMES);
@@ -258,6 +269,19 @@ function argumentOf(name: string, roll: Roll): string {
       return `=${1 + roll.below(90)}`;
     case "redirect":
       return "=https://elsewhere.example/";
+    case "gzip-bomb":
+      return "=40";
+    case "endless":
+      return `=${roll.pick(["blank", "row"])}:every=20`;
+    case "dates":
+      return `=${roll.pick(["short-offset", "offset", "comma", "space", "lower-case", "epoch-ms", "epoch-seconds"])}`;
+    case "clock-behind":
+      return `=${roll.pick([1, 5, 60, -5])}`;
+    case "random-order":
+      return `=${roll.pick([1, 3_600, 86_400])}`;
+    case "drain":
+      return `=1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`;
+    case "list-end":
     case "cap":
       return `=${1 + roll.below(100)}`;
     case "omit":
@@ -266,6 +290,9 @@ function argumentOf(name: string, roll: Roll): string {
     case "recheck":
     case "flip":
     case "arrive":
+    case "arrive-undated":
+    case "date-undated":
+    case "no-key":
       return `=${1 + roll.below(6)}`;
     default:
       return "";

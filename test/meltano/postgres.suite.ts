@@ -107,7 +107,7 @@ describe("Meltano and target-postgres", () => {
     expect(await rowsOf("whole", "companies", "_sdc_deleted_at is not null")).toEqual([]);
   });
 
-  it("takes new fields, big numbers, NULs and lone surrogates", async () => {
+  it("takes NULs and lone surrogates, and withholds fields that the catalog lacks", async () => {
     await using service = await startSandbox({ people: 5000, companies: 20 });
     const env = { ...settings("odd"), TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000" };
     await using mine = await project.copy(service, env);
@@ -118,12 +118,10 @@ describe("Meltano and target-postgres", () => {
     expect(stdout + stderr).toMatch(/halves of surrogate pairs/);
     const rows = await rowsOf("odd", "people");
     expect(rows).toHaveLength(service.people().length);
-    expect(Object.keys(rows[0] ?? {})).toEqual(expect.arrayContaining(["engagement", "externalId"]));
-    const text = await postgres.query<{ text: string }>(
-      `select jsonb_build_object('text', "externalId"::text) from odd.people where "externalId" is not null`,
-    );
-    expect(text).toEqual([{ text: "9007199254740993" }]);
-    expect(rows.some(({ engagement }) => engagement !== null)).toBe(true);
+    // Meltano always gives a catalog, and a catalog is the whole list of what may leave.
+    expect(Object.keys(rows[0] ?? {})).not.toContain("engagement");
+    expect(Object.keys(rows[0] ?? {})).not.toContain("externalId");
+    expect(stdout + stderr).toMatch(/engagement/);
   });
 
   it("ends cleanly within a budget, and goes on from there until all is read", async () => {

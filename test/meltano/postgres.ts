@@ -1,11 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync } from "node:fs";
-import { chown, rm } from "node:fs/promises";
+import { readdirSync } from "node:fs";
+import { chown } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tempDir } from "../support/temp-dir.ts";
+import { INSTALLED } from "./postgres-install.ts";
 import { succeed } from "./shell.ts";
-
-const INSTALLED = "/usr/lib/postgresql";
 
 /** PostgreSQL refuses to run as root, who lends it this user. */
 const USER = "postgres";
@@ -20,25 +19,11 @@ export type Postgres = {
   stop(): Promise<void>;
 };
 
-/** Installs Debian's package if there is none yet; needs root for that. */
-export async function installPostgres(): Promise<void> {
-  if (existsSync(INSTALLED)) return;
-  if (process.getuid?.() !== 0) {
-    throw new Error(
-      "The suite needs PostgreSQL: install Debian's package postgresql, or run it as root once",
-    );
-  }
-  await succeed("apt-get", ["install", "-y", "--no-install-recommends", "postgresql"], {
-    env: { DEBIAN_FRONTEND: "noninteractive" },
-    killAfterMs: 600_000,
-  });
-}
-
 /** Starts a throwaway cluster on a free port of this machine's loopback address. */
 export async function startPostgres(): Promise<Postgres> {
   const [version = ""] = readdirSync(INSTALLED).sort().reverse();
   const bin = join(INSTALLED, version, "bin");
-  const folder = mkdtempSync(join(tmpdir(), "postgres-"));
+  const folder = await tempDir();
   const asRoot = process.getuid?.() === 0;
   if (asRoot) await chown(folder, ...(await idsOf(USER)));
   const as = asRoot ? ["runuser", "-u", USER, "--"] : [];
@@ -60,7 +45,6 @@ export async function startPostgres(): Promise<Postgres> {
     },
     async stop() {
       await call("pg_ctl", "-D", cluster, "-m", "immediate", "stop");
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

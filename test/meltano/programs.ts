@@ -16,6 +16,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "target-stitch": ["target-stitch==4.0.3"],
   "singer-tools": ["singer-tools==0.4.1"],
   "singer-sdk": ["singer-sdk[testing]==0.54.9"],
+  duckdb: ["duckdb==1.4.3"],
 };
 
 /** What a documented `pip install` names. */

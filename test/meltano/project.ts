@@ -1,7 +1,7 @@
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sandbox } from "../../src/sandbox/server.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
 import { type Ran, run, succeed } from "./shell.ts";
 
@@ -28,14 +28,14 @@ export class Project {
 
   /** Runs the page's first blocks. */
   static async make(sandbox: Sandbox): Promise<Project> {
-    const parent = new Project(await mkdtemp(join(tmpdir(), "meltano-")), sandbox.url, {});
+    const parent = new Project(await tempDir(), sandbox.url, {});
     await parent.shell(`${documented("project")}\n${documented("add")}`);
     return new Project(join(parent.folder, "contacts"), sandbox.url, {});
   }
 
   /** Another project with the same plugins and nothing run yet, reading from another sandbox. */
   async copy(sandbox: Sandbox, env: Readonly<Record<string, string>> = {}): Promise<Project> {
-    const folder = await mkdtemp(join(tmpdir(), "meltano-"));
+    const folder = await tempDir();
     await cp(this.folder, folder, { recursive: true });
     return new Project(folder, sandbox.url, { TAP_CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, ...env });
   }

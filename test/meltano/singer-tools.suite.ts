@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms, program, TAP } from "./programs.ts";
 import { documented } from "./project.ts";
 import { run, succeed } from "./shell.ts";
@@ -14,7 +14,7 @@ let config: string;
 
 beforeAll(async () => {
   sandbox = await startSandbox({ people: 400, companies: 30, requestsPerMinute: 0 });
-  folder = await mkdtemp(join(tmpdir(), "tap-"));
+  folder = await tempDir();
   config = join(folder, "config.json");
   await writeFile(
     config,
@@ -23,7 +23,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
   await sandbox?.close();
 });
 

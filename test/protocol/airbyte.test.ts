@@ -8,7 +8,7 @@ import {
   specMessage,
   statusMessage,
 } from "../../src/protocol/airbyte-message.ts";
-import type { Event } from "../../src/sync/event.ts";
+import type { Event } from "../../src/streams/event.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
 import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";
 
@@ -53,6 +53,30 @@ describe("airbyte()", () => {
       ...["people RECORD", "people RECORD", "people RECORD", "people STATE 3"],
       ...["people RECORD", "people STATE 1", "people COMPLETE"],
     ]);
+  });
+
+  it("echoes the namespace of a stream wherever it names the stream, and knows two of one name", () => {
+    const there = (namespace: string, events: readonly Event[]): Event[] =>
+      events.map((event) => ({ ...event, namespace }));
+    const events = [
+      open("people"),
+      { kind: "estimate", stream: "people", rows: 3 } as const,
+      records("people", { id: 1 }),
+      checkpoint("people", { a: 1 }),
+      close("people", false),
+    ];
+    const said = messagesOf([...there("eu", events), ...there("us", events), ...events, END]);
+    const places = said.map(({ record, state, trace }) => {
+      const stream: { readonly namespace?: string | null } | undefined =
+        record ??
+        state?.stream.stream_descriptor ??
+        trace?.estimate ??
+        trace?.error?.stream_descriptor ??
+        trace?.stream_status?.stream_descriptor;
+      return stream?.namespace ?? "none";
+    });
+    const each = (place: string): string[] => Array(6).fill(place);
+    expect(places).toEqual([...each("eu"), ...each("us"), ...each("none"), "eu", "us", "none"]);
   });
 
   it("says three statuses for an empty stream, complete or not", () => {
@@ -181,7 +205,7 @@ describe("airbyte()", () => {
     const say = airbyte({ now: () => NOW });
     const line = say({ kind: "log", level: "warn", text: "1 row of “é” \u2028" });
     expect(line).toBe(
-      '{"type":"LOG","log":{"level":"WARN","message":"1 row of \\u201c\\u00e9\\u201d \\u2028"}}\n',
+      '{"type":"LOG","log":{"level":"WARN","message":"1 row of \\u201c\\u00e9\\u201d \\\\u2028"}}\n',
     );
     expect(say({ kind: "log", level: "info", text: "x" })).toContain('"INFO"');
   });

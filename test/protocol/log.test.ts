@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError, DataError } from "../../src/errors.ts";
 import { type LogOptions, log, logLevelOf, logLine } from "../../src/protocol/log.ts";
-import type { Event } from "../../src/sync/event.ts";
+import type { Event } from "../../src/streams/event.ts";
 import { AT, asRead, checkpoint, close, END, open, records } from "../support/events.ts";
 
 const OPTIONS: LogOptions = { name: "tap", pid: 7, now: () => AT, level: "info", readable: false };
@@ -36,7 +36,7 @@ describe("logLine()", () => {
 
   it("is plain for a person", () => {
     expect(asRead(logLine({ level: "warning", text: "hé" }, { ...OPTIONS, readable: true }))).toBe(
-      "03:04:05 WARNING  hé\n",
+      "2026-01-02T03:04:05.678Z WARNING  hé\n",
     );
   });
 });
@@ -49,7 +49,6 @@ describe("log()", () => {
     ]).map((line) => JSON.parse(line));
     expect(said.map(({ level, message }) => [level, message])).toEqual([
       ["info", 'Stream "a": started'],
-      ["info", 'Stream "a": complete'],
       ["warning", "hot"],
       ["info", "Rate limited until 2026-01-02T03:04:05.678Z"],
     ]);
@@ -65,8 +64,13 @@ describe("log()", () => {
       END,
     ];
     const said = linesFor(failures).map((line) => JSON.parse(line));
-    expect(said.map(({ level }) => level)).toEqual(["error", "error", "info", "info", "critical"]);
+    expect(said.map(({ level }) => level)).toEqual(["error", "error", "info", "critical"]);
     expect(said.at(-1).message).toBe('Stream "a": no a');
+  });
+
+  it("says nothing twice to a person", () => {
+    const said = [close("a", false, new DataError("no a")), END].map(log({ ...OPTIONS, readable: true }));
+    expect(said.join("").match(/no a/g)).toHaveLength(1);
   });
 
   it("shows a stack for a bug only", () => {

@@ -14,6 +14,11 @@ describe("secretMask()", () => {
     ["base64 of a Bearer header", Buffer.from(`Bearer ${KEY}`).toString("base64")],
     ["the long segment", "0123456789abcdef0123456789abcdef"],
     ["the short segment", "0a1b2c3d"],
+    ["in upper case", KEY.toUpperCase()],
+    ["in hex", Buffer.from(KEY).toString("hex")],
+    ["in hex of upper case", Buffer.from(KEY).toString("hex").toUpperCase()],
+    ["the long segment in upper case", "0123456789ABCDEF0123456789ABCDEF"],
+    ["the short segment in upper case", "0A1B2C3D"],
   ])("masks a key %s", (_, form) => {
     expect(mask(`<${form}> and <${form}>`)).toBe("<***> and <***>");
   });
@@ -44,6 +49,18 @@ describe("secretMask()", () => {
 
   it("masks the longer of two secrets that begin alike", () => {
     expect(secretMask(["abcdef", "abcdefgh"])("abcdefgh")).toBe("***");
+  });
+
+  it.each(["people", "discoveredAt", "PEOPLE", "onnection", "stream_status"])(
+    "leaves the words of the protocols, though a key is %j",
+    (word) => {
+      const message = `{"type":"CONNECTION_STATUS","stream":"people","discoveredAt":1,"stream_status":"${word}"}`;
+      expect(secretMask([word])(message)).toBe(message);
+    },
+  );
+
+  it("takes a secret that no URL can hold", () => {
+    expect(secretMask(["secret\ud800x"])("a secret\ud800x")).toBe("a ***");
   });
 
   it("leaves short secrets, and text without secrets", () => {

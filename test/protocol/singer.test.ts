@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { propertiesOf } from "../../src/catalog/schema.ts";
+import type { Selection } from "../../src/catalog/singer-selection.ts";
 import { DataError } from "../../src/errors.ts";
 import { type SingerOptions, singer } from "../../src/protocol/singer.ts";
-import type { Pruning, Selection } from "../../src/source/selection.ts";
-import { propertiesOf } from "../../src/source/singer-catalog.ts";
-import type { Event } from "../../src/sync/event.ts";
+import type { Event } from "../../src/streams/event.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../support/singer-messages.ts";
@@ -17,6 +17,8 @@ const PEOPLE: Selection = {
   keyProperties: ["id"],
   replicationKey: "discoveredAt",
   method: "INCREMENTAL",
+  rules: null,
+  sampled: null,
 };
 
 const SOURCES: Selection = {
@@ -25,6 +27,8 @@ const SOURCES: Selection = {
   keyProperties: ["slug"],
   replicationKey: null,
   method: "FULL_TABLE",
+  rules: null,
+  sampled: null,
 };
 
 const STATE = { discoveredAt: "2026-01-01T23:59:59.999Z", missing_days: [] };
@@ -131,18 +135,6 @@ describe("singer()", () => {
     });
   });
 
-  it("prunes new fields of a stream whose fields the user chose", () => {
-    const pruning: Pruning = { others: "drop", fields: new Map([["id", "keep"]]) };
-    const schema = { type: "object", properties: { id: {} } };
-    const chosen = { ...PEOPLE, replicationKey: null, schema, pruning };
-    const fields: Event = { kind: "fields", stream: "people", added: { zz: {} } };
-    const said = messagesOf([open("people"), fields, records("people", { id: "1", zz: 1, name: "é" }), END], {
-      selections: [chosen],
-    });
-    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "STATE"]);
-    expect(said[1]?.record).toEqual({ id: "1" });
-  });
-
   it("activates the version of a full table after it was read whole, and of nothing else", () => {
     const run = (stream: string, end: Event, version?: number) =>
       messagesOf([open(stream), records(stream, { slug: "x", id: "1" }), end, END].map(withoutId(stream)), {
@@ -158,16 +150,6 @@ describe("singer()", () => {
     expect(typesOf(run("sources", close("sources")))).toEqual(none);
     expect(run("sources", close("sources"))[1]).not.toHaveProperty("version");
     expect(typesOf(run("people", close("people"), 7))).toEqual(none);
-  });
-
-  it("replaces escaped NULs and counts them", () => {
-    const counts: unknown[] = [];
-    const text = outputOf([open("people"), records("people", { id: "a\u0000\u0000" }, { id: "\\u0000" })], {
-      nuls: (stream, count) => counts.push([stream, count]),
-    });
-    expect(text).toContain('{"id":"a\\ufffd\\ufffd"}');
-    expect(text).toContain('{"id":"\\\\u0000"}');
-    expect(counts).toEqual([["people", 2]]);
   });
 
   it("says nothing for notices, and escapes all but records", () => {

@@ -65,7 +65,7 @@ export type Raw = {
   readonly ended: "fin" | "reset" | "open";
 };
 
-const SILENCE_MS = 400;
+const SILENCE_MS = 800;
 /** How long a connection is watched after a body that has ended as it should. */
 const AFTERMATH_MS = 80;
 const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "undici";
 import { describe, expect, it } from "vitest";
-import { nextOpening } from "../../src/sandbox/office-hours.ts";
+import { nextOpening } from "../../src/sandbox/data/email-checks.ts";
+import { FOREIGN_JOB } from "../../src/sandbox/data/job-options.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
-import { FOREIGN_JOB } from "../../src/sandbox/submissions.ts";
 import { codeOf, type Got, get } from "./http.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
@@ -261,5 +261,61 @@ describe("faults of submissions", () => {
     const id = await lookUp(sandbox, "1.example");
     sandbox.fault("drop-before");
     expect((await result(sandbox, id)).status).toBe(202);
+  });
+});
+
+describe("jobs of a service that misbehaves", () => {
+  const COMPANY = { domain: "3.example" };
+
+  it.each([
+    ["lost", 404, /"code":"JOB_NOT_FOUND"/],
+    ["error", 500, /"success":false.*"code":"INTERNAL_ERROR"/],
+    ["malformed", 200, /"contacts":\[\{$/],
+    ["processing", 202, /"status":"processing"/],
+    ["far-away", 202, /"status":"queued".*"scheduled_processing_time":"2999-01-01/],
+    ["no-credits", 500, /"status":"error".*"error_code":"INSUFFICIENT_CREDITS"/],
+    ["quota", 429, /"code":"QUOTA_EXCEEDED"/],
+  ])("answers a question for a result with %s", async (what, status, pattern) => {
+    await using sandbox = await start({ faults: [`result=${what}`] });
+    const id = await lookUp(sandbox, COMPANY.domain);
+    sandbox.advance(10_000);
+    const got = await get(sandbox, `${LOOKUP}/${id}/result`);
+    expect([got.status, got.text]).toEqual([status, expect.stringMatching(pattern)]);
+    expect(await result(sandbox, id)).toMatchObject({ status: 200, body: { job_id: id, credits_used: 3 } });
+  });
+
+  it("lets a check run for ever", async () => {
+    await using sandbox = await start({ faults: ["result=processing:times=always"] });
+    const { job_id } = await check(sandbox, "a@b.example");
+    sandbox.advance(HOUR);
+    expect(await view(sandbox, job_id)).toMatchObject({ status: "running", sources: {} });
+  });
+
+  it.each([
+    ["no-credits", 500, "INSUFFICIENT_CREDITS"],
+    ["quota", 429, "QUOTA_EXCEEDED"],
+    ["item", 400, "SOURCE_NOT_VERIFIABLE"],
+  ])("refuses a submission: %s", async (why, status, code) => {
+    await using sandbox = await start({ faults: [`submission=${why}`] });
+    const refused = await post(sandbox, LOOKUP, COMPANY);
+    expect([refused.status, codeOf(refused), sandbox.submissions.length]).toEqual([status, code, 0]);
+    expect((await post(sandbox, LOOKUP, COMPANY)).status).toBe(202);
+  });
+
+  it("has prices of its own", async () => {
+    await using sandbox = await start({ faults: ["credits-used=40,-5"] });
+    const id = await lookUp(sandbox, COMPANY.domain);
+    sandbox.advance(10_000);
+    const prices: unknown[] = [];
+    for (let nth = 0; nth < 3; nth++) {
+      const { body } = await result(sandbox, id);
+      prices.push((body as { credits_used: number }).credits_used);
+    }
+    expect(prices).toEqual([40, -5, 40]);
+  });
+
+  it("puts off the first question to a date that nobody lives to see", async () => {
+    await using sandbox = await start({ faults: ["poll-after"] });
+    expect((await check(sandbox, "a@b.example")).poll_after).toBe("2999-01-01T00:00:00.000Z");
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Person } from "../../src/sandbox/people.ts";
+import type { Person } from "../../src/sandbox/data/people.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { COMPANIES, list, stream } from "./http.ts";
 

@@ -4,11 +4,19 @@ import { expect } from "vitest";
 
 export type Json = Readonly<Record<string, unknown>>;
 
+/** A stream as the protocol names it. */
+export type Descriptor = { readonly name: string; readonly namespace?: string | null };
+
 export type AirbyteMessage = { readonly type: string } & {
-  readonly record?: { readonly stream: string; readonly data: Json; readonly emitted_at: number };
+  readonly record?: {
+    readonly stream: string;
+    readonly namespace?: string;
+    readonly data: Json;
+    readonly emitted_at: number;
+  };
   readonly state?: {
     readonly type: string;
-    readonly stream: { readonly stream_descriptor: { readonly name: string }; readonly stream_state: Json };
+    readonly stream: { readonly stream_descriptor: Descriptor; readonly stream_state: Json };
     readonly sourceStats: { readonly recordCount: number };
   };
   readonly trace?: Trace;
@@ -23,14 +31,14 @@ export type Trace = {
     readonly internal_message: string;
     readonly stack_trace?: string;
     readonly failure_type: string;
-    readonly stream_descriptor?: { readonly name: string };
+    readonly stream_descriptor?: Descriptor;
   };
   readonly stream_status?: {
-    readonly stream_descriptor: { readonly name: string };
+    readonly stream_descriptor: Descriptor;
     readonly status: string;
     readonly reasons?: readonly { readonly type: string; readonly rate_limited: { quota_reset: number } }[];
   };
-  readonly estimate?: { readonly name: string; readonly row_estimate: number };
+  readonly estimate?: { readonly name: string; readonly namespace?: string; readonly row_estimate: number };
 };
 
 // The schema has keys of a code generator beside JSON Schema's own, hence not strict.
@@ -88,7 +96,9 @@ function expectAirbyteMessage(line: string): AirbyteMessage {
 /** The stream of a RECORD, STATE or STREAM_STATUS. */
 function streamOf({ record, state, trace }: AirbyteMessage): string | undefined {
   const descriptor = state?.stream.stream_descriptor ?? trace?.stream_status?.stream_descriptor;
-  return record?.stream ?? descriptor?.name;
+  const [name, namespace] =
+    record === undefined ? [descriptor?.name, descriptor?.namespace] : [record.stream, record.namespace];
+  return namespace === undefined || namespace === null ? name : `${namespace}/${name}`;
 }
 
 function expectTraceOrder(messages: readonly AirbyteMessage[]): void {

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
+import { tempDir } from "./temp-dir.ts";
 
 /** The built program, as package.json's "bin" names it. */
 export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
@@ -30,7 +31,7 @@ export async function run(
   options: RunOptions = {},
 ): Promise<Ended> {
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env["PATH"] ?? "", ...options.env },
+    env: { ...(await bareEnvironment()), ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   options.started?.(child);
@@ -84,9 +85,16 @@ let files = 0;
 
 /** Writes a file of this test run and returns its path. */
 export async function file(name: string, content: unknown): Promise<string> {
-  folder ??= mkdtemp(join(tmpdir(), "contact-intelligence-test-"));
+  folder ??= tempDir();
   files += 1;
   const path = join(await folder, `${files}-${name}`);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
+}
+
+/** What a program under test learns of this machine. The user's own files stay out of its reach. */
+async function bareEnvironment(): Promise<Record<string, string>> {
+  folder ??= tempDir();
+  const { PATH = "", TZ = "" } = process.env;
+  return { PATH, TZ, TMPDIR: tmpdir(), HOME: await folder };
 }

@@ -16,10 +16,15 @@ const { repository, tag } = imageOf(readFileSync(`${ROOT}metadata.yaml`, "utf8")
 /** The image under the name that users know it by. */
 export const IMAGE = `${repository}:${tag}`;
 
-/** The base that the Dockerfile's last stage stands on. */
-export const BASE = /^FROM (\S+)$/m.exec(readFileSync(`${ROOT}Dockerfile`, "utf8"))?.[1] ?? "";
+/** The base that the Dockerfile pins. */
+export const PINNED_BASE = /^FROM (\S+)/m.exec(readFileSync(`${ROOT}Dockerfile`, "utf8"))?.[1] ?? "";
 
 /** Builds the image with the `docker` on PATH. */
 export async function buildImage(): Promise<void> {
-  await outputOf("docker", ["build", "-q", "-t", IMAGE, "."]);
+  await outputOf(process.execPath, ["scripts/image.js"]);
+}
+
+/** What `docker build` gets on this machine so that its base is there. */
+export async function buildArguments(): Promise<string> {
+  return (await outputOf(process.execPath, ["scripts/image.js", "--arguments"])).trim();
 }

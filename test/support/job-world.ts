@@ -1,14 +1,14 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import type { Clock } from "../../src/api/clock.ts";
 import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
-import type { Process } from "../../src/commands/world.ts";
+import type { Process } from "../../src/run/runtime.ts";
 import type { Sandbox } from "../../src/sandbox/server.ts";
-import type { Clock } from "../../src/service/clock.ts";
-import type { Job } from "./job-types.ts";
+import { doneIn, type Job, type JobState } from "./job-types.ts";
+import { tempDir } from "./temp-dir.ts";
 
 export type Message = {
   readonly type: string;
@@ -23,8 +23,6 @@ export type Message = {
   readonly catalog?: { readonly streams: readonly { readonly name: string }[] };
 };
 
-export type JobState = { readonly jobs: readonly Job[] } & Readonly<Record<string, unknown>>;
-
 export type Ran = {
   readonly code: number;
   readonly messages: readonly Message[];
@@ -33,6 +31,8 @@ export type Ran = {
   /** The stream's last state, as a state file's value. */
   state(): unknown;
   jobs(): readonly Job[];
+  /** How many items the last state says are done. */
+  done(): number;
   warnings(): readonly string[];
   errors(): readonly { readonly failure_type: string; readonly message: string }[];
   /** How long the run slept, in ms. */
@@ -41,13 +41,17 @@ export type Ran = {
 
 export type Told = { readonly state?: unknown; readonly syncMode?: string; readonly signal?: AbortSignal };
 
+/** A service whose clock can be moved. */
+type Moved = Pick<Sandbox, "url" | "advance">;
+
 /** Runs commands in this process, against a sandbox whose clock runs as fast as they sleep. */
 export class JobWorld {
-  readonly #sandboxes: readonly Sandbox[];
+  readonly #sandboxes: readonly Moved[];
   readonly #config: object;
   #offset = 0;
+  #isAligned = false;
 
-  constructor(config: object, ...sandboxes: readonly Sandbox[]) {
+  constructor(config: object, ...sandboxes: readonly Moved[]) {
     this.#config = config;
     this.#sandboxes = sandboxes;
   }
@@ -94,7 +98,9 @@ export class JobWorld {
   }
 
   check(): Promise<Ran> {
-    return this.#run(undefined, async (world, file) => check(await file("config", this.#config), world));
+    return this.#run(undefined, async (world, file) =>
+      check({ config: await file("config", this.#config) }, world),
+    );
   }
 
   discover(): Promise<Ran> {
@@ -105,13 +111,15 @@ export class JobWorld {
     signal: AbortSignal | undefined,
     command: (world: Process, file: (name: string, value: unknown) => Promise<string>) => Promise<number>,
   ): Promise<Ran> {
-    const folder = await mkdtemp(join(tmpdir(), "jobs-"));
+    const folder = await tempDir();
     const file = async (name: string, value: unknown): Promise<string> => {
       const path = join(folder, `${name}.json`);
       await writeFile(path, JSON.stringify(value));
       return path;
     };
     const out = new Collected();
+    if (!this.#isAligned) this.#offset = await offsetOf(this.#sandboxes[0]);
+    this.#isAligned = true;
     const before = this.#offset;
     const world: Process = {
       clock: this.#clock(),
@@ -139,6 +147,13 @@ export class JobWorld {
   }
 }
 
+/** How far a sandbox's clock is ahead of this machine's, in ms. */
+async function offsetOf(sandbox: Moved | undefined): Promise<number> {
+  const answer = await fetch(`${sandbox?.url}/api/v1/public/none`).catch(() => undefined);
+  const date = Date.parse(answer?.headers.get("date") ?? "");
+  return Number.isNaN(date) ? 0 : date - Date.now();
+}
+
 class Collected extends Writable {
   text = "";
 
@@ -162,6 +177,7 @@ function ran(code: number, text: string, slept: number): Ran {
       return last === undefined ? undefined : [{ type: "STREAM", ...last }];
     },
     jobs: () => states.at(-1)?.stream.stream_state.jobs ?? [],
+    done: () => doneIn(states.at(-1)?.stream.stream_state ?? { jobs: [], done: [], spent: [] }),
     warnings: () =>
       messages.flatMap(({ log }) => (log === undefined || log.level !== "WARN" ? [] : [log.message])),
     errors: () => messages.flatMap(({ trace }) => (trace?.error === undefined ? [] : [trace.error])),

@@ -1,7 +1,8 @@
 import { BodyError } from "../../src/errors.ts";
-import type { Notice, RawLine } from "../../src/sync/event.ts";
-import type { Count, Page, Ports, Row } from "../../src/sync/ports.ts";
-import { addDays, type Day, startOf, type Window } from "../../src/sync/window.ts";
+import type { Notice, RawLine } from "../../src/streams/event.ts";
+import type { Batch, Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
 
 /** A person of the model; `at` is epoch ms, null for one without a date. */
 export type Person = { readonly id: string; at: number | null; user: boolean };
@@ -27,6 +28,14 @@ export type ModelOptions = {
   readonly latency?: number;
   /** Rows that exports leave out. */
   readonly omits?: (person: Person) => boolean;
+  /** What the list makes of its rows before they are cut into pages. */
+  readonly list?: (rows: Person[]) => Person[];
+  /** How a row is written. */
+  readonly row?: (person: Person) => Row;
+  /** Whether exports still show who has moved on while they were read, as they are now. */
+  readonly showsMoved?: boolean;
+  /** Whether a page is broken; `nth` counts the pages so far, from 0. */
+  readonly breaks?: (window: Window, number: number, nth: number) => boolean;
 };
 
 /** Requests that a model was asked for, in short. */
@@ -41,6 +50,7 @@ export class ModelService {
   now: number;
   readonly #options: ModelOptions;
   #exports = 0;
+  #pages = 0;
 
   constructor(options: ModelOptions) {
     this.#options = options;
@@ -53,27 +63,29 @@ export class ModelService {
     return new Map(this.people.filter((person) => this.#matches(person)).map((p) => [p.id, lineOf(p)]));
   }
 
-  ports(verify = true): Ports {
+  api(verify = true): StreamApi {
     return {
       count: async (window) => await this.#count(window, verify),
       stream: (window) => this.#stream(window),
-      holdsAny: async (window) => {
+      hasRows: async (window) => {
         this.asked.push({ what: "any", window });
         await this.#tick();
         return this.#rows(window).length > 0;
       },
-      peek: async (window, place) => {
+      rowAt: async (window, place) => {
         this.asked.push({ what: "any", window });
         await this.#tick();
-        return { row: this.#rows(window)[place - 1]?.id, total: this.#total(window) };
+        const person = this.#listed(window)[place - 1];
+        return { row: person === undefined ? undefined : this.#row(person), total: this.#total(window) };
       },
       page: async (window, number) => await this.#page(window, number),
-      rest: async (failures) => {
+      backOff: async (failures) => {
         this.now += failures * 1_000;
         await this.#tick();
       },
       now: () => this.now,
-      note: (notice) => void this.notices.push(notice),
+      monotonic: () => this.now,
+      notify: (notice) => void this.notices.push(notice),
     };
   }
 
@@ -87,6 +99,15 @@ export class ModelService {
       .filter((person) => this.#matches(person))
       .filter(({ at }) => (at === null ? from === undefined : at >= (from ?? -Infinity) && at < to))
       .sort((a, b) => (b.at ?? -Infinity) - (a.at ?? -Infinity) || (a.id < b.id ? -1 : 1));
+  }
+
+  #row(person: Person): Row {
+    return this.#options.row?.(person) ?? rowOf(person);
+  }
+
+  #listed(window: Window): Person[] {
+    const rows = this.#rows(window);
+    return this.#options.list?.(rows) ?? rows;
   }
 
   async #tick(): Promise<void> {
@@ -124,7 +145,7 @@ export class ModelService {
     return { rows, undated: Math.max(0, all.total - rows), known: true, asked, answered };
   }
 
-  async *#stream(window: Window): AsyncGenerator<readonly Row[]> {
+  async *#stream(window: Window): AsyncGenerator<Batch> {
     this.asked.push({ what: "stream", window });
     const cut = this.#options.cut?.(window, this.#exports++);
     const { batch = 7, omits } = this.#options;
@@ -139,11 +160,12 @@ export class ModelService {
         for (const person of planned.slice(at, at + batch)) {
           if (cut !== undefined && shown >= cut.rows) break;
           // Like a cursor over an index: who has moved on is not shown where they were.
-          if (omits?.(person) === true || !inWindow(person, window) || !this.#matches(person)) continue;
+          const isGone = !inWindow(person, window) && this.#options.showsMoved !== true;
+          if (omits?.(person) === true || isGone || !this.#matches(person)) continue;
           shown += 1;
-          rows.push(rowOf(person));
+          rows.push(this.#row(person));
         }
-        yield rows;
+        yield { rows };
         if (cut !== undefined && shown >= cut.rows) break;
         await this.#tick();
       }
@@ -157,12 +179,14 @@ export class ModelService {
     this.asked.push({ what: "page", window });
     await this.#tick();
     const size = this.#options.pageSize ?? 10;
-    const rows = this.#rows(window).slice((number - 1) * size, number * size);
-    return { rows: rows.map(rowOf), size, total: this.#total(window) };
+    if (this.#options.breaks?.(window, number, this.#pages++) === true)
+      throw new BodyError("The page is no JSON");
+    const rows = this.#listed(window).slice((number - 1) * size, number * size);
+    return { rows: rows.map((person) => this.#row(person)), size, total: this.#total(window) };
   }
 }
 
-const DATED: Window = { kind: "open", from: "1970-01-01" as Day, undated: false };
+const DATED: Window = { kind: "open", from: BEGINNING, undated: false };
 
 function rangeOf(window: Window): { from: number | undefined; to: number } {
   if (window.kind === "closed") return { from: startOf(window.from), to: startOf(addDays(window.to, 1)) };
@@ -182,7 +206,7 @@ export function lineOf({ id, at }: Person): string {
 
 export function rowOf(person: Person): Row {
   const cursor = person.at === null ? null : new Date(person.at).toISOString();
-  return { raw: lineOf(person) as RawLine, key: person.id, cursor };
+  return { raw: lineOf(person) as RawLine, key: JSON.stringify(person.id), cursor };
 }
 
 /** People one after the other, `perDay` on each day of the list. */

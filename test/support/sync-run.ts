@@ -1,72 +1,81 @@
-import { type Dated, type Limits, readDated } from "../../src/sync/dated.ts";
-import type { Event } from "../../src/sync/event.ts";
-import type { Progress } from "../../src/sync/frontier.ts";
-import type { Ports } from "../../src/sync/ports.ts";
+import { readStream, type Source, type StreamTask } from "../../src/run/read-stream.ts";
+import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
+import type { Event } from "../../src/streams/event.ts";
+import type { ReadSettings } from "../../src/streams/range.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
 
-export const LIMITS: Limits = {
+export const SETTINGS: ReadSettings = {
   startDate: null,
   endDate: null,
-  lookbackDays: 1,
-  maxRows: 250_000,
-  concurrency: 2,
-  verify: true,
-  ignoredDays: [],
-  deadline: undefined,
+  lookbackWindowDays: 1,
+  maxWindowRows: 250_000,
+  numWorkers: 2,
+  idleTimeoutSeconds: 60,
+  verifyCounts: true,
+  ignoreMissingDays: [],
 };
+
+const PEOPLE: Source = { isDated: true, isExported: true, isListed: true, onMissingKey: "reject" };
+
+const REFRESH = { generation_id: 1, sync_id: 1, done: false };
 
 /** What a run delivered. */
 export type Ran = {
   readonly events: readonly Event[];
   /** Lines in the order in which they were emitted. */
   readonly lines: readonly string[];
-  /** The last checkpoint, read back from JSON. */
-  readonly progress: Progress | null;
+  /** The last checkpoint, read back from JSON; the state before the run if there was none. */
+  readonly state: DatedState | null;
   readonly complete: boolean;
   readonly error: unknown;
 };
 
 export type RunOptions = {
-  readonly resume?: Progress | null;
-  readonly limits?: Partial<Limits>;
-  readonly saysDone?: boolean;
+  readonly state?: DatedState | null;
+  readonly settings?: Partial<ReadSettings>;
+  readonly source?: Partial<Source>;
+  readonly isFullRefresh?: boolean;
+  /** Monotonic ms after which no further window begins. */
+  readonly endsAt?: number;
   /** Stops after this many events, as a killed process does. */
   readonly stopAfter?: number;
 };
 
-/** Runs a dated stream to its end, to its error, or to where it is cut. */
-export async function runDated(ports: Ports, options: RunOptions = {}): Promise<Ran> {
-  const { resume = null, limits, saysDone = false, stopAfter = Number.POSITIVE_INFINITY } = options;
-  const dated: Dated = {
+/** Runs a stream to its end, to its error, or to where it is cut. */
+export async function runStream(api: StreamApi, options: RunOptions = {}): Promise<Ran> {
+  const { state = null, settings, source, isFullRefresh = false, endsAt } = options;
+  const { stopAfter = Number.POSITIVE_INFINITY } = options;
+  const fresh = { ...NEW_STATE, full_refresh: isFullRefresh ? REFRESH : null };
+  const task: StreamTask = {
     stream: "people",
-    resume,
-    limits: { ...LIMITS, ...limits },
-    ports,
-    toState: (progress, done) => ({ progress, done }),
-    saysDone,
+    source: { ...PEOPLE, ...source },
+    api,
+    resumed: { kind: "read", state: state === null ? fresh : { ...state, full_refresh: fresh.full_refresh } },
+    settings: { ...SETTINGS, ...settings },
+    endsAt,
   };
   const events: Event[] = [];
   let error: unknown;
   try {
-    for await (const event of readDated(dated)) {
+    for await (const event of readStream(task)) {
       events.push(event);
       if (events.length >= stopAfter) break;
     }
   } catch (thrown) {
     error = thrown;
   }
-  return summary(events, resume, error);
+  return summary(events, state, error);
 }
 
-function summary(events: readonly Event[], resume: Progress | null, thrown: unknown): Ran {
+function summary(events: readonly Event[], before: DatedState | null, thrown: unknown): Ran {
   const lines = events.flatMap((event) => (event.kind === "records" ? [...event.lines] : []));
   const states = events.flatMap((event) => (event.kind === "checkpoint" ? [event.state] : []));
   const last = states.at(-1);
-  const progress = last === undefined ? resume : (JSON.parse(JSON.stringify(last["progress"])) as Progress);
   const close = events.find((event) => event.kind === "close");
   return {
     events,
     lines,
-    progress,
+    state: last === undefined ? before : (JSON.parse(JSON.stringify(last)) as DatedState),
     complete: close?.kind === "close" && close.complete && thrown === undefined,
     error: thrown ?? (close?.kind === "close" ? close.error : undefined),
   };
@@ -79,5 +88,6 @@ export function byId(lines: readonly string[]): Map<string, string> {
 
 /** Lines that came more than once. */
 export function repeated(lines: readonly string[]): string[] {
-  return lines.filter((line, at) => lines.indexOf(line) !== at);
+  const seen = new Set<string>();
+  return lines.filter((line) => seen.size === seen.add(line).size);
 }

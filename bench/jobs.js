@@ -1,0 +1,89 @@
+// Size and speed of a run with one new e-mail beside a million that are done: node bench/jobs.js [items]. Needs npm run build.
+
+import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const count = Number(process.argv[2] ?? 1_000_000);
+const SALT = "bench";
+const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
+const PROGRAM = fileURLToPath(new URL("../dist/source-contact-intelligence.js", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "bench-jobs-"));
+
+const digest = (email) => createHmac("sha256", SALT).update(email).digest().toString("base64url", 0, 12);
+const emails = Array.from({ length: count }, (_, nth) => `name${nth}@example.com`);
+const done = DAYS.map((day, nth) => [
+  day,
+  emails
+    .filter((_, at) => at % DAYS.length === nth)
+    .map(digest)
+    .join(""),
+]);
+const ledger = { salt: SALT, normalization: 1, jobs: [], done };
+const state = { version: 2, verified_at: null, ...ledger, older: [], spent: [], prices: [], inputs: [] };
+
+const server = createServer((request, response) => {
+  request.resume();
+  response.writeHead(request.method === "POST" ? 200 : 404, { "content-type": "application/json" });
+  response.end(
+    JSON.stringify(
+      request.method === "POST" ? { success: true } : { success: false, error: { code: "JOB_NOT_FOUND" } },
+    ),
+  );
+});
+server.listen(0, "127.0.0.1", async () => {
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const path = (name) => join(folder, name);
+  writeFileSync(path("emails.txt"), [...emails, "new@example.com"].join("\n"));
+  writeFileSync(path("state.json"), JSON.stringify({ email_verifications: state }));
+  writeFileSync(
+    path("config.json"),
+    JSON.stringify({
+      base_url: url,
+      api_key: "k",
+      receipts_file: path("receipts.jsonl"),
+      external_api: { api_url: url, api_key: "k" },
+      email_verification: { emails_file: path("emails.txt") },
+    }),
+  );
+  const began = performance.now();
+  const args = [
+    "read",
+    "--config",
+    path("config.json"),
+    "--state",
+    path("state.json"),
+    "--stream",
+    "email_verifications",
+  ];
+  const child = spawn("/usr/bin/env", ["time", "-f", "%U %S %M", process.execPath, PROGRAM, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let bytes = 0;
+  let records = 0;
+  child.stdout.on("data", (chunk) => {
+    bytes += chunk.length;
+    records += chunk.toString("latin1").split('"type":"RECORD"').length - 1;
+  });
+  let stderr = "";
+  child.stderr.on("data", (chunk) => (stderr += chunk));
+  child.on("close", (code) => {
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    const [user = 0, system = 0, kilobytes = 0] = (stderr.trim().split("\n").at(-1) ?? "")
+      .split(" ")
+      .map(Number);
+    const memory = Math.round(kilobytes / 1024);
+    console.log(
+      `${count} finished items, 1 new: exit ${code}, ${records} record, ${seconds} s (${(user + system).toFixed(1)} s of processor), ${memory} MB of memory`,
+    );
+    console.log(
+      `state: ${(statSync(path("state.json")).size / 1e6).toFixed(1)} MB; all output: ${(bytes / 1e6).toFixed(1)} MB`,
+    );
+    rmSync(folder, { recursive: true });
+    server.close();
+  });
+});

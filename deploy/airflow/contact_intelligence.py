@@ -1,0 +1,100 @@
+"""Two DAGs: the first load of a large account in shards, and the run that brings what is new every day.
+
+Copy this file into the DAGs folder. Every worker needs the program on its PATH, a folder that all workers share, and
+CONTACT_INTELLIGENCE_BASE_URL and CONTACT_INTELLIGENCE_API_KEY in its environment. See docs/airflow.md.
+"""
+
+import json
+import os
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
+
+try:
+    from airflow.sdk import dag, task
+except ImportError:  # Airflow 2
+    from airflow.decorators import dag, task
+
+FOLDER = Path(os.environ.get("CONTACT_INTELLIGENCE_SHARED_FOLDER", "/data/contact-intelligence"))
+SHARDS = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS", "10"))
+SHARDS_AT_ONCE = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS_AT_ONCE", "4"))
+
+PLAN = FOLDER / "plan.jsonl"
+ROWS = FOLDER / "rows"
+STATE = FOLDER / "state.json"
+RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30)}
+
+
+def run(*words: str) -> str:
+    """Runs the connector and returns what it prints. Raises if it exits with anything but 0."""
+    return subprocess.run(["source-contact-intelligence", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def write(file: Path, text: str) -> None:
+    """The file appears whole, or not at all."""
+    part = file.with_name(file.name + ".part")
+    part.write_text(text)
+    part.rename(file)
+
+
+def plan_lines() -> list[dict]:
+    return [json.loads(line) for line in PLAN.read_text().splitlines()]
+
+
+@dag(
+    dag_id="contact_intelligence_first_load",
+    schedule=None,
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    tags=["contact-intelligence"],
+)
+def first_load():
+    @task(**RETRIES)
+    def plan() -> list[int]:
+        """Cuts the account into shards, once, and returns the indexes of the closed ones."""
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        if not PLAN.exists():
+            write(PLAN, run("plan", "--shards", str(SHARDS)))
+        return [line["shard"] for line in plan_lines() if line["to"] is not None]
+
+    @task(max_active_tis_per_dag=SHARDS_AT_ONCE, **RETRIES)
+    def read_shard(shard: int) -> None:
+        """Reads one closed shard. These run in any order, anywhere, at the same time."""
+        at_once = ["--shards-at-once", str(SHARDS_AT_ONCE)]
+        run("read", "--plan", str(PLAN), "--shard", str(shard), *at_once, "--output", str(ROWS))
+
+    @task(trigger_rule="none_failed", **RETRIES)
+    def read_open_shard() -> None:
+        """Reads up to now. It runs after all others, because people who are checked again leave a past day for today."""
+        run("read", "--plan", str(PLAN), "--shard", "open", "--output", str(ROWS))
+
+    @task(**RETRIES)
+    def merge() -> None:
+        """Makes the state that the daily run starts from."""
+        states = sorted(str(file) for file in ROWS.glob("shard-*/state.json"))
+        write(STATE, run("state", "merge", "--plan", str(PLAN), *states))
+
+    read_shard.expand(shard=plan()) >> read_open_shard() >> merge()
+
+
+@dag(
+    dag_id="contact_intelligence_daily",
+    schedule="0 2 * * *",
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    tags=["contact-intelligence"],
+)
+def daily():
+    @task(**RETRIES)
+    def read_news() -> None:
+        """Reads what is new or has changed. The first run starts from the state of the first load."""
+        seed = [] if (ROWS / "state.json").exists() or not STATE.exists() else ["--state", str(STATE)]
+        run("read", "--output", str(ROWS), *seed)
+
+    read_news()
+
+
+first_load()
+daily()

@@ -1,0 +1,3 @@
+from source_contact_intelligence import source
+
+source()

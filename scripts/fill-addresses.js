@@ -1,0 +1,48 @@
+// `node scripts/fill-addresses.js https://host/owner/name TAG`: writes the address of the repository that publishes a release
+// into what is published: package.json, spec.json, metadata.yaml, Meltano's definitions and the wheel's pyproject.toml.
+// The release runs it; the repository itself does not know where it lives.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const [address, tag] = process.argv.slice(2);
+if (!/^https:\/\/[^/\s]+\/[^/\s]+\/[^/\s]+$/.test(address ?? "") || !/^v[\w.-]+$/.test(tag ?? ""))
+  throw new Error("Usage: node scripts/fill-addresses.js https://host/owner/name vVERSION");
+
+/** Replaces a file by what `change` makes of its text, which must differ. */
+function rewrite(name, change) {
+  const path = join(root, name);
+  const before = readFileSync(path, "utf8");
+  const after = change(before);
+  if (after === before) throw new Error(`Cannot fill in the address: ${name} has no place for it`);
+  writeFileSync(path, after);
+}
+
+/** Stands for the repository until a release. Nobody can own a name that ends in .invalid (RFC 2606). */
+const UNRELEASED = "https://source-contact-intelligence.invalid";
+
+rewrite("package.json", (text) => {
+  const { name, version, description, ...rest } = JSON.parse(text);
+  const addresses = {
+    homepage: `${address}#readme`,
+    repository: { type: "git", url: `git+${address}.git` },
+    bugs: { url: `${address}/issues` },
+  };
+  return `${JSON.stringify({ name, version, description, ...addresses, ...rest }, null, 2)}\n`;
+});
+for (const name of ["spec.json", "metadata.yaml", ...definitions("meltano")])
+  rewrite(name, (text) =>
+    text.replaceAll(`${UNRELEASED}/blob/main/`, `${address}/blob/${tag}/`).replaceAll(UNRELEASED, address),
+  );
+rewrite("packaging/python/pyproject.toml", (text) =>
+  text.replace(/^(?=\[project\.scripts\])/m, `[project.urls]\nRepository = ${JSON.stringify(address)}\n\n`),
+);
+
+/** Meltano's definitions below a folder. */
+function definitions(folder) {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  return names
+    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
+    .filter((name) => name.endsWith(".yml"));
+}

@@ -1,0 +1,19 @@
+// Builds the Python wheel into packaging/python/dist and prints its path. Needs Python 3.9 or newer with pip (PYTHON names another).
+import { execFileSync } from "node:child_process";
+import { cpSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const project = join(root, "packaging/python");
+const program = join(project, "source_contact_intelligence/program");
+const wheels = join(project, "dist");
+
+for (const folder of [program, wheels]) rmSync(folder, { recursive: true, force: true });
+for (const name of ["dist", "schemas", "spec.json", "package.json", "LICENSE"])
+  cpSync(join(root, name), join(program, name), { recursive: true });
+
+const python = process.env.PYTHON ?? (process.platform === "win32" ? "python" : "python3");
+const words = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", wheels, project];
+execFileSync(python, words, { stdio: ["ignore", process.stderr, process.stderr] });
+console.log(join(wheels, readdirSync(wheels)[0]));

@@ -1,0 +1,50 @@
+import { DEADLINE } from "./error-table.ts";
+
+/** A request that was not answered within its time. */
+class DeadlinePassed extends Error {
+  readonly code = DEADLINE;
+}
+
+/** What ends a request before its answer does: a deadline, or the end of the run. */
+export class Ending {
+  readonly #run: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #deadline: NodeJS.Timeout;
+  readonly #endWithRun: () => void;
+
+  /**
+   * @param totalMs how long the request may take with its whole answer, however steadily bytes arrive
+   * @param graceMs how long the request may still take once the run is to end
+   */
+  constructor(run: AbortSignal, totalMs: number, graceMs = 0) {
+    this.#run = run;
+    const end = (reason: unknown): void => this.#controller.abort(reason);
+    this.#deadline = setTimeout(end, totalMs, new DeadlinePassed("The deadline has passed"));
+    this.#endWithRun = () => {
+      if (graceMs === 0) end(run.reason);
+      else setTimeout(end, graceMs, run.reason).unref();
+    };
+    if (run.aborted) this.#endWithRun();
+    else run.addEventListener("abort", this.#endWithRun, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Why the request was ended; undefined if it was not. */
+  get reason(): unknown {
+    return this.signal.aborted ? this.signal.reason : undefined;
+  }
+
+  /** From now on only the end of the run ends the request. */
+  liftDeadline(): void {
+    clearTimeout(this.#deadline);
+  }
+
+  /** The request is over. */
+  close(): void {
+    this.liftDeadline();
+    this.#run.removeEventListener("abort", this.#endWithRun);
+  }
+}

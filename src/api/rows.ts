@@ -1,0 +1,196 @@
+import { compact } from "../catalog/json-text.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import { ConfigError } from "../errors.ts";
+import { isObject, type JsonObject, quoted } from "../json.ts";
+import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
+import { fromLatin1, toLatin1 } from "../latin1.ts";
+import type { LineBatch, RawLine } from "../streams/event.ts";
+import type { Row } from "../streams/stream-api.ts";
+import { textToRawLine, toRawLine } from "./decode.ts";
+import { LinePattern } from "./fast-match.ts";
+import { RowNotes } from "./row-notes.ts";
+
+/** Fields whose schemas are compiled together. */
+const FIELDS_AT_ONCE = 500;
+
+/** How the rows of a stream are told apart and checked. */
+export type RowRules = {
+  readonly key: string;
+  readonly cursor: string | null;
+  /** The declared schema of the rows; null: any row obeys it. */
+  readonly schema: JsonSchema | null;
+};
+
+/**
+ * Turns lines and values into rows. A usual line is known by one regular expression; any other is parsed and compared
+ * with the schema. A row that contradicts the schema is a row all the same, and what it taught goes to the notes.
+ */
+export class RowParser {
+  readonly key: string;
+  readonly #cursor: string | null;
+  readonly #pattern: LinePattern;
+  /** The declared fields by their latin1-decoded names. */
+  readonly #fields: ReadonlyMap<string, JsonSchema>;
+  readonly #accepts: (row: Readonly<JsonObject>) => boolean;
+  readonly #compile: (schema: object) => SchemaCheck;
+  /** The checks of single fields, compiled when the first row is refused. */
+  readonly #checks = new Map<string, SchemaCheck>();
+  /** Whether a field that the schema does not name is new. */
+  readonly #closed: boolean;
+
+  constructor({ key, cursor, schema }: RowRules) {
+    this.key = key;
+    this.#cursor = cursor;
+    this.#compile = schemaCompiler({ fill: false });
+    const fields = Object.entries(schema?.properties ?? {});
+    this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
+    this.#accepts = checkOfAll(this.#compile, this.#fields);
+    this.#closed = schema !== null;
+    this.#pattern = new LinePattern(this.#fields, key, cursor);
+  }
+
+  /** The row of a usual line; undefined for a line that has to be parsed. */
+  match(line: string): Row | undefined {
+    const found = this.#pattern.match(line);
+    return found === undefined ? undefined : { raw: line as RawLine, key: found.key, cursor: found.cursor };
+  }
+
+  /** The row of a parsed line. */
+  parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
+    this.#compare(value, notes);
+    const key = keyOf(raw, this.key, value[this.key]);
+    if (key === "") notes.addWithoutKey();
+    return { raw, key, cursor: this.#cursor === null ? null : cursorOf(value[this.#cursor]) };
+  }
+
+  /**
+   * The row of an element of a list, spelt as an export spells it, so that keys and cursors compare.
+   * @param text the JSON of an object, as latin1
+   */
+  parseElement(text: string, notes: RowNotes): Row {
+    const raw = textToRawLine(compact(text), notes);
+    return this.parse(raw, JSON.parse(raw), notes);
+  }
+
+  /** Records that are no rows of an export, such as the results of jobs, as lines. */
+  toLines(records: readonly Readonly<JsonObject>[]): LineBatch {
+    const notes = new RowNotes();
+    const lines = records.map((record) => {
+      const raw = toRawLine(record, notes);
+      this.#compare(JSON.parse(raw), notes);
+      return raw;
+    });
+    return { lines, facts: notes.take() };
+  }
+
+  #compare(row: Readonly<JsonObject>, notes: RowNotes): void {
+    if (this.#accepts(row) && (!this.#closed || this.#knows(row))) {
+      this.#pattern.learn(Object.keys(row));
+      return;
+    }
+    for (const [name, value] of Object.entries(row)) {
+      if (!this.#fields.has(name)) notes.addNewField(name, value);
+      else if (!this.#checkOf(name)(value)) notes.addContradiction(name);
+    }
+  }
+
+  /** Whether the schema names every field of a row. Asks ajv nothing, whose lookup of each name costs more than the rest of its check. */
+  #knows(row: Readonly<JsonObject>): boolean {
+    for (const name in row) if (!this.#fields.has(name)) return false;
+    return true;
+  }
+
+  #checkOf(name: string): SchemaCheck {
+    const check = this.#checks.get(name) ?? this.#compile(this.#fields.get(name) ?? {});
+    this.#checks.set(name, check);
+    return check;
+  }
+}
+
+/** A text, or the digits of a number. */
+function cursorOf(value: unknown): string | null {
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+/**
+ * The JSON of a key as latin1, with its escapes resolved, so that 1 is not "1" and no integer is rounded. Empty for a row
+ * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
+ */
+function keyOf(raw: RawLine, name: string, value: unknown): string {
+  if (typeof value === "string") {
+    if (value === "") return "";
+    // Escapes of a latin1-decoded line stand for other characters than its bytes.
+    const text = raw.includes("\\u") ? parsedText(raw, name, value) : value;
+    return JSON.stringify(text);
+  }
+  if (typeof value !== "number") return "";
+  return Number.isSafeInteger(value) ? String(value) : (numberText(raw, name) ?? String(value));
+}
+
+function parsedText(raw: RawLine, name: string, value: string): string {
+  const row: unknown = JSON.parse(fromLatin1(raw));
+  const text = isObject(row) ? row[fromLatin1(name)] : undefined;
+  return typeof text === "string" ? toLatin1(text) : value;
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
+
+/** The digits of a number as they stand in a line, at its top level; undefined if they are not found. */
+function numberText(raw: RawLine, name: string): string | undefined {
+  const wanted = JSON.stringify(name);
+  let depth = 0;
+  let [beforeLast, last] = ["", ""];
+  let found: string | undefined;
+  for (const [token] of raw.matchAll(TOKEN)) {
+    if (depth === 1 && last === ":" && beforeLast === wanted) found = token;
+    if (token === "{" || token === "[") depth += 1;
+    else if (token === "}" || token === "]") depth -= 1;
+    [beforeLast, last] = [last, token];
+  }
+  return found;
+}
+
+/**
+ * One check of all fields. It is compiled in parts, because the compiler calls itself once a field.
+ * @throws ConfigError for a schema that is none: it may come from a catalog
+ */
+function checkOfAll(
+  compile: (schema: object) => SchemaCheck,
+  fields: ReadonlyMap<string, JsonSchema>,
+): (row: Readonly<JsonObject>) => boolean {
+  const entries = [...fields];
+  const checks: SchemaCheck[] = [];
+  for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
+    const part = entries.slice(at, at + FIELDS_AT_ONCE);
+    try {
+      checks.push(compile({ type: "object", properties: Object.fromEntries(part) }));
+    } catch (cause) {
+      throw notASchema(compile, part, cause);
+    }
+  }
+  const [only, another] = checks;
+  if (only === undefined) return () => true;
+  return another === undefined ? only : (row) => checks.every((check) => check(row));
+}
+
+function notASchema(
+  compile: (schema: object) => SchemaCheck,
+  fields: readonly (readonly [string, JsonSchema])[],
+  cause: unknown,
+): ConfigError {
+  const [name] = fields.find(([, field]) => !canCompile(compile, field)) ?? [""];
+  return new ConfigError(
+    `Cannot use the catalog: the schema of the field ${quoted(fromLatin1(name))} is not one. Discover again`,
+    { cause },
+  );
+}
+
+function canCompile(compile: (schema: object) => SchemaCheck, field: JsonSchema): boolean {
+  try {
+    compile({ properties: { field } });
+    return true;
+  } catch {
+    return false;
+  }
+}

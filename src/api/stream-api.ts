@@ -1,0 +1,169 @@
+import { elementTexts } from "../catalog/json-text.ts";
+import { BodyError, ConfigError, DataError, FormError } from "../errors.ts";
+import { isObject } from "../json.ts";
+import { toLatin1 } from "../latin1.ts";
+import type { Notice } from "../streams/event.ts";
+import type { Batch, Count, Page, PlacedRow, Row, StreamApi } from "../streams/stream-api.ts";
+import { describe, type Window } from "../streams/window.ts";
+import { BEGINNING } from "../time.ts";
+import type { Answer, Client, Query } from "./client.ts";
+import { readExport } from "./read-export.ts";
+import { RowNotes } from "./row-notes.ts";
+import type { RowParser } from "./rows.ts";
+
+const PAGE_SIZE = 1000;
+/** No page has more elements, whatever page size the service uses. */
+const MOST_ELEMENTS = 100_000;
+
+/** Where and how one stream is read. */
+export type Endpoint = {
+  readonly stream: string;
+  readonly list: string;
+  /** Undefined for a stream that is only listed. */
+  readonly export: string | undefined;
+  /** The filters that every request carries besides its days. */
+  readonly filters: Query;
+  readonly parser: RowParser;
+  /** False: totals that are null are taken for what they are; otherwise they end the stream. */
+  readonly verify: boolean;
+};
+
+/** All that the core asks of the world, answered by the service. */
+export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): StreamApi {
+  return {
+    count: (window) => countWindow(client, endpoint, window),
+    stream: (window) => exportWindow(client, endpoint, window),
+    hasRows: (window) => hasRows(client, endpoint, window),
+    rowAt: (window, place) => rowAt(client, endpoint, window, place),
+    page: (window, number) => readPage(client, endpoint, window, number),
+    backOff: (failures) => client.backOff(failures),
+    now: () => client.now(),
+    monotonic: () => client.monotonic(),
+    notify,
+  };
+}
+
+/** Filters by whole UTC days, both included. */
+function daysOf(window: Window): Query {
+  if (window.kind === "closed") return { discovered_from: window.from, discovered_to: window.to };
+  return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
+}
+
+/** The undated are what the count of everything has beyond the dated, asked right after: in the other order one undated row hides for each dated one that arrives between. */
+async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
+  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
+    return countOf(await countRows(client, endpoint, daysOf(window)), endpoint);
+  }
+  const dated = countOf(await countRows(client, endpoint, { discovered_from: BEGINNING }), endpoint);
+  const all = countOf(await countRows(client, endpoint, {}), endpoint);
+  return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
+}
+
+async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Answer<number | null>> {
+  const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
+  return { ...answer, value: answer.value.total };
+}
+
+function countOf(
+  { value: total, asked, answered }: Answer<number | null>,
+  { stream, verify }: Endpoint,
+): Count {
+  if (total === null && verify) {
+    throw new DataError(
+      `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
+        'Set "verify_counts" to false to read without proof',
+    );
+  }
+  return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
+}
+
+async function hasRows(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
+  const query = { limit: "1", skip_count: "1", ...daysOf(window) };
+  const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
+  return value.elements.length > 0;
+}
+
+/** Rows are compared, not emitted: what they teach is left to the pass that emits them. */
+async function rowAt(
+  client: Client,
+  endpoint: Endpoint,
+  window: Window,
+  place: number,
+): Promise<PlacedRow | undefined> {
+  const query = { page: String(place), limit: "1", ...daysOf(window) };
+  try {
+    const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
+    const [text] = value.texts();
+    const isRow = text !== undefined && isObject(value.elements[0]);
+    const row = isRow ? endpoint.parser.parseElement(text, new RowNotes()) : undefined;
+    return { row, total: value.total };
+  } catch (error) {
+    // Some lists refuse to be looked into so deep.
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+async function* exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
+  if (endpoint.export === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
+  const what = `read ${endpoint.stream} of ${describe(window)}`;
+  const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
+  yield* readExport(opened, endpoint.parser, what);
+}
+
+async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
+  const { stream, parser } = endpoint;
+  const what = `read page ${number} of ${stream}`;
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...daysOf(window) };
+  const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
+    // The rows of a page that cannot be parsed are had another way, or are missing: that is no outage.
+    throw error instanceof FormError ? new BodyError(error.message, { cause: error }) : error;
+  });
+  const notes = new RowNotes();
+  if (!value.elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);
+  const rows = value.texts().map((text): Row => parser.parseElement(text, notes));
+  return { rows, facts: notes.take(), size: value.size ?? PAGE_SIZE, total: value.total };
+}
+
+/** Asks the list, under the endpoint's filters. `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53. */
+function list(
+  client: Client,
+  { stream, list: path, filters }: Endpoint,
+  what: string,
+  query: Query,
+): Promise<Answer<List & { readonly texts: () => readonly string[] }>> {
+  return client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
+    ...parseList(value, stream),
+    // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.
+    texts: () => elementTexts(toLatin1(body.toString("utf8")), "data"),
+  }));
+}
+
+/** `total`: null if the service did not count. */
+export type List = {
+  readonly elements: readonly unknown[];
+  readonly total: number | null;
+  readonly size: number | undefined;
+};
+
+/** @throws FormError for an answer that is no list, DataError for one that is far too long */
+export function parseList(value: unknown, stream: string): List {
+  const { data, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
+  const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
+  if (!Array.isArray(data) || !(total === null || isWhole(total))) {
+    throw new FormError(
+      `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
+    );
+  }
+  if (data.length > MOST_ELEMENTS) {
+    throw new DataError(
+      `Cannot list ${stream}: a page holds ${data.length.toLocaleString("en-US")} elements, more than ${MOST_ELEMENTS.toLocaleString("en-US")}. ` +
+        "Tell the service's owner",
+    );
+  }
+  return { elements: data, total, size: isWhole(limit) && limit > 0 ? limit : undefined };
+}
+
+function isWhole(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0;
+}

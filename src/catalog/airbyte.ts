@@ -1,0 +1,118 @@
+import { ConfigError } from "../errors.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { type JsonSchema, TIMESTAMP } from "./schema.ts";
+import type { StreamSpec } from "./streams.ts";
+
+/** A stream as `discover` found it. */
+export type DiscoveredStream = {
+  readonly spec: StreamSpec;
+  readonly schema: JsonSchema;
+  /** Whether live rows told the fields. Null: the fields are fixed, or nobody knows. */
+  readonly sampled: boolean | null;
+};
+
+export type DescribedStream = Pick<DiscoveredStream, "spec" | "schema">;
+
+/** A stream in Airbyte's catalog. */
+export type CatalogStream = {
+  readonly name: string;
+  readonly json_schema: JsonSchema;
+  readonly supported_sync_modes: readonly string[];
+  readonly source_defined_cursor: boolean;
+  readonly default_cursor_field?: readonly string[];
+  readonly source_defined_primary_key: readonly (readonly string[])[];
+  readonly is_resumable: boolean;
+};
+
+export type Catalog = { readonly streams: readonly CatalogStream[] };
+
+/** The field by which a stream can be read incrementally, or null: live records may lack it. */
+export function cursorOf({ spec, schema }: DescribedStream): string | null {
+  const { cursorField } = spec;
+  return cursorField !== null && schema.properties?.[cursorField]?.format === TIMESTAMP.format
+    ? cursorField
+    : null;
+}
+
+export function toCatalog(streams: readonly DescribedStream[]): Catalog {
+  return { streams: streams.map(toCatalogStream) };
+}
+
+function toCatalogStream(stream: DescribedStream): CatalogStream {
+  const { spec, schema } = stream;
+  const cursor = cursorOf(stream);
+  return {
+    name: spec.name,
+    json_schema: schema,
+    supported_sync_modes: modesOf(stream),
+    source_defined_cursor: cursor !== null,
+    ...(cursor === null ? {} : { default_cursor_field: [cursor] }),
+    source_defined_primary_key: spec.primaryKey.map((field) => [field]),
+    is_resumable: spec.resumable,
+  };
+}
+
+/** A job stream knows no full refresh: it would buy again what was bought. */
+function modesOf(stream: DescribedStream): readonly string[] {
+  if (stream.spec.reading === "job") return ["incremental"];
+  return cursorOf(stream) === null ? ["full_refresh"] : ["full_refresh", "incremental"];
+}
+
+/** What a configured catalog asks of one stream. The modes are as given, known or not. */
+export type ConfiguredStream = {
+  readonly name: string;
+  /** Where the platform files the stream. Absent: nowhere in particular. */
+  readonly namespace?: string | undefined;
+  readonly syncMode: string;
+  readonly destinationSyncMode: string | null;
+  readonly generationId: number | null;
+  readonly syncId: number | null;
+  /** What the destination was told of the records; null if the catalog does not say. */
+  readonly schema: JsonSchema | null;
+};
+
+/**
+ * Reads a configured catalog; unknown keys are ignored, and of a stream only its name is needed. A catalog as `discover`
+ * prints it stands for all its streams, incremental where they can be.
+ */
+export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
+  const { catalog = value } = isObject(value) ? value : {};
+  const { streams } = isObject(catalog) ? catalog : {};
+  if (!Array.isArray(streams)) throw unusable('it is not an object with a list "streams"');
+  const configured = streams.map(parseConfiguredStream);
+  const ids = configured.map(({ name, namespace = "" }) => JSON.stringify([namespace, name]));
+  const twice = configured[ids.findIndex((id, index) => ids.indexOf(id) !== index)];
+  if (twice !== undefined) throw unusable(`it has the stream ${JSON.stringify(twice.name)} twice`);
+  return configured;
+}
+
+function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream {
+  const configured = isObject(entry) && typeof entry["name"] === "string" ? byDefault(entry) : entry;
+  const { stream, sync_mode, destination_sync_mode, generation_id, sync_id } = isObject(configured)
+    ? configured
+    : {};
+  const { name, namespace, json_schema } = isObject(stream) ? stream : {};
+  if (typeof name !== "string" || name === "") {
+    throw unusable(`streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`);
+  }
+  return {
+    name,
+    ...(typeof namespace === "string" && namespace !== "" && { namespace }),
+    syncMode: typeof sync_mode === "string" ? sync_mode : "full_refresh",
+    destinationSyncMode: typeof destination_sync_mode === "string" ? destination_sync_mode : null,
+    generationId: toId(generation_id),
+    syncId: toId(sync_id),
+    schema: isObject(json_schema) && isObject(json_schema["properties"]) ? (json_schema as JsonSchema) : null,
+  };
+}
+
+function byDefault(stream: JsonObject): JsonObject {
+  const { supported_sync_modes: modes } = stream;
+  const isIncremental = Array.isArray(modes) && modes.includes("incremental");
+  return { stream, sync_mode: isIncremental ? "incremental" : "full_refresh" };
+}
+
+const toId = (value: unknown): number | null =>
+  typeof value === "number" && Number.isInteger(value) ? value : null;
+
+const unusable = (why: string): ConfigError => new ConfigError(`Cannot use the catalog: ${why}`);

@@ -1,0 +1,192 @@
+import { createHmac, createSecretKey } from "node:crypto";
+import type { Config } from "../config/config.ts";
+import { ConfigError } from "../errors.ts";
+import { type FieldAction, type FieldRule, type FieldRules, lineRewriter } from "./field-rules.ts";
+import { arrivingSchema, privateSchema } from "./privacy-schema.ts";
+import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
+import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
+
+/** The settings that decide on the fields of every stream. */
+export type PrivacySettings = Pick<Config, "dropFields" | "hashFields" | "hashSalt">;
+
+/**
+ * What the config drops and hashes. It holds for all that leaves this program: rows, schemas, catalogs, and what is
+ * said of rows.
+ */
+export class Privacy {
+  readonly #settings: readonly Setting[];
+  readonly #hash: ((bytes: string) => string) | undefined;
+  readonly #used = new Set<string>();
+  /** Streams of which rows came. */
+  readonly #read = new Set<string>();
+
+  /** Throws a ConfigError that names each setting that cannot be obeyed. */
+  constructor(config: PrivacySettings & Pick<Config, JobSetting>) {
+    this.#settings = settingsOf(config);
+    const problems = this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config)));
+    if (config.hashFields.length > 0 && config.hashSalt === null) problems.unshift(NO_SALT);
+    if (problems.length > 0) throw new ConfigError(`Cannot use the config: ${problems.join("; ")}`);
+    this.#hash = config.hashSalt === null ? undefined : hasher(config.hashSalt);
+  }
+
+  /** The rules of a stream; null if all of its fields leave as they are. */
+  rules(stream: string): FieldRules | null {
+    return rulesOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
+  }
+
+  /** What becomes of the lines of a stream; null if they leave as they are. */
+  rewriter(stream: string): ((line: string) => string) | null {
+    const rules = this.rules(stream);
+    if (rules === null) return null;
+    const rewrite = lineRewriter(rules, {
+      ...(this.#hash !== undefined && { hash: this.#hash }),
+      acted: ({ setting }) => this.#used.add(setting),
+    });
+    return (line) => {
+      this.#read.add(stream);
+      return rewrite(line);
+    };
+  }
+
+  /** The schema of what leaves of a stream. */
+  schema(stream: string, schema: JsonSchema): JsonSchema {
+    return privateSchema(schema, this.rules(stream) ?? "keep");
+  }
+
+  /** What a check of rows as they come may expect, so that nothing is said of values that do not leave. */
+  arrivingSchema(stream: string, schema: JsonSchema): JsonSchema {
+    const rules = this.rules(stream);
+    return rules === null ? schema : arrivingSchema(schema, rules);
+  }
+
+  /** A warning for each setting that no row had. */
+  unused(): readonly string[] {
+    return this.#settings.flatMap(({ name, list, stream, path }) => {
+      const read = stream === null ? this.#read.size > 0 : this.#read.has(stream);
+      const isDeclared = path.length === 1 && DECLARED.has(path[0] ?? "");
+      return !read || this.#used.has(name) || isDeclared
+        ? []
+        : [`No row had a field "${name}", which ${list} names: check its spelling`];
+    });
+  }
+}
+
+/** What one entry of `drop_fields` or `hash_fields` asks. `stream`: null for all; `path`: names from there on. */
+type Setting = {
+  readonly name: string;
+  readonly list: "drop_fields" | "hash_fields";
+  readonly stream: string | null;
+  readonly path: readonly string[];
+};
+
+const NO_SALT = "hash_fields needs hash_salt: set it to a long random text and keep it secret";
+
+function settingsOf({ dropFields, hashFields }: PrivacySettings): readonly Setting[] {
+  return [
+    ...dropFields.map((name) => toSetting(name, "drop_fields")),
+    ...hashFields.map((name) => toSetting(name, "hash_fields")),
+  ];
+}
+
+function toSetting(name: string, list: Setting["list"]): Setting {
+  const [first = "", ...rest] = name.split(".");
+  const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
+  return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
+}
+
+/** Why a setting cannot be obeyed. One for all streams is held against those that the config has. */
+function problemsOf(setting: Setting, streams: readonly StreamSpec[]): string[] {
+  const { name, list, stream, path } = setting;
+  if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
+  const meant: readonly StreamSpec[] =
+    stream === null ? streams : STREAMS.filter((spec) => spec.name === stream);
+  return meant.flatMap((spec) => {
+    const problem = neededProblem(setting, spec) ?? unknownProblem(setting, spec);
+    return problem === undefined ? [] : [`${list} "${name}" ${problem}`];
+  });
+}
+
+/** Rows are told apart by their key and read by their cursor. */
+function neededProblem({ list, stream, path }: Setting, spec: StreamSpec): string | undefined {
+  const [field = "", ...inner] = path;
+  if (inner.length > 0) return undefined;
+  const advice = stream === null ? `. Name the streams that you mean, such as "people.${field}"` : "";
+  const verb = list === "drop_fields" ? "dropped" : "hashed";
+  if (field === spec.cursorField) {
+    return `names the cursor of "${spec.name}", which cannot be ${verb}: the next run goes on from it${advice}`;
+  }
+  const keys: readonly string[] = spec.primaryKey;
+  if (!keys.includes(field)) return undefined;
+  const { type } = propertiesOf(loadSchema(spec.schemaFile))[field] ?? {};
+  const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
+  if (list === "hash_fields" && isText) return undefined;
+  return `names the primary key of "${spec.name}", which cannot be ${verb}: tables are merged by it${advice}`;
+}
+
+function unknownProblem({ stream, path }: Setting, spec: StreamSpec): string | undefined {
+  if (stream === null || spec.sampled || isIn(loadSchema(spec.schemaFile), path)) return undefined;
+  return `names a field that "${stream}" does not have`;
+}
+
+/** Whether a schema has a field, or does not say what is in the one that should have it. */
+function isIn(schema: JsonSchema, path: readonly string[]): boolean {
+  const [name = "", ...rest] = path;
+  if (schema.properties === undefined) return schema.items === undefined || isIn(schema.items, path);
+  const property = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+  return property !== undefined && (rest.length === 0 || isIn(property, rest));
+}
+
+/** Names of fields in schemas that are fixed: that no row has one is no sign of a misspelling. */
+const DECLARED: ReadonlySet<string> = new Set(
+  STREAMS.flatMap(({ schemaFile }) => [...namesIn(loadSchema(schemaFile))]),
+);
+
+function* namesIn(schema: JsonSchema): Generator<string> {
+  if (schema.items !== undefined) yield* namesIn(schema.items);
+  for (const [name, property] of Object.entries(propertiesOf(schema))) {
+    yield name;
+    yield* namesIn(property);
+  }
+}
+
+/** A setting with the part of its path that is still to be met. */
+type Step = { readonly path: readonly string[]; readonly action: FieldAction };
+
+/** Rules for the rows of one stream. A setting without a stream holds at every depth, so that the rules are a graph. */
+function rulesOf(settings: readonly Setting[]): FieldRules | null {
+  if (settings.length === 0) return null;
+  const toStep = ({ name, list, path }: Setting): Step => ({
+    path,
+    action: { kind: list === "drop_fields" ? "drop" : "hash", setting: name },
+  });
+  const everywhere = settings.filter(({ stream }) => stream === null).map(toStep);
+  const nodes = new Map<string, FieldRules>();
+  const node = (here: readonly Step[]): FieldRules => {
+    const id = JSON.stringify(here);
+    const known = nodes.get(id);
+    if (known !== undefined) return known;
+    const fields = new Map<string, FieldRule>();
+    const made: { others: FieldRule; fields: typeof fields } = { others: "keep", fields };
+    nodes.set(id, made);
+    if (everywhere.length > 0) made.others = node([]);
+    for (const [name, steps] of byFirstName([...here, ...everywhere])) fields.set(name, ruleOf(steps));
+    return made;
+  };
+  const ruleOf = (steps: readonly Step[]): FieldRule => {
+    const met = steps.filter(({ path }) => path.length === 1).map(({ action }) => action);
+    const strongest = met.find(({ kind }) => kind === "drop") ?? met[0];
+    return strongest ?? node(steps.map(({ path, action }) => ({ path: path.slice(1), action })));
+  };
+  return node(settings.filter(({ stream }) => stream !== null).map(toStep));
+}
+
+function byFirstName(steps: readonly Step[]): ReadonlyMap<string, readonly Step[]> {
+  const names = new Set(steps.map(({ path }) => path[0] ?? ""));
+  return new Map([...names].map((name) => [name, steps.filter(({ path }) => path[0] === name)]));
+}
+
+/** Digests bytes, one a character, to hex. A key object spares the hashing of the salt for each value. */
+function hasher(salt: string): (bytes: string) => string {
+  const key = createSecretKey(salt, "utf8");
+  return (bytes) => createHmac("sha256", key).update(bytes, "latin1").digest("hex");
+}

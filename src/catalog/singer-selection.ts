@@ -1,0 +1,235 @@
+import { isObject, quoted } from "../json.ts";
+import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
+import { type JsonSchema, propertiesOf } from "./schema.ts";
+import {
+  type AutomaticFields,
+  automaticFields,
+  NO_FIELDS,
+  type ReplicationMethod,
+  type TapStream,
+} from "./singer.ts";
+
+/** A stream that was asked for. `schema` holds only what leaves. */
+export type Selection = {
+  readonly stream: string;
+  readonly schema: JsonSchema;
+  readonly keyProperties: readonly string[];
+  readonly replicationKey: string | null;
+  readonly method: ReplicationMethod;
+  /** What the catalog lets out of each row. Null: there is no catalog, and everything leaves. */
+  readonly rules: FieldRules | null;
+  /** See TapStream. */
+  readonly sampled: boolean | null;
+};
+
+/** `unknown`: selected streams that this tap does not have. */
+export type Selected = {
+  readonly selections: readonly Selection[];
+  readonly unknown: readonly string[];
+  readonly refusals: readonly string[];
+  readonly warnings: readonly string[];
+};
+
+/**
+ * Returns what a catalog selects; without one the streams that are selected by default, with all their fields.
+ * A catalog is the whole list of what may leave, at every depth. Keys and cursors always leave.
+ */
+export function select(catalog: unknown, streams: readonly TapStream[]): Selected {
+  if (catalog === undefined) {
+    const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(whole);
+    return { selections, unknown: [], refusals: [], warnings: [] };
+  }
+  const entries = listOf(asEntry(catalog).streams).map(asEntry).filter(isSelected);
+  const named = entries.map((entry) => ({ entry, stream: streams.find(({ name }) => name === idOf(entry)) }));
+  const unknown = named.flatMap(({ entry, stream }) => (stream === undefined ? [idOf(entry)] : []));
+  const chosen = named.flatMap(({ entry, stream }) => (stream === undefined ? [] : [choose(entry, stream)]));
+  return {
+    selections: chosen.map(({ selection }) => selection),
+    unknown,
+    refusals: chosen.flatMap(({ refusals }) => refusals),
+    warnings: entries.length === 0 ? [NOTHING] : chosen.flatMap(({ warnings }) => warnings),
+  };
+}
+
+const NOTHING = "The catalog selects no stream: nothing will be read";
+
+function whole(tapStream: TapStream): Selection {
+  const { name: stream, schema, keyProperties, replicationKey, methods, sampled } = tapStream;
+  return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled };
+}
+
+/** A node of a catalog that somebody else wrote. */
+type Entry = {
+  readonly [K in
+    | "streams"
+    | "tap_stream_id"
+    | "stream"
+    | "schema"
+    | "selected"
+    | "key_properties"
+    | "replication_key"
+    | "replication_method"
+    | "metadata"
+    | "breadcrumb"
+    | "inclusion"]?: unknown;
+} & { readonly [K in `${string}-${string}`]?: unknown };
+type Metadata = ReadonlyMap<string, Entry>;
+
+type Chosen = Pick<Selected, "refusals" | "warnings"> & { readonly selection: Selection };
+
+function choose(entry: Entry, stream: TapStream): Chosen {
+  const schema = withKeys(
+    isSchema(entry.schema) && hasProperties(entry.schema) ? entry.schema : stream.schema,
+    stream,
+  );
+  const key = chosenKey(entry, schema, stream);
+  const method = chosenMethod(entry, stream);
+  const automatic = automaticFields([...stream.keyProperties, ...key.value], stream.replicationKey);
+  const rules = fieldRules(schema, [], metadataOf(entry), automatic);
+  return {
+    selection: {
+      ...whole(stream),
+      schema: chosenSchema(schema, rules),
+      keyProperties: key.value,
+      method: method.value,
+      rules,
+    },
+    refusals: cursorRefusals(entry, stream, method.value),
+    warnings: [...key.warnings, ...method.warnings],
+  };
+}
+
+/** A schema that lacks a key or cursor would describe no record of ours. */
+function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationKey }: TapStream): JsonSchema {
+  const keys = [...automaticFields(keyProperties, replicationKey)];
+  const properties = Object.fromEntries(keys.map((name) => [name, propertiesOf(own)[name] ?? {}]));
+  return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
+}
+
+type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
+
+function chosenKey(entry: Entry, schema: JsonSchema, stream: TapStream): Choice<readonly string[]> {
+  const asked = entry.key_properties;
+  if (!Array.isArray(asked)) return { value: stream.keyProperties, warnings: [] };
+  const names = asked.filter((name) => typeof name === "string");
+  const missing = names.filter((name) => !Object.hasOwn(propertiesOf(schema), name));
+  if (missing.length === 0) return { value: names, warnings: [] };
+  const warning = `Stream "${stream.name}" has no field "${missing.join('", "')}": its own key is used`;
+  return { value: stream.keyProperties, warnings: [warning] };
+}
+
+/** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
+function chosenMethod(entry: Entry, stream: TapStream): Choice<ReplicationMethod> {
+  const root = metadataOf(entry).get(ROOT) ?? {};
+  const asked = root["replication-method"] ?? entry.replication_method ?? root["forced-replication-method"];
+  const value = stream.methods.find((method) => method === asked);
+  if (value !== undefined) return { value, warnings: [] };
+  const own = stream.methods[0];
+  if (asked === undefined || asked === null) return { value: own, warnings: [] };
+  return {
+    value: own,
+    warnings: [`Stream "${stream.name}" cannot be replicated by ${shown(asked)}: ${own} is used`],
+  };
+}
+
+/** A user who names another cursor expects rows that this tap would not deliver. */
+function cursorRefusals(entry: Entry, stream: TapStream, method: ReplicationMethod): readonly string[] {
+  const root = metadataOf(entry).get(ROOT) ?? {};
+  const asked = root["replication-key"] ?? entry.replication_key ?? null;
+  if (method === "FULL_TABLE" || asked === null || asked === stream.replicationKey) return [];
+  const own = stream.replicationKey === null ? "it has none" : `it has "${stream.replicationKey}"`;
+  return [
+    `Cannot replicate the stream "${stream.name}" by the key ${shown(asked)}: ${own}. ` +
+      "Take replication-key out of its metadata, or set replication-method to FULL_TABLE",
+  ];
+}
+
+const ROOT = crumb([]);
+
+function crumb(path: readonly unknown[]): string {
+  return JSON.stringify(path);
+}
+
+function metadataOf(entry: Entry): Metadata {
+  const items = listOf(entry.metadata).map(asEntry);
+  return new Map(items.map((item) => [crumb(listOf(item.breadcrumb)), asEntry(item.metadata)]));
+}
+
+/** Meltano writes `selected` on the stream, too; some other programs only there. */
+function isSelected(entry: Entry): boolean {
+  const metadata = metadataOf(entry);
+  const legacy = entry.selected;
+  if (metadata.get(ROOT)?.selected === undefined && typeof legacy === "boolean") return legacy;
+  return metadata.size === 0 || fieldSelected(metadata.get(ROOT) ?? {}, false);
+}
+
+/** The SDK's algorithm for a field whose parent is selected. */
+function fieldSelected(metadata: Entry, inherited: boolean): boolean {
+  if (metadata.inclusion === "unsupported") return false;
+  if (metadata.inclusion === "automatic") return true;
+  const { selected, "selected-by-default": usual } = metadata;
+  if (typeof selected === "boolean") return selected;
+  return typeof usual === "boolean" ? usual : inherited;
+}
+
+const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
+const UNNAMED: FieldAction = { kind: "withhold", setting: "the catalog" };
+
+/**
+ * What a catalog says of the fields of an object, or of the objects in a list. A field whose schema does not say what
+ * is in it leaves as one value; once `properties` are there, they are the whole list.
+ */
+function fieldRules(
+  schema: JsonSchema,
+  parent: readonly string[],
+  metadata: Metadata,
+  automatic: AutomaticFields,
+): FieldRules {
+  const rules = Object.entries(propertiesOf(schema)).map(([name, property]): [string, FieldRule] => {
+    const breadcrumb = [...parent, "properties", name];
+    const stays = automatic.has(name) || fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true);
+    return [name, stays ? innerRule(property, breadcrumb, metadata) : DESELECTED];
+  });
+  return { others: UNNAMED, fields: new Map(rules) };
+}
+
+function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: Metadata): FieldRule {
+  if (hasProperties(schema)) return fieldRules(schema, breadcrumb, metadata, NO_FIELDS);
+  return isSchema(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
+}
+
+/** The schema of what the rules let out. */
+function chosenSchema(schema: JsonSchema, rule: FieldRule): JsonSchema {
+  if (rule === "keep" || "kind" in rule) return schema;
+  if (!hasProperties(schema)) {
+    return schema.items === undefined ? schema : { ...schema, items: chosenSchema(schema.items, rule) };
+  }
+  const fields = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
+    const inner = rule.fields.get(name) ?? rule.others;
+    return inner !== "keep" && "kind" in inner ? [] : [[name, chosenSchema(property, inner)] as const];
+  });
+  const properties = Object.fromEntries(fields);
+  const { required } = schema;
+  return {
+    ...schema,
+    ...(Array.isArray(required) && { required: required.filter((name) => Object.hasOwn(properties, name)) }),
+    properties,
+  };
+}
+
+function idOf({ tap_stream_id, stream }: Entry): string {
+  const id = tap_stream_id ?? stream;
+  return typeof id === "string" ? id : (JSON.stringify(id) ?? "");
+}
+
+/** A value of a catalog in a message. */
+const shown = (value: unknown): string =>
+  quoted(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+
+const isSchema = (value: unknown): value is JsonSchema => isObject(value);
+
+const hasProperties = (schema: JsonSchema): boolean => isObject(schema.properties);
+
+const asEntry = (value: unknown): Entry => (isObject(value) ? value : {});
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -1,0 +1,114 @@
+import { isObject } from "../json.ts";
+import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
+import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
+import { STREAMS } from "./streams.ts";
+
+export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
+
+/** A stream as this tap can give it. The first method is the one that it takes unless the user wants another. */
+export type TapStream = {
+  readonly name: string;
+  readonly schema: JsonSchema;
+  readonly keyProperties: readonly string[];
+  readonly replicationKey: string | null;
+  readonly methods: readonly [ReplicationMethod, ...ReplicationMethod[]];
+  readonly selectedByDefault: boolean;
+  /** Whether live rows told the fields. Null: the fields are fixed, or nobody knows. */
+  readonly sampled: boolean | null;
+};
+
+/** Returns a discovered stream as a Singer catalog describes it. */
+export function toTapStream(stream: DiscoveredStream): TapStream {
+  const { spec, schema, sampled } = stream;
+  return {
+    name: spec.name,
+    schema,
+    keyProperties: spec.primaryKey,
+    replicationKey: cursorOf(stream),
+    methods: methodsOf(stream),
+    // What costs money or hours must be asked for.
+    selectedByDefault: spec.reading !== "job",
+    sampled,
+  };
+}
+
+function methodsOf(stream: DiscoveredStream): TapStream["methods"] {
+  if (stream.spec.reading === "job") return ["INCREMENTAL"];
+  return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
+}
+
+/** Returns all streams with the fields that a catalog names, so that nobody asks the service again. */
+export function tapStreamsIn(catalog: unknown): readonly TapStream[] {
+  const { streams } = isObject(catalog) ? catalog : {};
+  const entries = Array.isArray(streams) ? streams.filter(isObject) : [];
+  return STREAMS.map((spec) => {
+    const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
+    const { schema } = entry;
+    const known = isObject(schema) && isObject(schema["properties"]) ? (schema as JsonSchema) : undefined;
+    return toTapStream({ spec, schema: known ?? loadSchema(spec.schemaFile), sampled: sampledIn(entry) });
+  });
+}
+
+function sampledIn({ metadata }: Readonly<Record<string, unknown>>): boolean | null {
+  const items = Array.isArray(metadata) ? metadata.filter(isObject) : [];
+  const root = items.find(({ breadcrumb }) => Array.isArray(breadcrumb) && breadcrumb.length === 0);
+  const { sampled } = isObject(root?.["metadata"]) ? root["metadata"] : {};
+  return typeof sampled === "boolean" ? sampled : null;
+}
+
+/** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
+export function toSingerCatalog(streams: readonly TapStream[]): { readonly streams: readonly object[] } {
+  return { streams: streams.map(toEntry) };
+}
+
+function toEntry(stream: TapStream): object {
+  const { name, schema, keyProperties, replicationKey, methods } = stream;
+  return {
+    tap_stream_id: name,
+    stream: name,
+    key_properties: keyProperties,
+    ...(replicationKey === null ? {} : { replication_key: replicationKey }),
+    replication_method: methods[0],
+    schema,
+    metadata: [
+      rootMetadata(stream),
+      ...propertyMetadata(schema, [], automaticFields(keyProperties, replicationKey)),
+    ],
+  };
+}
+
+function rootMetadata(stream: TapStream): object {
+  const { keyProperties, replicationKey, methods, selectedByDefault, sampled } = stream;
+  const metadata = {
+    inclusion: "available",
+    "selected-by-default": selectedByDefault,
+    "table-key-properties": keyProperties,
+    "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
+    "forced-replication-method": methods[0],
+    ...(sampled === null ? {} : { sampled }),
+  };
+  return { breadcrumb: [], metadata };
+}
+
+/** Below `properties` only: no selection reaches into arrays. */
+function propertyMetadata(
+  schema: JsonSchema,
+  parent: readonly string[],
+  automatic: AutomaticFields,
+): readonly object[] {
+  return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
+    const breadcrumb = [...parent, "properties", name];
+    const inclusion = automatic.has(name) ? "automatic" : "available";
+    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb, NO_FIELDS)];
+  });
+}
+
+/** Top-level fields that every record needs, so that no selection drops them. */
+export type AutomaticFields = ReadonlySet<string>;
+
+export const NO_FIELDS: AutomaticFields = new Set();
+
+export const automaticFields = (
+  keyProperties: readonly string[],
+  replicationKey: string | null,
+): AutomaticFields => new Set(replicationKey === null ? keyProperties : [...keyProperties, replicationKey]);

@@ -1,0 +1,130 @@
+import type { Config, Endpoints } from "../config/config.ts";
+
+/** A stream is a row. */
+export type StreamSpec = RowStreamSpec | JobStreamSpec;
+
+type AnyStreamSpec = {
+  readonly name: string;
+  readonly primaryKey: readonly string[];
+  /** Null: none. It counts only where the stream's schema has it as a date-time. */
+  readonly cursorField: string | null;
+  /** File under schemas/ with what is documented. */
+  readonly schemaFile: string;
+  /** Whether live records tell more fields than are documented. */
+  readonly sampled: boolean;
+  /** Whether a full refresh that broke off goes on from its last checkpoint. */
+  readonly resumable: boolean;
+};
+
+/** Rows that the service holds. */
+export type RowStreamSpec = AnyStreamSpec & {
+  /** `dated`: in windows of days, with a state. `list`: whole, each time. */
+  readonly reading: "dated" | "list";
+  /** Below the base URL. Paged; `endpoint` names the setting that overrides it. */
+  readonly listPath: string;
+  readonly endpoint: keyof Endpoints | null;
+  /** Below the base URL: one request gives all rows as lines. Null: there is only the list. */
+  readonly exportPath: string | null;
+};
+
+/** The settings that bring a job stream to life. */
+export type JobSetting = "companyLookup" | "emailCheck" | "emailVerification";
+
+/** Answers that are asked for an item at a time, for money or with patience. Incremental only: nothing is asked twice. */
+export type JobStreamSpec = AnyStreamSpec & {
+  readonly reading: "job";
+  readonly cursorField: string;
+  /** The stream is there only where this is set. */
+  readonly setting: JobSetting;
+};
+
+export const STREAMS = [
+  {
+    name: "people",
+    primaryKey: ["id"],
+    cursorField: "discoveredAt",
+    reading: "dated",
+    listPath: "/api/v1/public/people",
+    endpoint: null,
+    exportPath: "/api/v1/public/people/stream",
+    schemaFile: "people.json",
+    sampled: false,
+    resumable: true,
+  },
+  {
+    name: "companies",
+    primaryKey: ["domain"],
+    cursorField: "discoveredAt",
+    reading: "dated",
+    listPath: "/api/v1/public/companies",
+    endpoint: "companies",
+    exportPath: "/api/v1/public/companies/stream",
+    schemaFile: "companies.json",
+    sampled: true,
+    resumable: false,
+  },
+  {
+    name: "sources",
+    primaryKey: ["slug"],
+    cursorField: null,
+    reading: "list",
+    listPath: "/api/v1/public/sources",
+    endpoint: "sources",
+    exportPath: null,
+    schemaFile: "sources.json",
+    sampled: true,
+    resumable: false,
+  },
+  {
+    name: "company_lookups",
+    primaryKey: ["job_id"],
+    cursorField: "created_at",
+    reading: "job",
+    setting: "companyLookup",
+    schemaFile: "company_lookups.json",
+    sampled: false,
+    resumable: false,
+  },
+  {
+    name: "company_lookup_contacts",
+    primaryKey: ["job_id", "position"],
+    cursorField: "created_at",
+    reading: "job",
+    setting: "companyLookup",
+    schemaFile: "company_lookup_contacts.json",
+    sampled: false,
+    resumable: false,
+  },
+  {
+    name: "email_checks",
+    primaryKey: ["email", "source"],
+    cursorField: "checked_at",
+    reading: "job",
+    setting: "emailCheck",
+    schemaFile: "email_checks.json",
+    sampled: false,
+    resumable: false,
+  },
+  {
+    name: "email_verifications",
+    primaryKey: ["email"],
+    cursorField: "verified_at",
+    reading: "job",
+    setting: "emailVerification",
+    schemaFile: "email_verifications.json",
+    sampled: false,
+    resumable: false,
+  },
+] as const satisfies readonly StreamSpec[];
+
+export type StreamName = (typeof STREAMS)[number]["name"];
+
+/** The streams that a config has: all rows, and the jobs that it sets. Without a config there are no jobs. */
+export function streamsOf(config: Pick<Config, JobSetting> | undefined): readonly StreamSpec[] {
+  return STREAMS.filter((spec) => spec.reading !== "job" || (config?.[spec.setting] ?? null) !== null);
+}
+
+/** Where the pages of a stream are, as the config says. */
+export function listPathOf({ listPath, endpoint }: RowStreamSpec, endpoints: Endpoints): string {
+  return endpoint === null ? listPath : endpoints[endpoint];
+}

@@ -1,0 +1,91 @@
+import { secretsOf } from "../config/config.ts";
+import { readText } from "../files/read.ts";
+import { type Outlook, outlooksOf } from "../jobs/outlook.ts";
+import { describeCaps } from "../jobs/report.ts";
+import { printable } from "../json.ts";
+import { toLatin1 } from "../latin1.ts";
+import { secretMask } from "../protocol/mask.ts";
+import { write } from "../protocol/writer.ts";
+import { openConfig } from "../run/config-files.ts";
+import { statesByName } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import { parseStateText } from "../state/envelopes.ts";
+
+export type JobsOptions = {
+  readonly config: string | undefined;
+  /** A state, or a state file that need not be there yet. */
+  readonly state: string | undefined;
+  readonly stateFile: string | undefined;
+  readonly json: boolean;
+};
+
+/** Says what the next run would submit and where every configured item stands. Submits nothing, and asks the service nothing. */
+export async function jobs(options: JobsOptions, world: Process): Promise<number> {
+  const config = await openConfig(options.config, world.environment);
+  const mask = secretMask(secretsOf(config));
+  const outlooks = await outlooksOf(config, world.environment, await statesOf(options));
+  const text = options.json
+    ? JSON.stringify(outlooks)
+    : [describeCaps(config) ?? "The config has no jobs", ...outlooks.map(describe)].join("\n\n");
+  await write(world.stdout, toLatin1(`${mask(text)}\n`));
+  return 0;
+}
+
+async function statesOf({ state, stateFile }: JobsOptions): Promise<ReadonlyMap<string, unknown>> {
+  const path = state ?? stateFile;
+  if (path === undefined) return new Map();
+  const isMissing = state === undefined && !(await exists(path));
+  return isMissing ? new Map() : statesByName(parseStateText(await readText("state", path)).streams);
+}
+
+async function exists(path: string): Promise<boolean> {
+  const { stat } = await import("node:fs/promises");
+  return await stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function describe(outlook: Outlook): string {
+  const { setting, items, unknown_inputs, may_cost, open, unknown, invalid } = outlook;
+  const more = unknown_inputs.length === 0 ? "" : `, and what ${unknown_inputs.join(" and ")} name`;
+  const cost = may_cost === null ? "" : `. It may use up to ${may_cost} credits`;
+  const others = invalid.count > invalid.places.length ? " and others" : "";
+  const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
+    [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
+  );
+  return [
+    `${setting}: the next run would submit ${outlook.would_submit} of ${outlook.waiting} items that wait${more}${cost}`,
+    `${open} jobs are open, ${unknown} submissions are unknown. ${spentOf(outlook)}`,
+    ...outlook.spent.map(([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`),
+    ...(invalid.count === 0
+      ? []
+      : [`Never sent, because they are no items: ${invalid.places.join(", ")}${others}`]),
+    ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
+  ].join("\n");
+}
+
+const HEAD = ["item", "step", "job", "submitted", "due", "credits", "code"];
+
+const spentOf = ({
+  submitted_today,
+  submitted_this_month,
+  spent_today,
+  spent_this_month,
+  may_cost,
+}: Outlook) =>
+  `Today ${counted(submitted_today, spent_today, may_cost)}; this month ${counted(submitted_this_month, spent_this_month, may_cost)}`;
+
+const counted = (submitted: number, credits: number, mayCost: number | null): string =>
+  mayCost === null ? `${submitted} submitted` : `${submitted} submitted, ${credits} credits`;
+
+/** Columns as wide as their widest cell. */
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,59 @@
+import { STREAMS } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import { ConfigError } from "../errors.ts";
+import { write } from "../protocol/writer.ts";
+import { openConfig } from "../run/config-files.ts";
+import { Output, runToEnd } from "../run/output.ts";
+import { type Run, withRun } from "../run/run.ts";
+import type { Process } from "../run/runtime.ts";
+import { type Counter, cutRange } from "../shards/cut.ts";
+import { type ShardPlan, toShardPlan } from "../shards/plan-file.ts";
+import { planSettingsOf } from "../shards/shard.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
+import { closedWindow, type DatedWindow } from "../streams/window.ts";
+import { BEGINNING, type Day, dayOf, instant } from "../time.ts";
+
+export type PlanOptions = {
+  readonly config: string | undefined;
+  readonly stream: string;
+  /** Undefined: as many as the account's size asks for. */
+  readonly shards: number | undefined;
+};
+
+/** Prints the shards into which a stream is cut for several machines, one JSON object a line. */
+export async function plan(options: PlanOptions, world: Process): Promise<number> {
+  const output = await Output.open({ name: "source-contact-intelligence", logs: true }, world);
+  return await runToEnd(output, world, async () => {
+    const load = (): Promise<Config> => openConfig(options.config, world.environment);
+    const found = await withRun({ world, voice: output, load }, (run) => planStream(run, options));
+    await write(world.stdout, found.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return true;
+  });
+}
+
+async function planStream({ config, session }: Run, { stream, shards }: PlanOptions): Promise<ShardPlan> {
+  const spec = STREAMS.find(({ name }) => name === stream);
+  if (spec === undefined || spec.reading === "job" || !(await session.readingOf(spec)).dated) {
+    throw new ConfigError(
+      `Cannot plan "${stream}": only streams whose records have a date can be cut into shards, such as "people"`,
+    );
+  }
+  const api = session.streamApi(spec, { cursor: spec.cursorField, schema: null });
+  const { startDate, endDate } = config;
+  const { cuts, asked } = await cutRange(counterOf(api), { from: startDate, to: endDate }, shards);
+  return toShardPlan(stream, cuts, planSettingsOf(config), new Date(asked).toISOString());
+}
+
+function counterOf(api: StreamApi): Counter {
+  const window = (from: Day | null, to: Day | null): DatedWindow => {
+    const first = from ?? BEGINNING;
+    return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
+  };
+  return {
+    count: (from, to) => api.count(window(from, to)),
+    dayAt: async (from, to, place) => {
+      const at = instant((await api.rowAt(window(from, to), place))?.row?.cursor ?? "");
+      return Number.isNaN(at) ? undefined : dayOf(at);
+    },
+  };
+}

@@ -1,0 +1,177 @@
+import { ConfigError } from "../errors.ts";
+import { isDeeperThan, isObject, type JsonObject, valueAt } from "../json.ts";
+import { schemaCompiler } from "../json-schema.ts";
+import type { Day } from "../time.ts";
+import { parseAddress } from "./address.ts";
+import { type Environment, variableFor, withEnvironment } from "./environment.ts";
+import { normalize } from "./normalize.ts";
+import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
+import { loadSpec, propertiesOf, type SpecProperty, typeOf } from "./spec.ts";
+import { unknownSettings, unknownWarnings } from "./unknown.ts";
+
+export { serviceUrl } from "./address.ts";
+
+/** A valid config. */
+export type Config = Settings & {
+  /** What is odd about the config, in sentences for a person: settings that do not exist. */
+  readonly warnings: readonly string[];
+  /** Where a setting's value comes from, by its dotted name in spec.json: "the environment variable X". */
+  readonly origins: ReadonlyMap<string, string>;
+};
+
+/**
+ * Each property is one of spec.json, which describes it, with its name in camel case. Null: not set. Lists are distinct;
+ * days are sorted; domains and e-mails are in lower case.
+ */
+export type Settings = {
+  readonly baseUrl: URL;
+  readonly apiKey: string;
+  readonly externalApi: ExternalApi | null;
+  readonly allowInsecureHttp: boolean;
+  readonly startDate: Day | null;
+  readonly endDate: Day | null;
+  readonly sourceSlug: string | null;
+  readonly isUser: IsUser;
+  readonly dropFields: readonly string[];
+  readonly hashFields: readonly string[];
+  readonly hashSalt: string | null;
+  readonly companyLookup: CompanyLookup | null;
+  readonly emailVerification: EmailVerification | null;
+  readonly emailCheck: EmailCheck | null;
+  readonly lookbackWindowDays: number;
+  readonly maxWindowRows: number;
+  readonly numWorkers: number;
+  readonly requestsPerMinute: number;
+  readonly maxRunSeconds: number | null;
+  readonly idleTimeoutSeconds: number;
+  readonly verifyCounts: boolean;
+  readonly ignoreMissingDays: readonly Day[];
+  readonly emitActivateVersionMessages: boolean;
+  readonly endpoints: Endpoints;
+  /** Null: the default place. Empty: no receipts. */
+  readonly receiptsFile: string | null;
+};
+
+export type IsUser = "all" | "true" | "false";
+
+/** Paths below the base URL. */
+export type Endpoints = { readonly companies: string; readonly sources: string; readonly emailCheck: string };
+
+export type ExternalApi = { readonly apiUrl: URL; readonly apiKey: string };
+
+/** What every job has. */
+export type JobRules = { readonly refreshAfterDays: number | null; readonly retryUnknown: boolean };
+
+export type CompanyLookup = JobRules & {
+  readonly domains: readonly string[];
+  readonly domainsFile: string | null;
+  readonly fromCompanies: boolean;
+  readonly fromPeople: boolean;
+  readonly maxLookupsPerSync: number;
+  readonly maxCreditsPerSync: number;
+  readonly maxCreditsPerDay: number | null;
+  readonly maxCreditsPerMonth: number | null;
+  readonly maxWaitSeconds: number;
+  readonly webhookUrl: string | null;
+};
+
+export type EmailVerification = JobRules & {
+  readonly emails: readonly string[];
+  readonly emailsFile: string | null;
+  readonly fromPeople: boolean;
+  readonly maxPerSync: number;
+  readonly maxPerDay: number | null;
+};
+
+export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
+
+const spec = loadSpec().connectionSpecification;
+const isValid = schemaCompiler({ fill: true })<JsonObject>(spec);
+
+/**
+ * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
+ * Throws a ConfigError that names every wrong property and holds no secret.
+ * @param file where the value comes from, in words
+ */
+export function parseConfig(value: unknown, environment: Environment, file = "the config"): Config {
+  const given = value ?? {};
+  if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
+  const merged = withEnvironment(given, environment, spec);
+  if (isDeeperThan(MOST_LEVELS, merged)) {
+    throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_LEVELS} levels deep`);
+  }
+  const unknown = unknownSettings(merged, spec);
+  const draft = normalize(merged, spec);
+  const problems = ruleProblems(draft, unknown, spec);
+  // ajv fills defaults only into objects that are there.
+  const candidate: unknown = { endpoints: {}, ...draft };
+  if (isValid(candidate) && problems.length === 0) {
+    const warnings = unknownWarnings(unknown, environment, spec);
+    return {
+      ...(toShape(candidate, spec) as Settings),
+      warnings,
+      origins: originsOf(merged, environment, file),
+    };
+  }
+  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, spec), ...problems];
+  throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
+}
+
+const MOST_LEVELS = 100;
+
+/** Where the value of each setting that was given comes from, in words. */
+function originsOf(merged: JsonObject, environment: Environment, file: string): ReadonlyMap<string, string> {
+  const origins = [...propertiesOf(spec)].flatMap(({ path }) => {
+    if (valueAt(merged, path) === undefined) return [];
+    const variable = variableFor(path, environment, spec);
+    return [
+      [path.join("."), variable === undefined ? file : `the environment variable ${variable}`] as const,
+    ];
+  });
+  return new Map(origins);
+}
+
+/** Every value that must not show in any output. */
+export function secretsOf(config: Config): readonly string[] {
+  const { apiKey, externalApi, companyLookup, hashSalt } = config;
+  const secrets = [apiKey, externalApi?.apiKey, companyLookup?.webhookUrl, hashSalt];
+  return [...new Set(secrets.filter((secret) => typeof secret === "string"))];
+}
+
+/** A valid object in the shape of Config: every property that the spec has, and no other. */
+function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObject {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => {
+      const given = CASELESS.has(name) ? lowerCased(value[name]) : value[name];
+      return [camelCase(name), toValue(given, property)];
+    }),
+  );
+}
+
+function toValue(value: unknown, property: SpecProperty): unknown {
+  if (typeOf(property) === "array") return distinct(Array.isArray(value) ? value : [], property);
+  if (isObject(value)) return toShape(value, property);
+  if (typeof value === "string" && property.format === "uri") return parseAddress(value);
+  return value ?? null;
+}
+
+function distinct(list: readonly unknown[], { items }: SpecProperty): readonly unknown[] {
+  const values = [...new Set(list)];
+  return items?.format === "date" ? values.sort() : values;
+}
+
+/** Lists whose items are the same in upper and lower case. */
+const CASELESS: ReadonlySet<string> = new Set(["domains", "emails"]);
+
+const lowerCased = (list: unknown): unknown =>
+  Array.isArray(list) ? list.map((text) => String(text).toLowerCase()) : list;
+
+const camelCase = (name: string): string =>
+  name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+
+/** One clause a property: the first thing that was found wrong with it. */
+function sentence(problems: readonly Problem[]): string {
+  const first = new Map<string, string>();
+  for (const { path, text } of problems) if (!first.has(path)) first.set(path, text);
+  return [...first].map(([path, text]) => `${path} ${text}`).join("; ");
+}

@@ -1,0 +1,90 @@
+import { isObject, type JsonObject, quoted } from "../json.ts";
+import type { Environment } from "./environment.ts";
+import { innerProperty, propertiesOf, type SpecProperty, VARIABLE_PREFIX, variableOf } from "./spec.ts";
+
+/** A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. */
+export type Unknown = { readonly name: string; readonly nearest: string | undefined };
+
+/** The settings of a config that the spec does not have, in the order of the config. */
+export function unknownSettings(draft: JsonObject, spec: SpecProperty): readonly Unknown[] {
+  return namesIn(draft, spec, []).map((path) => ({
+    name: path.join("."),
+    nearest: nearestOf(path, spec)?.join("."),
+  }));
+}
+
+/** One warning for each unknown setting, and for each variable that looks like a misspelt setting. */
+export function unknownWarnings(
+  unknown: readonly Unknown[],
+  environment: Environment,
+  spec: SpecProperty,
+): readonly string[] {
+  const variables = Object.keys(environment).flatMap((name) => variableWarning(name, spec));
+  const settings = unknown.map(({ name, nearest }) => {
+    const advice = nearest === undefined ? "It has no effect" : `Did you mean ${quoted(nearest)}?`;
+    return `Unknown setting ${quoted(name)}. ${advice}`;
+  });
+  const all = [...settings, ...variables];
+  if (all.length <= MOST_WARNINGS) return all;
+  return [...all.slice(0, MOST_WARNINGS), `${all.length - MOST_WARNINGS} more settings are unknown`];
+}
+
+const MOST_WARNINGS = 20;
+
+/** Other programs' variables may begin with the same words: only what comes near a setting is a mistake. */
+function variableWarning(variable: string, spec: SpecProperty): readonly string[] {
+  if (!variable.startsWith(VARIABLE_PREFIX)) return [];
+  const paths = [...propertiesOf(spec)].map(({ path }) => path);
+  if (paths.some((path) => variableOf(path) === variable)) return [];
+  const path = variable.slice(VARIABLE_PREFIX.length).toLowerCase().split("__");
+  const nearest = nearestOf(path, spec);
+  if (nearest === undefined) return [];
+  return [`Unknown environment variable ${quoted(variable)}. Did you mean ${variableOf(nearest)}?`];
+}
+
+function namesIn(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {
+  return Object.entries(draft).flatMap(([name, value]) => {
+    const property = innerProperty(spec, name);
+    if (property === undefined) return [[...path, name]];
+    return isObject(value) && property.properties !== undefined
+      ? namesIn(value, property, [...path, name])
+      : [];
+  });
+}
+
+/** The setting that is spelt most like a name: first among its neighbours, then anywhere under its very name. */
+function nearestOf(path: readonly string[], spec: SpecProperty): readonly string[] | undefined {
+  const wanted = plain(path.at(-1) ?? "");
+  const parent = path.slice(0, -1).join(".");
+  const all = [...propertiesOf(spec)].map((located) => located.path);
+  const near = all
+    .filter((candidate) => candidate.slice(0, -1).join(".") === parent)
+    .map((candidate) => ({ candidate, distance: distanceOf(wanted, plain(candidate.at(-1) ?? "")) }))
+    .filter(({ distance }) => distance <= Math.max(1, Math.floor(wanted.length / 3)))
+    .sort((a, b) => a.distance - b.distance);
+  return near[0]?.candidate ?? all.find((candidate) => plain(candidate.at(-1) ?? "") === wanted);
+}
+
+/** `startDate`, `start-date` and `START_DATE` differ only in how they are written. */
+const plain = (name: string): string =>
+  name
+    .slice(0, 100)
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, "");
+
+/** How many letters must be added, removed, changed or swapped with the next. */
+function distanceOf(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  for (let i = 1; i <= a.length; i += 1) {
+    const above = rows[i - 1] ?? [];
+    const row = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const changed = (above[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const moved = swapped ? (rows[i - 2]?.[j - 2] ?? 0) + 1 : changed;
+      row.push(Math.min((above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, changed, moved));
+    }
+    rows.push(row);
+  }
+  return rows.at(-1)?.at(-1) ?? 0;
+}

@@ -1,0 +1,248 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync, unlinkSync } from "node:fs";
+import { type FileHandle, link, open, readFile, rename, rm } from "node:fs/promises";
+import { hostname } from "node:os";
+import { dirname } from "node:path";
+import { ConfigError, TransientError } from "../errors.ts";
+import { isObject } from "../json.ts";
+import type { Processes } from "./processes.ts";
+import { codeOf, reasonOf } from "./reason.ts";
+
+/** How often (ms) the holder of a lock renews it. */
+export const RENEW_MS = 10_000;
+
+/** How long (ms) an observer must see a lock unchanged before it takes it for left behind. */
+export const STALE_MS = 60_000;
+
+/** How often (ms) an observer looks. */
+const LOOK_MS = 1_000;
+
+/** How long (ms) a holder waits before it looks a second time for a lock that is gone. */
+const LOOK_AGAIN_MS = 100;
+
+/** What the process lends to a lock. */
+export type LockWorld = {
+  readonly clock: {
+    /** Epoch ms; only shown to people. */
+    now(): number;
+    /** Ms that only grow. */
+    monotonic(): number;
+    /** Resolves after `ms`, or rejects as soon as the signal aborts. */
+    sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  };
+  readonly signal: AbortSignal;
+  /** Only shown to people: in a container it says nothing. */
+  readonly pid: number;
+  /** Tells whether a process of this machine still runs. Without it, only watching tells. */
+  readonly processes?: Processes;
+  /** Takes what must be done when the process is ended by force. */
+  readonly atEnd?: (act: () => void) => void;
+};
+
+/**
+ * Keeps other runs from a file: `<file>.lock` holds a random token and changes every 10 seconds.
+ *
+ * On the machine of the holder, the system tells whether the holder still runs: a second run fails at once, and one that
+ * follows a kill takes the lock over at once. Elsewhere, such as in another container, whoever finds a lock watches it,
+ * because no clock but its own can be trusted. A lock that changes belongs to a run that is alive: the observer fails. A
+ * lock that stays the same for 60 seconds was left by a run that was killed: the observer takes it over.
+ *
+ * The holder checks the token before each thing that it commits, because it may have been stopped for a minute.
+ * It writes through the handle of its own file, so that it can never renew the lock of another run.
+ */
+export class Lock {
+  readonly #file: string;
+  readonly #path: string;
+  readonly #token: string;
+  readonly #handle: FileHandle;
+  readonly #clock: LockWorld["clock"];
+  readonly #ended = new AbortController();
+
+  private constructor(file: string, token: string, handle: FileHandle, clock: LockWorld["clock"]) {
+    this.#file = file;
+    this.#path = lockOf(file);
+    this.#token = token;
+    this.#handle = handle;
+    this.#clock = clock;
+  }
+
+  /**
+   * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run holds it,
+   * ConfigError if no lock can be made, and the signal's reason.
+   * @param notify is told, in a sentence, of a lock that has to be watched
+   */
+  static async acquire(
+    file: string,
+    world: LockWorld,
+    notify: (text: string) => void = () => {},
+  ): Promise<Lock> {
+    const { clock, pid, processes } = world;
+    const token = randomBytes(16).toString("hex");
+    const started = new Date(clock.now()).toISOString();
+    const text = (renewals: number): string =>
+      `${JSON.stringify({ token, started, host: hostname(), pid, process: processes?.ownName, renewals: String(renewals).padStart(12, "0") })}\n`;
+    for (;;) {
+      const handle = await create(file, text(0));
+      if (handle !== undefined) {
+        const lock = new Lock(file, token, handle, clock);
+        void lock.#renew(text);
+        return lock;
+      }
+      await outlive(file, world, notify);
+    }
+  }
+
+  /** Throws TransientError if another run has taken the lock. Call it right before anything is committed. */
+  async check(): Promise<void> {
+    if (await this.#isOurs()) return;
+    // An observer that moved the lock away by mistake puts it back at once.
+    await this.#clock.sleep(LOOK_AGAIN_MS);
+    if (await this.#isOurs()) return;
+    throw new TransientError(
+      `Cannot go on with "${this.#file}": its lock "${this.#path}" is gone, because another run took it over or it was removed. What was saved before is kept. Start again when no other run is going on`,
+    );
+  }
+
+  /** Gives the lock back. May be called twice. */
+  async release(): Promise<void> {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort();
+    const ours = await this.#isOurs().catch(() => false);
+    await this.#handle.close();
+    if (ours) await rm(this.#path, { force: true });
+  }
+
+  /** Gives the lock back when the process ends this very moment. */
+  releaseNow(): void {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort();
+    try {
+      if (tokenOf(readFileSync(this.#path, "utf8")) === this.#token) unlinkSync(this.#path);
+    } catch {
+      // The next run takes the lock over.
+    }
+  }
+
+  async #isOurs(): Promise<boolean> {
+    const text = await contentOf(this.#path);
+    return text !== undefined && tokenOf(text) === this.#token;
+  }
+
+  /** A renewal that fails is not the holder's end: the check before each commit decides. */
+  async #renew(text: (renewals: number) => string): Promise<void> {
+    for (let renewals = 1; !this.#ended.signal.aborted; renewals += 1) {
+      await this.#clock.sleep(RENEW_MS, this.#ended.signal).catch(() => undefined);
+      if (this.#ended.signal.aborted) return;
+      await write(this.#handle, text(renewals)).catch(() => undefined);
+    }
+  }
+}
+
+const lockOf = (file: string): string => `${file}.lock`;
+
+/** Undefined: there is a lock already. */
+async function create(file: string, text: string): Promise<FileHandle | undefined> {
+  const path = lockOf(file);
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, "wx", 0o600);
+    await write(handle, text);
+    return handle;
+  } catch (cause) {
+    await handle?.close();
+    if (handle !== undefined) await rm(path, { force: true });
+    if (codeOf(cause) === "EEXIST") return undefined;
+    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
+    throw new ConfigError(`Cannot lock "${file}": ${why}`, { cause });
+  }
+}
+
+/** Each text of a lock has the same length, so that no mixture of two can be longer or shorter. */
+async function write(handle: FileHandle, text: string): Promise<void> {
+  await handle.write(text, 0, "utf8");
+  await handle.datasync();
+}
+
+/** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */
+async function outlive(file: string, world: LockWorld, notify: (text: string) => void): Promise<void> {
+  const { clock, signal, processes } = world;
+  const path = lockOf(file);
+  const first = await contentOf(path);
+  if (first === undefined) return;
+  const name = fieldsOf(first)["process"];
+  const state = typeof name === "string" ? processes?.stateOf(name) : "unknown";
+  if (state === "running") throw held(file, first);
+  if (state === "ended") {
+    await discard(file, first);
+    return;
+  }
+  notify(
+    `Found the lock "${path}"${holderOf(first)}. If it does not change within ${STALE_MS / 1000} s, its run was killed, and this run takes over`,
+  );
+  let unchanged = 0;
+  let last = clock.monotonic();
+  while (unchanged < STALE_MS) {
+    await clock.sleep(LOOK_MS, signal);
+    const text = await contentOf(path);
+    if (text === undefined) return;
+    if (text !== first) throw held(file, text);
+    const now = clock.monotonic();
+    // A machine that slept did not watch.
+    unchanged += Math.min(now - last, 2 * LOOK_MS);
+    last = now;
+  }
+  await discard(file, first);
+}
+
+/** Removes the lock that was watched. Another observer may have been quicker: its new lock is put back. */
+async function discard(file: string, watched: string): Promise<void> {
+  const path = lockOf(file);
+  const moved = `${path}.${randomBytes(8).toString("hex")}.tmp`;
+  try {
+    await rename(path, moved);
+  } catch (cause) {
+    if (codeOf(cause) === "ENOENT") return;
+    throw new ConfigError(`Cannot take over the lock "${path}": ${reasonOf(cause)}`, { cause });
+  }
+  const text = await contentOf(moved);
+  const living = text !== undefined && text !== watched;
+  if (living) await link(moved, path).catch(() => undefined);
+  await rm(moved, { force: true });
+  if (living) throw held(file, text);
+}
+
+async function contentOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    if (codeOf(cause) === "ENOENT") return undefined;
+    throw new ConfigError(`Cannot read the lock "${path}": ${reasonOf(cause)}`, { cause });
+  }
+}
+
+function tokenOf(text: string): unknown {
+  return fieldsOf(text)["token"];
+}
+
+function fieldsOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const held = (file: string, text: string): TransientError =>
+  new TransientError(
+    `Cannot use "${file}": another run is using it${holderOf(text)}, and keeps its lock "${lockOf(file)}" alive. Wait until that run has ended`,
+  );
+
+/** Says whose lock it is as far as the lock tells, which anyone may have written. */
+function holderOf(text: string): string {
+  const { started, host, pid } = fieldsOf(text);
+  const isPlain = typeof started === "string" && /^[\d:.TZ-]{20,27}$/.test(started);
+  if (!isPlain || typeof host !== "string" || !/^[\w.-]{1,255}$/.test(host) || !Number.isInteger(pid))
+    return "";
+  return ` (started ${started} on ${host}, process ${String(pid)})`;
+}

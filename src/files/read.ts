@@ -1,0 +1,56 @@
+import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { ConfigError } from "../errors.ts";
+import { placeOfJsonError } from "./json-error.ts";
+import { codeOf, reasonOf } from "./reason.ts";
+
+/**
+ * Reads a text file without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their end,
+ * and `-` is stdin. Throws ConfigError.
+ * @param what the file's part in the run, such as "config"
+ */
+export async function readText(what: string, path: string): Promise<string> {
+  try {
+    const text = path === "-" ? await readStdin() : await readFile(path, "utf8");
+    return text.replace(/^\uFEFF/, "");
+  } catch (cause) {
+    const why = codeOf(cause) === "ENOENT" ? "there is none" : reasonOf(cause);
+    throw new ConfigError(`Cannot read the ${what} file "${path}": ${why}`, { cause });
+  }
+}
+
+/** Reads a JSON file. The error says where the text is no JSON, and never quotes it: a config holds secrets. */
+export async function readJson(what: string, path: string): Promise<unknown> {
+  return parseFile(what, path, await readText(what, path));
+}
+
+/**
+ * Reads a catalog: a JSON value, or the messages that `discover` printed, a line each, of which the CATALOG counts.
+ * Throws ConfigError.
+ */
+export async function readCatalog(path: string): Promise<unknown> {
+  const text = await readText("catalog", path);
+  const message = text.split("\n").find((line) => /^\s*\{"type":\s*"CATALOG"/.test(line));
+  return parseFile("catalog", path, message ?? text);
+}
+
+function parseFile(what: string, path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const where = text.trim() === "" ? "it is empty" : notJson(text);
+    throw new ConfigError(`Cannot use the ${what} file "${path}": ${where}`);
+  }
+}
+
+/** Says at which place a text is no JSON. */
+function notJson(text: string): string {
+  const { line, column } = placeOfJsonError(text);
+  return `it is not JSON, see line ${line}, column ${column}`;
+}
+
+async function readStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of createReadStream("", { fd: 0, autoClose: false })) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import type { Stats } from "node:fs";
+import { copyFile, type FileHandle, link, lstat, open, readdir, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { ConfigError } from "../errors.ts";
+import { codeOf, reasonOf } from "./reason.ts";
+
+export type ReplaceOptions = {
+  /** Keeps the file that is replaced as `<path>.previous`. */
+  readonly keepPrevious?: boolean;
+  /** Called when all is written and before it takes effect; what it throws leaves the old file in place. */
+  readonly beforeRename?: () => Promise<void>;
+};
+
+/**
+ * Replaces a file: a crash at any moment leaves the old content or the new. Returns when the new file is on the disk.
+ * A new file has mode 0600; one that is replaced keeps mode and owner. Links are not followed.
+ * Throws ConfigError for anything but a regular file, and the system's errors as they are.
+ */
+export async function replaceFile(
+  path: string,
+  content: string | Uint8Array,
+  { keepPrevious = false, beforeRename }: ReplaceOptions = {},
+): Promise<void> {
+  const old = await statReplaceable(path);
+  const next = temporaryName(path);
+  try {
+    await writeDurably(next, content, old);
+    if (keepPrevious && old !== undefined) await keep(path);
+    await beforeRename?.();
+    await rename(next, path);
+  } catch (error) {
+    await rm(next, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+/** What is at a path that may be replaced; undefined: nothing is. Throws ConfigError for anything but a regular file. */
+export async function statReplaceable(path: string): Promise<Stats | undefined> {
+  const stats = await lstat(path).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
+  });
+  if (stats === undefined || stats.isFile()) return stats;
+  const advice = stats.isSymbolicLink() ? "Name the file that it points to" : "Name a regular file";
+  throw new ConfigError(`Cannot replace the file "${path}": it is ${kindOf(stats)}. ${advice}`);
+}
+
+/**
+ * Removes what runs that were killed left of their tries to replace a file.
+ * Only for who holds the file's lock: the tries of a run that is going on would be removed as well.
+ */
+export async function removeLeftovers(path: string): Promise<void> {
+  const head = `${basename(path)}.`;
+  const names = await readdir(dirname(path)).catch(() => []);
+  const left = names.filter((name) => name.startsWith(head) && TEMPORARY.test(name.slice(head.length)));
+  for (const name of left) await rm(join(dirname(path), name), { force: true });
+}
+
+/** A rename is on the disk only when its folder is. Some systems cannot sync a folder; their refusal is no error. */
+export async function syncFolder(path: string): Promise<void> {
+  let folder: FileHandle | undefined;
+  try {
+    folder = await open(path, "r");
+    await folder.sync();
+  } catch (error) {
+    if (LOST.has(codeOf(error) ?? "")) throw error;
+  } finally {
+    await folder?.close();
+  }
+}
+
+/** A failure to sync after which the disk may not hold what was written. */
+const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
+
+/** What follows the name of a file in those of its unfinished tries and of locks that were taken over. */
+const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
+
+const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
+
+async function writeDurably(path: string, content: string | Uint8Array, like?: Stats): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    if (like !== undefined) await copyRights(file, like);
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Who cannot give the owner also gives no rights to a group that may be another. */
+async function copyRights(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  const owned = await file.chown(uid, gid).then(
+    () => true,
+    () => false,
+  );
+  await file.chmod(owned ? mode & 0o777 : mode & 0o700);
+}
+
+async function keep(path: string): Promise<void> {
+  const next = temporaryName(path);
+  try {
+    await link(path, next).catch(() => copyFile(path, next));
+    await rename(next, `${path}.previous`);
+    // A rename onto another link to the same file does nothing, and a killed run may have left that link.
+    await rm(next, { force: true });
+  } catch (error) {
+    await rm(next, { force: true });
+    throw error;
+  }
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isSymbolicLink()) return "a link";
+  if (stats.isDirectory()) return "a folder";
+  if (stats.isFIFO()) return "a named pipe";
+  if (stats.isSocket()) return "a socket";
+  return "a device";
+}

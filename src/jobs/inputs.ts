@@ -1,0 +1,202 @@
+import { addDays, type Day, dayOf } from "../time.ts";
+import { readItemFile } from "./item-files.ts";
+import { type Entry, entriesOf, type ItemKind } from "./items.ts";
+import type { Job } from "./job.ts";
+import type { Want } from "./schedule.ts";
+import type { JobBook } from "./store.ts";
+
+/** An item that is to be submitted. `place`: where a person finds it. */
+export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
+
+/** A stream whose rows name items. */
+export type RowSource = {
+  readonly from: string;
+  /** Whether its rows can be read by days. */
+  readonly isDated: boolean;
+  /** The filters under which it is read: a cursor made under others says nothing. */
+  readonly filters: string;
+  /** How many rows there are from a day on; null: from the beginning. Undefined: nobody knows. */
+  count(from: Day | null): Promise<number | undefined>;
+  /** Reads the rows from a day on: of each the text that names an item, empty if it names none. */
+  read(from: Day | null): AsyncIterable<readonly string[]>;
+};
+
+export type InputOptions = {
+  readonly kind: ItemKind;
+  /** Such as `company_lookup.domains`. */
+  readonly listName: string;
+  readonly list: readonly string[];
+  readonly file: string | null;
+  readonly sources: readonly RowSource[];
+  readonly book: JobBook;
+  want(job: Job | undefined, finished: Day | undefined): Want | undefined;
+  /** Whether a later run may want items that this one does not, so that every row needs a look each time. */
+  readonly readsAll: boolean;
+  now(): number;
+};
+
+/** Items of the config that are held at once; a later run submits those beyond. */
+const MOST_HELD = 5_000;
+/** So many entries are looked at before others get their turn. */
+const BATCH = 2_000;
+/** Texts of rows that were seen: many people work for one company. */
+const MOST_SEEN = 200_000;
+/** A pass from the beginning finds what was refused or failed long ago. */
+const FULL_PASS_DAYS = 30;
+const PLACES_TOLD = 5;
+
+/** The items to work on: the config's first, then those that the rows of streams name. */
+export class Inputs {
+  /** How many items of the config still wait to be submitted, this run's candidates included. */
+  waiting = 0;
+  /** Entries that are no items, and the places of the first. */
+  readonly invalid = { count: 0, places: [] as string[] };
+  /** Why rows could not be read. */
+  failure: unknown;
+  /** Items that were answered and are to be delivered again, by key. */
+  readonly owed = new Map<string, string>();
+  readonly #options: InputOptions;
+  readonly #seen = new Set<string>();
+  readonly #later: Record<Exclude<Want, "new">, (Candidate & { readonly at: number })[]> = {
+    doubted: [],
+    refresh: [],
+  };
+  /** What passes over rows found, by source. */
+  readonly #passes: { source: RowSource; through: Day; full: Day; keys: string[] }[] = [];
+
+  constructor(options: InputOptions) {
+    this.#options = options;
+  }
+
+  /** Every entry of the config's lists, and where a person finds it. Others get their turn now and then. */
+  async look(each: (entry: Entry, place: string) => void): Promise<void> {
+    const { list, listName, file, kind } = this.#options;
+    for (const [index, text] of list.entries()) {
+      for (const entry of entriesOf(kind, text)) each(entry, `${listName}[${index}]`);
+      if (index % BATCH === 0) await others();
+    }
+    if (file === null) return;
+    await readItemFile(file, kind, (text, line) => {
+      for (const entry of entriesOf(kind, text)) each(entry, `line ${line} of "${file}"`);
+    });
+  }
+
+  /** Looks at every item of the config. Returns those to submit, as many as one run can; the others are counted. */
+  async configured(): Promise<readonly Candidate[]> {
+    const found: Candidate[] = [];
+    try {
+      await this.look((entry, place) => {
+        const candidate = this.#candidate(entry, place);
+        if (candidate === undefined) return;
+        this.waiting += 1;
+        if (found.length < MOST_HELD) found.push(candidate);
+      });
+    } catch (error) {
+      this.failure ??= error;
+    }
+    return found;
+  }
+
+  /** Reads rows and yields the items that they name, in batches that may be empty. Then what can wait. */
+  async *others(): AsyncGenerator<readonly Candidate[]> {
+    for (const source of this.#options.sources) {
+      try {
+        yield* this.#pass(source);
+      } catch (error) {
+        this.failure ??= error;
+      }
+    }
+    for (const held of [this.#later.doubted, this.#later.refresh]) yield held.sort((a, b) => a.at - b.at);
+  }
+
+  /** Moves the cursors of passes that saw all rows and left no item that is still wanted. */
+  moveCursors(): void {
+    const { book } = this.#options;
+    for (const { source, through, full, keys } of this.#passes) {
+      const isSettled = (key: string): boolean => {
+        const step = book.get(key)?.step;
+        return step === undefined
+          ? book.finished.dayOf(key) !== undefined
+          : step !== "failed" && step !== "doubted";
+      };
+      if (!keys.every(isSettled)) continue;
+      book.inputs.set(source.from, { from: source.from, filters: source.filters, through, full });
+    }
+  }
+
+  async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
+    const { kind, now } = this.#options;
+    const today = dayOf(now());
+    const cursor = this.#cursorOf(source, today);
+    const from = cursor === undefined ? null : addDays(cursor.through, 1);
+    const count = await source.count(from);
+    const keys: string[] = [];
+    const texts = new Set<string>();
+    let rows = 0;
+    for await (const batch of source.read(from)) {
+      rows += batch.length;
+      const found: Candidate[] = [];
+      for (const text of batch) {
+        if (text === "" || texts.has(text)) continue;
+        if (texts.size < MOST_SEEN) texts.add(text);
+        for (const entry of entriesOf(kind, text)) {
+          if (entry.item === null) continue;
+          const candidate = this.#candidate(entry, `a row of ${source.from}`);
+          if (candidate !== undefined) found.push(candidate);
+          if (candidate !== undefined || this.#isLater(entry)) keys.push(this.#options.book.keyOf(entry));
+        }
+      }
+      yield found;
+    }
+    // A pass that saw less than there is proves nothing.
+    if (count === undefined || rows < count) return;
+    this.#passes.push({ source, through: addDays(today, -2), full: cursor?.full ?? today, keys });
+  }
+
+  #cursorOf({ from, filters, isDated }: RowSource, today: Day): { through: Day; full: Day } | undefined {
+    const cursor = this.#options.book.inputs.get(from);
+    if (!isDated || this.#options.readsAll) return undefined;
+    if (cursor === undefined || cursor.filters !== filters) return undefined;
+    if (cursor.through >= today || cursor.full > today) return undefined;
+    return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
+  }
+
+  /** Whether an item is wanted by a later run. */
+  #isLater(entry: Entry): boolean {
+    const step = this.#options.book.get(this.#options.book.keyOf(entry))?.step;
+    return step === "failed" || step === "doubted";
+  }
+
+  /** What an entry has submitted now; undefined if nothing, or if it came before in this run. */
+  #candidate(entry: Entry, place: string): Candidate | undefined {
+    const { book, want } = this.#options;
+    if (entry.item === null) {
+      this.invalid.count += 1;
+      if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
+      return undefined;
+    }
+    const key = book.keyOf(entry);
+    const job = book.get(key);
+    const finished = book.finished.dayOf(key);
+    if (job?.step === "answered" && job.owed.length > 0) this.owed.set(key, entry.item);
+    const wanted = want(job, finished);
+    if (wanted === undefined || this.#seen.has(key)) return undefined;
+    this.#seen.add(key);
+    const candidate = { key, item: entry.item, place };
+    if (wanted === "new") return candidate;
+    const at = job?.at ?? Date.parse(finished ?? "");
+    this.waiting += place.startsWith("a row") ? 0 : 1;
+    this.#hold(this.#later[wanted], { ...candidate, at });
+    return undefined;
+  }
+
+  /** Of too many the oldest are held, so that no cap leaves an item out for good. */
+  #hold(held: (Candidate & { readonly at: number })[], candidate: Candidate & { readonly at: number }): void {
+    held.push(candidate);
+    if (held.length < 2 * MOST_HELD) return;
+    held.sort((a, b) => a.at - b.at);
+    held.length = MOST_HELD;
+  }
+}
+
+const others = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

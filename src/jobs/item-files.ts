@@ -1,0 +1,59 @@
+import { open } from "node:fs/promises";
+import { StringDecoder } from "node:string_decoder";
+import { ConfigError } from "../errors.ts";
+import { reasonOf } from "../files/reason.ts";
+
+/** Bytes that are read at once. */
+const PIECE = 256 * 1024;
+
+/**
+ * Reads the texts of a file of items: one on each line, or a CSV file with the column.
+ * @param each is told of each text and its line, from 1
+ * @throws ConfigError for a file that cannot be read
+ */
+export async function readItemFile(
+  path: string,
+  column: string,
+  each: (text: string, line: number) => void,
+): Promise<void> {
+  let place: number | undefined;
+  let line = 0;
+  const take = (raw: string): void => {
+    line += 1;
+    const text = line === 1 ? raw.replace(/^\uFEFF/, "") : raw;
+    const at = line === 1 ? cellsOf(text).findIndex((name) => name.trim().toLowerCase() === column) : -1;
+    if (at >= 0) place = at;
+    else each(place === undefined ? text : (cellsOf(text)[place] ?? ""), line);
+  };
+  try {
+    for await (const text of linesOf(path)) for (const one of text) take(one);
+  } catch (cause) {
+    throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** The lines of a file, many at once. */
+async function* linesOf(path: string): AsyncGenerator<readonly string[]> {
+  const file = await open(path, "r");
+  const decoder = new StringDecoder("utf8");
+  let rest = "";
+  try {
+    for (const piece = Buffer.alloc(PIECE); ; ) {
+      const { bytesRead } = await file.read(piece, 0, PIECE);
+      if (bytesRead === 0) break;
+      const lines = (rest + decoder.write(piece.subarray(0, bytesRead))).split(/\r?\n/);
+      rest = lines.pop() ?? "";
+      yield lines;
+    }
+    if (rest !== "") yield [rest + decoder.end()];
+  } finally {
+    await file.close();
+  }
+}
+
+const CELL = /(?:^|[,;\t])(?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
+
+/** The cells of a line of CSV; quotes hide separators. */
+function cellsOf(line: string): readonly string[] {
+  return [...line.matchAll(CELL)].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+}

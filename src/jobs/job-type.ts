@@ -1,0 +1,71 @@
+import type { RetryWhen } from "../api/error-table.ts";
+import type { JobSetting } from "../catalog/streams.ts";
+import type { JsonObject } from "../json.ts";
+import type { Caps } from "./caps.ts";
+import type { ItemKind } from "./items.ts";
+import type { Job } from "./job.ts";
+import type { Polling, Wishes } from "./schedule.ts";
+
+/** One kind of job: what it is about, what it may cost, and how the service is asked. */
+export type JobType = {
+  readonly setting: JobSetting;
+  /** The setting's name in the config, for people. */
+  readonly settingName: string;
+  readonly kind: ItemKind;
+  readonly caps: Caps;
+  readonly wishes: Wishes;
+  /** Null: a submission is answered at once. */
+  readonly polling: Polling | null;
+  /** How long (ms) one sync waits for answers. */
+  readonly maxWait: number;
+  /** How many submissions may be under way at once, once one was answered. */
+  readonly postsAtOnce: number;
+  submit(item: string): Promise<Submission>;
+  ask(jobId: string): Promise<Asked>;
+  /** The records of an answer for one of the setting's streams. */
+  records(stream: string, job: Job, answer: Answer): readonly JsonObject[];
+};
+
+/** What became of a submission, which is never repeated on its own. */
+export type Submission =
+  | { readonly kind: "taken"; readonly jobId: string; readonly notBefore: number | null }
+  /** It was answered at once. */
+  | { readonly kind: "answered"; readonly answer: Answer }
+  /** It may have reached the service. */
+  | { readonly kind: "unknown"; readonly error: Error }
+  /** The service did not take it. */
+  | { readonly kind: "refused"; readonly error: Error; readonly why: Refusal; readonly code: string };
+
+/** What helps after a refusal. */
+export type Refusal = RetryWhen | "credits";
+
+/** What asking for a result brought. */
+export type Asked =
+  | { readonly kind: "pending"; readonly notBefore: number | null }
+  | { readonly kind: "answered"; readonly answer: Answer }
+  /** Nothing of use about this one job. `heals`: asking again in this run may help. `names`: the service knows the address, so only the job is at fault. */
+  | {
+      readonly kind: "odd";
+      readonly error: Error;
+      readonly code: string;
+      readonly heals: boolean;
+      readonly names: boolean;
+    }
+  | { readonly kind: "denied"; readonly error: Error; readonly code: string }
+  /** No answer arrived at all. */
+  | { readonly kind: "silent"; readonly error: Error };
+
+/** A result, or the response to a verification. */
+export type Answer = {
+  readonly value: JsonObject;
+  /** The newest moment by which the records are ordered, in UTC to the millisecond; null if they have none. */
+  readonly cursor: string | null;
+  /** Credits that the answer cost. */
+  readonly cost: number;
+  /** Whether the job failed, in whole or in part, and cost nothing: another submission may bring more. */
+  readonly failed: boolean;
+  /** The code of a failure. */
+  readonly code: string | null;
+  /** E-mail checks: the sources that were answered. */
+  readonly sources: readonly string[];
+};

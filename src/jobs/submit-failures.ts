@@ -1,0 +1,102 @@
+import { ConfigError } from "../errors.ts";
+import type { Refusal } from "./job-type.ts";
+
+/** Lost answers in a row are no accident: an outage must not make an unknown of every item. */
+const UNKNOWN_IN_A_ROW = 3;
+/** So many requests whose form the service does not like, before it took any, mean that our form is wrong. */
+const FORM_REFUSALS = 3;
+const RETRIES = 5;
+const LONGEST_LIMITED = 1_800_000;
+
+/** What is to be done after a submission that the service did not take. */
+export type Recovery =
+  /** Submit the item again, after so many failures. */
+  | { readonly kind: "again"; readonly failures: number }
+  /** The item is refused. */
+  | { readonly kind: "refuse" }
+  /** The item is refused as soon as the service takes another one. */
+  | { readonly kind: "doubt" }
+  /** Nothing more is submitted. */
+  | { readonly kind: "end" };
+
+/** What went wrong with the submissions of a run. The first failure is the stream's. */
+export class SubmitFailures {
+  /** Why the stream fails. */
+  failure: Error | undefined;
+  /** Whether nothing more is to be submitted. */
+  ended = false;
+  /** Whether the account has no credits or quota left. */
+  isOutOfCredits = false;
+  /** Whether the service took a submission in this run. */
+  hasTaken = false;
+  #unknownInARow = 0;
+  #form = 0;
+  #retries = 0;
+  #limitedSince: number | undefined;
+
+  /** Whether only one submission may be under way: none was answered yet, or the last answer was lost. */
+  get isProbing(): boolean {
+    return !this.hasTaken || this.#unknownInARow > 0;
+  }
+
+  /** The service took one. */
+  taken(): void {
+    this.hasTaken = true;
+    this.#unknownInARow = 0;
+    this.#retries = 0;
+    this.#limitedSince = undefined;
+  }
+
+  /** Ends the submissions; what is out is still collected. */
+  end(error: unknown): void {
+    this.ended = true;
+    this.failure ??= error instanceof Error ? error : new Error(String(error));
+  }
+
+  /** The account has run dry: the stream ends complete all the same. */
+  outOfCredits(): void {
+    this.isOutOfCredits = true;
+    this.ended = true;
+  }
+
+  /** One may have been taken or not. */
+  unknown(error: Error): void {
+    this.#unknownInARow += 1;
+    if (this.#unknownInARow >= UNKNOWN_IN_A_ROW) this.end(error);
+  }
+
+  /** One was not taken. `now`: ms that only grow. */
+  refused(error: Error, why: Refusal, now: number): Recovery {
+    switch (why) {
+      case "limit":
+        this.#limitedSince ??= now;
+        if (now - this.#limitedSince <= LONGEST_LIMITED) return { kind: "again", failures: 0 };
+        break;
+      case "time":
+        this.#retries += 1;
+        if (this.#retries < RETRIES) return { kind: "again", failures: this.#retries };
+        break;
+      case "is-answer":
+        return { kind: "refuse" };
+      case "other-item":
+        if (this.hasTaken) return { kind: "refuse" };
+        this.#form += 1;
+        if (this.#form >= FORM_REFUSALS) this.end(wrongForm(error));
+        return { kind: "doubt" };
+      case "credits":
+        this.outOfCredits();
+        return { kind: "end" };
+      case "operator":
+        break;
+    }
+    this.end(error);
+    return { kind: "end" };
+  }
+}
+
+const wrongForm = (cause: Error): ConfigError =>
+  new ConfigError(
+    `${cause.message}. The service refused ${FORM_REFUSALS} submissions and took none, so nothing more was submitted. ` +
+      "Check the items, and the address of the service",
+    { cause },
+  );

@@ -1,0 +1,70 @@
+import { type Spec, typeOf } from "../config/spec.ts";
+import { CAPABILITIES, type Program, type Setting, settingsOf } from "./singer-about.ts";
+import { toYaml, type YamlObject } from "./yaml.ts";
+
+/**
+ * The tap as a plugin that `meltano add --from-ref` takes, in YAML. It has no `pip_url`, so Meltano installs nothing:
+ * `executable` is a name on the PATH, an absolute path, or a path below the project such as `node_modules/.bin/…`.
+ */
+export function meltanoPlugin(program: Program, spec: Spec): string {
+  return `# Made by: ${program.name} --about --format meltano\n${toYaml(definitionOf(program, spec))}`;
+}
+
+/** The same plugin as Meltano's Hub lists it, in YAML that obeys the Hub's lint. */
+export function meltanoHubPlugin(program: Program, spec: Spec): string {
+  return toYaml(hubDefinition(program, spec));
+}
+
+/** What the Hub's schema of extractors asks for. Meltano installs the Python wheel, which brings its own Node. */
+export function hubDefinition(program: Program, spec: Spec): YamlObject {
+  return {
+    ...definitionOf(program, spec),
+    keywords: ["api"],
+    maintenance_status: "active",
+    pip_url: PACKAGE,
+  };
+}
+
+/** The name of the package, and of its wheel. */
+const PACKAGE = "source-contact-intelligence";
+
+function definitionOf({ name, description }: Program, spec: Spec): YamlObject {
+  const settings = settingsOf(spec);
+  const [repo = ""] = spec.documentationUrl.split("/blob/");
+  return {
+    name,
+    namespace: name.replaceAll("-", "_"),
+    variant: PACKAGE,
+    label: "Contact Intelligence",
+    description,
+    docs: spec.documentationUrl.replace("/docs/airbyte.md", "/docs/meltano.md"),
+    repo,
+    executable: name,
+    capabilities: CAPABILITIES,
+    settings_group_validation: [
+      settings.filter((setting) => setting.required).map((setting) => setting.name),
+    ],
+    settings: settings.map(definitionOfSetting),
+  };
+}
+
+/** Settings within objects have no value here, because a default in one may switch on what costs money. */
+function definitionOfSetting(setting: Setting): YamlObject {
+  const { name, path, property } = setting;
+  const { title = name, description = "", default: value, airbyte_secret } = property;
+  const options = property.enum?.map((choice) => ({ label: String(choice), value: String(choice) }));
+  return {
+    name,
+    label: title,
+    description,
+    kind: kindOf(setting),
+    ...(airbyte_secret === true ? { sensitive: true } : {}),
+    ...(options === undefined ? {} : { options }),
+    ...(value === undefined || path.length > 1 ? {} : { value: value as string | number | boolean }),
+  };
+}
+
+function kindOf({ property }: Setting): string {
+  if (property.format === "date") return "date_iso8601";
+  return property.enum === undefined ? typeOf(property) : "options";
+}

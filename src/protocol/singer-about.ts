@@ -1,0 +1,110 @@
+import {
+  type Located,
+  propertiesOf,
+  type Spec,
+  type SpecProperty,
+  typeOf,
+  variableOf,
+} from "../config/spec.ts";
+
+export type Program = {
+  readonly name: string;
+  readonly description: string;
+  readonly version: string;
+};
+
+/** In Meltano's closed list of words. */
+export const CAPABILITIES = [
+  "about",
+  "activate-version",
+  "catalog",
+  "discover",
+  "state",
+  "structured-logging",
+  "test",
+] as const;
+
+/** What programs that list taps read. */
+export function aboutJson(program: Program, spec: Spec): object {
+  return {
+    ...program,
+    sdk_version: null,
+    supported_python_versions: null,
+    capabilities: CAPABILITIES,
+    settings: toSettings(spec.connectionSpecification),
+  };
+}
+
+/** The config's schema without what only Airbyte's forms know. */
+function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const {
+    airbyte_secret,
+    airbyte_hidden: _hidden,
+    order: _order,
+    group: _group,
+    groups: _groups,
+    ...rest
+  } = property;
+  const { properties, items } = property;
+  return {
+    ...rest,
+    ...(airbyte_secret === true ? { secret: true, writeOnly: true } : {}),
+    ...(items === undefined ? {} : { items: toSettings(items) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, inner]) => [name, toSettings(inner)]),
+          ),
+        }),
+  };
+}
+
+/** One setting, `a.b` if it is nested. */
+export type Setting = Located & { readonly name: string; readonly required: boolean };
+
+/** Every property that holds a value of its own. */
+export function settingsOf(spec: Spec): readonly Setting[] {
+  const { required } = spec.connectionSpecification;
+  const names = new Set(Array.isArray(required) ? required : []);
+  return [...propertiesOf(spec.connectionSpecification)]
+    .filter(({ property }) => typeOf(property) !== "object")
+    .map(({ path, property }) => {
+      const name = path.join(".");
+      return { name, path, property, required: names.has(name) };
+    });
+}
+
+export function aboutText({ name, description, version }: Program, spec: Spec): string {
+  const settings = settingsOf(spec).map(
+    (setting) => `  ${setting.name} (${remarksOf(setting)})\n      ${setting.property.description ?? ""}`,
+  );
+  return `${name} ${version}\n${description}\n\nCapabilities: ${CAPABILITIES.join(", ")}\n\nSettings:\n${settings.join("\n")}`;
+}
+
+export function aboutMarkdown({ name, description, version }: Program, spec: Spec): string {
+  const rows = settingsOf(spec).map(
+    (setting) =>
+      `| \`${setting.name}\` | ${remarksOf(setting)} | ${cell(setting.property.description ?? "")} | \`${variableOf(setting.path)}\` |`,
+  );
+  return [
+    `# ${name}`,
+    `${description}. Version ${version}.`,
+    "## Capabilities",
+    CAPABILITIES.map((capability) => `- \`${capability}\``).join("\n"),
+    "## Settings",
+    ["| setting | type | meaning | environment |", "| --- | --- | --- | --- |", ...rows].join("\n"),
+  ].join("\n\n");
+}
+
+function remarksOf({ property, required }: Setting): string {
+  const remarks = [
+    typeOf(property),
+    required ? "required" : "",
+    property.airbyte_secret === true ? "secret" : "",
+    property.default === undefined ? "" : `default ${JSON.stringify(property.default)}`,
+  ];
+  return remarks.filter((remark) => remark !== "").join(", ");
+}
+
+const cell = (text: string): string => text.replaceAll("|", "\\|");

@@ -1,0 +1,62 @@
+import type { Environment } from "../api/dispatcher.ts";
+import { type Config, parseConfig } from "../config/config.ts";
+import { VARIABLE_PREFIX } from "../config/spec.ts";
+import { ConfigError } from "../errors.ts";
+import { readJson } from "../files/read.ts";
+import { isObject, type JsonObject } from "../json.ts";
+
+/** Reads the config from its file, if one is named, and from the environment. Throws ConfigError. */
+export async function openConfig(file: string | undefined, environment: Environment): Promise<Config> {
+  if (file === undefined) return parseConfig(undefined, environment, "the environment");
+  return parseConfig(await readJson("config", file), environment, named([file]));
+}
+
+/** What several files and the environment say together, before anything is made of it. */
+export type ConfigDraft = {
+  readonly value: JsonObject;
+  readonly environment: Environment;
+  /** Where the value comes from, in words. */
+  readonly file: string;
+};
+
+/**
+ * Reads config files, of which a later one wins, property by property. `ENV` in place of a file stands for the
+ * environment under the names that other Singer taps use. Throws ConfigError.
+ */
+export async function readConfigs(names: readonly string[], environment: Environment): Promise<ConfigDraft> {
+  const files = names.filter((name) => name !== "ENV");
+  let value: JsonObject = {};
+  for (const file of files) {
+    const next = await readJson("config", file);
+    if (!isObject(next)) {
+      throw new ConfigError(`Cannot use ${named([file])}: it is not an object of properties`);
+    }
+    value = merged(value, next);
+  }
+  return {
+    value,
+    environment: names.includes("ENV") ? withTapNames(environment) : environment,
+    file: files.length === 0 ? "the environment" : named(files),
+  };
+}
+
+const named = (files: readonly string[]): string =>
+  `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
+
+/** Objects are merged as well; the spec has none inside of others. */
+function merged(base: JsonObject, over: JsonObject): JsonObject {
+  const entries = Object.entries(over).map(([name, value]) => {
+    const below = Object.hasOwn(base, name) ? base[name] : undefined;
+    return [name, isObject(below) && isObject(value) ? { ...below, ...value } : value] as const;
+  });
+  return { ...base, ...Object.fromEntries(entries) };
+}
+
+const TAP_PREFIX = `TAP_${VARIABLE_PREFIX}`;
+
+function withTapNames(environment: Environment): Environment {
+  const renamed = Object.entries(environment)
+    .filter(([name]) => name.startsWith(TAP_PREFIX))
+    .map(([name, text]) => [VARIABLE_PREFIX + name.slice(TAP_PREFIX.length), text] as const);
+  return { ...Object.fromEntries(renamed), ...environment };
+}

@@ -1,0 +1,66 @@
+import { quoted } from "../json.ts";
+import type { FieldSchema, RowFacts } from "../streams/event.ts";
+
+/** Names beyond this many are not counted: they come from outside. */
+const MOST_NAMES = 1_000;
+/** Names that the report says. */
+const MOST_SAID = 50;
+
+/** Adds up what the rows of one stream taught, for the events and the report that say so. */
+export class Drift {
+  readonly #newFields = new Map<string, number>();
+  readonly #contradictions = new Map<string, number>();
+  #withoutKey = 0;
+  #replaced = 0;
+  #unreadable = 0;
+
+  /** Takes facts in; returns the new fields among them that no facts before had, undefined if there are none. */
+  add(facts: RowFacts): Readonly<Record<string, FieldSchema>> | undefined {
+    const added: [string, FieldSchema][] = [];
+    for (const [name, { rows, schema }] of facts.newFields) {
+      if (!this.#newFields.has(name) && this.#newFields.size >= MOST_NAMES) continue;
+      if (!this.#newFields.has(name)) added.push([name, schema]);
+      this.#newFields.set(name, (this.#newFields.get(name) ?? 0) + rows);
+    }
+    for (const [name, rows] of facts.contradictions) {
+      this.#contradictions.set(name, (this.#contradictions.get(name) ?? 0) + rows);
+    }
+    this.#withoutKey += facts.withoutKey;
+    this.#replaced += facts.replaced;
+    this.#unreadable += facts.unreadable;
+    return added.length === 0 ? undefined : Object.fromEntries(added);
+  }
+
+  /** What a person should know about the rows of a stream, without any value; undefined if nothing. */
+  report(stream: string): string | undefined {
+    const lines = [
+      ...said(
+        this.#newFields,
+        (name, rows) => `new field ${name} in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
+      ),
+      ...said(this.#contradictions, (name, rows) => `${name} is not of its declared type in ${rowsOf(rows)}`),
+      ...(this.#withoutKey > 0 ? [`no key in ${rowsOf(this.#withoutKey)}`] : []),
+      ...(this.#unreadable > 0
+        ? [
+            `a cursor that no rule can read in ${rowsOf(this.#unreadable)}, which count as rows without a date`,
+          ]
+        : []),
+      ...(this.#replaced > 0 ? [`halves of surrogate pairs replaced by U+FFFD: ${this.#replaced}`] : []),
+    ];
+    if (lines.length === 0) return undefined;
+    return `The rows of "${stream}" differ from its schema: ${lines.join("; ")}`;
+  }
+}
+
+/** A clause for each field, the first ones only. */
+function said(fields: ReadonlyMap<string, number>, clause: (name: string, rows: number) => string): string[] {
+  const clauses = [...fields].slice(0, MOST_SAID).map(([name, rows]) => clause(quoted(name), rows));
+  const left = fields.size - clauses.length;
+  if (left === 0) return clauses;
+  return [
+    ...clauses,
+    `${left} more fields${fields.size >= MOST_NAMES ? ", and others that are not counted" : ""}`,
+  ];
+}
+
+const rowsOf = (rows: number): string => `${rows} row${rows === 1 ? "" : "s"}`;

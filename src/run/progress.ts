@@ -1,0 +1,101 @@
+import type { Process } from "./runtime.ts";
+import type { RunStats, Waiting } from "./stats.ts";
+import { plural, shown, shownSeconds } from "./summary.ts";
+
+/** Shows a person at a terminal how a run gets on. */
+export type Display = {
+  /** Draws the progress anew, unless that was done a moment ago. */
+  show(): void;
+  /** Takes the progress off the screen. */
+  stop(): void;
+};
+
+/** More often than this (ms) nobody can read. */
+const REFRESH_MS = 100;
+
+/** Undefined where stderr is no terminal that can draw over a line, or where records go to the same terminal. */
+export async function openDisplay(stats: RunStats, world: Process): Promise<Display | undefined> {
+  const { stderr, stdout, clock, environment } = world;
+  if (stderr.isTTY !== true || stdout.isTTY === true || !canRedraw(environment)) return undefined;
+  const line = await openLine(stderr);
+  let last = Number.NEGATIVE_INFINITY;
+  return {
+    show() {
+      const now = clock.monotonic();
+      if (now - last < REFRESH_MS) return;
+      last = now;
+      line.text = progressText(stats);
+    },
+    stop: () => void line.stop(),
+  };
+}
+
+const canRedraw = ({ TERM, CI }: Process["environment"]): boolean => TERM !== "dumb" && CI === undefined;
+
+/** A line that is drawn over itself; what else is written to the terminal goes above it. Signals are not its business. */
+async function openLine(stream: NodeJS.WritableStream): Promise<{ text: string; stop(): unknown }> {
+  const { default: spinner } = await import("yocto-spinner");
+  return spinner({ stream: stream as NodeJS.WriteStream, handleSignals: false }).start("connecting");
+}
+
+/** Records must have come for this long (s) before their rate says anything. */
+const SECONDS_BEFORE_GUESS = 3;
+
+type Current = NonNullable<RunStats["current"]>;
+
+/** "people: 1,500 of about 3,000 rows, 500 rows/s, 1 of about 2 windows done, about 3.0 s left" */
+export function progressText({ current, waiting }: RunStats): string {
+  if (current === undefined) return waiting === undefined ? "connecting" : waitingText(waiting);
+  const rate = rateOf(current);
+  const parts = [
+    `${current.stream}: ${rowsOf(current)}`,
+    rate === 0 ? "" : `${shown(rate)} rows/s`,
+    windowsOf(current, rate > 0),
+    waiting === undefined ? leftOf(current, rate) : waitingText(waiting),
+  ];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+/** How far a run is, for a log. */
+export function progressLog({ current, waiting }: RunStats): string | undefined {
+  if (current === undefined || current.outcome !== "reading") return undefined;
+  const { usage, seconds } = current;
+  const parts = [
+    `Stream "${current.stream}": ${rowsOf(current)}`,
+    plural(current.windows, "window"),
+    plural(usage.requests, "request"),
+    shownSeconds(seconds),
+    ...(waiting === undefined ? [] : [waitingText(waiting)]),
+  ];
+  return parts.join(", ");
+}
+
+function waitingText(waiting: Waiting): string {
+  if (waiting.kind === "retrying") {
+    return `try ${waiting.attempt} of ${waiting.attempts}: ${waiting.reason}`;
+  }
+  return `waiting for the rate limit until ${new Date(waiting.until).toISOString()}`;
+}
+
+function rowsOf({ rows, expectedRows }: Current): string {
+  return expectedRows === null
+    ? plural(rows, "row")
+    : `${shown(rows)} of about ${plural(expectedRows, "row")}`;
+}
+
+/** Windows are planned as they are needed: how many there will be follows from the rows that are still expected. */
+function windowsOf({ windows, rows, expectedRows }: Current, canGuess: boolean): string {
+  if (windows === 0) return "";
+  if (!canGuess || expectedRows === null || rows >= expectedRows) return `${plural(windows, "window")} done`;
+  return `${shown(windows)} of about ${shown(Math.max(windows + 1, Math.round((windows * expectedRows) / rows)))} windows done`;
+}
+
+/** Rows a second since the first of them; 0: too early to say. */
+function rateOf({ rows, secondsOfRows }: Current): number {
+  return secondsOfRows < SECONDS_BEFORE_GUESS ? 0 : Math.round(rows / secondsOfRows);
+}
+
+function leftOf({ rows, expectedRows }: Current, rate: number): string {
+  if (expectedRows === null || rate === 0 || rows >= expectedRows) return "";
+  return `about ${shownSeconds((expectedRows - rows) / rate)} left`;
+}

@@ -1,0 +1,64 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { ConfigError } from "../errors.ts";
+import type { Process } from "./runtime.ts";
+
+/** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */
+export type Questions = {
+  ask(question: string): Promise<string>;
+  /** Shows nothing of what is typed. */
+  askSecret(question: string): Promise<string>;
+  /** Whether the answer begins with y. */
+  confirm(question: string): Promise<boolean>;
+  close(): void;
+};
+
+/** Questions are asked on stderr. Throws ConfigError where nobody can answer, or the answers end too early. */
+export function openQuestions({ stdin: openStdin, stderr, signal }: Process): Questions {
+  if (openStdin === undefined) throw new ConfigError("Cannot ask for anything: there is no stdin");
+  const stdin = openStdin();
+  const isTerminal = stdin.isTTY === true;
+  let isSecret = false;
+  const echo = new Writable({
+    write(chunk, _encoding, done) {
+      if (isTerminal && !isSecret) stderr.write(chunk);
+      done();
+    },
+  });
+  const lines = createInterface({ input: stdin, output: echo, terminal: isTerminal, historySize: 0 });
+  const answers = lines[Symbol.asyncIterator]();
+  const close = (): void => lines.close();
+  signal.addEventListener("abort", close, { once: true });
+  // Lines that were read before stdin ended are answers all the same.
+  let hasEnded = false;
+  lines.once("close", () => {
+    hasEnded = true;
+  });
+
+  const ask = async (question: string): Promise<string> => {
+    if (isSecret) stderr.write(question);
+    lines.setPrompt(isSecret ? "" : question);
+    if (!hasEnded) lines.prompt();
+    const { value, done } = await answers.next();
+    signal.throwIfAborted();
+    if (done === true) {
+      throw new ConfigError("Cannot go on: stdin ended before all was answered. No file was written");
+    }
+    return value.trim();
+  };
+  return {
+    ask,
+    async askSecret(question) {
+      isSecret = isTerminal;
+      const answer = await ask(question);
+      isSecret = false;
+      if (isTerminal) stderr.write("\n");
+      return answer;
+    },
+    confirm: async (question) => /^y/i.test(await ask(question)),
+    close() {
+      signal.removeEventListener("abort", close);
+      close();
+    },
+  };
+}

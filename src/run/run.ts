@@ -1,0 +1,179 @@
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import { type Config, secretsOf } from "../config/config.ts";
+import { ConfigError, UnreachableError } from "../errors.ts";
+import { secretMask } from "../protocol/mask.ts";
+import { stateKey } from "../state/envelopes.ts";
+import type { Event, Notice } from "../streams/event.ts";
+import type { Process } from "./runtime.ts";
+import { Session } from "./session.ts";
+import { type ShardTask, streamEvents } from "./stream-events.ts";
+
+/** A run that is under way, whatever language it speaks. */
+export type Run = {
+  readonly config: Config;
+  readonly session: Session;
+  readonly world: Process;
+  /** When the run began, by the monotonic clock. */
+  readonly began: number;
+  readonly emit: (event: Event) => Promise<void>;
+};
+
+/** A stream that was asked for. */
+export type Asked = {
+  readonly configured: ConfiguredStream;
+  /** What the destination was told of the records; undefined: what is declared or configured. */
+  readonly told?: JsonSchema | null | undefined;
+  /** The part of a plan that the run reads, if it reads one. */
+  readonly shard?: ShardTask | undefined;
+  /** What becomes of the stream's events on their way out. */
+  readonly outgoing?: ((events: AsyncIterable<Event>) => AsyncIterable<Event>) | undefined;
+};
+
+/** Where a run says things. `mask` is set as soon as the secrets are known, before anything else is said. */
+export type Voice = { mask: (text: string) => string; emit(event: Event): Promise<void> };
+
+export type RunOptions = {
+  readonly world: Process;
+  readonly voice: Voice;
+  /** Reads the config. */
+  readonly load: () => Promise<Config>;
+  /** How often a request may fail before it is given up; undefined: as often as the client thinks good. */
+  readonly tries?: number;
+  /** Told of each notice of the client, after it was said. */
+  readonly onNotice?: (notice: Notice) => void;
+};
+
+/**
+ * Opens config, mask and session, and closes the session whatever happens. Once nobody reads the output, nothing that is
+ * still under way at the service is waited for.
+ */
+export async function withRun<Result>(
+  { world, voice, load, tries, onNotice }: RunOptions,
+  work: (run: Run) => Promise<Result>,
+): Promise<Result> {
+  const config = await load();
+  voice.mask = secretMask(secretsOf(config));
+  const unread = new AbortController();
+  const signal = AbortSignal.any([world.signal, unread.signal]);
+  const emit = async (event: Event): Promise<void> => {
+    try {
+      await voice.emit(event);
+    } catch (error) {
+      unread.abort(error);
+      throw error;
+    }
+  };
+  const notify = (notice: Notice): void => {
+    void voice.emit(notice);
+    onNotice?.(notice);
+  };
+  const session = new Session(config, { ...world, signal }, notify, tries);
+  const began = world.clock.monotonic();
+  try {
+    for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
+    return await work({ config, session, world, began, emit });
+  } finally {
+    await session.close();
+  }
+}
+
+/**
+ * Takes the locks of the jobs that are asked for, before any request.
+ * @param streams undefined: every stream that the config has, or those that are named
+ * @param checkState throws if another run has taken the state that this one saves; called before each submission
+ */
+export async function openJobs(
+  { session }: Run,
+  streams: readonly Pick<ConfiguredStream, "name" | "syncMode" | "namespace">[] | undefined,
+  names: readonly string[],
+  states: ReadonlyMap<string, unknown>,
+  checkState?: () => Promise<void>,
+): Promise<void> {
+  const byName = new Map(statesByName(states));
+  for (const { name, namespace } of streams ?? []) {
+    const own = states.get(stateKey(name, namespace));
+    if (own !== undefined) byName.set(name, own);
+  }
+  const every = session.streams
+    .filter(({ name }) => names.length === 0 || names.includes(name))
+    .map(({ name }) => ({ name, syncMode: "incremental" }));
+  await session.openJobs(streams ?? every, byName, checkState);
+}
+
+/** What was paid for counts whatever namespace a state says. */
+export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
+  new Map([...states].map(([key, state]) => [key.slice(key.lastIndexOf("/") + 1), state]));
+
+/**
+ * Reads streams, one after the other; one that fails does not stop the others.
+ * @param state each stream's part of the incoming state
+ * @returns whether all of them were delivered whole
+ */
+export async function syncStreams(
+  { config, session, world, began, emit }: Run,
+  asked: readonly Asked[],
+  state: ReadonlyMap<string, unknown>,
+): Promise<boolean> {
+  let complete = true;
+  for (const { configured, told, outgoing, shard } of asked) {
+    const { namespace } = configured;
+    const blob = savedState(configured, asked, state);
+    const job = { config, session, configured, told, outgoing, shard, blob, world, began };
+    let isWhole = false;
+    for await (const event of streamEvents(job)) {
+      await emit(namespace === undefined ? event : { ...event, namespace });
+      if (event.kind === "close") isWhole = event.complete;
+    }
+    complete &&= isWhole;
+  }
+  for (const text of session.privacy.unused()) await emit({ kind: "log", level: "warn", text });
+  return complete;
+}
+
+/**
+ * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
+ * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
+ */
+function savedState(
+  { name, namespace }: ConfiguredStream,
+  asked: readonly Asked[],
+  state: ReadonlyMap<string, unknown>,
+): unknown {
+  const own = state.get(stateKey(name, namespace));
+  if (own !== undefined || asked.filter(({ configured }) => configured.name === name).length > 1) return own;
+  const [only, another] = [...state].filter(([key]) => key === name || key.endsWith(`/${name}`));
+  return another === undefined ? only?.[1] : undefined;
+}
+
+/** Every stream that this key's plan covers, or those that are named, incremental where they can be. */
+export async function readableStreams(
+  { session, emit }: Run,
+  names: readonly string[] = [],
+): Promise<readonly ConfiguredStream[]> {
+  const streams: ConfiguredStream[] = [];
+  for (const spec of session.streams) {
+    if (names.length > 0 && !names.includes(spec.name)) continue;
+    try {
+      if (names.length === 0) await session.probe(spec);
+    } catch (error) {
+      if (error instanceof UnreachableError) throw error;
+      if (error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN") {
+        await emit({ kind: "log", level: "warn", text: `"${spec.name}" is left out. ${error.message}` });
+        continue;
+      }
+    }
+    streams.push(incremental(spec.name));
+  }
+  return streams;
+}
+
+/** A stream that nobody configured: incremental, for a destination that is not known. */
+export const incremental = (name: string): ConfiguredStream => ({
+  name,
+  syncMode: "incremental",
+  destinationSyncMode: null,
+  generationId: null,
+  syncId: null,
+  schema: null,
+});

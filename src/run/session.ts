@@ -1,0 +1,271 @@
+import { Client, type Query } from "../api/client.ts";
+import type { Clock } from "../api/clock.ts";
+import { type Dispatcher, type Environment, openDispatcher } from "../api/dispatcher.ts";
+import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
+import { Limiter } from "../api/limiter.ts";
+import { RowParser, type RowRules } from "../api/rows.ts";
+import { parseList, streamApi } from "../api/stream-api.ts";
+import { sumOfUsages, type Usage } from "../api/usage.ts";
+import { Privacy } from "../catalog/privacy.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import {
+  type JobStreamSpec,
+  listPathOf,
+  type RowStreamSpec,
+  STREAMS,
+  type StreamSpec,
+  streamsOf,
+} from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import { NotFoundError } from "../errors.ts";
+import type { Processes } from "../files/processes.ts";
+import type { RowSource } from "../jobs/inputs.ts";
+import type { JobContext } from "../jobs/job-context.ts";
+import { JobSession, type SelectedStream } from "../jobs/job-session.ts";
+import { probeExternal, probePublic } from "../jobs/probe.ts";
+import type { JsonObject } from "../json.ts";
+import type { Notice, RawLine } from "../streams/event.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
+import type { Window } from "../streams/window.ts";
+import type { Day } from "../time.ts";
+
+/** What the process lends to a session with the service. */
+export type World = {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly environment: Environment;
+  readonly random: () => number;
+  /** Shown to whoever finds this run's lock. */
+  readonly pid?: number;
+  /** Tells whether the run that left a lock still runs. */
+  readonly processes?: Processes;
+};
+
+/** How a stream's rows are had: in windows of days, or whole; and whether there is a list beside the export. */
+export type Reading = { readonly dated: boolean; readonly listed: boolean };
+
+/** What a person should know of a stream that has an export and no list. */
+export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
+  `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
+  'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
+
+/** One run's dealings with the service: a pool of connections, a limiter for each key. */
+export class Session {
+  /** Of the Public API. */
+  readonly client: Client;
+  /** The streams that the config has. */
+  readonly streams: readonly StreamSpec[];
+  readonly privacy: Privacy;
+  readonly #config: Config;
+  readonly #world: World;
+  readonly #notify: (notice: Notice) => void;
+  readonly #tries: number | undefined;
+  readonly #limiters = new Map<string, Limiter>();
+  readonly #dispatchers = new Map<string, Dispatcher>();
+  #external: Client | undefined;
+  #jobs: JobSession | undefined;
+
+  /** @param tries how often a request may fail before it is given up */
+  constructor(config: Config, world: World, notify: (notice: Notice) => void, tries?: number) {
+    this.#config = config;
+    this.#world = world;
+    this.#notify = notify;
+    this.#tries = tries;
+    this.streams = streamsOf(config);
+    this.privacy = new Privacy(config);
+    this.client = this.#openClient(config.baseUrl, config.apiKey, PUBLIC_API);
+  }
+
+  /**
+   * Takes the locks of the jobs among the selected streams, and reads what is remembered of them, before any request.
+   * @param states what the state says of each stream
+   * @param checkState throws if another run has taken the state that this one saves
+   */
+  async openJobs(
+    selected: readonly SelectedStream[],
+    states: ReadonlyMap<string, unknown>,
+    checkState: () => Promise<void> = async () => {},
+  ): Promise<void> {
+    const world = {
+      ...this.#world,
+      pid: this.#world.pid ?? 0,
+      config: this.#config,
+      publicApi: this.client,
+      externalApi: this.#externalApi(),
+      people: (field: "email" | "companyDomain") => this.#rowsOf("people", field),
+      companies: () => this.#rowsOf("companies", "domain"),
+      notify: (text: string) => this.#notify({ kind: "log", level: "warn", text }),
+    };
+    this.#jobs = await JobSession.open(world, selected, states, checkState);
+  }
+
+  /**
+   * What a stream of jobs is worked on with.
+   * @param began when the run began, by the monotonic clock
+   */
+  jobContext(spec: JobStreamSpec, schema: JsonSchema | null, began: number): JobContext {
+    if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
+    const seconds = this.#config.maxRunSeconds ?? Number.POSITIVE_INFINITY;
+    return this.#jobs.contextOf(spec, schema, began + seconds * 1000);
+  }
+
+  /** The service as the core sees it, for the rows of one stream. */
+  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi {
+    const [key = ""] = spec.primaryKey;
+    const endpoint = {
+      stream: spec.name,
+      list: listPathOf(spec, this.#config.endpoints),
+      export: spec.exportPath ?? undefined,
+      filters: this.#filters(spec),
+      verify: this.#config.verifyCounts,
+      parser: new RowParser({ key, ...rules }),
+    };
+    return streamApi(this.client, endpoint, this.#notify);
+  }
+
+  /**
+   * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it. Null:
+   * there is no count, or no such list, which the interface only names; the export may be there all the same.
+   */
+  async probe(spec: StreamSpec): Promise<number | null> {
+    if (spec.reading === "job") return await this.#probeJobs(spec);
+    try {
+      return (await this.#look(spec, {})).total;
+    } catch (error) {
+      if (error instanceof NotFoundError && spec.endpoint !== null && spec.exportPath !== null) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Documented records carry their date. Others are read in windows only where they carry one and the date filters prove
+   * to be honoured: a count up to 1969 must be 0.
+   */
+  async readingOf(spec: RowStreamSpec): Promise<Reading> {
+    if (!spec.sampled) return { dated: true, listed: true };
+    try {
+      const { elements } = await this.#look(spec, {});
+      const [first] = elements;
+      const { cursorField } = spec;
+      if (cursorField === null || typeof first !== "object" || first === null || !(cursorField in first)) {
+        return { dated: false, listed: true };
+      }
+      const { total } = await this.#look(spec, { discovered_to: "1969-12-31" });
+      return { dated: total === 0, listed: true };
+    } catch (error) {
+      if (error instanceof NotFoundError) return { dated: false, listed: false };
+      throw error;
+    }
+  }
+
+  /** What the clients of both APIs have done so far. */
+  get usage(): Usage {
+    return sumOfUsages(
+      this.#external === undefined ? [this.client.usage] : [this.client.usage, this.#external.usage],
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#jobs?.close();
+    await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
+  }
+
+  async #probeJobs({ setting }: JobStreamSpec): Promise<null> {
+    if (setting === "emailCheck") await probePublic(this.client);
+    else await probeExternal(this.#externalApi());
+    return null;
+  }
+
+  /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */
+  #externalApi(): Client {
+    const { externalApi } = this.#config;
+    if (externalApi === null) return this.client;
+    this.#external ??= this.#openClient(externalApi.apiUrl, externalApi.apiKey, EXTERNAL_API);
+    return this.#external;
+  }
+
+  #openClient(base: URL, apiKey: string, settings: SettingNames): Client {
+    const { clock, signal, random } = this.#world;
+    return new Client({
+      base,
+      apiKey,
+      settings,
+      dispatcher: this.#dispatcher(base, true),
+      fresh: () => this.#dispatcher(base, false),
+      limiter: this.#limiter(apiKey),
+      clock,
+      signal,
+      random,
+      notify: this.#notify,
+      idleTimeoutMs: this.#config.idleTimeoutSeconds * 1000,
+      ...(this.#tries !== undefined && { tries: this.#tries }),
+    });
+  }
+
+  #limiter(apiKey: string): Limiter {
+    const limiter =
+      this.#limiters.get(apiKey) ?? new Limiter(this.#config.requestsPerMinute, this.#world.clock);
+    this.#limiters.set(apiKey, limiter);
+    return limiter;
+  }
+
+  #dispatcher(base: URL, reuse: boolean): Dispatcher {
+    const kind = `${base.origin} ${reuse}`;
+    const options = { reuse, insecure: this.#config.allowInsecureHttp };
+    const dispatcher = this.#dispatchers.get(kind) ?? openDispatcher(base, this.#world.environment, options);
+    this.#dispatchers.set(kind, dispatcher);
+    return dispatcher;
+  }
+
+  /** The rows of a stream as a source of items. Raw values: what is dropped or hashed on its way out is needed here. */
+  #rowsOf(name: "people" | "companies", field: string): RowSource {
+    const spec = rowSpec(name);
+    const api = this.streamApi(spec, { cursor: null, schema: null });
+    const windowOf = (from: Day | null): Window =>
+      from === null ? { kind: "all" } : { kind: "open", from, undated: false };
+    return {
+      from: name,
+      isDated: !spec.sampled,
+      filters: JSON.stringify(this.#filters(spec)),
+      count: async (from) => {
+        const { rows, undated, known } = await api.count(windowOf(from));
+        return known ? rows + undated : undefined;
+      },
+      read: async function* (from) {
+        for await (const { rows } of api.stream(windowOf(from)))
+          yield rows.map(({ raw }) => textIn(raw, field));
+      },
+    };
+  }
+
+  async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
+    const path = listPathOf(spec, this.#config.endpoints);
+    const filtered = { limit: "1", ...this.#filters(spec), ...query };
+    const answer = await this.client.getJson(`read ${spec.name}`, path, filtered, (value) =>
+      parseList(value, spec.name),
+    );
+    return answer.value;
+  }
+
+  /** The filters of the config; a list without days has none. */
+  #filters({ exportPath }: RowStreamSpec): Query {
+    const { sourceSlug, isUser } = this.#config;
+    if (exportPath === null) return {};
+    return {
+      ...(sourceSlug !== null && { source: sourceSlug }),
+      ...(isUser !== "all" && { is_user: isUser }),
+    };
+  }
+}
+
+function rowSpec(name: string): RowStreamSpec {
+  const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === name);
+  if (spec === undefined || spec.reading === "job") throw new Error(`Cannot read "${name}": it has no rows`);
+  return spec;
+}
+
+/** The text of a field of a row; empty if there is none. */
+function textIn(raw: RawLine, field: string): string {
+  const { [field]: value } = JSON.parse(Buffer.from(raw, "latin1").toString("utf8")) as JsonObject;
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,133 @@
+import { type Distortion, spread } from "./distortion.ts";
+import type { FaultTable } from "./fault.ts";
+
+const COUNT = { label: "K", type: "number" } as const;
+
+/** JSON texts of a date-time `YYYY-MM-DDTHH:MM:SS.mmmZ`. */
+const SPELLINGS: Readonly<Record<string, (date: string) => string>> = {
+  "short-offset": (date) => `"${date.replace("Z", "+00")}"`,
+  offset: (date) => `"${new Date(Date.parse(date) + 19_800_000).toISOString().replace("Z", "+05:30")}"`,
+  comma: (date) => `"${date.replace(".", ",")}"`,
+  space: (date) => `"${date.replace("T", " ")}"`,
+  "lower-case": (date) => `"${date.toLowerCase()}"`,
+  "epoch-ms": (date) => String(Date.parse(date)),
+  "epoch-seconds": (date) => String(Date.parse(date) / 1000),
+  unreadable: (date) => `"on ${date.slice(8, 10)} in ${date.slice(0, 7)}"`,
+};
+
+/** Faults in what the service believes: they last, unless times= says otherwise. */
+export const DISTORTION_FAULTS: FaultTable = {
+  omit: {
+    kind: "distortion",
+    description: "streams leave out the same members every time; lists=too: lists as well",
+    argument: COUNT,
+    options: ["lists"],
+    alter: (distortion, { value, options }) => ({
+      ...distortion,
+      omitted: value,
+      omittedFromLists: options.get("lists") === "too",
+    }),
+  },
+  duplicate: {
+    kind: "distortion",
+    description: "streams repeat so many members",
+    argument: COUNT,
+    alter: (distortion, { value }) => ({ ...distortion, repeated: value }),
+  },
+  "duplicate-omit": {
+    kind: "distortion",
+    description: "streams repeat so many members and leave out as many others",
+    argument: COUNT,
+    alter: (distortion, { value }) => ({ ...distortion, repeated: value, omitted: value }),
+  },
+  count: {
+    kind: "distortion",
+    description: "totals are off by this much",
+    argument: { label: "DELTA", type: "number" },
+    alter: (distortion, { value }) => total(distortion, (count) => Math.max(0, count + value)),
+  },
+  cap: {
+    kind: "distortion",
+    description: "totals never exceed this",
+    argument: { label: "N", type: "number" },
+    alter: (distortion, { value }) => total(distortion, (count) => Math.min(count, value)),
+  },
+  "null-total": {
+    kind: "distortion",
+    description: "totals are null",
+    alter: (distortion) => total(distortion, () => null),
+  },
+  "page-repeats": {
+    kind: "distortion",
+    description: "every page is page 1",
+    alter: (distortion) => ({ ...distortion, page: () => 1 }),
+  },
+  "short-page": {
+    kind: "distortion",
+    description: "the page in the middle lacks half of its rows",
+    alter: (distortion) => ({ ...distortion, shortPage: true }),
+  },
+  "filters-ignored": {
+    kind: "distortion",
+    description: "filters have no effect",
+    alter: (distortion) => ({ ...distortion, ignoresFilters: true }),
+  },
+  "list-end": {
+    kind: "distortion",
+    description: "lists show nothing after so many rows; totals and streams are right",
+    argument: { label: "ROWS", type: "number" },
+    alter: (distortion, { value }) => ({ ...distortion, listEnd: value }),
+  },
+  "random-order": {
+    kind: "distortion",
+    description:
+      "lists order rows whose dates share a span of so many seconds at random, anew for each request",
+    argument: { label: "SECONDS", type: "number", fallback: "86400" },
+    alter: (distortion, { value, nth }) => ({ ...distortion, shuffleMs: value * 1000, shuffle: nth }),
+  },
+  keyless: {
+    kind: "distortion",
+    description: "the same members have no key, in lists and in streams",
+    argument: COUNT,
+    alter: (distortion, { value }) =>
+      respell(distortion, (text, index, size) =>
+        spread(size, value, 0.4).has(index) ? text.replace(/^\{"(?:id|domain)":"[^"]*",/, "{") : text,
+      ),
+  },
+  dates: {
+    kind: "distortion",
+    description: "dates are spelt otherwise, in lists and in streams",
+    argument: { label: "SPELLING", type: "text", choices: Object.keys(SPELLINGS) },
+    alter: (distortion, { text: spelling }) => {
+      const spell = SPELLINGS[spelling] ?? JSON.stringify;
+      return respell(distortion, (text) =>
+        text.replace(/(?<="discoveredAt":)"([^"]+)"/, (_, date: string) => spell(date)),
+      );
+    },
+  },
+  "clock-behind": {
+    kind: "distortion",
+    description:
+      "the Date header is so many seconds behind the clock that dates the rows; negative: ahead of it",
+    argument: { label: "SECONDS", type: "number" },
+    alter: (distortion, { value }) => ({ ...distortion, dateMs: -value * 1000 }),
+  },
+};
+
+/** The distortion with one more change of its totals; a null stays null. */
+function total(distortion: Distortion, change: (count: number) => number | null): Distortion {
+  return {
+    ...distortion,
+    total: (count) => {
+      const said = distortion.total(count);
+      return said === null ? null : change(said);
+    },
+  };
+}
+
+/** The distortion with one more change of how rows are spelt. */
+function respell(distortion: Distortion, change: Distortion["row"]): Distortion {
+  const row: Distortion["row"] = (text, index, size) =>
+    change(distortion.row(text, index, size), index, size);
+  return { ...distortion, row };
+}

@@ -1,0 +1,51 @@
+/** What the service wrongly believes. Numbers of rows are numbers of fixed members, the same in every request. */
+export type Distortion = {
+  readonly omitted: number;
+  /** Whether lists leave the omitted members out too. */
+  readonly omittedFromLists: boolean;
+  readonly repeated: number;
+  /** What the service says a total is. */
+  readonly total: (total: number) => number | null;
+  /** The page that is really served for a page. */
+  readonly page: (page: number) => number;
+  /** Whether the page in the middle lacks half of its rows. */
+  readonly shortPage: boolean;
+  readonly ignoresFilters: boolean;
+  /** Lists show nothing after so many places. */
+  readonly listEnd: number;
+  /** Lists order rows whose dates share a span of so many ms at random; 0 keeps their order. */
+  readonly shuffleMs: number;
+  /** Makes the shuffle of a request another one. */
+  readonly shuffle: number;
+  /** A row as lists and streams spell it. `size`: how many members the dataset began with. */
+  readonly row: (wireText: string, index: number, size: number) => string;
+  /** How far the Date header is from the clock that dates the rows. */
+  readonly dateMs: number;
+};
+
+export const FAITHFUL: Distortion = {
+  omitted: 0,
+  omittedFromLists: false,
+  repeated: 0,
+  total: (total) => total,
+  page: (page) => page,
+  shortPage: false,
+  ignoresFilters: false,
+  listEnd: Number.POSITIVE_INFINITY,
+  shuffleMs: 0,
+  shuffle: 0,
+  row: (wireText) => wireText,
+  dateMs: 0,
+};
+
+/** `count` of the members 0 to `size` - 1, spread evenly; `phase` in [0, 1) shifts the choice. */
+export function spread(size: number, count: number, phase: number): ReadonlySet<number> {
+  const wanted = Math.min(size, count);
+  return new Set(Array.from({ length: wanted }, (_, nth) => Math.floor(((nth + phase) * size) / wanted)));
+}
+
+export const omittedMembers = (size: number, { omitted }: Distortion): ReadonlySet<number> =>
+  spread(size, omitted, 0.75);
+
+export const repeatedMembers = (size: number, { repeated }: Distortion): ReadonlySet<number> =>
+  spread(size, repeated, 0.25);

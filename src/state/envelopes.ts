@@ -1,0 +1,271 @@
+import { STREAMS } from "../catalog/streams.ts";
+import { ConfigError } from "../errors.ts";
+import { isObject, type JsonObject, kindOf } from "../json.ts";
+
+/** State of an earlier run: the blob of each stream, and what else a Singer state held, to be handed on. */
+export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
+
+/**
+ * Under which a stream's blob stands in SavedState, and among the bookmarks of a state file: its name, with the
+ * namespace before a slash if it has one. No name of a stream has a slash.
+ */
+export function stateKey(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** In whose words a state is kept: Airbyte's list of STREAM states, or Singer's bookmarks, as in our state files. */
+export type StateLanguage = "airbyte" | "singer";
+
+/** Tells the language of a state's text, which `parseStateText` must be able to read. */
+export const languageOf = (text: string): StateLanguage =>
+  /"(?:bookmarks|singer_state)"\s*:/.test(text) ? "singer" : "airbyte";
+
+/** Streams by which a state without any envelope is known as ours. */
+const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
+
+/** Lines of a run's output that are no state. */
+const OTHER_MESSAGES: ReadonlySet<unknown> = new Set([
+  "ACTIVATE_VERSION",
+  "BATCH",
+  "CATALOG",
+  "CONNECTION_STATUS",
+  "CONTROL",
+  "LOG",
+  "RECORD",
+  "SCHEMA",
+  "SPEC",
+  "TRACE",
+]);
+
+/**
+ * Reads a state in every envelope that platforms, targets and people keep it in: Airbyte's list or single messages
+ * (STREAM, GLOBAL, LEGACY), what Airbyte's API exports (`stateType`, `streamState`, `globalState`), Singer's `bookmarks`, `singer_state`, `airbyte_state`, Meltano's state file, whole STATE
+ * messages, and a bare object of streams. Nothing, `[]` and `{}` are no state; a null blob resets its stream.
+ * Of two blobs for a stream the last wins. Throws ConfigError for any other shape: a state is never ignored.
+ */
+export function parseState(value: unknown): SavedState {
+  const state = new Collected();
+  collect(value, state);
+  return state;
+}
+
+/** Reads a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
+export function parseStateText(text: string): SavedState {
+  const content = text.trim();
+  if (content === "") return new Collected();
+  const whole = parseJson(content);
+  return whole === undefined ? parseLines(content.split(/\r?\n/)) : parseState(whole);
+}
+
+class Collected implements SavedState {
+  readonly streams = new Map<string, unknown>();
+  readonly rest: JsonObject = {};
+
+  set(name: string, blob: unknown): void {
+    if (blob === null || blob === undefined) this.streams.delete(name);
+    else this.streams.set(name, blob);
+  }
+}
+
+/** Lines that are no JSON objects are a program's talk; a last line that was cut had not been saved yet. */
+function parseLines(lines: readonly string[]): SavedState {
+  const state = new Collected();
+  let found = false;
+  for (const [index, line] of lines.entries()) {
+    if (!/^\s*[[{]/.test(line)) continue;
+    const value = parseJson(line);
+    if (value === undefined && index < lines.length - 1)
+      throw unreadable(`line ${index + 1} is not whole JSON`);
+    if (value === undefined || isOtherMessage(value)) continue;
+    collect(value, state);
+    found = true;
+  }
+  if (!found) throw unreadable("the text is not JSON, nor are there lines with STATE messages in it");
+  return state;
+}
+
+const isOtherMessage = (value: unknown): boolean => {
+  const { type } = isObject(value) ? value : {};
+  return OTHER_MESSAGES.has(type);
+};
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function collect(value: unknown, state: Collected): void {
+  if (value === null || value === undefined || value === "") return;
+  if (Array.isArray(value)) {
+    for (const message of value) collectElement(message, state);
+  } else if (isObject(value)) {
+    const read = ENVELOPES.find(({ fits }) => fits(value));
+    if (read === undefined) throw unknownShape(value);
+    read.collect(value, state);
+  } else {
+    throw unknownShape(value);
+  }
+}
+
+function collectElement(message: unknown, state: Collected): void {
+  if (!isObject(message) || Object.keys(message).length === 0) throw unknownShape([message]);
+  collect(message, state);
+}
+
+type Envelope = {
+  readonly fits: (value: JsonObject) => boolean;
+  readonly collect: (value: JsonObject, state: Collected) => void;
+};
+
+/** The first that fits reads the value. */
+const ENVELOPES: readonly Envelope[] = [
+  { fits: (value) => Object.keys(value).length === 0, collect: () => {} },
+  { fits: ({ type }) => type === "STATE", collect: collectMessage },
+  { fits: ({ stateType }) => typeof stateType === "string", collect: collectExported },
+  {
+    fits: (value) => "streamDescriptor" in value,
+    collect: (value, state) => collectStream(value, state),
+  },
+  {
+    fits: (value) => airbyteType(value) === "STREAM",
+    collect: ({ stream }, state) => collectStream(stream, state),
+  },
+  { fits: (value) => airbyteType(value) === "GLOBAL", collect: collectGlobal },
+  {
+    fits: (value) => airbyteType(value) === "LEGACY",
+    collect: ({ data }, state) => collect(data, state),
+  },
+  {
+    fits: (value) => "singer_state" in value,
+    collect: ({ singer_state }, state) => collect(singer_state, state),
+  },
+  { fits: isStateFile, collect: collectStateFile },
+  { fits: (value) => "bookmarks" in value || "airbyte_state" in value, collect: collectSinger },
+  { fits: isBare, collect: collectBare },
+];
+
+/** Airbyte's kind of state message; one without `type` is told by its one part that is not null. */
+function airbyteType({ type, stream, global, global_, data }: JsonObject): unknown {
+  if (type !== undefined && type !== null) return type;
+  if (isObject(stream) && "stream_descriptor" in stream) return "STREAM";
+  if (isObject(global ?? global_)) return "GLOBAL";
+  return isObject(data) ? "LEGACY" : undefined;
+}
+
+/** A whole output line: Airbyte's has `state`, Singer's has `value`. */
+function collectMessage(message: JsonObject, state: Collected): void {
+  const { state: airbyte, value: singer } = message;
+  if (!isObject(airbyte ?? singer)) throw unknownShape(message);
+  collect(airbyte ?? singer, state);
+}
+
+/** What Airbyte's API gives of a connection's state. The parts that the type does not name are null there. */
+function collectExported(value: JsonObject, state: Collected): void {
+  const { stateType, streamState, globalState, state: legacy } = value;
+  const type = String(stateType).toLowerCase();
+  if (type === "legacy") collect(legacy, state);
+  else if (type === "stream") {
+    collectStreams(streamState, state, "a stateType of stream has no list streamState");
+  } else if (type === "global") {
+    const { streamStates } = isObject(globalState) ? globalState : {};
+    collectStreams(streamStates, state, "a stateType of global has no list streamStates");
+  } else if (type !== "not_set") {
+    throw unreadable(`stateType is ${JSON.stringify(type.slice(0, LONGEST_KEY))}`);
+  }
+}
+
+/** One stream's state, as the protocol or as Airbyte's API spells it. */
+function collectStream(stream: unknown, state: Collected): void {
+  const value = isObject(stream) ? stream : {};
+  const { stream_descriptor: descriptor = value["streamDescriptor"] } = value;
+  const { stream_state: blob = value["streamState"] } = value;
+  const { name, namespace } = isObject(descriptor) ? descriptor : {};
+  if (typeof name !== "string") throw unreadable("a STREAM state has no stream_descriptor with a name");
+  state.set(stateKey(name, typeof namespace === "string" && namespace !== "" ? namespace : undefined), blob);
+}
+
+/** The shared state belongs to no stream of this source. */
+function collectGlobal({ global, global_ }: JsonObject, state: Collected): void {
+  const all = global ?? global_;
+  const { stream_states } = isObject(all) ? all : {};
+  collectStreams(stream_states, state, "a GLOBAL state has no list stream_states");
+}
+
+function collectStreams(streams: unknown, state: Collected, problem: string): void {
+  if (!Array.isArray(streams)) throw unreadable(problem);
+  for (const stream of streams) collectStream(stream, state);
+}
+
+/** `airbyte_state` is what a tap around an Airbyte source left; the bookmarks beside it are younger. */
+function collectSinger(value: JsonObject, state: Collected): void {
+  const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
+  collect(airbyte_state, state);
+  if (bookmarks !== undefined && bookmarks !== null && !isObject(bookmarks)) throw unknownShape(value);
+  for (const [name, blob] of Object.entries(bookmarks ?? {})) state.set(name, blob);
+  Object.assign(state.rest, rest);
+}
+
+function isStateFile(value: JsonObject): boolean {
+  const { completed, partial } = value;
+  const part = [completed, partial].filter((half) => half !== undefined && half !== null);
+  return part.length > 0 && part.every((half) => isObject(half) && isPart(half));
+}
+
+const isPart = (half: JsonObject): boolean => "singer_state" in half || Object.keys(half).length === 0;
+
+/** Meltano merges the partial states of runs since the last whole one into it, key by key. */
+function collectStateFile({ completed, partial }: JsonObject, state: Collected): void {
+  collect(merged(completed ?? {}, partial ?? {}), state);
+}
+
+function merged(base: unknown, over: unknown): unknown {
+  if (!isObject(base) || !isObject(over)) return over;
+  const entries = Object.entries(over).map(([key, value]) => [
+    key,
+    key in base ? merged(base[key], value) : value,
+  ]);
+  return { ...base, ...Object.fromEntries(entries) };
+}
+
+function isBare(value: JsonObject): boolean {
+  return Object.values(value).every(isBlob) && Object.keys(value).some((name) => KNOWN.has(name));
+}
+
+function collectBare(value: JsonObject, state: Collected): void {
+  for (const [name, blob] of Object.entries(value)) state.set(name, blob);
+}
+
+const isBlob = (value: unknown): boolean => value === null || isObject(value);
+
+function unknownShape(value: unknown): ConfigError {
+  return unreadable(`it is ${shapeOf(value)}`);
+}
+
+const unreadable = (why: string): ConfigError =>
+  new ConfigError(
+    `Cannot use the state: ${why}. Accepted are Airbyte's list of STREAM states, Singer's {"bookmarks": …}, ` +
+      "what Meltano prints or stores, and STATE lines of an earlier run; an empty file starts from the beginning",
+  );
+
+const MOST_KEYS = 5;
+const LONGEST_KEY = 40;
+const DEEPEST_SHOWN = 3;
+
+/** Kinds and names only, never values. */
+function shapeOf(value: unknown, depth = 0): string {
+  if (Array.isArray(value)) {
+    if (depth === DEEPEST_SHOWN) return "a list";
+    return `a list that holds ${value.length === 0 ? "nothing" : shapeOf(value[0], depth + 1)}`;
+  }
+  if (!isObject(value)) return `of type ${kindOf(value)}`;
+  const keys = Object.entries(value).map(
+    ([key, inner]) => `${JSON.stringify(key.slice(0, LONGEST_KEY))} (${kindOf(inner)})`,
+  );
+  const shown = keys.slice(0, MOST_KEYS).join(", ");
+  return keys.length === 0
+    ? "an empty object"
+    : `an object with ${shown}${keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : ""}`;
+}

@@ -1,0 +1,107 @@
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { Config } from "../config/config.ts";
+import { isObject } from "../json.ts";
+import { NEW_STATE } from "../streams/dated-state.ts";
+import type { StreamState } from "../streams/event.ts";
+import { type DatedState, type Filters, type FullRefresh, parseDatedState } from "./dated.ts";
+
+/** What the incoming state means for a stream. `why`: what the operator should know about it. */
+export type Resume =
+  /** Read from `state`, which is a new one where nothing can be gone on from. */
+  | { readonly kind: "read"; readonly state: DatedState; readonly why?: string }
+  /** This very full refresh has been delivered before. */
+  | { readonly kind: "delivered"; readonly state: StreamState };
+
+export const filtersOf = ({ sourceSlug, isUser }: Pick<Config, "sourceSlug" | "isUser">): Filters => ({
+  source_slug: sourceSlug,
+  is_user: isUser,
+});
+
+export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
+
+/** The mark of a full refresh in its checkpoints; null in those of an incremental read. */
+export function fullRefreshOf(configured: ConfiguredStream, done: boolean): FullRefresh | null {
+  if (!isFullRefresh(configured)) return null;
+  return { generation_id: configured.generationId, sync_id: configured.syncId, done };
+}
+
+/** The state of a stream before anything was read. */
+export function newState(configured: ConfiguredStream, filters: Filters): DatedState {
+  return { ...NEW_STATE, filters, full_refresh: fullRefreshOf(configured, false) };
+}
+
+/**
+ * A full refresh goes on from a state only if that is of the very same refresh: a platform that overwrites a table would
+ * otherwise commit a part of it as the whole. An incremental read goes on from any state that was made under its filters.
+ */
+export function resumeDated(
+  configured: ConfiguredStream,
+  saved: unknown,
+  filters: Filters,
+  shard: DatedState["shard"] = null,
+): Resume {
+  const fresh = { ...newState(configured, filters), shard };
+  if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
+  if (isWholeState(saved)) {
+    return {
+      kind: "read",
+      state: fresh,
+      why: `The state of "${configured.name}" is of a time when its records had no date: the stream is read from the start`,
+    };
+  }
+  const state = parseDatedState(saved);
+  if (state === null) return { kind: "read", state: fresh };
+  if (state.filters !== null && !hasSameFilters(state.filters, filters)) {
+    return {
+      kind: "read",
+      state: fresh,
+      why:
+        `The state of "${configured.name}" was made with source_slug ${state.filters.source_slug ?? "(none)"} and is_user ` +
+        `${state.filters.is_user}, the config now says otherwise: the stream is read from the start`,
+    };
+  }
+  if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
+  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, shard } };
+}
+
+/** A stream that is read whole has nothing to go on from, but a full refresh that was delivered is not delivered twice. */
+export function resumeWhole(configured: ConfiguredStream, saved: unknown, filters: Filters): Resume {
+  const isDelivered = isFullRefresh(configured) && isSameRefresh(saved, configured) && isDone(saved);
+  if (isDelivered) return { kind: "delivered", state: wholeState(configured) };
+  return { kind: "read", state: newState(configured, filters) };
+}
+
+/** The state of a stream that was read whole. */
+export function wholeState(configured: ConfiguredStream): StreamState {
+  return { version: NEW_STATE.version, full_refresh: fullRefreshOf(configured, true) };
+}
+
+/** Whether `wholeState` made it: it says that it is ours, and nothing about days. Singer's nulls say nothing. */
+function isWholeState(saved: unknown): boolean {
+  return (
+    isObject(saved) &&
+    saved["version"] === NEW_STATE.version &&
+    "full_refresh" in saved &&
+    !DATED_KEYS.some((key) => (saved[key] ?? null) !== null)
+  );
+}
+
+const DATED_KEYS = [
+  ...Object.keys(NEW_STATE).filter((key) => key !== "version" && key !== "full_refresh"),
+  "replication_key_value",
+];
+
+function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {
+  if (!isObject(saved) || !isObject(saved["full_refresh"]) || generationId === null || syncId === null)
+    return false;
+  const { generation_id, sync_id } = saved["full_refresh"];
+  return generation_id === generationId && sync_id === syncId;
+}
+
+function isDone(saved: unknown): boolean {
+  return isObject(saved) && isObject(saved["full_refresh"]) && saved["full_refresh"]["done"] === true;
+}
+
+function hasSameFilters(a: Filters, b: Filters): boolean {
+  return a.source_slug === b.source_slug && a.is_user === b.is_user;
+}

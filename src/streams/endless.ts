@@ -1,0 +1,46 @@
+import { BodyError } from "../errors.ts";
+import type { Batch, Count } from "./stream-api.ts";
+import { describe, type Window } from "./window.ts";
+import type { RunRules } from "./window-result.ts";
+
+/** An export is given up once it has shown so many rows and more than twice what was counted. */
+const ENDLESS_ROWS = 10_000;
+
+/** Whether a body has shown so much more than was counted that it need not be read to its end. */
+export const isEndless = (rows: number, count: Count): boolean =>
+  count.known && rows > ENDLESS_ROWS && rows > 2 * (count.rows + count.undated);
+
+/**
+ * The batches of an export, as long as they show new keys. The caller lets the pass accept a batch before it asks for the
+ * next. A body that repeats its rows could otherwise go on for ever, one row a second.
+ * @throws BodyError once the caller has waited for `idleMs` without a batch that has a key which is new to the pass
+ */
+export async function* readWhileNew(
+  window: Window,
+  pass: { readonly distinct: number },
+  { api, idleMs }: RunRules,
+): AsyncGenerator<Batch> {
+  let { distinct } = pass;
+  let waited = 0;
+  let asked = api.monotonic();
+  for await (const batch of api.stream(window)) {
+    waited += api.monotonic() - asked;
+    yield batch;
+    if (pass.distinct > distinct) waited = 0;
+    else if (waited > idleMs) throw stale(window, idleMs);
+    distinct = pass.distinct;
+    asked = api.monotonic();
+  }
+}
+
+export function endless(window: Window, rows: number, count: Count): BodyError {
+  return new BodyError(
+    `Cannot read ${describe(window)} to its end: ${rows} rows came, ${count.rows + count.undated} were counted`,
+  );
+}
+
+function stale(window: Window, idleMs: number): BodyError {
+  return new BodyError(
+    `Cannot read ${describe(window)} to its end: no new row came for ${idleMs / 1000} s, although rows go on to come`,
+  );
+}

@@ -1,0 +1,151 @@
+/** One JSON object as the bytes it came in, one byte a character (latin1). Only its ASCII has meaning to this program. */
+export type RawLine = string & { readonly __brand: "RawLine" };
+
+export type Lines = readonly RawLine[];
+
+/** A stream's state as it is written: one JSON object, every key present each time. */
+export type StreamState = Readonly<Record<string, unknown>>;
+
+/** A JSON schema of one field. */
+export type FieldSchema = Readonly<Record<string, unknown>>;
+
+/** What rows taught besides themselves, counted in rows. Names of fields are text, not latin1-decoded. */
+export type RowFacts = {
+  /** Fields that the stream's schema does not name. */
+  readonly newFields: ReadonlyMap<string, { readonly rows: number; readonly schema: FieldSchema }>;
+  /** Fields whose values contradict the stream's schema. */
+  readonly contradictions: ReadonlyMap<string, number>;
+  readonly withoutKey: number;
+  /** Halves of surrogate pairs that were replaced by U+FFFD. */
+  readonly replaced: number;
+  /** Rows with a cursor that no rule can read. */
+  readonly unreadable: number;
+};
+
+/** What rows teach that obey their schema. */
+export const NO_FACTS: RowFacts = {
+  newFields: new Map(),
+  contradictions: new Map(),
+  withoutKey: 0,
+  replaced: 0,
+  unreadable: 0,
+};
+
+/** Lines to write, and what the rows that they came with taught: `facts` may speak of rows that are not written. */
+export type LineBatch = { readonly lines: Lines; readonly facts?: RowFacts | undefined };
+
+/** What became of one stream, for a person. */
+export type StreamReport = {
+  readonly rows: number;
+  readonly windows: number;
+  /** Readings of windows, by export or by pages: more than windows if some were read again. */
+  readonly passes: number;
+  readonly missingDays: readonly string[];
+  /** Ranges of days that the next run checks again. */
+  readonly recheck: readonly (readonly [first: string, last: string])[];
+  /** What a job stream bought in this run: submissions that it made, and credits that were charged for answers. */
+  readonly spent?: { readonly submissions: number; readonly credits: number } | undefined;
+  /** Whether the time limit ended the stream; how many rows were expected (null: not counted), and up to where all is delivered. */
+  readonly timeLimit: {
+    readonly reached: boolean;
+    readonly expectedRows: number | null;
+    readonly savedUpTo: string | null;
+  };
+};
+
+/**
+ * What a run says before it has a language. `namespace`: under which the catalog files the stream; the run adds it to
+ * each event of a stream that has one.
+ */
+export type Event = { readonly namespace?: string | undefined } & StreamEvent;
+
+type StreamEvent =
+  | { readonly kind: "open"; readonly stream: string }
+  | { readonly kind: "estimate"; readonly stream: string; readonly rows: number }
+  /** Top-level fields that the stream's schema lacks; precedes the first batch that has them. */
+  | {
+      readonly kind: "fields";
+      readonly stream: string;
+      readonly added: Readonly<Record<string, FieldSchema>>;
+    }
+  /**
+   * A batch, because one event a row costs more than the parse. `at`: epoch ms at which the batch was read.
+   * `window`: which window of the stream it is of, in the order in which they begin; absent where there is only one.
+   */
+  | ({
+      readonly kind: "records";
+      readonly stream: string;
+      readonly at: number;
+      readonly window?: number;
+    } & LineBatch)
+  /** Covers the windows below `windows`, all records of which come before it; absent: every record before it. */
+  | {
+      readonly kind: "checkpoint";
+      readonly stream: string;
+      readonly state: StreamState;
+      readonly windows?: number;
+    }
+  | {
+      readonly kind: "close";
+      readonly stream: string;
+      readonly complete: boolean;
+      readonly error?: unknown;
+      readonly report?: StreamReport;
+    }
+  /** The run itself cannot go on. */
+  | { readonly kind: "failed"; readonly error: unknown }
+  /** The last event of every run. */
+  | { readonly kind: "end" }
+  | Notice;
+
+/** One measurement, as the Meltano SDK names it. Timers are in seconds. */
+export type MetricPoint = {
+  readonly type: "counter" | "timer";
+  readonly metric: "record_count" | "http_request_count" | "http_request_duration" | "sync_duration";
+  readonly value: number;
+  readonly tags: Readonly<Record<string, string | number>>;
+};
+
+/** Covers nothing, so it may overtake records and checkpoints. */
+export type Notice =
+  | {
+      readonly kind: "log";
+      readonly level: "info" | "warn";
+      readonly text: string;
+      /** For programs that show measurements instead of the text. */
+      readonly metric?: MetricPoint;
+    }
+  /** A request has failed and is made again. `what`: the end of "Cannot …"; `reason`: a few words; `attempt`: 2 and up. */
+  | {
+      readonly kind: "retrying";
+      readonly what: string;
+      readonly reason: string;
+      readonly attempt: number;
+      readonly attempts: number;
+      readonly waitMs: number;
+    }
+  /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
+  | { readonly kind: "limited"; readonly until: number };
+
+/** "Cannot count people: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
+export function retryText({
+  what,
+  reason,
+  attempt,
+  attempts,
+  waitMs,
+}: Extract<Notice, { kind: "retrying" }>): string {
+  return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
+}
+
+/** The event of a batch; none for a batch without lines that taught nothing. */
+export function recordsOf(
+  stream: string,
+  { lines, facts }: LineBatch,
+  at: number,
+  window?: number,
+): readonly Event[] {
+  if (lines.length === 0 && facts === undefined) return [];
+  const place = window === undefined ? {} : { window };
+  return [{ kind: "records", stream, lines, at, ...place, ...(facts !== undefined && { facts }) }];
+}

@@ -1,0 +1,158 @@
+import { addDays, type Day, dayOf, daysBetween, earlier, instant, later, startOf } from "../time.ts";
+import type { Range } from "./range.ts";
+import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
+import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
+import type { Planned, Purpose, RunRules } from "./window-result.ts";
+
+/** Window length (days) where the service does not count. */
+const STEP = 31;
+/** A span of days is at most so many times the one before. */
+const GROWTH = 4;
+
+/**
+ * The one home of order: days that earlier runs could not prove, ranges that drained in them, the gap, closed windows
+ * oldest first, rows without a date, the open window. Rows only move towards today, so reading today last lets none fall
+ * between two windows.
+ */
+export async function* planWindows(range: Range, rules: RunRules): AsyncGenerator<Planned> {
+  if (range.kind === "ahead") return;
+  if (range.kind === "all") {
+    yield { window: { kind: "all" }, purpose: "range", count: range.count };
+    return;
+  }
+  for (const day of range.missingDays) yield { window: closedWindow(day, day), purpose: "missing" };
+  for (const [from, to] of range.recheck) yield { window: closedWindow(from, to), purpose: "recheck" };
+  if (range.gap !== undefined) {
+    yield* planClosed(range.gap, await rules.api.count(range.gap), "gap", rules);
+  }
+  if (range.window !== undefined) yield* planRange(range.window, range, rules);
+}
+
+async function* planRange(window: DatedWindow, range: Range, rules: RunRules): AsyncGenerator<Planned> {
+  const { count } = range;
+  if (window.kind === "closed") {
+    yield* planClosed(window, count, "range", rules);
+    return;
+  }
+  const isOneWindow = count.known && count.rows <= rules.windowSize.smallRange;
+  const lastClosed = addDays(rules.yesterday, -1);
+  if (!isOneWindow) {
+    yield* planClosed(closedWindow(window.from, lastClosed), count, "range", rules, window);
+  }
+  yield* planUndated(window, range, isOneWindow);
+  const from = isOneWindow ? window.from : later(window.from, rules.yesterday);
+  const open: DatedWindow = { kind: "open", from, undated: isOneWindow && window.undated };
+  const isCounted = open.from === window.from && open.undated === window.undated;
+  yield { window: open, purpose: "range", count: isCounted ? count : undefined };
+}
+
+/** The people without a date, unless the open window brings them. */
+function* planUndated(
+  window: DatedWindow,
+  { count, undated }: Range,
+  isOneWindow: boolean,
+): Generator<Planned> {
+  const isCounted = window.kind === "open" && window.undated;
+  if (undated === "none" || (isCounted && isOneWindow)) return;
+  yield {
+    window: { kind: "undated" },
+    purpose: "range",
+    count: isCounted ? count : undefined,
+    undatedRows: undated === "pending" ? undefined : undated,
+  };
+}
+
+/**
+ * Plans the days of a closed window by their density.
+ * @param counted the window that `count` is of; it may reach further
+ */
+async function* planClosed(
+  window: ClosedWindow,
+  count: Count,
+  purpose: Purpose,
+  rules: RunRules,
+  counted: DatedWindow = window,
+): AsyncGenerator<Planned> {
+  const { from, to } = window;
+  if (from > to) return;
+  if (!count.known) {
+    for await (const step of steps(window, rules.api)) yield { window: step, purpose, count: NOT_COUNTED };
+    return;
+  }
+  if (counted === window && count.rows <= rules.windowSize.smallRange) {
+    if (count.rows > 0) yield { window, purpose, count };
+    return;
+  }
+  const oldest = await oldestDay(counted, count, rules);
+  if (oldest > to) return;
+  for await (const planned of spans(closedWindow(oldest, to), count.rows, rules)) {
+    yield { ...planned, purpose };
+  }
+}
+
+/** The day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
+async function oldestDay(window: DatedWindow, count: Count, { api, yesterday }: RunRules): Promise<Day> {
+  const { from } = window;
+  const dated: DatedWindow = window.kind === "open" ? { ...window, undated: false } : window;
+  const end = window.kind === "closed" ? window.to : addDays(yesterday, -1);
+  const last = await api.rowAt(dated, count.rows);
+  const at = instant(last?.row?.cursor ?? "");
+  if (Number.isNaN(at)) return await firstDayWithRows(from, end, api);
+  const day = dayOf(at);
+  if (day <= from) return from;
+  const before = closedWindow(from, earlier(addDays(day, -1), end));
+  const { rows } = await api.count(before);
+  if (rows === 0) return addDays(before.to, 1);
+  return await firstDayWithRows(from, before.to, api);
+}
+
+/** By bisection with counts; the day after `to` if no day holds any. */
+async function firstDayWithRows(from: Day, to: Day, api: StreamApi): Promise<Day> {
+  return await bisect(from, to, async (middle) => (await api.count(closedWindow(from, middle))).rows > 0);
+}
+
+async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boolean>): Promise<Day> {
+  let low = from;
+  let high = addDays(to, 1);
+  while (low < high) {
+    const middle = dayOf((startOf(low) + startOf(high)) / 2);
+    if (await holdsUpTo(middle)) high = middle;
+    else low = addDays(middle, 1);
+  }
+  return low;
+}
+
+/** Consecutive windows of about as many rows as the window size, each with its count; those that hold nothing are left out. */
+async function* spans(
+  { from, to }: ClosedWindow,
+  rows: number,
+  { api, windowSize }: RunRules,
+): AsyncGenerator<{ window: ClosedWindow; count: Count }> {
+  let first = from;
+  let left = rows;
+  let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);
+  while (first <= to) {
+    const rest = daysBetween(first, to);
+    // What is left of the total fits one window: one count says so of all days at once.
+    const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
+    const window = closedWindow(first, addDays(first, span - 1));
+    const count = await api.count(window);
+    if (count.rows > 2 * windowSize.rows && span > 1) {
+      left = Math.max(left, count.rows);
+      days = Math.min(span - 1, (span * windowSize.rows) / count.rows);
+      continue;
+    }
+    left -= count.rows;
+    first = addDays(window.to, 1);
+    if (count.rows > 0) yield { window, count };
+    days = count.rows === 0 ? 2 * span : Math.min(GROWTH * span, (span * windowSize.rows) / count.rows);
+  }
+}
+
+/** Windows of fixed length from the oldest day that holds a row, where the service does not count. */
+async function* steps({ from, to }: ClosedWindow, api: StreamApi): AsyncGenerator<ClosedWindow> {
+  const oldest = await bisect(from, to, (middle) => api.hasRows(closedWindow(from, middle)));
+  for (let first = oldest; first <= to; first = addDays(first, STEP)) {
+    yield closedWindow(first, earlier(addDays(first, STEP - 1), to));
+  }
+}

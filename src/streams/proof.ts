@@ -1,0 +1,197 @@
+import { BodyError, DataError } from "../errors.ts";
+import { fromLatin1, toLatin1 } from "../latin1.ts";
+import { addDays, DAY_MS, instant, startOf } from "../time.ts";
+import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
+import { IS_NEW, inGroup, inPass, type SeenRows } from "./seen-rows.ts";
+import type { Batch, Count, Row } from "./stream-api.ts";
+import { describe, type Window } from "./window.ts";
+import type { Outcome, RunRules } from "./window-result.ts";
+
+const SEEN = 1;
+const BEFORE_COUNT = 2;
+const DATED = 4;
+const UNDATED = 8;
+
+/**
+ * One reading of a window. Its numbers count distinct keys, so that no repeated row can stand in for a lost one.
+ * Rows that are shown but not passed on count as shown.
+ */
+export class Pass {
+  /**
+   * Keys that were there when the count was asked for: their cursor is earlier. In an open window also those dated more
+   * than a day ahead, since no clock that is merely slow can have made them.
+   */
+  beforeCount = 0;
+  /** Keys with a cursor. One that no rule can read counts here and as undated, because the service may take it for either. */
+  dated = 0;
+  undated = 0;
+  /** All keys. */
+  distinct = 0;
+  /** Keys of `beforeCount` or `undated` that no earlier pass of the group has shown. */
+  added = 0;
+  /** The newest cursor that this pass showed and that is not too late to be emitted, as it was spelt. */
+  newest: string | undefined;
+  readonly #window: Window;
+  readonly #count: Count;
+  readonly #seen: SeenRows;
+  readonly #rules: RunRules;
+  readonly #from: number;
+  readonly #end: number;
+  readonly #movedFrom: number;
+  #newestAt = Number.NEGATIVE_INFINITY;
+  #withoutKey = 0;
+  /** Rows that are new and have a cursor that no rule can read. */
+  #unreadable = 0;
+
+  constructor(window: Window, count: Count, seen: SeenRows, rules: RunRules) {
+    this.#window = window;
+    this.#count = count;
+    this.#seen = seen;
+    this.#rules = rules;
+    const isFiltered = window.kind === "closed" || (window.kind === "open" && !window.undated);
+    this.#from = isFiltered ? startOf(window.from) : Number.NEGATIVE_INFINITY;
+    this.#end = window.kind === "closed" ? startOf(addDays(window.to, 1)) : Number.POSITIVE_INFINITY;
+    this.#movedFrom = Math.min(count.asked, startOf(rules.yesterday));
+    seen.beginPass();
+    rules.onPass();
+  }
+
+  /** Returns the lines that no pass over the same seen rows has emitted before. */
+  accept({ rows, facts }: Batch): LineBatch {
+    const lines: RawLine[] = [];
+    const before = this.#unreadable;
+    for (const row of rows) if (this.#add(row)) lines.push(row.raw);
+    const unreadable = this.#unreadable - before;
+    if (unreadable > 0) return { lines, facts: { ...(facts ?? NO_FACTS), unreadable } };
+    return facts === undefined ? { lines } : { lines, facts };
+  }
+
+  /** @throws BodyError if a row lacked its key and the stream cannot do without */
+  refuseMissingKeys(): void {
+    if (this.#withoutKey === 0) return;
+    throw new BodyError(
+      `Cannot read ${describe(this.#window)}: ${this.#withoutKey} rows have no key. The others were read`,
+    );
+  }
+
+  /** Whether the row's line is to be emitted. */
+  #add(row: Row): boolean {
+    const { onMissingKey, until } = this.#rules;
+    if (row.key === "" && onMissingKey === "reject") {
+      this.#withoutKey += 1;
+      return false;
+    }
+    const at = row.cursor === null ? Number.NaN : instant(row.cursor);
+    if (this.#hasMoved(at)) return false;
+    const content = Number.isNaN(at) || row.key === "" ? contentOf(row.raw) : "";
+    const identity = Number.isNaN(at) ? content : identityOf(row.cursor ?? "", at);
+    const flags = this.#flagsOf(row, at);
+    const known = this.#seen.add(row.key === "" ? content : row.key, identity, flags);
+    this.#tally(flags, inPass(known), inGroup(known));
+    if (flags & DATED && flags & UNDATED && known & IS_NEW) this.#unreadable += 1;
+    if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
+    if (at > this.#newestAt || (at === this.#newestAt && (row.cursor ?? "") > (this.newest ?? ""))) {
+      this.#newestAt = at;
+      this.newest = row.cursor ?? undefined;
+    }
+    return (known & IS_NEW) !== 0;
+  }
+
+  /**
+   * Whether the row has left the days of a closed window for yesterday or today: the open window brings it.
+   * @throws DataError for a row of other days, which only a service that does not honour its filters shows
+   */
+  #hasMoved(at: number): boolean {
+    if (Number.isNaN(at) || (at >= this.#from && at < this.#end)) return false;
+    if (at < this.#from || at < this.#movedFrom) throw outside(this.#window);
+    return true;
+  }
+
+  #flagsOf({ cursor }: Row, at: number): number {
+    const isClosed = this.#window.kind === "closed";
+    if (cursor === null) return SEEN | UNDATED;
+    if (Number.isNaN(at)) {
+      return SEEN | DATED | UNDATED | (isClosed ? BEFORE_COUNT : 0);
+    }
+    const { asked, answered } = this.#count;
+    const wasThere = at < asked || (!isClosed && at > answered + DAY_MS);
+    return wasThere ? SEEN | DATED | BEFORE_COUNT : SEEN | DATED;
+  }
+
+  #tally(flags: number, had: number, hadInGroup: number): void {
+    const news = flags & ~had;
+    if (news & SEEN) this.distinct += 1;
+    if (news & BEFORE_COUNT) this.beforeCount += 1;
+    if (news & DATED) this.dated += 1;
+    if (news & UNDATED) this.undated += 1;
+    const settled = BEFORE_COUNT | UNDATED;
+    if (news & settled && !(hadInGroup & settled)) this.added += 1;
+  }
+}
+
+/** The moment of a cursor in ms, or a text that is finer where the cursor is. */
+function identityOf(cursor: string, at: number): number | string {
+  if (cursor.length === 24 && cursor.charCodeAt(23) === 90) return at;
+  const finer = /[.,]\d{3}(\d*[1-9])0*(?:\D|$)/.exec(cursor)?.[1];
+  if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
+  return finer === undefined ? at : `${at}.${finer}`;
+}
+
+/** A row's content with its spaces and escapes resolved, however an endpoint spelt it. */
+function contentOf(raw: RawLine): string {
+  if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
+  return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));
+}
+
+function outside(window: Window): DataError {
+  return new DataError(
+    `Cannot trust the service's date filters: a request for ${describe(window)} brought rows of other days. ` +
+      "Tell the service's owner. Nothing that is read this way can be proven complete",
+  );
+}
+
+/** `short`: a row is lacking, or has left. `too many`: the totals are not what they say. `split`: at yesterday, where closed days end. */
+export type Verdict = "proven" | "short" | "too many" | "split";
+
+/**
+ * Whether a clean pass shows all that was counted before it. Where days are closed the count must be met exactly, because
+ * rows only leave them. From yesterday on rows arrive while they are counted, so there it is a lower bound. An open window
+ * that also holds closed days is split as soon as it is not proven.
+ */
+export function judge(window: Window, { yesterday }: RunRules, count: Count, pass: Pass): Verdict {
+  switch (window.kind) {
+    case "closed":
+      return compare(pass.beforeCount, count.rows);
+    case "all":
+      return compare(pass.distinct, count.rows);
+    case "undated":
+      return pass.undated >= count.undated ? "proven" : "short";
+    case "open": {
+      const hasUndated = pass.undated >= count.undated;
+      if (window.from >= yesterday) return hasUndated && pass.dated >= count.rows ? "proven" : "short";
+      return hasUndated && pass.beforeCount === count.rows ? "proven" : "split";
+    }
+  }
+}
+
+function compare(shown: number, counted: number): Verdict {
+  if (shown === counted) return "proven";
+  return shown < counted ? "short" : "too many";
+}
+
+/** The outcome of a window that a pass has proven. */
+export function provenBy(window: Window, pass: Pass, count: Count): Outcome {
+  const bringsUndated = window.kind === "open" && window.undated;
+  return {
+    ...{ window, kind: "proven", newest: pass.newest },
+    ...(bringsUndated && { undatedRows: count.known ? count.undated : pass.undated }),
+  };
+}
+
+/** The totals are not what they say. */
+export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
+  return new DataError(
+    `Cannot trust the service's totals: ${describe(window)} shows ${shown} rows, the counts before and after it say ` +
+      `${before.rows} and ${after.rows}. Tell the service's owner. "verify_counts": false reads without proof`,
+  );
+}

@@ -1,0 +1,234 @@
+import { BodyError } from "../errors.ts";
+import type { LineBatch } from "./event.ts";
+import { contradiction, Pass, provenBy } from "./proof.ts";
+import type { SeenRows } from "./seen-rows.ts";
+import { type Count, NOT_COUNTED, type Page, type StreamApi } from "./stream-api.ts";
+import { type ClosedWindow, describe, halves, type Window } from "./window.ts";
+import type { Attempt, Purpose, RunRules } from "./window-result.ts";
+
+const MOST_WALKS = 5;
+/** A walk goes on past so many broken pages, to deliver the rows of the others. */
+const MOST_BROKEN_PAGES = 3;
+
+/**
+ * Reads a window page by page, the last resort for one that no stream could close. A walk over the pages proves a closed
+ * window if it shows exactly what was counted, and an open one if a second walk shows nothing that the first lacked.
+ * It never closes a window with a shortfall.
+ * @throws DataError if the pages show more rows than the totals say
+ */
+export async function* readPages(
+  window: Window,
+  purpose: Purpose,
+  rules: RunRules,
+  seen: SeenRows,
+): AsyncGenerator<LineBatch, Attempt> {
+  switch (window.kind) {
+    case "closed":
+      return yield* walkClosed(window, purpose, rules, seen);
+    case "all":
+      return yield* walkAll(window, rules, seen);
+    default:
+      return yield* walkOpen(window, rules, seen);
+  }
+}
+
+async function* walkClosed(
+  window: ClosedWindow,
+  purpose: Purpose,
+  rules: RunRules,
+  seen: SeenRows,
+): AsyncGenerator<LineBatch, Attempt> {
+  const { api, verifyCounts, yesterday } = rules;
+  let count = await api.count(window);
+  let shownInAll = 0;
+  let fault = "";
+  seen.beginGroup();
+  for (let walks = 0; walks < MOST_WALKS; walks++) {
+    const pass = new Pass(window, count, seen, rules);
+    const wrong = yield* walkBackwards(window, api, pass, count);
+    if (!verifyCounts && wrong === undefined) return provenBy(window, pass, count);
+    shownInAll += pass.added;
+    const shown = pass.beforeCount;
+    if (shownInAll === count.rows) return provenBy(window, pass, count);
+    const after = await api.count(window);
+    if (shownInAll > count.rows && shownInAll > after.rows) throw contradiction(window, shown, count, after);
+    if (wrong === undefined && after.rows < count.rows && shown >= after.rows) {
+      return purpose === "recheck"
+        ? provenBy(window, pass, count)
+        : { window, kind: "draining", newest: pass.newest };
+    }
+    fault = wrong ?? `they show ${shown} rows of ${count.rows}`;
+    if (after.rows === count.rows) continue;
+    // The walks that were made under one count are proven together; another count begins anew.
+    count = after;
+    shownInAll = 0;
+    seen.beginGroup();
+  }
+  const parts = halves(window, yesterday);
+  if (parts !== undefined) return { kind: "split", parts, trustsZero: true };
+  return { kind: "failed", cause: unproven(window, fault) };
+}
+
+/**
+ * From the last page to the first, so that rows that leave for today shift no unread row past us.
+ * Returns what is wrong with the walk, undefined if nothing is.
+ */
+async function* walkBackwards(
+  window: Window,
+  api: StreamApi,
+  pass: Pass,
+  count: Count,
+): AsyncGenerator<LineBatch, string | undefined> {
+  const pages = new Pages(window, api);
+  const first = await pages.read(1);
+  const size = first?.size ?? 1000;
+  const counted = Math.max(1, Math.ceil(count.rows / size));
+  const last = await pages.lastFrom(counted);
+  pages.forget();
+  for (let number = last ?? counted; number >= 1 && !pages.isHopeless; number--) {
+    const page = await pages.read(number);
+    if (page === undefined) continue;
+    if (number < (last ?? counted) && page.rows.length < page.size)
+      pages.fault ??= "a page in the middle is short";
+    yield pass.accept(page);
+  }
+  pass.refuseMissingKeys();
+  return last === undefined ? "they do not end where the count says" : pages.fault;
+}
+
+/** From the first page on, again and again, until a walk shows nothing that the ones before lacked. */
+async function* walkOpen(
+  window: Window,
+  rules: RunRules,
+  seen: SeenRows,
+): AsyncGenerator<LineBatch, Attempt> {
+  const { api, verifyCounts } = rules;
+  const first = await api.count(window);
+  let before = first;
+  let isShown = false;
+  let newest: string | undefined;
+  let fault = "each walk shows rows that the ones before lacked";
+  seen.beginGroup();
+  for (let walks = 0; walks < MOST_WALKS; walks++) {
+    const pass = new Pass(window, first, seen, rules);
+    const wrong = yield* walkForwards(window, api, pass, before.rows + before.undated);
+    newest = pass.newest ?? newest;
+    const after = await api.count(window);
+    const isShort =
+      verifyCounts &&
+      (pass.dated < Math.min(before.rows, after.rows) ||
+        pass.undated < Math.min(before.undated, after.undated));
+    before = after;
+    if (wrong !== undefined) fault = wrong;
+    else if (isShort) fault = `they show ${pass.distinct} rows, fewer than were counted`;
+    else if (isShown && pass.added === 0) return { ...provenBy(window, pass, after), newest };
+    else isShown = true;
+  }
+  return { kind: "failed", cause: unproven(window, fault) };
+}
+
+/** Everything, of a stream without days: until the pages have shown as many rows as there are. */
+async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Attempt> {
+  const { api, isExported, verifyCounts } = rules;
+  const pages = new Pages(window, api);
+  const pass = new Pass(window, NOT_COUNTED, seen, rules);
+  for (let number = 1, shown = 0, total = 0; !pages.isHopeless; number++) {
+    const page = await pages.read(number);
+    if (page === undefined) break;
+    const before = pass.distinct;
+    yield pass.accept(page);
+    shown += page.rows.length;
+    total = Math.max(total, page.total ?? 0);
+    // A page without a new row is the end of a list that does not count, or of one that knows no pages.
+    const isEnd = pass.distinct === before;
+    if (!isEnd && (isExported || page.total === null || shown < page.total)) continue;
+    pass.refuseMissingKeys();
+    if (pass.distinct >= total || !verifyCounts) return provenBy(window, pass, NOT_COUNTED);
+    return { kind: "failed", cause: unproven(window, `they show ${pass.distinct} rows of ${total}`) };
+  }
+  return { kind: "failed", cause: unproven(window, pages.fault ?? "they cannot be read") };
+}
+
+async function* walkForwards(
+  window: Window,
+  api: StreamApi,
+  pass: Pass,
+  rows: number,
+): AsyncGenerator<LineBatch, string | undefined> {
+  const pages = new Pages(window, api);
+  for (let number = 1; !pages.isHopeless; number++) {
+    const page = await pages.read(number);
+    if (page === undefined) continue;
+    if (page.rows.length === 0) break;
+    if (number > 2 * Math.ceil(rows / page.size) + 1) return "there are twice as many as were counted";
+    if (pages.shortAt !== undefined && pages.shortAt < number)
+      pages.fault ??= "a page in the middle is short";
+    if (page.rows.length < page.size) pages.shortAt = number;
+    yield pass.accept(page);
+  }
+  pass.refuseMissingKeys();
+  return pages.fault;
+}
+
+/** The pages of one walk, and what is wrong with them. */
+class Pages {
+  /** The first thing that is wrong. */
+  fault: string | undefined;
+  /** The number of a page with fewer rows than its size. */
+  shortAt: number | undefined;
+  readonly #window: Window;
+  readonly #api: StreamApi;
+  #neighbour = "";
+  #broken = 0;
+
+  constructor(window: Window, api: StreamApi) {
+    this.#window = window;
+    this.#api = api;
+  }
+
+  /** Whether going on would bring nothing. */
+  get isHopeless(): boolean {
+    return this.#broken > MOST_BROKEN_PAGES;
+  }
+
+  /** A page; undefined if it cannot be parsed. */
+  async read(number: number): Promise<Page | undefined> {
+    try {
+      const page = await this.#api.page(this.#window, number);
+      const keys = JSON.stringify(page.rows.map(({ raw }) => raw));
+      if (page.rows.length > 0 && keys === this.#neighbour) this.#breakOff("a page repeats its neighbour");
+      this.#neighbour = keys;
+      return page;
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      this.#broken += 1;
+      this.fault ??= error.message;
+      return undefined;
+    }
+  }
+
+  /** The number of the last page that holds rows, looked for forwards from where the count puts it; undefined if there is no end. */
+  async lastFrom(counted: number): Promise<number | undefined> {
+    for (let number = counted + 1; number <= counted * 2 + 1 && !this.isHopeless; number++) {
+      const page = await this.read(number);
+      if (page !== undefined && page.rows.length === 0) return number - 1;
+      if (page === undefined) return undefined;
+    }
+    return undefined;
+  }
+
+  /** What comes next is no neighbour of what came before. */
+  forget(): void {
+    this.#neighbour = "";
+    this.#broken = 0;
+  }
+
+  #breakOff(fault: string): void {
+    this.fault ??= fault;
+    this.#broken = MOST_BROKEN_PAGES + 1;
+  }
+}
+
+function unproven(window: Window, why: string): BodyError {
+  return new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${why}`);
+}

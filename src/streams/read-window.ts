@@ -1,0 +1,248 @@
+import { BodyError } from "../errors.ts";
+import { endless, isEndless, readWhileNew } from "./endless.ts";
+import type { LineBatch } from "./event.ts";
+import { contradiction, judge, Pass, provenBy } from "./proof.ts";
+import { readPages } from "./read-pages.ts";
+import { readUndated } from "./read-undated.ts";
+import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
+import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
+import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
+import {
+  type Attempt,
+  missingAtEnd,
+  type Outcome,
+  type Planned,
+  type Purpose,
+  type RunRules,
+  refuseMissingInARow,
+  type WindowResult,
+} from "./window-result.ts";
+
+/** A count older than this (ms) is taken again before it is used. */
+const COUNT_LIFETIME = 60_000;
+/** Failed passes after which a window of several days is halved, and after which a single day is read by pages. */
+const PASSES_BEFORE_HALVES = 2;
+const PASSES_BEFORE_PAGES = 5;
+/** A range that drains again is read by pages if it has at most so many (of 1,000 rows each). */
+const MOST_RECHECK_ROWS = 20_000;
+
+/** What a part of a window takes over from the whole. */
+type Shared = {
+  readonly seen: SeenRows;
+  /** False where totals have shown less than there is: then a part is read even if its count says 0. */
+  readonly trustsZero: boolean;
+  /** Attempts that have failed on the very same rows. */
+  readonly failures: number;
+};
+
+/**
+ * Reads one window until it is proven, drained, halved or given up, and emits no row twice. Only what is wrong with a body's
+ * content is a failed attempt; every other error ends the stream.
+ * @throws BodyError for a window that cannot become a missing day; DataError where totals contradict the rows
+ */
+export async function* readWindow(
+  planned: Planned,
+  rules: RunRules,
+  shared?: Shared,
+): AsyncGenerator<LineBatch, WindowResult> {
+  const { window } = planned;
+  if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
+  const count = await freshCount(planned, rules);
+  const trustsZero = shared?.trustsZero ?? true;
+  if (trustsZero && window.kind === "closed" && count.known && count.rows === 0) return [];
+  const seen = shared?.seen ?? new SeenRows(count.rows + count.undated);
+  return yield* tryUntilClosed(planned, count, rules, {
+    seen,
+    trustsZero,
+    failures: shared?.failures ?? 0,
+  });
+}
+
+async function* tryUntilClosed(
+  { window, purpose }: Planned,
+  counted: Count,
+  rules: RunRules,
+  shared: Shared,
+): AsyncGenerator<LineBatch, WindowResult> {
+  const { api } = rules;
+  const parts = halves(window, rules.yesterday);
+  const isIgnored =
+    window.kind === "closed" && window.from === window.to && rules.ignoredDays.has(window.from);
+  let count: Count | undefined = counted;
+  let cause: unknown;
+  for (let failures = shared.failures; ; failures++) {
+    const next = nextAttempt(failures, parts !== undefined, rules);
+    if (next === "halves") return yield* readParts(parts ?? [], purpose, rules, { ...shared, failures });
+    if (next === "give up") return [givenUp(window, cause)];
+    if (failures > shared.failures) await api.backOff(failures);
+    count = await freshCount({ window, purpose, count }, rules);
+    const attempt: Attempt = yield* catchBodyError(
+      next === "pages"
+        ? readPages(window, purpose, rules, shared.seen)
+        : readExport(window, purpose, count, rules, shared.seen),
+    );
+    if (isIgnored) return [{ window, kind: "ignored" }];
+    if (attempt.kind === "split") {
+      const trustsZero = shared.trustsZero && attempt.trustsZero;
+      return yield* readParts(attempt.parts, purpose, rules, { ...shared, trustsZero, failures: 0 });
+    }
+    if (attempt.kind !== "failed") return [attempt];
+    cause = attempt.cause;
+    count = attempt.count;
+  }
+}
+
+/** What to do with a window after so many attempts that did not close it. */
+export function nextAttempt(
+  failures: number,
+  splits: boolean,
+  { isExported, isListed }: Pick<RunRules, "isExported" | "isListed">,
+): "stream" | "halves" | "pages" | "give up" {
+  if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
+  if (splits) return failures < PASSES_BEFORE_HALVES ? "stream" : "halves";
+  if (failures < PASSES_BEFORE_PAGES) return "stream";
+  return failures === PASSES_BEFORE_PAGES && isListed ? "pages" : "give up";
+}
+
+async function freshCount({ window, count }: Planned, { api, verifyCounts }: RunRules): Promise<Count> {
+  if (window.kind === "all" && !verifyCounts) return NOT_COUNTED;
+  if (count !== undefined && (!count.known || Math.abs(api.now() - count.answered) < COUNT_LIFETIME))
+    return count;
+  return await api.count(window);
+}
+
+async function* catchBodyError(
+  attempt: AsyncGenerator<LineBatch, Attempt>,
+): AsyncGenerator<LineBatch, Attempt> {
+  try {
+    return yield* attempt;
+  } catch (error) {
+    if (error instanceof BodyError) return { kind: "failed", cause: error };
+    throw error;
+  }
+}
+
+/** One pass over the export of a window, and its verdict. */
+async function* readExport(
+  window: Window,
+  purpose: Purpose,
+  count: Count,
+  rules: RunRules,
+  seen: SeenRows,
+): AsyncGenerator<LineBatch, Attempt> {
+  const { api, yesterday, windowSize } = rules;
+  const began = api.monotonic();
+  const pass = new Pass(window, count, seen, rules);
+  let rows = 0;
+  for await (const batch of readWhileNew(window, pass, rules)) {
+    yield pass.accept(batch);
+    rows += batch.rows.length;
+    if (isEndless(rows, count)) {
+      if (pass.beforeCount > count.rows && window.kind === "closed") break;
+      throw endless(window, rows, count);
+    }
+  }
+  pass.refuseMissingKeys();
+  windowSize.measure(pass.distinct, api.monotonic() - began);
+  if (seen.isFull) notifyFull(api, window);
+  const verdict = rules.verifyCounts ? judge(window, rules, count, pass) : "proven";
+  const proven = provenBy(window, pass, count);
+  switch (verdict) {
+    case "proven":
+      return proven;
+    case "split":
+      return {
+        kind: "split",
+        parts: splitAtYesterday(window, yesterday) ?? [],
+        trustsZero: pass.beforeCount <= count.rows,
+      };
+    case "too many":
+      return await afterTooMany(window, count, pass, rules);
+    case "short":
+      return yield* afterShort(window, purpose, count, pass, rules, seen);
+  }
+}
+
+/** Fewer rows than were counted: people have left, or rows were lost. The next count tells which. */
+async function* afterShort(
+  window: Window,
+  purpose: Purpose,
+  count: Count,
+  pass: Pass,
+  rules: RunRules,
+  seen: SeenRows,
+): AsyncGenerator<LineBatch, Attempt> {
+  if (window.kind !== "closed") return { kind: "failed", cause: unproven(window, count, pass) };
+  const after = await rules.api.count(window);
+  if (pass.beforeCount < after.rows) {
+    return { kind: "failed", cause: unproven(window, count, pass), count: after };
+  }
+  if (purpose !== "recheck") return { window, kind: "draining", newest: pass.newest };
+  if (after.rows > MOST_RECHECK_ROWS || !rules.isListed) return provenBy(window, pass, count);
+  return yield* readPages(window, purpose, rules, seen);
+}
+
+/** More rows than were counted: the totals are too low, or a row came in late. */
+async function afterTooMany(window: Window, count: Count, pass: Pass, rules: RunRules): Promise<Attempt> {
+  const parts = halves(window, rules.yesterday);
+  if (parts !== undefined) return { kind: "split", parts, trustsZero: false };
+  const shown = window.kind === "all" ? pass.distinct : pass.beforeCount;
+  const after = await rules.api.count(window);
+  if (window.kind === "all") {
+    if (shown <= after.rows || (await endsAt(shown, window, rules.api))) return provenBy(window, pass, count);
+  } else if (shown <= after.rows) {
+    return { kind: "failed", cause: unproven(window, count, pass), count: after };
+  }
+  throw contradiction(window, shown, count, after);
+}
+
+/** Whether the list has a row at a place, and none after it. */
+async function endsAt(place: number, window: Window, api: StreamApi): Promise<boolean> {
+  const last = await api.rowAt(window, place);
+  const past = await api.rowAt(window, place + 1);
+  return last?.row !== undefined && past !== undefined && past.row === undefined;
+}
+
+/** Reads the parts of a window in its place: what the whole has emitted is not emitted again. */
+async function* readParts(
+  parts: readonly Window[],
+  purpose: Purpose,
+  rules: RunRules,
+  shared: Shared,
+): AsyncGenerator<LineBatch, WindowResult> {
+  const result: Outcome[] = [];
+  for (const [nth, window] of parts.entries()) {
+    // While the parts have held nothing, the rest of them is all that failed.
+    const failures = nth > 0 && result.length === 0 ? shared.failures : 0;
+    const planned: Planned = { window, purpose };
+    result.push(...(yield* readWindow(planned, rules, { ...shared, failures })));
+    if (purpose !== "missing") refuseMissingInARow(missingAtEnd(result));
+  }
+  return result;
+}
+
+function givenUp(window: Window, cause: unknown): Outcome {
+  if (window.kind === "closed") return { window, kind: "missing", cause };
+  throw new BodyError(
+    `Cannot prove ${describe(window)} complete: ${PASSES_BEFORE_PAGES} streams and the pages of the list did not show ` +
+      "all its rows. The state stays before it. Run again later",
+    { cause },
+  );
+}
+
+function unproven(window: Window, count: Count, pass: Pass): BodyError {
+  const shown = window.kind === "closed" ? pass.beforeCount : pass.distinct;
+  return new BodyError(
+    `Cannot prove ${describe(window)} complete: ${count.rows + count.undated} rows were counted, ${shown} were shown`,
+  );
+}
+
+function notifyFull(api: StreamApi, window: Window): void {
+  api.notify({
+    kind: "log",
+    level: "warn",
+    text:
+      `The window ${describe(window)} holds more than ${MOST_SEEN_ROWS} rows: beyond them a row that comes twice is passed on twice. ` +
+      "Lower max_window_rows, or upsert on the key",
+  });
+}

@@ -1,0 +1,189 @@
+/** Rows beyond this many are not kept: at 16 bytes a row the table would outgrow a small container. */
+export const MOST_SEEN_ROWS = 5_000_000;
+
+const FULLEST = 0.84;
+const SMALLEST = 1024;
+const WORDS = 3;
+/** The first word of a slot that holds nothing. */
+const EMPTY = 0;
+const FLAGS = 15;
+const GROUP_BITS = 4;
+
+/** What `add` returns: whether the row is new, the key's flags in this pass, and its flags in the group of passes. */
+export const IS_NEW = 256;
+export const inPass = (known: number): number => known & FLAGS;
+export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS;
+
+/** Random words under which texts are hashed, so that nobody can craft two keys that collide. */
+export type Seed = Uint32Array;
+
+const PROCESS_SEED: Seed = crypto.getRandomValues(new Uint32Array(6));
+
+/**
+ * The rows that a window has shown: 96-bit digests of (key, identity) in one open-addressed flat table, 13 bytes a slot
+ * and at most 16 bytes a row when the number of rows is known beforehand. A digest is 64 bits of the key and 32 of the
+ * identity, so that the rows of one key lie in one probe sequence. A collision makes a pass look short, never complete.
+ *
+ * A mark holds four flags that the caller chooses, once for the pass and once for a group of passes.
+ */
+export class SeenRows {
+  #capacity: number;
+  #words: Uint32Array;
+  #marks: Uint8Array;
+  #size = 0;
+  readonly #hash: KeyedHash;
+
+  /** @param expectedRows how many rows the window is counted to hold */
+  constructor(expectedRows = 0, seed: Seed = PROCESS_SEED) {
+    this.#capacity = capacityFor(Math.min(expectedRows, MOST_SEEN_ROWS));
+    this.#words = new Uint32Array(this.#capacity * WORDS);
+    this.#marks = new Uint8Array(this.#capacity);
+    this.#hash = new KeyedHash(seed);
+  }
+
+  /** True once rows are passed on without being remembered. */
+  get isFull(): boolean {
+    return this.#size >= MOST_SEEN_ROWS;
+  }
+
+  /** Starts a pass: the flags of the pass before are forgotten. */
+  beginPass(): void {
+    const marks = this.#marks;
+    for (let slot = 0; slot < marks.length; slot++) marks[slot] = (marks[slot] ?? 0) & ~FLAGS;
+  }
+
+  /** Starts a group of passes: the flags of all passes before are forgotten. */
+  beginGroup(): void {
+    this.#marks.fill(0);
+  }
+
+  /**
+   * Adds a row that the pass shows.
+   * @param identity what tells the rows of one key apart; a number if it is a moment
+   * @param flags at most four bits
+   * @returns bits for IS_NEW, `inPass` and `inGroup`: what was known of the row and its key before
+   */
+  add(key: string, identity: string | number, flags: number): number {
+    const hash = this.#hash;
+    hash.setKey(key);
+    const a = hash.high || 1;
+    const b = hash.low;
+    const c = typeof identity === "number" ? hash.ofNumber(identity) : hash.ofText(identity);
+    const words = this.#words;
+    const marks = this.#marks;
+    let known = 0;
+    let found = -1;
+    let slot = slotOf(a, this.#capacity);
+    for (let at = slot * WORDS; words[at] !== EMPTY; at = slot * WORDS) {
+      if (words[at] === a && words[at + 1] === b) {
+        known |= marks[slot] ?? 0;
+        if (words[at + 2] === c) found = slot;
+      }
+      slot = slot + 1 === this.#capacity ? 0 : slot + 1;
+    }
+    const mark = flags | (flags << GROUP_BITS);
+    if (found >= 0) {
+      marks[found] = (marks[found] ?? 0) | mark;
+      return known;
+    }
+    if (!this.isFull) this.#insert(slot, a, b, c, mark);
+    return known | IS_NEW;
+  }
+
+  #insert(slot: number, a: number, b: number, c: number, mark: number): void {
+    const at = slot * WORDS;
+    this.#words[at] = a;
+    this.#words[at + 1] = b;
+    this.#words[at + 2] = c;
+    this.#marks[slot] = mark;
+    this.#size += 1;
+    if (this.#size > this.#capacity * FULLEST) this.#grow();
+  }
+
+  #grow(): void {
+    const words = this.#words;
+    const marks = this.#marks;
+    const capacity = capacityFor(this.#size * 1.5);
+    const nextWords = new Uint32Array(capacity * WORDS);
+    const nextMarks = new Uint8Array(capacity);
+    for (let slot = 0; slot < marks.length; slot++) {
+      const at = slot * WORDS;
+      if (words[at] === EMPTY) continue;
+      let target = slotOf(words[at] ?? 0, capacity);
+      while (nextWords[target * WORDS] !== EMPTY) target = target + 1 === capacity ? 0 : target + 1;
+      nextWords.set(words.subarray(at, at + WORDS), target * WORDS);
+      nextMarks[target] = marks[slot] ?? 0;
+    }
+    this.#capacity = capacity;
+    this.#words = nextWords;
+    this.#marks = nextMarks;
+  }
+}
+
+const slotOf = (digest: number, capacity: number): number => Math.floor((digest * capacity) / 0x1_0000_0000);
+
+function capacityFor(rows: number): number {
+  return Math.max(SMALLEST, Math.ceil((rows + 1) / FULLEST) + 1);
+}
+
+/** HalfSipHash-1-3 of UTF-16 units, two a block: a keyed hash, because the keys are other people's typing. */
+export class KeyedHash {
+  /** The digest of the key that was set last, as two unsigned words. */
+  high = 0;
+  low = 0;
+  readonly #seed: Seed;
+
+  constructor(seed: Seed) {
+    this.#seed = seed;
+  }
+
+  setKey(text: string): void {
+    this.#run(text, this.#seed[0] ?? 0, this.#seed[1] ?? 0);
+  }
+
+  /** 32 bits of a text, under another part of the seed. Changes `high` and `low`. */
+  ofText(text: string): number {
+    this.#run(text, this.#seed[2] ?? 0, this.#seed[3] ?? 0);
+    return this.low;
+  }
+
+  /** 32 bits of a whole number. */
+  ofNumber(value: number): number {
+    const high = Math.floor(value / 0x1_0000_0000);
+    const [a, b] = [(this.#seed[4] ?? 0) | 1, (this.#seed[5] ?? 0) | 1];
+    return (Math.imul(value | 0, a) + Math.imul(high, b)) >>> 0;
+  }
+
+  #run(text: string, k0: number, k1: number): void {
+    const pairs = text.length >>> 1;
+    let v0 = k0;
+    let v1 = k1 ^ 0xee;
+    let v2 = k0 ^ 0x6c796765;
+    let v3 = k1 ^ 0x74656462;
+    // The pairs, the last unit with the length, and two rounds of three that finish the digest.
+    for (let step = 0; step < pairs + 7; step++) {
+      let block = 0;
+      if (step < pairs) block = text.charCodeAt(2 * step) | (text.charCodeAt(2 * step + 1) << 16);
+      else if (step === pairs)
+        block = (text.length << 16) | (text.length & 1 ? text.charCodeAt(2 * step) : 0);
+      else if (step === pairs + 1) v2 ^= 0xee;
+      else if (step === pairs + 4) {
+        this.high = (v1 ^ v3) >>> 0;
+        v1 ^= 0xdd;
+      }
+      v3 ^= block;
+      v0 = (v0 + v1) | 0;
+      v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+      v0 = (v0 << 16) | (v0 >>> 16);
+      v2 = (v2 + v3) | 0;
+      v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+      v0 = (v0 + v3) | 0;
+      v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+      v2 = (v2 + v1) | 0;
+      v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+      v2 = (v2 << 16) | (v2 >>> 16);
+      v0 ^= block;
+    }
+    this.low = (v1 ^ v3) >>> 0;
+  }
+}

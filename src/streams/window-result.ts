@@ -1,0 +1,90 @@
+import { BodyError } from "../errors.ts";
+import type { Day } from "../time.ts";
+import type { Count, StreamApi } from "./stream-api.ts";
+import { describe, type Window } from "./window.ts";
+import type { WindowSize } from "./window-size.ts";
+
+const MOST_MISSING_IN_A_ROW = 2;
+
+/** What holds for every window of a run. */
+export type RunRules = {
+  readonly api: StreamApi;
+  /** By the run's first count, and the same for the whole run. */
+  readonly yesterday: Day;
+  /** False: any clean pass closes a window. */
+  readonly verifyCounts: boolean;
+  /** Whether the stream has an export, or only a list; and whether it has a list. */
+  readonly isExported: boolean;
+  readonly isListed: boolean;
+  /** Epoch ms; rows with a later cursor are not emitted. */
+  readonly until: number;
+  /** Ms after which an export that shows nothing new is given up. */
+  readonly idleMs: number;
+  /** Days that are read once for what they give. */
+  readonly ignoredDays: ReadonlySet<Day>;
+  /** What becomes of a row without its key: `reject` makes its pass unclean. */
+  readonly onMissingKey: "reject" | "pass" | "drop";
+  readonly windowSize: WindowSize;
+  /** Called when a pass begins. */
+  readonly onPass: () => void;
+};
+
+/** Why a window is read: a day that an earlier run could not prove, a range that drained in it, days before the state's first, or the range itself. */
+export type Purpose = "missing" | "recheck" | "gap" | "range";
+
+/** A window to read. `count`: its own, if it was counted; it is taken again if it is too old. */
+export type Planned = {
+  readonly window: Window;
+  readonly purpose: Purpose;
+  readonly count?: Count | undefined;
+  /** For people without a date: how many were delivered before, if only a change is to be read. */
+  readonly undatedRows?: number | undefined;
+};
+
+/** How a window, or a part of one that was split, ended. */
+export type Outcome = {
+  readonly window: Window;
+  /**
+   * `proven`: complete. `draining`: people left while it was read, and all who stayed may have been shown.
+   * `missing`: not to be proven in this run. `ignored`: read once for what it gave.
+   */
+  readonly kind: "proven" | "draining" | "missing" | "ignored";
+  /** The newest cursor that was emitted, as it was spelt. */
+  readonly newest?: string | undefined;
+  /** How many people without a date there are, if the window brought them. */
+  readonly undatedRows?: number | undefined;
+  /** Why it is missing. */
+  readonly cause?: unknown;
+};
+
+/** The outcomes of a window, oldest first: one, or one for each part that it was split into. Empty: it held nothing. */
+export type WindowResult = readonly Outcome[];
+
+/** How an attempt at a window ended: with an outcome, in parts that are to be read in its place, or in vain. */
+export type Attempt =
+  | Outcome
+  | { readonly kind: "split"; readonly parts: readonly Window[]; readonly trustsZero: boolean }
+  /** `count`: taken since, if one was. */
+  | { readonly kind: "failed"; readonly cause: unknown; readonly count?: Count };
+
+/** @throws BodyError for three missing days in a row: an outage must not become years of holes */
+export function refuseMissingInARow(result: WindowResult): void {
+  let row: Outcome[] = [];
+  for (const outcome of result) {
+    if (outcome.kind === "missing") row.push(outcome);
+    else if (outcome.kind !== "ignored") row = [];
+    if (row.length <= MOST_MISSING_IN_A_ROW) continue;
+    const days = row.map(({ window }) => describe(window)).join(", ");
+    throw new BodyError(
+      `Cannot read ${days}: ${row.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
+        "The state stays before them. Run again later",
+      { cause: outcome.cause },
+    );
+  }
+}
+
+/** How many outcomes at the end of a result matter to the next: those since the last that was read well. */
+export function missingAtEnd(result: WindowResult): WindowResult {
+  const last = result.findLastIndex(({ kind }) => kind === "proven" || kind === "draining");
+  return result.slice(last + 1);
+}

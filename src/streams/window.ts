@@ -1,0 +1,58 @@
+import { addDays, type Day, dayOf, earlier, startOf } from "../time.ts";
+
+/** The days that one request covers, both ends included. */
+export type Window =
+  /** Every day is before yesterday, so its rows only leave (for today). */
+  | { readonly kind: "closed"; readonly from: Day; readonly to: Day }
+  /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which brings the people without a date. */
+  | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
+  /** The people that match no date filter. */
+  | { readonly kind: "undated" }
+  /** Everything, of a stream whose rows have no date to filter by. */
+  | { readonly kind: "all" };
+
+export type ClosedWindow = Extract<Window, { kind: "closed" }>;
+export type DatedWindow = Extract<Window, { from: Day }>;
+
+export const closedWindow = (from: Day, to: Day): ClosedWindow => ({ kind: "closed", from, to });
+
+/**
+ * Halves a window by days, the older half first; undefined if it is a single day or holds no day before yesterday.
+ * A window that brings the people without a date leaves them to a window of their own, read before the open one.
+ */
+export function halves(window: Window, yesterday: Day): readonly Window[] | undefined {
+  if (window.kind === "undated" || window.kind === "all") return undefined;
+  const to = window.kind === "closed" ? window.to : yesterday;
+  if (window.from >= to) return undefined;
+  const middle = dayOf((startOf(window.from) + startOf(to)) / 2);
+  return splitAfter(window, earlier(middle, addDays(to, -1)));
+}
+
+/** Splits an open window into its closed days and the rest; undefined if all its days are from yesterday on. */
+export function splitAtYesterday(window: Window, yesterday: Day): readonly Window[] | undefined {
+  return window.kind === "open" && window.from < yesterday
+    ? splitAfter(window, addDays(yesterday, -1))
+    : undefined;
+}
+
+function splitAfter(window: DatedWindow, day: Day): readonly Window[] {
+  const older = closedWindow(window.from, day);
+  const from = addDays(day, 1);
+  if (window.kind === "closed") return [older, closedWindow(from, window.to)];
+  const newer: Window = { kind: "open", from, undated: false };
+  return window.undated ? [older, { kind: "undated" }, newer] : [older, newer];
+}
+
+/** A window in words, for logs and errors. */
+export function describe(window: Window): string {
+  switch (window.kind) {
+    case "closed":
+      return window.from === window.to ? window.from : `${window.from} to ${window.to}`;
+    case "open":
+      return window.undated ? "everything up to now" : `${window.from} up to now`;
+    case "undated":
+      return "rows without a date";
+    case "all":
+      return "everything";
+  }
+}

@@ -1,0 +1,171 @@
+/** A whole UTC day, `YYYY-MM-DD`. Compares as a string. */
+export type Day = string & { readonly __brand: "Day" };
+
+/** The first day there can be. A window that begins here is asked for with this day as its lower filter. */
+export const BEGINNING = "0001-01-01" as Day;
+
+export const DAY_MS = 86_400_000;
+
+/** The years 1 to 9999, in UTC. */
+export const FIRST = Date.parse("0001-01-01");
+export const LAST = Date.parse("9999-12-31T23:59:59.999Z");
+
+export const dayOf = (ms: number): Day => new Date(ms).toISOString().slice(0, 10) as Day;
+
+/** Epoch ms of the first moment of a day. */
+export const startOf = (day: Day): number => Date.parse(day);
+
+/** The day so many days later, but never before the first. */
+export const addDays = (day: Day, days: number): Day => dayOf(Math.max(FIRST, startOf(day) + days * DAY_MS));
+
+/** How many days there are from one day to another, both included; at most 0 if the second comes before the first. */
+export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startOf(from)) / DAY_MS + 1;
+
+/** The last moment of a day as it stands in state. */
+export const endOf = (day: Day): string => `${day}T23:59:59.999Z`;
+
+export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
+
+export const later = (a: Day, b: Day): Day => (a > b ? a : b);
+
+/** A moment in whole seconds since the epoch and the digits after them: finer than a Date, which ends at milliseconds. */
+export type Instant = { readonly seconds: number; readonly fraction: string };
+
+const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})$/;
+const LOOSE =
+  /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:[Zz]|([+-]\d\d):?(\d\d)?)?)?$/;
+/** Eight digits are left out: they are a date as often as a number. */
+const EPOCH = /^-?(?!\d{8}(?:\.|$))\d{1,19}(?:\.\d+)?$/;
+
+/** Whether a text is `YYYY-MM-DD` and a day of the calendar, from the year 1 on. */
+export function isDay(text: string): text is Day {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith("0000")) return false;
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
+}
+
+/** The UTC day of a date or a date-time in any of the spellings of `instant`, save epoch numbers. Null for anything else. */
+export function parseDay(text: string): Day | null {
+  const ms = parseLoose(text);
+  return Number.isNaN(ms) ? null : dayOf(ms);
+}
+
+/** Strict RFC 3339: with T, seconds and zone in upper case, a day of the calendar, no leap second. Null for anything else. */
+export function parseInstant(text: string): Instant | null {
+  const [, day = "", time = "", fraction = "", zone = ""] = INSTANT.exec(text) ?? [];
+  if (!isDay(day) || time.startsWith("24")) return null;
+  const ms = Date.parse(`${day}T${time}${zone}`);
+  return ms >= FIRST && ms <= LAST ? { seconds: ms / 1000, fraction: fraction.replace(/0+$/, "") } : null;
+}
+
+/** Negative, zero or positive, to the last digit. */
+export function compareInstants(a: Instant, b: Instant): number {
+  if (a.seconds !== b.seconds) return a.seconds - b.seconds;
+  if (a.fraction === b.fraction) return 0;
+  return a.fraction < b.fraction ? -1 : 1;
+}
+
+/** The same moment as RFC 3339 in UTC, with every digit that it has. */
+export function toUtc({ seconds, fraction }: Instant): string {
+  const text = new Date(seconds * 1000).toISOString().slice(0, 19);
+  return fraction === "" ? `${text}Z` : `${text}.${fraction}Z`;
+}
+
+/**
+ * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
+ * space for the T, a comma for the point, lower case, seconds of 60, a date alone, no zone (UTC), and epoch numbers in
+ * seconds, ms, µs or ns. Years are 1 to 9999.
+ */
+export function instant(text: string): number {
+  const fast = parseUsual(text);
+  if (!Number.isNaN(fast)) return fast;
+  const loose = parseLoose(text);
+  return Number.isNaN(loose) ? parseEpoch(text) : loose;
+}
+
+/** Converts a cursor that `instant` can read to UTC; returns it unchanged if it already is. */
+export function cursorToUtc(cursor: string): string {
+  return parseInstant(cursor) !== null && cursor.endsWith("Z")
+    ? cursor
+    : new Date(instant(cursor)).toISOString();
+}
+
+let cachedDay = -1;
+let cachedStart = 0;
+
+/** `YYYY-MM-DDTHH:MM:SS[.fff…]Z` without a regular expression: this runs once a row, and neighbours share their day. */
+function parseUsual(text: string): number {
+  const { length } = text;
+  if (length < 20 || text.charCodeAt(10) !== 84 || text.charCodeAt(length - 1) !== 90) return Number.NaN;
+  if (text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return Number.NaN;
+  if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return Number.NaN;
+  const start = startOfDay(text);
+  const hour = two(text, 11);
+  const minute = two(text, 14);
+  const second = two(text, 17);
+  if ((hour | minute | second) < 0 || hour > 23 || minute > 59 || second > 60) return Number.NaN;
+  const whole = start + ((hour * 60 + minute) * 60 + second) * 1000;
+  if (length === 20) return whole;
+  if (length < 24 || text.charCodeAt(19) !== 46) return Number.NaN;
+  const tens = two(text, 20);
+  const last = two(text, 21);
+  return (tens | last) < 0 || !areDigits(text, 23, length - 1) ? Number.NaN : whole + tens * 10 + (last % 10);
+}
+
+function areDigits(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (digit < 0 || digit > 9) return false;
+  }
+  return true;
+}
+
+/** NaN if the text does not begin with a day of the calendar. */
+function startOfDay(text: string): number {
+  const century = two(text, 0);
+  const year = two(text, 2);
+  const month = two(text, 5);
+  const date = two(text, 8);
+  if ((century | year | month | date) < 0) return Number.NaN;
+  const day = ((century * 100 + year) * 100 + month) * 100 + date;
+  if (day !== cachedDay) {
+    const name = text.slice(0, 10);
+    if (!isDay(name)) return Number.NaN;
+    cachedDay = day;
+    cachedStart = startOf(name);
+  }
+  return cachedStart;
+}
+
+/** Two digits as a number; negative for anything else. Integers throughout: that halves the cost of a row's instant. */
+function two(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - 48;
+  const ones = text.charCodeAt(at + 1) - 48;
+  return (tens | ones | (9 - tens) | (9 - ones)) < 0 ? -1 : tens * 10 + ones;
+}
+
+function parseLoose(text: string): number {
+  const match = LOOSE.exec(text);
+  if (match === null) return Number.NaN;
+  const [, day = "", hours = "0", minutes = "0", seconds = "0", fraction = ""] = match;
+  const [zoneHours = "+0", zoneMinutes = "0"] = match.slice(6);
+  const [hour, minute, second] = [Number(hours), Number(minutes), Number(seconds)];
+  if (!isDay(day) || hour > 23 || minute > 59 || second > 60) return Number.NaN;
+  if (Math.abs(Number(zoneHours)) > 23 || Number(zoneMinutes) > 59) return Number.NaN;
+  const offset = Math.abs(Number(zoneHours)) * 60 + Number(zoneMinutes);
+  const local = startOf(day) + ((hour * 60 + minute) * 60 + second) * 1000;
+  const ms = Number(fraction.slice(0, 3).padEnd(3, "0"));
+  return inRange(local + ms - (zoneHours.startsWith("-") ? -offset : offset) * 60_000);
+}
+
+/** Seconds, ms, µs or ns since 1970, told apart by their size: each is later than the year 1973 in its own unit. */
+function parseEpoch(text: string): number {
+  if (!EPOCH.test(text)) return Number.NaN;
+  const value = Number(text);
+  const size = Math.abs(value);
+  if (size < 1e11) return inRange(Math.floor(value * 1000));
+  if (size < 1e14) return inRange(Math.floor(value));
+  return inRange(Math.floor(value / (size < 1e17 ? 1e3 : 1e6)));
+}
+
+const inRange = (ms: number): number => (ms >= FIRST && ms <= LAST ? ms : Number.NaN);

@@ -1,0 +1,184 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Clock } from "../../src/api/clock.ts";
+import { toText } from "../../src/api/decode.ts";
+import { LinePattern } from "../../src/api/fast-match.ts";
+import { inferSchema } from "../../src/api/infer-schema.ts";
+import { Limiter } from "../../src/api/limiter.ts";
+import { RowNotes } from "../../src/api/row-notes.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
+import { parseConfig, secretsOf } from "../../src/config/config.ts";
+import { DataError } from "../../src/errors.ts";
+import { Session } from "../../src/run/session.ts";
+
+const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+const [PEOPLE, COMPANIES] = STREAMS;
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** A clock on which a sleep takes no time, and each look at it a second. */
+function slowClock(step = 1_000): Clock {
+  let now = 0;
+  return {
+    now: () => Date.now(),
+    monotonic: () => {
+      now += step;
+      return now;
+    },
+    sleep: async (ms) => {
+      now += ms;
+    },
+  };
+}
+
+async function open(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  clock = slowClock(0),
+): Promise<Session> {
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const config = parseConfig({ base_url: url, api_key: KEY, requests_per_minute: 6000 }, {});
+  const world = { clock, signal: new AbortController().signal, environment: {}, random: () => 0 };
+  const session = new Session(config, world, () => undefined);
+  closers.push(async () => {
+    await session.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return session;
+}
+
+const list = (total: number | null, data: readonly unknown[] = []): string =>
+  JSON.stringify({ success: true, data, pagination: { page: 1, limit: 1, total } });
+
+const RULES = { cursor: "discoveredAt", schema: null };
+
+describe("a count", () => {
+  it("asks for the dated first, so that no arrival hides someone without a date", async () => {
+    const asked: string[] = [];
+    const session = await open((request, response) => {
+      asked.push(String(request.url));
+      // One person with a date arrives between the two counts; one has none.
+      response.end(list(asked.length === 1 ? 10 : 12));
+    });
+    const count = await session.streamApi(PEOPLE, RULES).count({ kind: "undated" });
+    expect(asked.map((url) => url.includes("discovered_from"))).toEqual([true, false]);
+    expect(count).toMatchObject({ rows: 10, undated: 2 });
+  });
+
+  it("without a total ends the stream where counts are proof", async () => {
+    const session = await open((_, response) => response.end(list(null)));
+    await expect(session.streamApi(PEOPLE, RULES).count({ kind: "all" })).rejects.toThrow(DataError);
+  });
+
+  it("was asked before the request left, whatever the answer took", async () => {
+    const session = await open((_, response) => response.end(list(1)), slowClock(5_000));
+    const { asked, answered } = await session.streamApi(PEOPLE, RULES).count({ kind: "all" });
+    expect(answered - asked).toBeGreaterThanOrEqual(7_000);
+  });
+});
+
+describe("Session.readingOf()", () => {
+  const dated = { domain: "example.com", discoveredAt: "2026-01-02T03:04:05Z" };
+
+  it("reads companies by days only if their date filter is honoured", async () => {
+    const honours = await open((request, response) => {
+      response.end(String(request.url).includes("discovered_to") ? list(0) : list(9, [dated]));
+    });
+    expect(await honours.readingOf(COMPANIES)).toEqual({ dated: true, listed: true });
+    const ignores = await open((_, response) => response.end(list(9, [dated])));
+    expect(await ignores.readingOf(COMPANIES)).toEqual({ dated: false, listed: true });
+    const undated = await open((_, response) => response.end(list(9, [{ domain: "example.com" }])));
+    expect(await undated.readingOf(COMPANIES)).toEqual({ dated: false, listed: true });
+  });
+
+  it("reads companies from their export where there is no list", async () => {
+    const session = await open((_, response) => response.writeHead(404).end());
+    expect(await session.readingOf(COMPANIES)).toEqual({ dated: false, listed: false });
+  });
+});
+
+describe("a rate limit", () => {
+  it("that a POST meets holds up every request of the key", async () => {
+    const clock = slowClock(0);
+    const session = await open(
+      (_, response) => response.writeHead(429, { "retry-after": "30" }).end(),
+      clock,
+    );
+    await session.client.turn();
+    expect((await session.client.post("submit", "/x", {})).kind).toBe("limited");
+    const before = clock.monotonic();
+    await session.client.turn();
+    expect(clock.monotonic() - before).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it("is the longest of those that are said", async () => {
+    const clock = slowClock(0);
+    const limiter = new Limiter(60, clock);
+    limiter.block(60_000);
+    limiter.block(1_000);
+    await limiter.take();
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(60_000);
+  });
+});
+
+describe("LinePattern", () => {
+  it("matches no line without its key, whatever it learns", () => {
+    const fields = new Map([
+      ["id", { type: "string" }],
+      ["name", { type: "string" }],
+    ]);
+    const pattern = new LinePattern(fields, "id", null);
+    pattern.learn(["name"]);
+    expect(pattern.match('{"name":"x"}')).toBeUndefined();
+    pattern.learn(["id", "name"]);
+    expect(pattern.match('{"name":"x"}')).toBeUndefined();
+    expect(pattern.match('{"id":"1","name":"x"}')).toBeDefined();
+  });
+});
+
+describe("inferSchema()", () => {
+  it("does not depend on which of the records comes last", () => {
+    const [moment, text] = [{ at: "2026-01-02T03:04:05Z" }, { at: "yesterday" }];
+    const one = inferSchema({ type: "object" }, [moment, text]);
+    expect(inferSchema({ type: "object" }, [text, moment])).toEqual(one);
+    expect(one.properties?.["at"]).toEqual({ type: ["null", "string"] });
+  });
+});
+
+describe("toText()", () => {
+  it("measures each line by itself, however many come before it", async () => {
+    const chunk = Buffer.from(`${"x".repeat(65_000)}\ny`);
+    const chunks = (async function* () {
+      for (let nth = 0; nth < 300; nth++) yield chunk;
+    })();
+    let bytes = 0;
+    for await (const text of toText(chunks, new RowNotes())) bytes += text.length;
+    expect(bytes).toBe(300 * chunk.length);
+  });
+});
+
+describe("secretsOf()", () => {
+  it("has the key of each API, the salt and the webhook's address", () => {
+    const config = parseConfig(
+      {
+        base_url: "https://a.example.com",
+        api_key: KEY,
+        hash_salt: "a salt of mine",
+        hash_fields: ["email"],
+        external_api: { api_url: "https://b.example.com", api_key: "another_key" },
+        company_lookup: { domains: ["example.com"], webhook_url: "https://hook.example.com/secret" },
+      },
+      {},
+    );
+    expect(secretsOf(config)).toEqual(
+      expect.arrayContaining([KEY, "another_key", "a salt of mine", "https://hook.example.com/secret"]),
+    );
+  });
+});

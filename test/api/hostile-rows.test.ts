@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { inferSchema } from "../../src/api/infer-schema.ts";
+import { RowNotes } from "../../src/api/row-notes.ts";
+import { RowParser } from "../../src/api/rows.ts";
+import type { JsonSchema } from "../../src/catalog/schema.ts";
+import { ConfigError } from "../../src/errors.ts";
+import { toLatin1 } from "../../src/latin1.ts";
+import { Drift } from "../../src/run/drift.ts";
+import type { RawLine, RowFacts } from "../../src/streams/event.ts";
+
+const ID: JsonSchema = { type: "object", properties: { id: { type: "string" } } };
+const MANY = Object.fromEntries(Array.from({ length: 100_000 }, (_, nth) => [`field_${nth}`, nth]));
+
+function factsOf(row: Record<string, unknown>, schema: JsonSchema = ID): RowFacts {
+  const parser = new RowParser({ key: "id", cursor: null, schema });
+  const notes = new RowNotes();
+  parser.parse("" as RawLine, { id: "1", ...row }, notes);
+  const facts = notes.take();
+  if (facts === undefined) throw new Error("The row taught nothing");
+  return facts;
+}
+
+describe("a row of a hundred thousand fields", () => {
+  it("teaches the names of a thousand", () => {
+    expect(factsOf(MANY).newFields.size).toBe(1_000);
+  });
+
+  it("is not compared with itself for ever, though every field is declared and seen in another order", () => {
+    const names = Object.keys(MANY).slice(0, 2_000);
+    const properties = Object.fromEntries([...names, "id"].map((name) => [name, { type: "integer" }]));
+    const schema: JsonSchema = { type: "object", properties: { ...properties, id: { type: "string" } } };
+    const parser = new RowParser({ key: "id", cursor: null, schema });
+    const notes = new RowNotes();
+    for (const order of [names, names.toReversed()]) {
+      const row = { id: "1", ...Object.fromEntries(order.map((name) => [name, 1])) };
+      for (let nth = 0; nth < 20; nth++) parser.parse("" as RawLine, row, notes);
+    }
+    expect(notes.take()).toBeUndefined();
+  });
+
+  it("is a schema of a thousand", () => {
+    expect(Object.keys(inferSchema({ type: "object" }, [MANY]).properties ?? {})).toHaveLength(1_000);
+  });
+});
+
+describe("names from outside", () => {
+  it("may be those that every object has", () => {
+    const row = JSON.parse('{"__proto__":1,"constructor":{"a":1},"toString":[1],"hasOwnProperty":null}');
+    const { newFields } = factsOf(row);
+    expect([...newFields.keys()].sort()).toEqual(["__proto__", "constructor", "hasOwnProperty", "toString"]);
+    const added = new Drift().add({ ...factsOf(row) });
+    expect(Object.keys(added ?? {})).toHaveLength(4);
+    expect(({} as Record<string, unknown>)["a"]).toBeUndefined();
+  });
+
+  it("may be so long that no expression holds them", () => {
+    const name = "x".repeat(60_000);
+    const schema: JsonSchema = {
+      type: "object",
+      properties: { id: { type: "string" }, [name]: { type: "string" } },
+    };
+    const parser = new RowParser({ key: "id", cursor: null, schema });
+    const notes = new RowNotes();
+    for (let nth = 0; nth < 3; nth++) {
+      expect(parser.parse("" as RawLine, { id: "1", [name]: "y" }, notes)).toMatchObject({
+        key: expect.any(String),
+      });
+    }
+    expect(notes.take()).toBeUndefined();
+  });
+
+  it("are cut and escaped in the report, of which there is a page at most", () => {
+    const drift = new Drift();
+    const odd = `\u001b[31m\u202e${"x".repeat(5_000)}\n`;
+    drift.add(factsOf({ [toLatin1(odd)]: 1 }));
+    for (let batch = 0; batch < 5; batch++) {
+      drift.add(
+        factsOf(Object.fromEntries(Array.from({ length: 999 }, (_, nth) => [`f${batch}_${nth}`, nth]))),
+      );
+    }
+    const report = drift.report("companies") ?? "";
+    expect(report).toContain("\\u001b[31m\\u202e");
+    expect(report).not.toMatch(/[\p{Cc}\u202e]/u);
+    expect(report).toContain("950 more fields, and others that are not counted");
+    expect(report.length).toBeLessThan(10_000);
+  });
+});
+
+describe("a schema from a catalog", () => {
+  it("may be lists of lists without end", () => {
+    let items: JsonSchema = {};
+    for (let depth = 0; depth < 60; depth++) items = { type: ["null", "array"], items };
+    const schema: JsonSchema = { type: "object", properties: { id: { type: "string" }, tags: items } };
+    const parser = new RowParser({ key: "id", cursor: null, schema });
+    const notes = new RowNotes();
+    expect(parser.parse("" as RawLine, { id: "1", tags: [[[[1]]]] }, notes)).toMatchObject({ raw: "" });
+  });
+
+  it.each([[{ type: "strnig" }], [{ pattern: "(" }], [{ $ref: "#/nowhere" }], [{ enum: 3 }], [{ type: {} }]])(
+    "is refused by name if it is none: %j",
+    (field) => {
+      const schema = { type: "object", properties: { id: { type: "string" }, "odd\n": field } };
+      const open = (): unknown => new RowParser({ key: "id", cursor: null, schema: schema as JsonSchema });
+      expect(open).toThrow(ConfigError);
+      expect(open).toThrow('the schema of the field "odd\\n" is not one');
+    },
+  );
+});

@@ -1,0 +1,123 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Clock } from "../../src/api/clock.ts";
+import { Limiter } from "../../src/api/limiter.ts";
+import { retryAfterMs } from "../../src/api/retry-after.ts";
+
+/** Time that passes only when somebody sleeps, and then at once. */
+class SleepyClock implements Clock {
+  time = 0;
+
+  now(): number {
+    return this.time;
+  }
+
+  monotonic(): number {
+    return this.time;
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    this.time += ms;
+    await Promise.resolve();
+  }
+}
+
+const SPAN = 61_000;
+
+function mostInSpan(starts: readonly number[]): number {
+  return Math.max(
+    0,
+    ...starts.map((start) => starts.filter((other) => other >= start && other < start + SPAN).length),
+  );
+}
+
+describe("Limiter", () => {
+  it("starts no more than its share in any 61 seconds, whenever it is asked", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 120 }),
+        fc.array(fc.constantFrom(0, 0, 0, 10, 900, 30_000, 61_000), { maxLength: 200 }),
+        async (perMinute, pauses) => {
+          const clock = new SleepyClock();
+          const limiter = new Limiter(perMinute, clock);
+          const starts: number[] = [];
+          for (const pause of pauses) {
+            clock.time += pause;
+            await limiter.take();
+            starts.push(clock.time);
+          }
+          expect(mostInSpan(starts)).toBeLessThanOrEqual(perMinute);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it("lets a small burst start at once, then goes on evenly", async () => {
+    const clock = new SleepyClock();
+    const limiter = new Limiter(60, clock);
+    const starts: number[] = [];
+    for (let nth = 0; nth < 40; nth++) {
+      await limiter.take();
+      starts.push(clock.time);
+    }
+    expect(starts.filter((start) => start === 0)).toHaveLength(15);
+    expect((starts[39] ?? 0) / 1_000).toBeCloseTo((25 * 61) / 60, 0);
+  });
+
+  it("does not starve a limit of one a minute", async () => {
+    const clock = new SleepyClock();
+    const limiter = new Limiter(1, clock);
+    for (let nth = 0; nth < 3; nth++) await limiter.take();
+    expect(clock.time).toBe(2 * SPAN);
+  });
+
+  it("serves first come, first", async () => {
+    const clock = new SleepyClock();
+    const limiter = new Limiter(1, clock);
+    const served: number[] = [];
+    await Promise.all([0, 1, 2, 3].map(async (nth) => await limiter.take().then(() => served.push(nth))));
+    expect(served).toEqual([0, 1, 2, 3]);
+  });
+
+  it("lets nothing start while it is blocked, not even who waits already", async () => {
+    const clock = new SleepyClock();
+    const limiter = new Limiter(60, clock);
+    limiter.block(5_000);
+    const first = limiter.take();
+    limiter.block(9_000);
+    await first;
+    expect(clock.time).toBeGreaterThanOrEqual(9_000);
+  });
+
+  it("goes on with the next when one who waits gives up", async () => {
+    const clock = new SleepyClock();
+    const limiter = new Limiter(60, clock);
+    limiter.block(1_000);
+    const gone = limiter.take(AbortSignal.abort(new Error("gone")));
+    const next = limiter.take();
+    await expect(gone).rejects.toThrow("gone");
+    await next;
+    expect(clock.time).toBeGreaterThanOrEqual(1_000);
+  });
+});
+
+describe("retryAfterMs()", () => {
+  const NOW = Date.parse("2026-03-20T10:00:00Z");
+
+  it.each<[string | undefined, number]>([
+    ["7", 7_000],
+    [" 7 ", 7_000],
+    ["1.5", 1_500],
+    ["0", 1_000],
+    ["99999999", 300_000],
+    ["Fri, 20 Mar 2026 10:00:30 GMT", 30_000],
+    ["Fri, 20 Mar 2026 09:00:00 GMT", 1_000],
+    ["Sat, 20 Mar 2027 10:00:30 GMT", 300_000],
+    ["-5", 10_000],
+    ["soon", 10_000],
+    ["", 10_000],
+    [undefined, 10_000],
+  ])("reads %j as %i ms", (value, ms) => expect(retryAfterMs(value, NOW, 10_000)).toBe(ms));
+});

@@ -1,0 +1,258 @@
+import { createHmac } from "node:crypto";
+import { Ajv } from "ajv";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Privacy } from "../../src/catalog/privacy.ts";
+import { catalogConflicts } from "../../src/catalog/privacy-schema.ts";
+import { loadSchema, propertiesOf } from "../../src/catalog/schema.ts";
+import { asRead, rawLine } from "../support/events.ts";
+
+const SALT = "a long random text";
+
+const NO_JOBS = { companyLookup: null, emailVerification: null, emailCheck: null };
+
+const JOBS = {
+  companyLookup: {} as never,
+  emailVerification: {} as never,
+  emailCheck: {} as never,
+};
+
+const privacy = (
+  dropFields: string[],
+  hashFields: string[] = [],
+  jobs: typeof JOBS | typeof NO_JOBS = NO_JOBS,
+) => new Privacy({ ...jobs, dropFields, hashFields, hashSalt: hashFields.length > 0 ? SALT : null });
+
+const digest = (text: string): string => createHmac("sha256", SALT).update(text, "utf8").digest("hex");
+
+function sent(given: Privacy, stream: string, json: string): unknown {
+  const rewrite = given.rewriter(stream) ?? ((line: string) => line);
+  return JSON.parse(asRead(rewrite(rawLine(json))));
+}
+
+const row = (value: object): string => JSON.stringify(value);
+
+describe("Privacy", () => {
+  it("leaves streams alone that nothing names", () => {
+    expect(privacy([]).rewriter("people")).toBeNull();
+    expect(privacy(["companies.ssn"]).rewriter("people")).toBeNull();
+  });
+
+  it("drops a bare name in all streams, at every depth, and a stream's name only there", () => {
+    const given = privacy(["email", "people.lastName"]);
+    const value = {
+      id: "1",
+      email: "e",
+      lastName: "l",
+      a: [{ email: "e", b: [[{ email: 1 }]] }],
+      c: { email: {} },
+    };
+    expect(sent(given, "people", row(value))).toEqual({ id: "1", a: [{ b: [[{}]] }], c: {} });
+    expect(sent(given, "companies", row(value))).toMatchObject({ lastName: "l" });
+    expect(sent(given, "companies", row(value))).not.toHaveProperty("email");
+  });
+
+  it("follows paths into objects and lists, from the top or, without a stream, from anywhere", () => {
+    const given = privacy(["companies.a.b", "x.y"]);
+    const value = { a: [{ b: 1, c: 2 }], b: 3, z: { a: { b: 1 }, x: { y: 1, z: 2 } }, y: 4 };
+    expect(sent(given, "companies", row(value))).toEqual({
+      ...{ a: [{ c: 2 }], b: 3, z: { a: { b: 1 }, x: { z: 2 } }, y: 4 },
+    });
+  });
+
+  it("hashes the same value the same way in every stream, keys included", () => {
+    const given = privacy([], ["email", "people.id"]);
+    const email = "josé@example.com";
+    for (const stream of ["people", "email_checks", "companies"]) {
+      expect(sent(given, stream, `{"email":"jos\\u00e9@example.com"}`)).toEqual({ email: digest(email) });
+      expect(sent(given, stream, row({ email }))).toEqual({ email: digest(email) });
+    }
+    expect(sent(given, "people", row({ id: "7", n: 1 }))).toEqual({ id: digest("7"), n: 1 });
+    expect(sent(given, "companies", row({ id: "7" }))).toEqual({ id: "7" });
+  });
+
+  it("lets nothing pass raw: numbers, booleans, objects and lists are hashed, null is null", () => {
+    const given = privacy([], ["x"]);
+    const of = (json: string): unknown => (sent(given, "people", `{"x":${json}}`) as { x: unknown }).x;
+    expect(of("9007199254740993")).toBe(digest("9007199254740993"));
+    expect(of("1.50")).toBe(digest("1.50"));
+    expect(of("false")).toBe(digest("false"));
+    expect(of("null")).toBeNull();
+    expect(of('["a",null,["b"]]')).toEqual([digest("a"), null, [digest("b")]]);
+    expect(of('{ "a" : 1 }')).toBe(digest('{"a":1}'));
+  });
+
+  it("drops what is to be dropped and hashed", () => {
+    expect(sent(privacy(["people.email"], ["email"]), "people", row({ email: "e" }))).toEqual({});
+  });
+
+  it.each<[string, string[], string[], RegExp]>([
+    [
+      "a dropped key",
+      ["people.id"],
+      [],
+      /drop_fields "people.id" names the primary key of "people", which cannot be dropped/,
+    ],
+    [
+      "a key that a bare name hits",
+      ["domain"],
+      [],
+      /"domain" names the primary key of "companies".*such as "people.domain"/,
+    ],
+    ["a dropped cursor", ["discoveredAt"], [], /names the cursor of "people"/],
+    [
+      "a hashed cursor",
+      [],
+      ["people.discoveredAt"],
+      /hash_fields "people.discoveredAt" names the cursor of "people", which cannot be hashed/,
+    ],
+    ["a cursor that live records may carry", ["companies.discoveredAt"], [], /the cursor of "companies"/],
+    ["a field that a fixed schema lacks", ["people.emial"], [], /names a field that "people" does not have/],
+    ["an empty name", ["people."], [], /is no field name/],
+  ])("refuses %s by name", (_, drop, hash, message) => {
+    expect(() => privacy(drop, hash)).toThrow(message);
+  });
+
+  it("refuses hash_fields without a salt", () => {
+    expect(() => new Privacy({ ...NO_JOBS, dropFields: [], hashFields: ["email"], hashSalt: null })).toThrow(
+      "hash_fields needs hash_salt",
+    );
+  });
+
+  it("holds a bare name against the streams that the config has", () => {
+    expect(() => privacy(["email"])).not.toThrow();
+    expect(() => privacy(["email"], [], JOBS)).toThrow(/primary key of "email_checks"/);
+    expect(() => privacy([], ["email"], JOBS)).not.toThrow();
+    expect(() => privacy(["company_lookups.contacts.email", "companies.anything.at.all"])).not.toThrow();
+    expect(() => privacy(["company_lookups.contacts.emial"])).toThrow("does not have");
+  });
+
+  it("warns of a name that no row had, once rows were read", () => {
+    const given = privacy(["companies.ssn", "tax", "email", "people.email"]);
+    expect(given.unused()).toEqual([]);
+    given.rewriter("companies")?.('{"domain":"x"}');
+    expect(given.unused()).toEqual([
+      expect.stringContaining('"companies.ssn"'),
+      expect.stringContaining('"tax"'),
+    ]);
+    given.rewriter("companies")?.('{"ssn":1,"a":{"tax":2}}');
+    expect(given.unused()).toEqual([]);
+  });
+
+  it("types the hashed as text and leaves out the dropped, in lists too", () => {
+    const given = privacy(
+      ["jobTitle", "company_lookups.contacts.email"],
+      ["people.id", "employeeCount", "linkedin_url", "tags"],
+    );
+    const people = propertiesOf(given.schema("people", loadSchema("people.json")));
+    expect(people).not.toHaveProperty("jobTitle");
+    expect(people["id"]).toMatchObject({ type: ["null", "string"] });
+    const company = {
+      type: "object",
+      properties: { employeeCount: { type: ["null", "integer"], enum: [1], format: "x" } },
+    };
+    expect(given.schema("companies", company)).toEqual({
+      type: "object",
+      properties: { employeeCount: { type: ["null", "string"] } },
+    });
+    const tags = {
+      type: "object",
+      properties: { tags: { type: ["null", "array"], items: { type: "integer" } } },
+    };
+    expect(given.schema("companies", tags).properties?.["tags"]).toEqual({
+      ...{ type: ["null", "array"], items: { type: ["null", "string"] } },
+    });
+    const lookups = given.schema("company_lookups", loadSchema("company_lookups.json"));
+    const contact = propertiesOf(lookups.properties?.["contacts"]?.items);
+    expect(contact).not.toHaveProperty("email");
+    expect(contact["linkedin_url"]).toMatchObject({ type: ["null", "string"] });
+    expect(contact).toHaveProperty("first_name");
+  });
+
+  it("expects of arriving rows nothing where values do not leave as they came", () => {
+    const given = privacy(["people.lastName", "ssn"], ["people.id"]);
+    const arriving = propertiesOf(
+      given.arrivingSchema("people", given.schema("people", loadSchema("people.json"))),
+    );
+    expect([arriving["lastName"], arriving["ssn"], arriving["id"]]).toEqual([{}, {}, {}]);
+    expect(arriving["firstName"]).toHaveProperty("type");
+  });
+
+  it("finds a catalog that names what is dropped, or types what is hashed otherwise", () => {
+    const given = privacy(["a", "n.b"], ["c", "d", "e", "f"]);
+    const schema = {
+      properties: {
+        ...{ a: {}, n: { items: { properties: { b: {} } } }, c: { type: ["null", "integer"] } },
+        ...{ d: { type: "string", format: "date-time" }, e: { type: ["null", "string"] }, f: {} },
+      },
+    };
+    const rules = given.rules("companies");
+    if (rules === null) throw new Error("no rules");
+    expect(catalogConflicts(schema, rules)).toEqual({ mistyped: ["c", "d"], dropped: ["a", "n.b"] });
+  });
+});
+
+describe("any row", () => {
+  const MARK = "sécret😀";
+  /** Every spelling of a text as JSON: each character plain or escaped. */
+  const spelt = (text: string) =>
+    fc
+      .array(fc.boolean(), { minLength: text.length, maxLength: text.length })
+      .map((escapes) =>
+        [...Array(text.length).keys()]
+          .map((at) => {
+            const code = text.charCodeAt(at);
+            const isSurrogate = code >= 0xd800 && code <= 0xdfff;
+            return escapes[at] === true || isSurrogate
+              ? `\\u${code.toString(16).padStart(4, "0")}`
+              : text[at];
+          })
+          .join(""),
+      )
+      .map((inner) => `"${inner}"`);
+  const names = fc.oneof(...["gone", "h", "é", "other", "id"].map(spelt));
+  const secretNames = new Set(["gone", "h"]);
+  const { object } = fc.letrec<{ object: string; value: string; secret: string; member: string }>((tie) => ({
+    // A member of a secret name holds the mark somewhere; others never do.
+    member: names.chain((name) =>
+      (secretNames.has(JSON.parse(name)) ? tie("secret") : tie("value")).map((value) => `${name} : ${value}`),
+    ),
+    object: fc.array(tie("member"), { maxLength: 4 }).map((members) => `{${members.join(" , ")}}`),
+    value: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom("1", "9007199254740993", "1.50e3", "null", "true", '"plain"'),
+      fc.array(tie("value"), { maxLength: 3 }).map((values) => `[ ${values.join(", ")} ]`),
+      tie("object"),
+    ),
+    secret: fc.oneof(
+      { maxDepth: 2 },
+      spelt(MARK),
+      fc.constantFrom("4242424242424242424"),
+      fc.array(tie("secret"), { maxLength: 3 }).map((values) => `[${values.join(",")}]`),
+      tie("secret").map((value) => `{"id":${value}}`),
+    ),
+  }));
+
+  it("lets no value of a dropped or hashed field out, in any spelling, and is JSON that obeys the schema", () => {
+    const given = privacy(["gone"], ["h"]);
+    const rewrite = given.rewriter("companies");
+    const isValid = new Ajv({ strict: false }).compile(
+      given.schema("companies", { type: "object", properties: { gone: {}, h: { type: "integer" } } }),
+    );
+    fc.assert(
+      fc.property(object, (json) => {
+        const line = asRead(rewrite?.(rawLine(json)) ?? "");
+        const everything = JSON.stringify(JSON.parse(line));
+        expect(line).not.toContain("4242424242");
+        expect(line.replaceAll(/\\u[0-9a-f]{4}/g, (found) => JSON.parse(`"${found}"`))).not.toContain(MARK);
+        expect(everything).not.toContain(MARK);
+        expect(everything).not.toContain('"gone"');
+        if (!Array.isArray(JSON.parse(line).h)) expect(isValid(JSON.parse(line))).toBe(true);
+        expect(line.match(/9007199254740993/g)?.length ?? 0).toBe(
+          json.match(/9007199254740993/g)?.length ?? 0,
+        );
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, it } from "vitest";
+import { lineRewriter } from "../../src/catalog/field-rules.ts";
+import { propertiesOf } from "../../src/catalog/schema.ts";
+import { toSingerCatalog } from "../../src/catalog/singer.ts";
+import { type Selection, select } from "../../src/catalog/singer-selection.ts";
+import { LOOKUPS, PEOPLE } from "../support/tap-streams.ts";
+
+type Meta = Record<string, unknown>;
+type Crumbs = Record<string, Meta>;
+
+/** The catalog of discovery, as edited: metadata by dotted path, `""` for the root. */
+function edited(crumbs: Crumbs, node: Meta = {}, stream = PEOPLE): object {
+  const [entry] = JSON.parse(JSON.stringify(toSingerCatalog([stream]))).streams;
+  for (const item of entry.metadata) {
+    const path = item.breadcrumb.filter((part: string) => part !== "properties").join(".");
+    Object.assign(item.metadata, crumbs[path]);
+  }
+  return { streams: [{ ...entry, ...node }] };
+}
+
+const only = (catalog: object, stream = PEOPLE) => {
+  const { selections, warnings, refusals } = select(catalog, [stream]);
+  expect(selections).toHaveLength(1);
+  const { schema, keyProperties, method, replicationKey, rules } = selections[0] ?? whole;
+  return { schema, keyProperties, method, replicationKey, rules, warnings, refusals };
+};
+
+const [whole] = select(undefined, [PEOPLE]).selections as [Selection];
+
+const namesOf = (schema: unknown): string[] => Object.keys(propertiesOf(schema));
+
+/** What leaves of a row. */
+const sent = ({ rules }: Pick<Selection, "rules">, row: object): unknown =>
+  JSON.parse(rules === null ? JSON.stringify(row) : lineRewriter(rules)(JSON.stringify(row)));
+
+describe("select()", () => {
+  it("takes the streams selected by default, whole, without a catalog", () => {
+    const { selections } = select(undefined, [PEOPLE, LOOKUPS]);
+    expect(selections.map(({ stream, method, rules }) => [stream, method, rules])).toEqual([
+      ["people", "INCREMENTAL", null],
+    ]);
+  });
+
+  it("takes the catalog of discovery as it is", () => {
+    const { selections, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]), [PEOPLE, LOOKUPS]);
+    expect(selections.map(({ stream }) => stream)).toEqual(["people"]);
+    expect(selections[0]).toMatchObject({ schema: PEOPLE.schema, keyProperties: ["id"] });
+    expect([...warnings, ...unknown]).toEqual([]);
+  });
+
+  it.each<[string, Crumbs, Meta, boolean]>([
+    ["selected", { "": { selected: true } }, {}, true],
+    ["deselected", { "": { selected: false } }, {}, false],
+    [
+      "deselected although its key is automatic",
+      { "": { selected: false }, id: { selected: true } },
+      {},
+      false,
+    ],
+    ["deselected on its node only", {}, { selected: false }, false],
+    ["selected in metadata, not on its node", { "": { selected: true } }, { selected: false }, true],
+    ["unsupported", { "": { selected: true, inclusion: "unsupported" } }, {}, false],
+    ["without any metadata", {}, { metadata: [] }, true],
+    ["not selected by default", { "": { "selected-by-default": false } }, {}, false],
+  ])("decides on a stream that is %s", (_, crumbs, node, chosen) => {
+    expect(select(edited(crumbs, node), [PEOPLE]).selections).toHaveLength(chosen ? 1 : 0);
+  });
+
+  it.each<[string, Crumbs, boolean]>([
+    ["available", {}, true],
+    ["deselected", { name: { selected: false } }, false],
+    ["automatic, though deselected", { name: { inclusion: "automatic", selected: false } }, true],
+    ["unsupported, though selected", { name: { inclusion: "unsupported", selected: true } }, false],
+    ["not selected by default", { name: { "selected-by-default": false } }, false],
+    [
+      "not selected by default, yet selected",
+      { name: { "selected-by-default": false, selected: true } },
+      true,
+    ],
+  ])("decides on a field that is %s", (_, crumbs, stays) => {
+    const { schema, rules } = only(edited(crumbs));
+    expect(namesOf(schema).includes("name")).toBe(stays);
+    expect(sent({ rules }, { id: "1", name: "x" })).toEqual(stays ? { id: "1", name: "x" } : { id: "1" });
+    expect(schema).toHaveProperty("required", stays ? ["id", "name"] : ["id"]);
+  });
+
+  it("keeps a field without metadata", () => {
+    const chosen = only(edited({}, { metadata: [{ breadcrumb: [], metadata: { selected: true } }] }));
+    expect(sent(chosen, { id: "1", name: "x" })).toEqual({ id: "1", name: "x" });
+  });
+
+  it("never drops keys or the replication key", () => {
+    const { schema, rules } = only(
+      edited({
+        ...{ id: { inclusion: "available", selected: false }, name: { selected: false } },
+        discoveredAt: { inclusion: "unsupported" },
+      }),
+    );
+    expect(namesOf(schema)).toEqual(["id", "discoveredAt", "company", "tags"]);
+    expect(sent({ rules }, { id: "1", name: "x", discoveredAt: null })).toEqual({
+      id: "1",
+      discoveredAt: null,
+    });
+  });
+
+  it("prunes nested fields, and with a parent all of its children", () => {
+    const { schema, rules } = only(edited({ "company.address.zip": { selected: false } }));
+    expect(schema).toMatchObject({
+      properties: { company: { properties: { address: { properties: { city: {} } } } } },
+    });
+    expect(JSON.stringify(schema)).not.toContain("zip");
+    const company = { id: 1, address: { city: "x", zip: "y" } };
+    expect(sent({ rules }, { company })).toEqual({ company: { id: 1, address: { city: "x" } } });
+    const without = only(edited({ company: { selected: false }, "company.domain": { selected: true } }));
+    expect(namesOf(without.schema)).not.toContain("company");
+  });
+
+  it.each<[string, Crumbs, Meta, string]>([
+    ["root metadata beats what is forced", { "": { "replication-method": "FULL_TABLE" } }, {}, "FULL_TABLE"],
+    ["so does the stream node", {}, { replication_method: "FULL_TABLE" }, "FULL_TABLE"],
+    [
+      "root metadata beats the node",
+      { "": { "replication-method": "FULL_TABLE" } },
+      { replication_method: "INCREMENTAL" },
+      "FULL_TABLE",
+    ],
+  ])("knows which method is asked: %s", (_, crumbs, node, method) => {
+    expect(only(edited(crumbs, node))).toMatchObject({
+      method,
+      replicationKey: "discoveredAt",
+      warnings: [],
+    });
+  });
+
+  it("warns of a method or key that the stream cannot have", () => {
+    const method = only(edited({}, { replication_method: "LOG_BASED" }));
+    expect(method.method).toBe("INCREMENTAL");
+    expect(method.warnings).toEqual([expect.stringContaining('"LOG_BASED"')]);
+    const key = only(edited({}, { key_properties: ["id", "nope"] }));
+    expect(key.keyProperties).toEqual(["id"]);
+    expect(key.warnings).toEqual([expect.stringContaining('"nope"')]);
+  });
+
+  it("takes the user's key and schema", () => {
+    const schema = { type: "object", properties: { id: {}, name: {}, discoveredAt: {} } };
+    const { keyProperties, ...selection } = only(
+      edited({ name: { selected: false } }, { key_properties: ["id", "name"], schema }),
+    );
+    expect(keyProperties).toEqual(["id", "name"]);
+    expect(selection.schema).toEqual(schema);
+    expect(sent(selection, { id: "1", name: "x" })).toEqual({ id: "1", name: "x" });
+  });
+
+  it("adds the keys to a schema that lacks them", () => {
+    const { schema, keyProperties } = only(
+      edited({}, { schema: { type: "object", properties: { name: {} } } }),
+    );
+    expect(namesOf(schema)).toEqual(["id", "discoveredAt", "name"]);
+    expect(keyProperties).toEqual(["id"]);
+  });
+
+  it("takes a catalog for the whole list of what may leave, at every depth", () => {
+    const chosen = only(toSingerCatalog([PEOPLE]));
+    const row = {
+      ...{ id: "1", ssn: "s", name: "x", tags: [{ a: 1, b: 2 }, [{ b: 3 }], 4] },
+      company: { domain: "d", ssn: "s", address: { city: "c", ssn: "s" } },
+    };
+    expect(sent(chosen, row)).toEqual({
+      ...{ id: "1", name: "x", tags: [{ a: 1 }, [{}], 4] },
+      company: { domain: "d", address: { city: "c" } },
+    });
+    expect(sent(chosen, { company: [{ ssn: "s", domain: "d" }] })).toEqual({ company: [{ domain: "d" }] });
+  });
+
+  it("lets out a field whose schema does not say what is in it as one value, and of an empty list of fields nothing", () => {
+    const schema = {
+      type: "object",
+      properties: {
+        id: {},
+        open: { type: "object" },
+        list: { type: "array" },
+        closed: { type: "object", properties: {} },
+      },
+    };
+    const chosen = only(edited({}, { schema }));
+    const inner = { a: { b: 1 } };
+    expect(sent(chosen, { id: "1", open: inner, list: [inner], closed: inner })).toEqual({
+      ...{ id: "1", open: inner, list: [inner], closed: {} },
+    });
+  });
+
+  it("takes the declared fields for the list where a catalog has no schema", () => {
+    const { schema: _, ...entry } = { ...(toSingerCatalog([PEOPLE]).streams[0] as { schema: unknown }) };
+    expect(sent(only({ streams: [entry] }), { id: "1", ssn: "s" })).toEqual({ id: "1" });
+  });
+
+  it.each<[string, Crumbs, Meta, boolean]>([
+    ["its own", { "": { "replication-key": "discoveredAt" } }, {}, false],
+    ["another one", { "": { "replication-key": "name" } }, {}, true],
+    ["another one on the node", {}, { replication_key: "name" }, true],
+    [
+      "another one, which a full table does not need",
+      { "": { "replication-key": "name", "replication-method": "FULL_TABLE" } },
+      {},
+      false,
+    ],
+    ["none", {}, { replication_key: null }, false],
+  ])("honours the replication key or refuses it by name: %s", (_, crumbs, node, refused) => {
+    const { refusals } = only(edited(crumbs, node));
+    expect(refusals).toEqual(
+      refused ? [expect.stringMatching(/"people" by the key "name": it has "discoveredAt"/)] : [],
+    );
+  });
+
+  it("reports selected streams that there are not, and a catalog that selects nothing", () => {
+    const stranger = {
+      tap_stream_id: "aliens",
+      metadata: [{ breadcrumb: [], metadata: { selected: true } }],
+    };
+    expect(select({ streams: [stranger] }, [PEOPLE])).toMatchObject({ selections: [], unknown: ["aliens"] });
+    expect(select(edited({ "": { selected: false } }), [PEOPLE]).warnings).toEqual([
+      expect.stringContaining("selects no stream"),
+    ]);
+    expect(select("nonsense", [PEOPLE]).warnings).toHaveLength(1);
+  });
+});

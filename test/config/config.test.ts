@@ -1,0 +1,548 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
+import { normalize } from "../../src/config/normalize.ts";
+import { loadSpec } from "../../src/config/spec.ts";
+import { ConfigError } from "../../src/errors.ts";
+
+const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
+const account = { base_url: "https://contacts.example.com", api_key: KEY };
+const external = { api_url: "https://external.example.com", api_key: "ext_key" };
+
+/** What a config says, without where it says it. */
+function settingsOf(value: unknown): unknown {
+  const { warnings: _warnings, origins: _origins, ...settings } = parseConfig(value, {});
+  return settings;
+}
+
+/** The message that a config is refused with. */
+function refusal(value: unknown, environment: Record<string, string | undefined> = {}): string {
+  try {
+    parseConfig(value, environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return String((error as Error).message);
+  }
+  throw new Error("The config was accepted");
+}
+
+describe("parseConfig()", () => {
+  it("fills every default", () => {
+    expect(parseConfig(account, {})).toEqual({
+      baseUrl: new URL("https://contacts.example.com"),
+      apiKey: KEY,
+      startDate: null,
+      endDate: null,
+      sourceSlug: null,
+      isUser: "all",
+      lookbackWindowDays: 1,
+      maxWindowRows: 250_000,
+      numWorkers: 2,
+      requestsPerMinute: 60,
+      maxRunSeconds: null,
+      verifyCounts: true,
+      ignoreMissingDays: [],
+      allowInsecureHttp: false,
+      dropFields: [],
+      hashFields: [],
+      hashSalt: null,
+      receiptsFile: null,
+      idleTimeoutSeconds: 60,
+      emitActivateVersionMessages: false,
+      endpoints: {
+        companies: "/api/v1/public/companies",
+        sources: "/api/v1/public/sources",
+        emailCheck: "/api/v1/public/verify",
+      },
+      externalApi: null,
+      companyLookup: null,
+      emailVerification: null,
+      emailCheck: null,
+      warnings: [],
+      origins: new Map([
+        ["base_url", "the config"],
+        ["api_key", "the config"],
+      ]),
+    });
+  });
+
+  it("takes nulls, empty strings, empty lists and objects of defaults for absent", () => {
+    const form = {
+      ...account,
+      start_date: null,
+      end_date: "",
+      source_slug: "  ",
+      ignore_missing_days: [],
+      external_api: { api_url: "", api_key: null },
+      company_lookup: {
+        domains: [],
+        from_companies: false,
+        max_credits_per_sync: 100,
+        max_wait_seconds: 300,
+      },
+      email_verification: { emails: [""], retry_unknown: false },
+      email_check: {},
+      endpoints: { companies: "/api/v1/public/companies" },
+    };
+    expect(settingsOf(form)).toEqual(settingsOf(account));
+  });
+
+  it("ignores settings that it does not know, with a warning", () => {
+    const config = parseConfig({ ...account, colour: "red", start_dat: "2026-01-01" }, {});
+    expect(settingsOf({ ...account, colour: "red" })).toEqual(settingsOf(account));
+    expect(config.warnings).toEqual([
+      'Unknown setting "colour". It has no effect',
+      'Unknown setting "start_dat". Did you mean "start_date"?',
+    ]);
+  });
+
+  it("names the similar setting that is there when a required one is missing", () => {
+    expect(refusal({ baseUrl: "https://host", api_kye: "hunter2" })).toBe(
+      'Cannot use the config: base_url is missing: rename "baseUrl" to "base_url"; api_key is missing: rename "api_kye" to "api_key"',
+    );
+    expect(
+      refusal({ ...account, external_api: { url: "https://x", api_key: "k", "api-url": "y" } }),
+    ).toContain('external_api.api_url is missing: rename "external_api.api-url" to "external_api.api_url"');
+  });
+
+  it("refuses a job that only an unknown setting would give something to do", () => {
+    expect(refusal({ ...account, email_check: { mails: ["a@b.com"] } })).toContain(
+      "email_check has nothing to work on",
+    );
+  });
+
+  it("refuses a config that is nested too deep, wherever it comes from", () => {
+    const deep = `${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`;
+    const message = "Cannot use the config: it is nested more than 100 levels deep";
+    expect(refusal({ ...account, colour: JSON.parse(deep) })).toBe(message);
+    expect(refusal(account, { CONTACT_INTELLIGENCE_ENDPOINTS: deep })).toBe(message);
+  });
+
+  it("reads jobs, with their items trimmed, lower-cased and distinct", () => {
+    const { companyLookup, emailVerification, emailCheck, externalApi } = parseConfig(
+      {
+        ...account,
+        external_api: external,
+        company_lookup: {
+          domains: [" Acme.com", "acme.COM", "b.org"],
+          webhook_url: "https://hook.example.com/x",
+        },
+        email_verification: { emails: ["A@b.com"], refresh_after_days: 30 },
+        email_check: { emails: ["a@B.com ", "a@b.com"], max_wait_seconds: 0, retry_unknown: true },
+      },
+      {},
+    );
+    expect(externalApi).toEqual({ apiUrl: new URL("https://external.example.com"), apiKey: "ext_key" });
+    expect(companyLookup).toEqual({
+      domains: ["acme.com", "b.org"],
+      domainsFile: null,
+      fromCompanies: false,
+      fromPeople: false,
+      maxCreditsPerSync: 100,
+      maxCreditsPerDay: null,
+      maxCreditsPerMonth: null,
+      maxLookupsPerSync: 100,
+      refreshAfterDays: null,
+      maxWaitSeconds: 300,
+      webhookUrl: "https://hook.example.com/x",
+      retryUnknown: false,
+    });
+    const inputs = { emails: ["a@b.com"], emailsFile: null, fromPeople: false };
+    const caps = { maxPerSync: 1000, maxPerDay: null };
+    expect(emailVerification).toEqual({ ...inputs, ...caps, refreshAfterDays: 30, retryUnknown: false });
+    expect(emailCheck).toEqual({
+      ...inputs,
+      ...caps,
+      refreshAfterDays: null,
+      maxWaitSeconds: 0,
+      retryUnknown: true,
+    });
+  });
+
+  it.each([
+    [true, "true"],
+    [false, "false"],
+    ["True", "true"],
+    ["all", "all"],
+  ])("takes %j for is_user", (given, isUser) => {
+    expect(parseConfig({ ...account, is_user: given }, {}).isUser).toBe(isUser);
+  });
+
+  it.each([
+    ["2026-01-02", "2026-01-02"],
+    ["2026-01-02T00:00:00Z", "2026-01-02"],
+    ["2026-01-02T23:30:00-05:00", "2026-01-03"],
+    ["2026-01-02 10:00:00", "2026-01-02"],
+    [" 2026-01-02T01:00:00.123456+02:00 ", "2026-01-01"],
+  ])("takes the UTC day of %j", (given, day) => {
+    const config = parseConfig({ ...account, start_date: given, ignore_missing_days: [given, day] }, {});
+    expect([config.startDate, config.ignoreMissingDays]).toEqual([day, [day]]);
+  });
+
+  it.each(["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"])(
+    "refuses the date %j",
+    (day) => {
+      expect(refusal({ ...account, start_date: day })).toContain("start_date must be a date that exists");
+      expect(refusal({ ...account, ignore_missing_days: [day] })).toContain("ignore_missing_days[0] must be");
+    },
+  );
+
+  it.each(["yesterday", "01/02/2026", "2026-1-2", "Jan 2, 2026"])("quotes %j, which is no date", (day) => {
+    expect(refusal({ ...account, end_date: day })).toContain(
+      `end_date must be a date that exists, YYYY-MM-DD or a date-time, not "${day}"`,
+    );
+  });
+
+  it("quotes no secret that was pasted into a date, nor what cannot be one", () => {
+    expect(refusal({ ...account, api_key: "sesame", end_date: "sesame" })).not.toContain("sesame");
+    expect(refusal({ ...account, api_key: "open-sesame-1", end_date: "sesame" })).not.toContain("sesame");
+    expect(refusal({ ...account, end_date: KEY })).not.toContain("0123abcd");
+  });
+
+  it("refuses a start after the end, and takes one on the same day", () => {
+    expect(refusal({ ...account, start_date: "2026-02-02", end_date: "2026-02-01" })).toContain(
+      "not be after end_date",
+    );
+    expect(parseConfig({ ...account, start_date: "2026-02-01", end_date: "2026-02-01" }, {}).endDate).toBe(
+      "2026-02-01",
+    );
+  });
+
+  it.each([
+    "http://localhost:8080",
+    "http://api.localhost/x",
+    "http://127.9.8.7",
+    "http://localhost.:81/",
+    "http://[::1]:80/",
+    "https://host/path/",
+  ])("takes the address %s", (address) => {
+    expect(parseConfig({ ...account, base_url: address }, {}).baseUrl.host).toBe(new URL(address).host);
+  });
+
+  it.each([
+    ["http://contacts.example.com", "allow_insecure_http"],
+    ["http://127.0.0.1.example.com", "allow_insecure_http"],
+    ["http://localhost.example.com", "allow_insecure_http"],
+    ["ftp://host", "must look like this"],
+    ["contacts.example.com", "must look like this"],
+    ["https://user:hunter2@host", "user name or password"],
+    ["https://host/?key=hunter2", "query or a fragment"],
+    ["https://host/#hunter2", "query or a fragment"],
+    ["https://host?", "query or a fragment"],
+    ["https://", "must look like this"],
+    ["https://ho st/hunter2", "must look like this"],
+  ])("refuses the address %s", (address, why) => {
+    const message = refusal({
+      ...account,
+      base_url: address,
+      external_api: { ...external, api_url: address },
+    });
+    expect(message).toContain("base_url must");
+    expect(message).toContain("external_api.api_url must");
+    expect(message).toContain(why);
+    expect(message).not.toContain("hunter2");
+  });
+
+  it("takes plain HTTP anywhere when told so", () => {
+    const config = parseConfig(
+      { ...account, base_url: "http://contacts.internal", allow_insecure_http: true },
+      {},
+    );
+    expect(config.baseUrl.protocol).toBe("http:");
+  });
+
+  it("takes a key of any shape, without the white space around it", () => {
+    expect(parseConfig({ ...account, api_key: ` ${KEY}\n` }, {}).apiKey).toBe(KEY);
+    expect(parseConfig({ ...account, api_key: "x" }, {}).apiKey).toBe("x");
+  });
+
+  it.each(["two words", "line\nbreak", "null\0byte", "ключ", "🔑"])(
+    "refuses the key %j, which no header can hold",
+    (key) => {
+      expect(refusal({ ...account, api_key: key })).toContain("api_key must look like this: the key alone");
+      expect(refusal({ ...account, external_api: { ...external, api_key: key } })).toContain(
+        "external_api.api_key must",
+      );
+    },
+  );
+
+  it("says all that is wrong in one message, each property once", () => {
+    const message = refusal({
+      base_url: "ftp://x",
+      num_workers: 9,
+      lookback_window_days: 0,
+      max_window_rows: "many",
+      is_user: "maybe",
+      start_date: "2026-02-30",
+      company_lookup: { domains: ["not a domain"] },
+      email_check: { refresh_after_days: 3 },
+      email_verification: [],
+    });
+    expect(message).toMatch(/^Cannot use the config: /);
+    for (const clause of [
+      "api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY",
+      "base_url must look like this: https://host or https://host/path",
+      "num_workers must be at most 8, not 9",
+      "lookback_window_days must be at least 1, not 0",
+      "max_window_rows must be an integer, not a string",
+      'is_user must be one of "all", "true", "false"',
+      'start_date must be a date that exists, YYYY-MM-DD or a date-time, not "2026-02-30"',
+      "company_lookup needs external_api",
+      "email_check has nothing to work on: set one of emails, emails_file, from_people, or remove email_check",
+    ]) {
+      expect(message.split(clause), clause).toHaveLength(2);
+    }
+  });
+
+  it.each(["company_lookup", "email_verification"])("refuses %s without the External API", (job) => {
+    const items = { domains: ["a.com"], emails: ["a@b.com"] };
+    expect(refusal({ ...account, [job]: items })).toContain(`${job} needs external_api`);
+    expect(refusal({ ...account, [job]: items, external_api: { api_key: "k" } })).toContain(
+      "external_api.api_url is missing: set it in the config or as CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL",
+    );
+  });
+
+  it("takes an e-mail check without the External API, but not one without e-mails", () => {
+    expect(parseConfig({ ...account, email_check: { emails: ["a@b.com"] } }, {}).externalApi).toBeNull();
+    expect(refusal({ ...account, email_check: { from_companies: true } })).toContain(
+      "email_check has nothing",
+    );
+  });
+
+  it("takes all companies for a look-up without domains", () => {
+    const jobs = { external_api: external, company_lookup: { from_companies: true } };
+    expect(parseConfig({ ...account, ...jobs }, {}).companyLookup).toMatchObject({
+      domains: [],
+      fromCompanies: true,
+    });
+  });
+
+  it.each([
+    ["company_lookup", { domains_file: "domains.txt" }],
+    ["company_lookup", { from_people: true }],
+    ["email_verification", { emails_file: "emails.csv" }],
+    ["email_check", { from_people: true }],
+  ])("takes %s with %j as its only input", (job, input) => {
+    const config = parseConfig({ ...account, external_api: external, [job]: input }, {});
+    expect([config.companyLookup, config.emailVerification, config.emailCheck]).toContainEqual(
+      expect.any(Object),
+    );
+  });
+
+  it("reads a text as a list, at its commas and line breaks", () => {
+    const emails = " a@b.com, C@d.com\n\nE@f.com\r\n";
+    expect(parseConfig({ ...account, email_check: { emails } }, {}).emailCheck?.emails).toEqual([
+      "a@b.com",
+      "c@d.com",
+      "e@f.com",
+    ]);
+  });
+
+  it("tells an empty receipts file, which means none, from one that is not set", () => {
+    expect(parseConfig({ ...account, receipts_file: "" }, {}).receiptsFile).toBe("");
+    expect(parseConfig({ ...account, receipts_file: null }, {}).receiptsFile).toBeNull();
+    expect(parseConfig({ ...account, receipts_file: " /data/r.jsonl " }, {}).receiptsFile).toBe(
+      "/data/r.jsonl",
+    );
+  });
+
+  it("refuses to hash without a salt", () => {
+    expect(refusal({ ...account, hash_fields: ["email"] })).toContain(
+      "hash_salt is missing: hash_fields needs it",
+    );
+    const config = parseConfig({ ...account, hash_fields: ["email"], hash_salt: "pepper" }, {});
+    expect([config.hashFields, config.hashSalt, secretsOf(config)]).toEqual([
+      ["email"],
+      "pepper",
+      [KEY, "pepper"],
+    ]);
+  });
+
+  it.each(["__proto__", "constructor", "toString", "hasOwnProperty"])(
+    "ignores the unknown setting %s",
+    (name) => {
+      const config = JSON.parse(
+        `{"base_url": "https://host", "api_key": "k", "${name}": {"x": 1}, "endpoints": {"${name}": "/x"}}`,
+      );
+      const { warnings } = parseConfig(config, {});
+      expect(settingsOf(config)).toEqual(settingsOf({ base_url: "https://host", api_key: "k" }));
+      expect(warnings).toEqual([
+        `Unknown setting "${name}". It has no effect`,
+        `Unknown setting "endpoints.${name}". It has no effect`,
+      ]);
+    },
+  );
+
+  it.each([[[]], ["text"], [7], [true]])("refuses %j, which is no object", (value) => {
+    expect(refusal(value)).toContain("not an object of properties");
+  });
+
+  it("never says a secret's value, whatever else is wrong", () => {
+    const secret = fc.stringMatching(/^hunter2[!-~ \n]{0,20}$/);
+    const anything = fc.oneof(fc.jsonValue(), secret, fc.constant(undefined));
+    fc.assert(
+      fc.property(secret, secret, anything, anything, (key, hook, url, users) => {
+        const message = refusal({
+          base_url: url,
+          api_key: key,
+          is_user: users,
+          start_date: key,
+          end_date: "2026-01-01",
+          source_slug: [key],
+          external_api: { api_url: users, api_key: { inner: key } },
+          company_lookup: { domains: [key], webhook_url: hook },
+          num_workers: key,
+        });
+        expect(message.toLowerCase()).not.toContain("hunter2");
+      }),
+    );
+  });
+});
+
+describe("parseConfig() from the environment", () => {
+  const environment = {
+    CONTACT_INTELLIGENCE_BASE_URL: "https://env.example.com",
+    CONTACT_INTELLIGENCE_API_KEY: "env_key",
+  };
+
+  it("needs no config when the environment says all that is required", () => {
+    const config = parseConfig(undefined, environment);
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["env.example.com", "env_key"]);
+  });
+
+  it("lets the environment win, but not with an empty variable", () => {
+    const config = parseConfig(account, { ...environment, CONTACT_INTELLIGENCE_API_KEY: " " });
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["env.example.com", KEY]);
+  });
+
+  it("says of each setting where it comes from", () => {
+    const { origins } = parseConfig(
+      { ...account, external_api: { ...external, api_key: "x" }, num_workers: 3 },
+      {
+        CONTACT_INTELLIGENCE_API_KEY: "env_key",
+        CONTACT_INTELLIGENCE_NUM_WORKERS: " ",
+        CONTACT_INTELLIGENCE_EXTERNAL_API: '{"api_url": "https://x", "api_key": "y"}',
+        CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "https://y",
+      },
+      'the config file "c.json"',
+    );
+    expect([...origins]).toEqual([
+      ["base_url", 'the config file "c.json"'],
+      ["api_key", "the environment variable CONTACT_INTELLIGENCE_API_KEY"],
+      ["external_api", "the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API"],
+      ["external_api.api_url", "the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL"],
+      ["external_api.api_key", "the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API"],
+      ["num_workers", 'the config file "c.json"'],
+    ]);
+  });
+
+  it("warns of variables that are nearly settings, and not of those of other programs", () => {
+    const { warnings } = parseConfig(account, {
+      CONTACT_INTELLIGENCE_START_DAT: "2026-01-01",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__APIKEY: "x",
+      CONTACT_INTELLIGENCE_SERVICE_HOST: "10.0.0.1",
+      CONTACT_INTELLIGENCE_PORT_80_TCP: "tcp://10.0.0.1:80",
+      CONTACT_INTELLIGENCE_START_DATE: "",
+    });
+    expect(warnings).toEqual([
+      'Unknown environment variable "CONTACT_INTELLIGENCE_START_DAT". Did you mean CONTACT_INTELLIGENCE_START_DATE?',
+      'Unknown environment variable "CONTACT_INTELLIGENCE_EXTERNAL_API__APIKEY". Did you mean CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY?',
+    ]);
+  });
+
+  it("casts by the spec's types", () => {
+    const config = parseConfig(account, {
+      CONTACT_INTELLIGENCE_NUM_WORKERS: "4",
+      CONTACT_INTELLIGENCE_VERIFY_COUNTS: "False",
+      CONTACT_INTELLIGENCE_ALLOW_INSECURE_HTTP: "1",
+      CONTACT_INTELLIGENCE_IS_USER: "true",
+      CONTACT_INTELLIGENCE_SOURCE_SLUG: "123",
+      CONTACT_INTELLIGENCE_IGNORE_MISSING_DAYS: "2026-01-02, 2026-01-01",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "https://external.example.com",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY: "ext",
+      CONTACT_INTELLIGENCE_EMAIL_CHECK__EMAILS: '["a@b.com"]',
+      CONTACT_INTELLIGENCE_COMPANY_LOOKUP: '{"domains": ["a.com"], "max_credits_per_sync": 3}',
+      CONTACT_INTELLIGENCE_COMPANY_LOOKUP__MAX_CREDITS_PER_SYNC: "5",
+    });
+    expect(config).toMatchObject({
+      numWorkers: 4,
+      verifyCounts: false,
+      allowInsecureHttp: true,
+      isUser: "true",
+      sourceSlug: "123",
+      ignoreMissingDays: ["2026-01-01", "2026-01-02"],
+      externalApi: { apiKey: "ext" },
+      emailCheck: { emails: ["a@b.com"] },
+      companyLookup: { domains: ["a.com"], maxCreditsPerSync: 5 },
+    });
+  });
+
+  it("names the property of a variable that does not fit", () => {
+    const wrong = { CONTACT_INTELLIGENCE_NUM_WORKERS: "four", CONTACT_INTELLIGENCE_EXTERNAL_API: "{hunter2" };
+    expect(refusal(account, wrong)).toContain("num_workers must be an integer, not a string");
+    expect(refusal(account, wrong)).toContain("external_api must be an object, not a string");
+    expect(refusal(account, wrong)).not.toContain("hunter2");
+  });
+
+  it("leaves the given config as it was", () => {
+    const given = { ...account, external_api: { ...external } };
+    parseConfig(given, { CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY: "other" });
+    expect(given).toEqual({ ...account, external_api: external });
+  });
+});
+
+describe("normalize()", () => {
+  it("changes nothing the second time", () => {
+    const spec = loadSpec().connectionSpecification;
+    const names = fc.constantFrom(
+      ...Object.keys(spec.properties ?? {}),
+      "domains",
+      "emails",
+      "api_key",
+      "other",
+    );
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        fc.constantFrom(null, "", " x ", "2026-01-02T03:04:05+09:00", 100, false, true),
+        tie("list"),
+        tie("object"),
+      ),
+      list: fc.array(tie("value"), { maxLength: 3 }),
+      object: fc.dictionary(names, tie("value"), { maxKeys: 4 }),
+    }));
+    fc.assert(
+      fc.property(fc.dictionary(names, value), (draft) => {
+        const once = normalize(draft, spec);
+        expect(normalize(once, spec)).toEqual(once);
+      }),
+    );
+  });
+});
+
+describe("secretsOf()", () => {
+  it("lists every key once, and the webhook's address", () => {
+    const jobs = { company_lookup: { domains: ["a.com"], webhook_url: "https://hook.example.com/token" } };
+    expect(secretsOf(parseConfig(account, {}))).toEqual([KEY]);
+    expect(
+      secretsOf(parseConfig({ ...account, ...jobs, external_api: { ...external, api_key: KEY } }, {})),
+    ).toEqual([KEY, "https://hook.example.com/token"]);
+  });
+});
+
+describe("serviceUrl()", () => {
+  it.each([
+    ["https://host", "https://host/api/v1/public/people"],
+    ["https://host/", "https://host/api/v1/public/people"],
+    ["https://host:8443/a/b", "https://host:8443/a/b/api/v1/public/people"],
+    ["https://host/a//", "https://host/a/api/v1/public/people"],
+    ["https://host/a/api/v1/public/", "https://host/a/api/v1/public/people"],
+  ])("joins %s and a path with one slash", (base, joined) => {
+    const { baseUrl } = parseConfig({ ...account, base_url: base }, {});
+    expect(serviceUrl(baseUrl, "/api/v1/public/people").href).toBe(joined);
+    expect(serviceUrl(baseUrl, "api/v1/public/people").href).toBe(joined);
+  });
+
+  it("takes no query from a path", () => {
+    expect(serviceUrl(new URL("https://host/x"), "/a?b=c").search).toBe("");
+  });
+});

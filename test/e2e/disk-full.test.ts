@@ -1,0 +1,97 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startSandbox } from "../../src/sandbox/server.ts";
+import { CONNECTOR, run } from "../support/cli.ts";
+import { run as runAny } from "../support/run.ts";
+import { configFor } from "../support/tap.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+let folder: string;
+
+/** Whether this machine lets a test mount a small disk in a folder of its own. */
+const canMount = ((): boolean => {
+  const { status } = spawnSync("unshare", [
+    "--mount",
+    "mount",
+    "-t",
+    "tmpfs",
+    "-o",
+    "size=1m",
+    "tmpfs",
+    "/mnt",
+  ]);
+  return status === 0;
+})();
+
+beforeEach(async () => {
+  folder = join(await tempDir(), "disk");
+  mkdirSync(folder);
+  if (canMount) execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+});
+afterEach(() => {
+  if (canMount) execFileSync("umount", ["-l", folder]);
+});
+
+describe("a full disk", () => {
+  it.runIf(canMount)(
+    "ends a run into a folder with the file and the reason, and leaves no part",
+    async () => {
+      await using sandbox = await startSandbox({ people: 6_000, requestsPerMinute: 0 });
+      const output = join(folder, "out");
+      const { code, stderr } = await run(CONNECTOR, [
+        "read",
+        "--config",
+        await configFor(sandbox),
+        "--output",
+        output,
+      ]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/Cannot write \\?".*people.*": no space left on device/);
+      expect(stderr).not.toContain("bug");
+      expect(readdirSync(join(output, "people"))).toEqual([]);
+      expect(readdirSync(output)).toEqual(["people"]);
+    },
+  );
+
+  it.runIf(canMount)("ends a run that cannot save its state, and leaves the old one whole", async () => {
+    await using sandbox = await startSandbox({ people: 20, requestsPerMinute: 0 });
+    const config = await configFor(sandbox);
+    const args = [
+      "read",
+      "--config",
+      config,
+      "--stream",
+      "people",
+      "--state-file",
+      join(folder, "state.json"),
+    ];
+    expect(await run(CONNECTOR, args)).toMatchObject({ code: 0 });
+    sandbox.arrive(1);
+    writeFileSync(join(folder, "filler"), Buffer.alloc(1_036_000));
+    spawnSync("dd", ["if=/dev/zero", `of=${join(folder, "filler2")}`, "bs=4096"]);
+    const { code, stdout } = await run(CONNECTOR, args);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/Cannot (replace the state file|lock) .*no space left on device/);
+    const left = readdirSync(folder).filter((name) => !name.startsWith("filler"));
+    expect(left.filter((name) => !name.startsWith("state.json"))).toEqual([]);
+    expect(left.filter((name) => /\.tmp|\.lock/.test(name))).toEqual([]);
+    spawnSync("rm", ["-f", join(folder, "filler"), join(folder, "filler2")]);
+    expect(await run(CONNECTOR, args)).toMatchObject({ code: 0 });
+  });
+
+  it("is named when stdout is on it", async () => {
+    await using sandbox = await startSandbox({ people: 500, requestsPerMinute: 0 });
+    const script = `"$0" "$1" read --config "$2" --format jsonl --stream people > /dev/full`;
+    const { code, stderr } = await runAny("sh", [
+      "-c",
+      script,
+      process.execPath,
+      CONNECTOR,
+      await configFor(sandbox),
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("Cannot write the output: no space left on device");
+  });
+});

@@ -1,0 +1,146 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CONNECTOR, file, run } from "../support/cli.ts";
+import { CountingService, envelope } from "../support/counting-service.ts";
+
+const KEY = `svc_00000000_${"5".repeat(32)}`;
+/** Nothing listens there. */
+const NOWHERE = "http://127.0.0.1:9";
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "job-outlook-"));
+});
+afterEach(async () => {
+  await rm(folder, { recursive: true });
+});
+
+const configOf = (url: string, jobs: object): Promise<string> =>
+  file("config.json", {
+    base_url: url,
+    api_key: KEY,
+    requests_per_minute: 6000,
+    receipts_file: join(folder, "receipts.jsonl"),
+    external_api: { api_url: url, api_key: KEY },
+    ...jobs,
+  });
+
+const JOBS = {
+  company_lookup: {
+    domains: ["a.example", "www.A.example, b.example", "not a domain", "c.example"],
+    from_people: true,
+    max_lookups_per_sync: 2,
+    max_credits_per_month: 40,
+  },
+  email_check: { emails: ["ü@x.example"] },
+  email_verification: { emails: ["one@x.example", "two@x.example"], max_per_day: 1 },
+};
+
+const shown = (...args: readonly string[]) => run(CONNECTOR, ["jobs", ...args]);
+
+describe("jobs", () => {
+  it("says what a first run would submit, and asks the service nothing", async () => {
+    const { code, stdout, stderr } = await shown("--config", await configOf(NOWHERE, JOBS));
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    const lines = stdout.split("\n");
+    expect(lines).toContain(
+      "company_lookup: the next run would submit 2 of 3 items that wait, and what people name. It may use up to 40 credits",
+    );
+    expect(lines).toContain("Never sent, because they are no items: company_lookup.domains[2]");
+    expect(lines.filter((line) => line.startsWith("a.example"))).toEqual(["a.example  new"]);
+    expect(lines).toContain("email_check: the next run would submit 1 of 1 items that wait");
+    expect(lines).toContain("ü@x.example  new");
+    expect(lines).toContain("email_verification: the next run would submit 1 of 2 items that wait");
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("submits at most ten items where nothing would remember them", async () => {
+    const emails = Array.from({ length: 20 }, (_, nth) => `e${nth}@x.example`);
+    const config = await configOf(NOWHERE, { receipts_file: "", email_verification: { emails } });
+    const { stdout } = await shown("--config", config, "--json");
+    expect(JSON.parse(stdout)).toMatchObject([{ would_submit: 10, waiting: 20, may_cost: null }]);
+  });
+
+  it("shows what became of each item, by the receipts and by the state", async () => {
+    const jobs = {
+      company_lookup: { domains: ["a.example", "b.example", "refused.example"], max_wait_seconds: 10 },
+      email_verification: { emails: ["one@x.example"], refresh_after_days: 7 },
+    };
+    const stateFile = join(folder, "state.json");
+    let url = "";
+    {
+      await using service = await CountingService.start();
+      ({ url } = service);
+      service.behaviour = {
+        refuse: (item) => (item === "refused.example" ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined),
+        result: (_id, item) => (item === "b.example" ? envelope(404, "JOB_\u001b[31mGONE") : undefined),
+        price: () => 3,
+      };
+      const streams = ["company_lookups", "email_verifications"].flatMap((name) => ["--stream", name]);
+      await run(CONNECTOR, [
+        "read",
+        "--config",
+        await configOf(url, jobs),
+        ...streams,
+        "--state-file",
+        stateFile,
+      ]);
+      expect(service.bought.toSorted()).toEqual(["a.example", "b.example", "one@x.example"]);
+    }
+    const config = await configOf(url, jobs);
+    for (const state of [["--state-file", stateFile], ["--state", stateFile], []]) {
+      const { code, stdout } = await shown("--config", config, "--json", ...state);
+      expect(code).toBe(0);
+      const [lookups, verifications] = JSON.parse(stdout);
+      // Receipts remember what was bought, and a refusal buys nothing.
+      const forgotten = state.length === 0 ? 1 : 0;
+      expect(lookups).toMatchObject({
+        would_submit: forgotten,
+        waiting: forgotten,
+        may_cost: 100 * forgotten,
+        open: 1,
+        spent_today: 3,
+      });
+      expect(lookups.spent).toEqual([[expect.any(String), 2, 3]]);
+      const steps = lookups.items.map(({ item, step }: { item: string; step: string }) => [item, step]);
+      expect(steps).toEqual([
+        ["a.example", forgotten === 0 ? "done" : "answered"],
+        ["b.example", "open"],
+        ["refused.example", forgotten === 0 ? "refused" : "new"],
+      ]);
+      expect(lookups.items[1]).toMatchObject({
+        job_id: expect.stringMatching(/^job_/),
+        submitted: expect.any(String),
+      });
+      if (forgotten === 0)
+        expect(lookups.items[2]).toMatchObject({ code: "SOURCE_NOT_VERIFIABLE", due: expect.any(String) });
+      expect(verifications).toMatchObject({ would_submit: 0, submitted_today: 1, may_cost: null });
+    }
+    const table = (await shown("--config", config, "--state-file", stateFile)).stdout;
+    expect(table).toMatch(/^item +step +job +submitted +due +credits +code$/m);
+    expect(table).toMatch(/^b\.example +open +job_\d_x +2/m);
+    expect(table).not.toContain("\u001b");
+    expect(table).not.toContain(KEY);
+  });
+
+  it("names the stream of a state that cannot be used", async () => {
+    const config = await configOf(NOWHERE, JOBS);
+    const stream_state = {
+      version: 1,
+      created_at: null,
+      jobs: [{ item: "y", step: "done", at: "2026-03-02T10:00:00Z" }],
+    };
+    const stream = { stream_descriptor: { name: "company_lookups", namespace: "sales" }, stream_state };
+    const { code, stderr } = await shown(
+      "--config",
+      config,
+      "--state",
+      await file("s.json", [{ type: "STREAM", stream }]),
+    );
+    expect(code).toBe(1);
+    expect(stderr).toContain('Cannot use the state of "company_lookups": jobs[0]');
+  });
+});

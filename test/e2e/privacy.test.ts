@@ -1,0 +1,165 @@
+import { createHmac } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../src/sandbox/server.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { configFor, discover, recordsOf, selection, TAP, tap } from "../support/tap.ts";
+
+const SALT = "a long random text";
+const QUICK = { requestsPerMinute: 0, companies: 8, people: 60 } as const;
+
+const PRIVATE = {
+  drop_fields: ["lastName", "companies.headquarters.city"],
+  hash_fields: ["email", "people.id", "companies.employeeCount"],
+  hash_salt: SALT,
+};
+
+const digest = (text: unknown): string | null =>
+  text === null ? null : createHmac("sha256", SALT).update(String(text), "utf8").digest("hex");
+
+describe("drop_fields and hash_fields", () => {
+  it("hold in Airbyte's language, catalog included, and in every other run", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, PRIVATE);
+    const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+    const { streams } = JSON.parse(stdout).catalog;
+    expect(streams[0].json_schema.properties).not.toHaveProperty("lastName");
+    expect(streams[0].json_schema.properties.id.type).toEqual(["null", "string"]);
+    expect(streams[1].json_schema.properties.employeeCount).toMatchObject({ type: ["null", "string"] });
+    expect(streams[1].json_schema.properties.headquarters.properties).not.toHaveProperty("city");
+
+    const { code, messages, stdout: said, stderr } = await connector(["read", "--config", config]);
+    expect(code).toBe(0);
+    const rows = messages.flatMap(({ record }) => (record?.stream === "people" ? [record.data] : []));
+    const expected = sandbox.people().map(({ id, email, lastName: _, ...rest }) => ({
+      ...rest,
+      id: digest(id),
+      email: digest(email),
+    }));
+    expect(new Set(rows.map((row) => JSON.stringify(sorted(row))))).toEqual(
+      new Set(expected.map((row) => JSON.stringify(sorted(row)))),
+    );
+    for (const { id, email } of sandbox.people()) {
+      for (const text of [id, email]) if (text !== null) expect(said + stderr).not.toContain(text);
+    }
+    expect(said + stderr, "nothing is said of dropped or hashed fields as if they had changed").not.toContain(
+      "differ from its schema",
+    );
+    expect(said).not.toContain(SALT);
+  });
+
+  it("hold in JSON lines and pages", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, { ...PRIVATE, hash_fields: ["sources.slug", "people.id"] });
+    const rowsOf = async (stream: string): Promise<Record<string, unknown>[]> => {
+      const args = ["read", "--config", config, "--format", "jsonl", "--stream", stream];
+      return linesOf((await run(CONNECTOR, args)).stdout).map((line) => JSON.parse(line));
+    };
+    const people = await rowsOf("people");
+    expect(people.map(({ id }) => id).toSorted()).toEqual(
+      sandbox
+        .people()
+        .map(({ id }) => digest(id))
+        .toSorted(),
+    );
+    for (const person of people) expect(person).not.toHaveProperty("lastName");
+    const sources = await rowsOf("sources");
+    expect(sources.map(({ slug }) => slug).toSorted()).toEqual(
+      sandbox
+        .sources()
+        .map(({ slug }) => digest(slug))
+        .toSorted(),
+    );
+  });
+
+  it("hold in Singer's language: schemas, a new field, and a catalog that is refreshed", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const raw = await configFor(sandbox);
+    const before = await selection(await discover(raw), ["people", "companies"]);
+    const config = await configFor(sandbox, {
+      ...PRIVATE,
+      drop_fields: [...PRIVATE.drop_fields, "engagement"],
+    });
+    const stale = await tap(["--config", config, "--catalog", before]);
+    expect(stale.code, "the old catalog types employeeCount as a number").toBe(1);
+    expect(recordsOf(stale.messages, "companies")).toEqual([]);
+    expect(stale.logs.at(-1)?.message).toMatch(
+      /"companies": the catalog types "employeeCount" .*Discover again/,
+    );
+    const warnings = stale.logs.filter(({ level }) => level === "warning").map(({ message }) => message);
+    expect(warnings).toContainEqual(expect.stringMatching(/catalog of "people" names "lastName"/));
+
+    const fresh = await selection(await discover(config), ["people", "companies"]);
+    for (const args of [[], ["--catalog", fresh]]) {
+      sandbox.fault("new-field:path=/people/stream:after=20");
+      const { code, messages, logs } = await tap(["--config", config, ...args]);
+      expect(code).toBe(0);
+      const schemas = messages.filter(({ type, stream }) => type === "SCHEMA" && stream === "people");
+      expect(schemas).toHaveLength(1);
+      expect(schemas[0]?.schema?.properties).not.toHaveProperty("lastName");
+      for (const { record } of recordsOf(messages, "people")) {
+        expect(record).not.toHaveProperty("lastName");
+        expect(record).not.toHaveProperty("engagement");
+        expect(record?.["id"]).toMatch(/^[0-9a-f]{64}$/);
+      }
+      for (const { record } of recordsOf(messages, "companies"))
+        expect(record?.["employeeCount"]).toMatch(/^[0-9a-f]{64}$/);
+      expect(JSON.stringify(logs)).not.toContain("engagement");
+    }
+  });
+
+  it("types a hashed field that comes later as text, in a second SCHEMA", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, { hash_fields: ["engagement"], hash_salt: SALT });
+    sandbox.fault("new-field:path=/people/stream:after=20");
+    const { code, messages } = await tap(["--config", config]);
+    expect(code).toBe(0);
+    const schemas = messages.filter(({ type, stream }) => type === "SCHEMA" && stream === "people");
+    expect(schemas[1]?.schema?.properties["engagement"]).toEqual({ type: ["null", "string"] });
+  });
+
+  it("are refused before any request where they cannot be obeyed, by every command", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, { drop_fields: ["people.id"] });
+    for (const args of [["discover"], ["read"]]) {
+      const { code, stdout } = await run(CONNECTOR, [...args, "--config", config]);
+      expect(code).toBe(1);
+      expect(stdout).toContain('drop_fields \\"people.id\\" names the primary key');
+    }
+    expect((await run(CONNECTOR, ["check", "--config", config])).stdout).toContain('"FAILED"');
+    for (const args of [["--discover"], []]) {
+      const { code, stderr } = await run(TAP, ["--config", config, ...args]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("names the primary key");
+    }
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it("warn of a name that no row had", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, { drop_fields: ["companies.taxNumber"] });
+    const { code, logs } = await tap(["--config", config]);
+    expect(code).toBe(0);
+    expect(logs.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('No row had a field "companies.taxNumber"'),
+    );
+  });
+
+  it("reach Airbyte's catalogs that were configured before", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const { stdout } = await run(CONNECTOR, ["discover", "--config", await configFor(sandbox)]);
+    const streams = JSON.parse(stdout).catalog.streams.map((stream: object) => ({
+      ...{ stream, sync_mode: "full_refresh", destination_sync_mode: "overwrite" },
+    }));
+    const catalog = await file("catalog.json", { streams });
+    const config = await configFor(sandbox, PRIVATE);
+    const { code, messages } = await connector(["read", "--config", config, "--catalog", catalog]);
+    expect(code).toBe(1);
+    const errors = messages.flatMap(({ trace }) => (trace?.type === "ERROR" ? [trace.error?.message] : []));
+    expect(errors).toEqual([expect.stringContaining('the catalog types "employeeCount"')]);
+    expect(messages.some(({ record }) => record?.stream === "companies")).toBe(false);
+  });
+});
+
+const sorted = (value: object): object =>
+  Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));

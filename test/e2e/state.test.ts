@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { CONNECTOR, file, run } from "../support/cli.ts";
+
+const PEOPLE = {
+  discoveredAt: "2026-03-19T23:59:59.999Z",
+  missing_days: ["2026-01-02"],
+  recheck: [["2026-02-01", "2026-02-09"]],
+  from: "2025-01-01",
+  undated: "pending",
+};
+
+const ENVELOPES = {
+  Singer: { bookmarks: { people: PEOPLE } },
+  Airbyte: [{ type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: PEOPLE } }],
+  folder: { output: { numbers: { people: 2 }, pending: [] }, bookmarks: { people: PEOPLE } },
+};
+
+const TEXT = `people
+  read from 2025-01-01 up to 2026-03-19T23:59:59.999Z
+  missing days: 2026-01-02
+  to be checked again: 2026-02-01 to 2026-02-09
+  rows without a date: not read yet
+`;
+
+describe("state show", () => {
+  it.each(Object.entries(ENVELOPES))(
+    "says how far a stream has come, in the envelope of %s",
+    async (_, state) => {
+      const { stdout, code } = await run(CONNECTOR, ["state", "show", await file("state.json", state)]);
+      expect(stdout).toBe(TEXT);
+      expect(code).toBe(0);
+    },
+  );
+
+  it("reads stdin, counts jobs by step, and says what is read from the start", async () => {
+    const job = { item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "j1" };
+    const state = {
+      company_lookups: {
+        version: 1,
+        created_at: null,
+        jobs: [job, { ...job, item: "B".repeat(16), step: "done" }],
+      },
+      sources: { version: 1, full_refresh: null },
+    };
+    const { stdout } = await run(CONNECTOR, ["state", "show", "-"], { input: JSON.stringify(state) });
+    expect(stdout).toMatch(/^company_lookups\n {2}nothing is delivered yet\n {2}items: 1 open, 1 finished\n/);
+    expect(stdout).toMatch(/\nsources\n {2}is read from the start in every run\n$/);
+  });
+
+  it("says what is no state, and what the command wants", async () => {
+    const wrong = await run(CONNECTOR, ["state", "show", await file("state.json", { a: 1 })]);
+    expect(wrong).toMatchObject({ code: 1, stdout: "" });
+    expect(wrong.stderr).toContain("state");
+    expect(await run(CONNECTOR, ["state"])).toMatchObject({ code: 2 });
+  });
+});

@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { allScenarios, CUTS, uncovered } from "./fault-matrix.ts";
+import { runScenario } from "./run-scenario.ts";
+import { soak } from "./soak.ts";
+import { PAGE, tableNames, toPage, toRow } from "./table.ts";
+
+/** What `npm test` plays of the lab: every kind of fault once, the hard ones moving. `npm run faultlab` plays all. */
+const SHORT = [
+  ...CUTS.map(
+    (cut, nth) => `${cut}, ${["first", "open", "undated", "middle"][nth % 4]} window, for ever, moving`,
+  ),
+  "end, paged window, twice, still",
+  "stream-failed, every export, for ever",
+  "garbage after the last row",
+  "not-object=null before the first row",
+  "companies by windows, gzip-cut:times=always",
+  "companies as one body, end:times=always",
+  "companies as one body, omit=3",
+  "midline, once",
+  "gzip-trailer, once",
+  "stall, once",
+  "omit=3",
+  "duplicate-omit=5",
+  "count=-3",
+  "cap=20",
+  "null-total",
+  "null-total, verify_counts off",
+  "page-repeats, and a day that no export closes",
+  "filters-ignored",
+  "status=503, twice",
+  "429=2:times=5",
+  "redirect=https://elsewhere.example/:times=always",
+  "html, an export",
+  "leak, twice",
+  "stall-headers, twice",
+  "count-fails:times=always",
+  "flip=5, of users only",
+  "midnight during the fourth export",
+  "midnight during the open window",
+  "a local clock an hour ahead, moving",
+  "eight workers, moving, every fourth export broken off",
+  "random-order, and every export of one day ends early",
+  "list-end=20, and every export of one day ends early",
+  "broken-page, always, and a day that no export closes",
+  "cap=150, and every export of one day ends early",
+  "keyless=3",
+  "escaped, and a day that no export closes",
+  "three days in a row that are ignored",
+  "arrive-undated=2 after 3 requests",
+  "date-undated=2 after 2 requests",
+  "dates=comma",
+  "dates=epoch-ms",
+  "redate=0001-01-01:people=3",
+  "redate=2999-01-01:people=2 in a small account",
+  "clock-behind=5",
+  "draining fast, oldest first",
+  "draining steadily, random first, and omit=3",
+  "gzip-bomb=64, an export",
+  "endless=row, an export",
+  "deep, every export",
+  "companies as one body, cap=80, and every export ends early",
+  "companies by windows, list-end=50",
+];
+
+describe("the fault lab", async () => {
+  const all = await allScenarios();
+
+  it("has a scenario for every fault of the sandbox, and no two of one name", () => {
+    expect(uncovered(all)).toEqual([]);
+    expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
+  });
+
+  it("cuts each body in each window, once, twice and for ever, still and moving", () => {
+    expect(all.filter(({ name }) => / window, /.test(name))).toHaveLength(CUTS.length * 5 * 3 * 2);
+  });
+
+  it.each(SHORT)("keeps its promises under: %s", async (name) => {
+    const scenario = all.find((one) => one.name === name);
+    if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
+    expect((await runScenario(scenario)).violations).toEqual([]);
+  });
+
+  it("keeps its promises over random faults, kills and movement", async () => {
+    const violations: string[] = [];
+    const print = (text: string): void => void (text.startsWith("VIOLATED") && violations.push(text));
+    const { runs } = await soak({ minutes: 1, seed: 1, pipelines: 6, processes: false, print });
+    expect(violations).toEqual([]);
+    expect(runs).toBeGreaterThan(6);
+  });
+
+  it("stands in the docs as it is played", () => {
+    expect(tableNames(readFileSync(PAGE, "utf8"))).toEqual(all.map(({ name }) => name));
+  });
+});
+
+describe("toPage()", () => {
+  const result = {
+    happened: "complete, every row",
+    served: 3,
+    delivered: 3,
+    repeated: 0,
+    requests: 7,
+    violations: [],
+  };
+
+  it("has a row for each scenario: a new one, or the one that was there", () => {
+    const before = toPage(
+      ["a|b", "c"],
+      [toRow({ ...result, name: "a|b" }), toRow({ ...result, name: "c" })],
+      "",
+    );
+    expect(before).toContain("| a\\|b | complete, every row | 3 | 3 | 0 | 7 |\n");
+    const after = toPage(["c", "a|b", "new"], [toRow({ ...result, name: "c", requests: 9 })], before);
+    expect(tableNames(after)).toEqual(["c", "a\\|b", "new"]);
+    expect(after).toContain(
+      "| c | complete, every row | 3 | 3 | 0 | 9 |\n| a\\|b | complete, every row | 3 | 3 | 0 | 7 |\n",
+    );
+  });
+});

@@ -1,0 +1,191 @@
+import { PassThrough } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import type { Clock } from "../../src/api/clock.ts";
+import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
+import { type Config, parseConfig } from "../../src/config/config.ts";
+import { Session } from "../../src/run/session.ts";
+import { streamEvents } from "../../src/run/stream-events.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import type { Event, StreamState } from "../../src/streams/event.ts";
+
+/** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
+export function fastClock(skew = 0): Clock {
+  let slept = 0;
+  return {
+    now: () => Date.now() + skew + slept,
+    monotonic: () => performance.now() + slept,
+    sleep: async (ms, signal) => {
+      signal?.throwIfAborted();
+      slept += ms;
+      await turn();
+    },
+  };
+}
+
+export type RunSettings = {
+  readonly config: Config;
+  /** Default: people. */
+  readonly stream?: "people" | "companies" | undefined;
+  /** The stream's state, as the last run left it. */
+  readonly state: StreamState | null;
+  readonly clock?: Clock;
+  /** Ends the run after this many events, as a kill would. */
+  readonly stopAfter?: number;
+};
+
+/** One record as a destination sees it. `id`: its key, whatever that is called. */
+export type Delivered = {
+  readonly id: string;
+  readonly discoveredAt: string | null;
+  /** All of a record without a date, which is known by its content alone. */
+  readonly content?: string;
+};
+
+/** What tells a record from another. */
+export function toDelivered(line: string): Delivered {
+  const row = JSON.parse(line) as { id?: string; domain?: string; discoveredAt?: string | number | null };
+  const id = row.id ?? row.domain ?? "";
+  const discoveredAt = toIso(row.discoveredAt ?? null);
+  return discoveredAt === null ? { id, discoveredAt, content: line } : { id, discoveredAt };
+}
+
+/** A date in the sandbox's own spelling, whichever of its spellings (the fault `dates`) it came in. */
+function toIso(date: string | number | null): string | null {
+  if (date === null || /^on /.test(String(date))) return null;
+  if (typeof date === "number") return new Date(date < 1e11 ? date * 1000 : date).toISOString();
+  const text = date.toUpperCase().replace(" ", "T").replace(",", ".").replace(/\+00$/, "Z");
+  return text.endsWith("Z") ? text : new Date(text).toISOString();
+}
+
+/** A checkpoint, and how many records went out before it. */
+export type Checkpoint = { readonly state: StreamState; readonly after: number };
+
+export type Outcome = {
+  readonly records: readonly Delivered[];
+  readonly checkpoints: readonly Checkpoint[];
+  readonly complete: boolean;
+  readonly killed: boolean;
+  readonly error: unknown;
+  readonly warnings: readonly string[];
+};
+
+/** Lends a sandbox, and closes it whatever happens. */
+export async function withSandbox<Value>(
+  options: SandboxOptions,
+  use: (sandbox: Sandbox) => Promise<Value>,
+): Promise<Value> {
+  const sandbox = await startSandbox(options);
+  try {
+    return await use(sandbox);
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** The config of a lab run: small windows, a short patience, and a rate that never waits. */
+export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Config {
+  const config = parseConfig(
+    { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000, lookback_window_days: 1 },
+    {},
+  );
+  return { ...config, maxWindowRows: 60, idleTimeoutSeconds: 0.4, ...overrides };
+}
+
+class Killed extends Error {}
+
+/** A run that does not end. Most end within a second; the slowest wait for silence on a real clock. */
+export class Hung extends Error {}
+const HUNG_MS = 150_000;
+
+/** Reads people once, in this process, from a socket to the events. */
+export async function readOnce(settings: RunSettings): Promise<Outcome> {
+  const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
+  const hung = AbortSignal.timeout(HUNG_MS);
+  const out = new PassThrough().resume();
+  const world = {
+    clock,
+    signal: hung,
+    environment: {},
+    random: () => 0,
+    pid: 1,
+    stdout: out,
+    stderr: out,
+  };
+  const warnings: string[] = [];
+  const session = new Session(config, world, (notice) => {
+    if (notice.kind === "log") warnings.push(notice.text);
+  });
+  const taken = new Taken(stopAfter);
+  let complete = false;
+  let error: unknown;
+  try {
+    const job = {
+      config,
+      session,
+      configured: { ...CONFIGURED, name: settings.stream ?? "people" },
+      blob: state ?? undefined,
+      world,
+      began: 0,
+    };
+    for await (const event of streamEvents(job)) {
+      taken.take(event);
+      if (event.kind === "close") complete = event.complete;
+    }
+  } catch (thrown) {
+    if (hung.aborted) error = new Hung(`The run has not ended after ${HUNG_MS / 1000} s`);
+    else if (!(thrown instanceof Killed)) throw thrown;
+  } finally {
+    await session.close();
+  }
+  const outcome = taken.outcome();
+  return { ...outcome, error: error ?? outcome.error, complete, warnings };
+}
+
+/** What a run has said so far. */
+class Taken {
+  readonly #records: Delivered[] = [];
+  readonly #checkpoints: Checkpoint[] = [];
+  #error: unknown;
+  #left: number;
+  #killed = false;
+
+  constructor(events: number) {
+    this.#left = events;
+  }
+
+  take(event: Event): void {
+    if (this.#left === 0) {
+      this.#killed = true;
+      throw new Killed();
+    }
+    this.#left -= 1;
+    if (event.kind === "records") {
+      for (const line of event.lines) {
+        this.#records.push(toDelivered(line));
+      }
+    }
+    if (event.kind === "checkpoint") {
+      const state = JSON.parse(JSON.stringify(event.state)) as StreamState;
+      this.#checkpoints.push({ state, after: this.#records.length });
+    }
+    if (event.kind === "close") this.#error = event.error;
+  }
+
+  outcome(): Omit<Outcome, "complete" | "warnings"> {
+    return {
+      records: this.#records,
+      checkpoints: this.#checkpoints,
+      killed: this.#killed,
+      error: this.#error,
+    };
+  }
+}
+
+const CONFIGURED: ConfiguredStream = {
+  name: "people",
+  syncMode: "incremental",
+  destinationSyncMode: null,
+  generationId: null,
+  syncId: null,
+  schema: null,
+};

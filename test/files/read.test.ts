@@ -1,0 +1,166 @@
+import { symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { placeOfJsonError } from "../../src/files/json-error.ts";
+import { readCatalog, readJson, readText } from "../../src/files/read.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = await tempDir();
+  path = join(folder, "config.json");
+});
+
+describe("readText()", () => {
+  it("follows links and drops a byte order mark", async () => {
+    await writeFile(path, "\uFEFFhello");
+    await symlink(path, join(folder, "link"));
+    expect(await readText("config", join(folder, "link"))).toBe("hello");
+  });
+
+  it("says why a file cannot be read", async () => {
+    await expect(readText("config", path)).rejects.toThrow(
+      `Cannot read the config file "${path}": there is none`,
+    );
+    await expect(readText("state", folder)).rejects.toThrow("it is a folder");
+  });
+});
+
+describe("readCatalog()", () => {
+  it("takes a catalog, and the CATALOG among the messages that discover printed", async () => {
+    const catalog = { type: "CATALOG", catalog: { streams: [] } };
+    await writeFile(path, JSON.stringify({ streams: [] }, null, 2));
+    expect(await readCatalog(path)).toEqual({ streams: [] });
+    await writeFile(
+      path,
+      `{"type":"LOG","log":{"level":"WARN","message":"odd"}}\n${JSON.stringify(catalog)}\n`,
+    );
+    expect(await readCatalog(path)).toEqual(catalog);
+    await writeFile(path, "{\n  oops");
+    await expect(readCatalog(path)).rejects.toThrow("it is not JSON, see line 2, column 3");
+  });
+});
+
+describe("readJson()", () => {
+  it("names file, line and column of what is no JSON, and quotes nothing of it", async () => {
+    await writeFile(path, '{\n  "api_key": "s3cret",\n  "base_url" "x"\n}');
+    await expect(readJson("config", path)).rejects.toThrow(
+      `Cannot use the config file "${path}": it is not JSON, see line 3, column 14`,
+    );
+    await writeFile(path, " \n");
+    await expect(readJson("config", path)).rejects.toThrow("it is empty");
+  });
+});
+
+describe("placeOfJsonError()", () => {
+  it.each([
+    ["", 1, 1],
+    ["{", 1, 2],
+    ['{"a":1,}', 1, 8],
+    ["[1,]", 1, 4],
+    ["[1}", 1, 3],
+    ['{"a":tru}', 1, 9],
+    ["[nul", 1, 5],
+    ["nil", 1, 2],
+    ["01", 1, 2],
+    ["-x", 1, 2],
+    ['"a\nb"', 1, 3],
+    ['"\\x"', 1, 2],
+    ['["a\\u12', 1, 4],
+    ["{'a':1}", 1, 2],
+    ["{a:1}", 1, 2],
+    ["\n\n  # no", 3, 3],
+    ["{} {}", 1, 4],
+    ['{"a":1 "b":2}', 1, 8],
+    ["]", 1, 1],
+    ["[1 2", 1, 4],
+  ])("finds %j at line %i, column %i", (text, line, column) => {
+    expect(() => JSON.parse(text)).toThrow();
+    expect(placeOfJsonError(text)).toEqual({ line, column });
+  });
+
+  it("agrees with the parser about every JSON text with one character put in its place", () => {
+    fc.assert(
+      fc.property(
+        fc.json(),
+        fc.nat(),
+        fc.constantFrom(..."{}[]:,\"\\ \n01-.eEtfnx'"),
+        (json, seed, other) => {
+          const at = seed % (json.length + 1);
+          const text = json.slice(0, at) + other + json.slice(at + 1);
+          if (isJson(text)) return;
+          const { line, column } = placeOfJsonError(text);
+          const offset =
+            text
+              .split("\n")
+              .slice(0, line - 1)
+              .join("\n").length +
+            (line > 1 ? 1 : 0) +
+            column -
+            1;
+          expect(offset).toBeLessThanOrEqual(text.length);
+          const head = text.slice(0, offset);
+          // What comes before the place can still become JSON; with the character at the place it cannot.
+          expect(canContinue(head), head).toBe(true);
+          const end = offset + (text[offset] === "\\" ? "\\u0000".length : 1);
+          if (end <= text.length) expect(canContinue(text.slice(0, end)), text).toBe(false);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+const isJson = (text: string): boolean => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Whether a text is the beginning of JSON: of the endings below one makes it whole at the depth where it stands. */
+function canContinue(head: string): boolean {
+  const stack: string[] = [];
+  let quoted = false;
+  for (let at = 0; at < head.length; at += 1) {
+    const character = head[at];
+    if (quoted && character === "\\") at += 1;
+    else if (character === '"') quoted = !quoted;
+    else if (!quoted && character === "{") stack.push("}");
+    else if (!quoted && character === "[") stack.push("]");
+    else if (!quoted && (character === "}" || character === "]")) stack.pop();
+  }
+  const close = stack.toReversed().join("");
+  const endings = [
+    "",
+    "0",
+    "1",
+    '"',
+    '":1',
+    ":1",
+    '"":1',
+    "n",
+    "0000",
+    "rue",
+    "ue",
+    "e",
+    "alse",
+    "lse",
+    "se",
+    "ull",
+    "ll",
+    "l",
+  ];
+  const escapes = ["", "0000", "000", "00", "0"].flatMap((digits) => [
+    `${digits}"`,
+    `${digits}":1`,
+    `n${digits}"`,
+    `n":1`,
+  ]);
+  return [...endings, ...escapes].some((ending) => isJson(head + ending + close));
+}

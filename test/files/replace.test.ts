@@ -1,0 +1,119 @@
+import { execFileSync } from "node:child_process";
+import { lstatSync, statSync } from "node:fs";
+import { chmod, chown, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = await tempDir();
+  path = join(folder, "state.json");
+});
+
+const modeOf = (name: string): number => statSync(name).mode & 0o777;
+
+describe("replaceFile()", () => {
+  it("makes a new file for its owner only", async () => {
+    await replaceFile(path, "1");
+    expect(await readFile(path, "utf8")).toBe("1");
+    expect(modeOf(path)).toBe(0o600);
+    expect(await readdir(folder)).toEqual(["state.json"]);
+  });
+
+  it("keeps mode and owner of the file that it replaces", async () => {
+    await writeFile(path, "1");
+    await chmod(path, 0o640);
+    if (process.getuid?.() === 0) await chown(path, 1234, 5678);
+    const { uid, gid } = statSync(path);
+    await replaceFile(path, "2");
+    expect(modeOf(path)).toBe(0o640);
+    expect(statSync(path)).toMatchObject({ uid, gid });
+  });
+
+  it("keeps the file before as .previous, when asked", async () => {
+    await replaceFile(path, "1", { keepPrevious: true });
+    expect(await readdir(folder)).toEqual(["state.json"]);
+    await replaceFile(path, "2", { keepPrevious: true });
+    await replaceFile(path, "3", { keepPrevious: true });
+    expect(await readFile(path, "utf8")).toBe("3");
+    expect(await readFile(`${path}.previous`, "utf8")).toBe("2");
+    expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+  });
+
+  it("leaves the old file and nothing else when it is stopped before the rename", async () => {
+    await writeFile(path, "1");
+    const lost = async (): Promise<void> => {
+      throw new Error("the lock is gone");
+    };
+    await expect(replaceFile(path, "2", { beforeRename: lost })).rejects.toThrow("the lock is gone");
+    expect(await readFile(path, "utf8")).toBe("1");
+    expect(await readdir(folder)).toEqual(["state.json"]);
+  });
+
+  it("leaves nothing behind where a killed run has kept the same file already", async () => {
+    await writeFile(path, "1");
+    await link(path, `${path}.previous`);
+    await replaceFile(path, "2", { keepPrevious: true });
+    expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+    expect(await readFile(`${path}.previous`, "utf8")).toBe("1");
+  });
+
+  it("does not follow a link that somebody laid out as its .previous", async () => {
+    const other = join(folder, "other");
+    await writeFile(other, "precious");
+    await symlink(other, `${path}.previous`);
+    await replaceFile(path, "1", { keepPrevious: true });
+    await replaceFile(path, "2", { keepPrevious: true });
+    expect(await readFile(other, "utf8")).toBe("precious");
+    expect(lstatSync(`${path}.previous`).isFile()).toBe(true);
+  });
+
+  it("leaves no part of a file that the disk has no room for", async () => {
+    await mkdir(`${path}.previous`);
+    await writeFile(path, "1");
+    await expect(replaceFile(path, "2", { keepPrevious: true })).rejects.toThrow();
+    expect(await readFile(path, "utf8")).toBe("1");
+    expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+  });
+});
+
+describe("statReplaceable()", () => {
+  it("refuses a link, also a dangling one, and says what to name", async () => {
+    await symlink(join(folder, "nowhere"), path);
+    await expect(statReplaceable(path)).rejects.toThrow(
+      /^Cannot replace the file ".*state\.json": it is a link\. Name the file that it points to$/,
+    );
+    await expect(replaceFile(path, "1")).rejects.toThrow("it is a link");
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  });
+
+  it("refuses a folder, a named pipe, a socket and a device", async () => {
+    await mkdir(path);
+    await expect(replaceFile(path, "1")).rejects.toThrow("it is a folder. Name a regular file");
+    const fifo = join(folder, "fifo");
+    execFileSync("mkfifo", [fifo]);
+    await expect(replaceFile(fifo, "1")).rejects.toThrow("it is a named pipe");
+    const socket = join(folder, "socket");
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    await expect(replaceFile(socket, "1")).rejects.toThrow("it is a socket");
+    await new Promise((resolve) => server.close(resolve));
+    // Only asked about: a mistake here would replace the machine's own device.
+    await expect(statReplaceable("/dev/null")).rejects.toThrow("it is a device");
+  });
+});
+
+describe("removeLeftovers()", () => {
+  it("removes what killed runs left of this file, and nothing else", async () => {
+    const left = `${path}.0123456789abcdef.tmp`;
+    const others = ["state.json", "state.json.previous", "state.json.tmp", "other.0123456789abcdef.tmp"];
+    for (const name of [left, ...others.map((name) => join(folder, name))]) await writeFile(name, "");
+    await removeLeftovers(path);
+    expect((await readdir(folder)).sort()).toEqual([...others].sort());
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { entriesOf, normalize } from "../../src/jobs/items.ts";
+
+describe("normalize()", () => {
+  it.each([
+    " Example.COM ",
+    "www.example.com",
+    "example.com.",
+    '"example.com"',
+    "exam\u200bple.com",
+    "‘example.com’",
+    "www.example.com.",
+  ])("takes %j for example.com", (text) => {
+    expect(normalize("domain", text)).toBe("example.com");
+  });
+
+  it("knows names that begin with www only by what is left", () => {
+    expect(normalize("domain", "www.com")).toBe("www.com");
+    expect(normalize("domain", "www.example.co.uk")).toBe("example.co.uk");
+  });
+
+  it("takes both spellings of a name beyond ASCII for one", () => {
+    expect(normalize("domain", "BÜCHER.example")).toBe("xn--bcher-kva.example");
+    expect(normalize("domain", "xn--bcher-kva.example")).toBe("xn--bcher-kva.example");
+  });
+
+  it.each(["localhost", "12345", "1.2.3.4", "a b.example", "https://example.com/x", "a@b.example", "", "."])(
+    "takes %j for no domain",
+    (text) => {
+      expect(normalize("domain", text)).toBeNull();
+    },
+  );
+
+  it("takes addresses in one form, and nothing else", () => {
+    expect(normalize("email", " Ame\u0301lie@Example.com ")).toBe("am\u00e9lie@example.com");
+    for (const text of ["a", "a@b", "a b@c.example", "a@@b.example"])
+      expect(normalize("email", text)).toBeNull();
+  });
+
+  it("is idempotent", () => {
+    for (const text of ["WWW.Example.com.", "BÜCHER.example"]) {
+      const once = normalize("domain", text);
+      expect(normalize("domain", once ?? "")).toBe(once);
+    }
+  });
+});
+
+describe("entriesOf()", () => {
+  it("takes commas and line breaks for a list", () => {
+    const items = entriesOf("domain", "a.example, b.example\nc.example,,").map(({ item }) => item);
+    expect(items).toEqual(["a.example", "b.example", "c.example"]);
+  });
+});

@@ -1,0 +1,126 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { CAPS, DAY, JobService, runOnce, Tape } from "../support/job-model.ts";
+
+const ITEMS = ["a.example", "b.example", "c.example", "d.example", "e.example", "f.example", "g.example"];
+const tape = fc.array(fc.nat(1000), { maxLength: 60 });
+
+/** Where each run dies, how the clock jumps after it, and what the platform does with state and receipts. */
+const lives = fc.array(
+  fc.record({ diesAt: fc.nat(40), jump: fc.integer({ min: -2 * DAY, max: 10 * DAY }), loses: fc.boolean() }),
+  { maxLength: 8 },
+);
+const CALM_RUNS = 30;
+
+type Memory = "both" | "state lost" | "receipts lost";
+
+/** Runs that die, then runs that do not, a week apart, until nothing is left to be done. */
+async function live(
+  service: JobService,
+  many: readonly { readonly diesAt: number; readonly jump: number; readonly loses: boolean }[],
+  memory: Memory,
+): Promise<void> {
+  const hasReceipts = memory !== "receipts lost";
+  let state: unknown;
+  for (const { diesAt, jump, loses } of many) {
+    state = await runOnce(service, ITEMS, memory === "state lost" && loses ? undefined : state, {
+      diesAt,
+      hasReceipts,
+    });
+    service.now += jump;
+  }
+  for (let run = 0; run < CALM_RUNS; run++) {
+    state = await runOnce(service, ITEMS, memory === "state lost" && run === 0 ? undefined : state, {
+      hasReceipts,
+    });
+    service.now += 8 * DAY;
+  }
+}
+
+/** How often an item may have been bought: once, and once more for each result that said that it failed. */
+function boughtTooOften({ bought, failed }: JobService): readonly string[] {
+  const count = (list: readonly string[], item: string): number => list.filter((one) => one === item).length;
+  return ITEMS.filter((item) => count(bought, item) > 1 + count(failed, item));
+}
+
+describe("readJobs()", { timeout: 60_000 }, () => {
+  it.each<Memory>(["both", "state lost", "receipts lost"])(
+    "buys nothing twice, whatever dies when: %s",
+    async (memory) => {
+      await fc.assert(
+        fc.asyncProperty(tape, lives, async (numbers, many) => {
+          const service = new JobService(new Tape(numbers));
+          await live(service, many, memory);
+          expect(boughtTooOften(service)).toEqual([]);
+        }),
+        { numRuns: 25 },
+      );
+    },
+  );
+
+  it("delivers every answer whose job is known, with state and receipts kept", async () => {
+    await fc.assert(
+      fc.asyncProperty(tape, lives, async (numbers, many) => {
+        const service = new JobService(new Tape(numbers));
+        await live(service, many, "both");
+        const told = new Set(service.bought.filter((item) => !service.untold.includes(item)));
+        const failed = new Set(service.failed);
+        const missing = [...told].filter((item) => !failed.has(item) && !service.delivered.includes(item));
+        expect(missing).toEqual([]);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it("buys nothing twice when a run dies before any event, and the next before any other", async () => {
+    for (let first = 0; first < 14; first++) {
+      for (let second = 0; second < 14; second += 3) {
+        const service = new JobService(new Tape([]));
+        const state = await runOnce(service, ITEMS.slice(0, 2), undefined, { diesAt: first });
+        await runOnce(service, ITEMS.slice(0, 2), undefined, { diesAt: second });
+        await runOnce(service, ITEMS.slice(0, 2), state);
+        expect(new Set(service.bought).size, `killed at ${first} and ${second}`).toBe(service.bought.length);
+      }
+    }
+  });
+
+  it("buys nothing in a full refresh, and delivers again what the receipts know", async () => {
+    const service = new JobService(new Tape([]));
+    const state = await runOnce(service, ITEMS.slice(0, 3), undefined);
+    expect(service.delivered).toHaveLength(3);
+    await runOnce(service, ITEMS, state, { isFullRefresh: true });
+    expect(service.delivered).toHaveLength(6);
+    expect(service.bought).toHaveLength(3);
+  });
+
+  it("passes no cap by more than what was open, under any price list", async () => {
+    const prices = fc.array(fc.nat(400), { minLength: 1, maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(
+        prices,
+        fc.integer({ min: 1, max: 500 }),
+        fc.integer({ min: 1, max: 900 }),
+        async (list, sync, day) => {
+          const items = Array.from({ length: 30 }, (_, nth) => `i${nth}.example`);
+          const service = new JobService(new Tape([]), list);
+          const caps = { ...CAPS, credits: { sync, day, month: Number.POSITIVE_INFINITY } };
+          let state: unknown;
+          for (let run = 0; run < 6; run++) {
+            const before = service.bought.length;
+            state = await runOnce(service, items, state, { caps });
+            const spentInRun = service.bought
+              .slice(before)
+              .map((_, nth) => service.price(`job_${before + nth}`));
+            // All but those that were open when the cap was reached fit; one alone may always go.
+            const known = spentInRun.slice(0, -20).reduce((sum, price) => sum + price, 0);
+            expect(known).toBeLessThanOrEqual(sync);
+          }
+          const today = service.bought.map((_, nth) => service.price(`job_${nth}`));
+          const beforeLast = today.slice(0, -20).reduce((sum, price) => sum + price, 0);
+          expect(beforeLast).toBeLessThanOrEqual(day);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { SubmitFailures } from "../../src/jobs/submit-failures.ts";
+
+const error = new Error("no");
+
+describe("SubmitFailures", () => {
+  it("gives up on a rate limit that lasts for half an hour, and begins again after a success", () => {
+    const failures = new SubmitFailures();
+    expect(failures.refused(error, "limit", 0)).toEqual({ kind: "again", failures: 0 });
+    expect(failures.refused(error, "limit", 1_800_000).kind).toBe("again");
+    failures.taken();
+    expect(failures.refused(error, "limit", 1_900_000).kind).toBe("again");
+    expect(failures.refused(error, "limit", 3_700_001)).toEqual({ kind: "end" });
+    expect(failures.failure).toBe(error);
+  });
+
+  it("ends after three lost answers in a row, not after three in all", () => {
+    const failures = new SubmitFailures();
+    for (let nth = 0; nth < 5; nth++) {
+      failures.unknown(error);
+      failures.unknown(error);
+      expect(failures.isProbing).toBe(true);
+      failures.taken();
+      expect(failures.isProbing).toBe(false);
+    }
+    expect(failures.ended).toBe(false);
+    for (let nth = 0; nth < 3; nth++) failures.unknown(error);
+    expect(failures.ended).toBe(true);
+  });
+
+  it("gives what time heals five tries in a row", () => {
+    const failures = new SubmitFailures();
+    for (let nth = 1; nth < 5; nth++)
+      expect(failures.refused(error, "time", 0)).toEqual({ kind: "again", failures: nth });
+    failures.taken();
+    for (let nth = 1; nth < 5; nth++) expect(failures.refused(error, "time", 0).kind).toBe("again");
+    expect(failures.refused(error, "time", 0).kind).toBe("end");
+  });
+
+  it("doubts its own form until one is taken", () => {
+    const failures = new SubmitFailures();
+    expect(failures.refused(error, "other-item", 0).kind).toBe("doubt");
+    failures.taken();
+    for (let nth = 0; nth < 30; nth++) expect(failures.refused(error, "other-item", 0).kind).toBe("refuse");
+    expect(failures.ended).toBe(false);
+  });
+
+  it("ends without a failure when credits are used up", () => {
+    const failures = new SubmitFailures();
+    expect(failures.refused(error, "credits", 0).kind).toBe("end");
+    expect(failures).toMatchObject({ ended: true, failure: undefined, isOutOfCredits: true });
+  });
+});

@@ -1,0 +1,84 @@
+"""The recipes of docs/files.md, word for word."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import blocks, shell
+
+duckdb = pytest.importorskip("duckdb")
+polars = pytest.importorskip("polars")
+
+
+def expect_newest(rows, people):
+    """Each person once, with what the service says last."""
+    assert len(rows) == len(people)
+    for row in rows:
+        person = people[row["id"]]
+        assert person["discoveredAt"] == row["discoveredAt"]
+        assert person["email"] == row["email"]
+
+
+def test_duckdb_and_parquet(contacts, monkeypatch):
+    folder, people = contacts
+    monkeypatch.chdir(folder)
+    view, copy = blocks("sql")
+    with duckdb.connect() as database:
+        database.execute(view)
+        database.execute(copy)
+        as_text = "strftime(discoveredAt::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"
+        for source in ("people", "'people.parquet'"):
+            rows = database.execute(f"SELECT id, email, {as_text} FROM {source}").fetchall()
+            expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
+
+
+def test_polars(contacts, monkeypatch):
+    folder, people = contacts
+    monkeypatch.chdir(folder)
+    names = {}
+    exec(blocks("python")[0], names)
+    expect_newest(names["people"].to_dicts(), people)
+
+
+def postgres_programs():
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return versions[-1].parent if versions else None
+
+
+@pytest.fixture
+def postgres():
+    """The settings of psql for a cluster that is there for one test."""
+    programs = postgres_programs()
+    if programs is None or shutil.which("psql") is None:
+        pytest.skip("Debian's package postgresql is not installed")
+    user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    with tempfile.TemporaryDirectory() as home, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        if user:
+            shutil.chown(home, "postgres", "postgres")
+
+        def call(name, *args):
+            subprocess.run([*user, str(programs / name), *args], cwd=home, check=True, stdout=subprocess.DEVNULL)
+
+        call("initdb", "-D", f"{home}/cluster", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
+        call("pg_ctl", "-D", f"{home}/cluster", "-w", "-l", f"{home}/log", "-o", options, "start")
+        yield {"PGHOST": "127.0.0.1", "PGPORT": str(port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+        call("pg_ctl", "-D", f"{home}/cluster", "-m", "immediate", "stop")
+
+
+def test_postgresql(contacts, postgres):
+    folder, people = contacts
+    shell(blocks("sh")[1], folder, **postgres)
+    query = "SELECT record ->> 'id', record ->> 'email', record ->> 'discoveredAt' FROM people"
+    words = ["psql", "-At", "-F", "\t", "--pset=null=NULL", "-c", query]
+    text = subprocess.run(words, env={**os.environ, **postgres}, check=True, capture_output=True, text=True).stdout
+    rows = [[None if value == "NULL" else value for value in line.split("\t")] for line in text.splitlines()]
+    expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
+    assert list((folder / "contacts" / "people").iterdir()) == []

@@ -1,0 +1,371 @@
+import { describe, expect, it } from "vitest";
+import { BodyError, DataError } from "../../src/errors.ts";
+import type { DatedState } from "../../src/streams/dated-state.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import { readWindow } from "../../src/streams/read-window.ts";
+import type { Count, Row } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import type { Purpose, WindowResult } from "../../src/streams/window-result.ts";
+import { addDays, type Day } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
+import {
+  lineOf,
+  type ModelOptions,
+  ModelService,
+  type Person,
+  peopleOn,
+  rowOf,
+  undatedPeople,
+} from "../support/model-service.ts";
+import { apiWith, rulesWith } from "../support/run-rules.ts";
+import { byId, type Ran, repeated, runStream } from "../support/sync-run.ts";
+
+const NOW = Date.parse("2026-03-20T10:00:00.500Z");
+const TODAY = "2026-03-20" as Day;
+const DAY_MS = 86_400_000;
+const lastDays = (count: number): Day[] =>
+  Array.from({ length: count }, (_, nth) => addDays(TODAY, nth + 1 - count));
+const past = (people: Person[]): Person[] => people.filter(({ at }) => at === null || at < NOW - 5_000);
+const day = (text: string): Day => text as Day;
+
+const model = (people: Person[], options: Partial<ModelOptions> = {}): ModelService =>
+  new ModelService({ now: NOW, people, ...options });
+
+const requests = (service: ModelService): string[] => service.asked.map(({ what }) => what);
+
+function expectWhole(service: ModelService, ran: Ran): void {
+  expect(ran.error).toBeUndefined();
+  expect(ran.complete).toBe(true);
+  expect(byId(ran.lines)).toEqual(service.served());
+  expect(repeated(ran.lines)).toEqual([]);
+}
+
+const isOf = (window: Window, ...days: string[]): boolean =>
+  window.kind === "closed" && days.some((one) => window.from <= one && window.to >= one);
+
+const shuffled = (roll: (sides: number) => number, rows: Person[]): Person[] =>
+  rows
+    .map((row) => ({ row, place: roll(1_000_000) }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ row }) => row);
+
+describe("a run is never falsely complete", () => {
+  it("takes no walk with a shortfall for proof where a list orders its rows at random", async () => {
+    let complete = 0;
+    for (let seed = 0; seed < 40; seed++) {
+      const roll = dice(seed);
+      const service = model(past(peopleOn(lastDays(6), 25)), {
+        cut: (window) => (isOf(window, "2026-03-16") ? { rows: 8, loud: false } : undefined),
+        list: (rows) => shuffled(roll, rows),
+      });
+      const ran = await runStream(service.api());
+      if (ran.complete) {
+        complete += 1;
+        expectWhole(service, ran);
+      } else expect(ran.state?.missing_days).toEqual(["2026-03-16"]);
+      const healed = model(service.people, { now: NOW + 1_000 });
+      const next = await runStream(healed.api(), { state: ran.state });
+      expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
+    }
+    expect(complete).toBeGreaterThan(0);
+  });
+
+  it("proves walks together whose union is what was counted", async () => {
+    let turn = 0;
+    const service = model(past(peopleOn(lastDays(6), 25)), {
+      cut: (window) => (isOf(window, "2026-03-16") ? { rows: 8, loud: false } : undefined),
+      list: (rows) => {
+        // Every other walk shows its first row twice and lacks its last, or the other way round.
+        const [first, last] = [rows[0], rows.at(-1)];
+        turn += rows.length === 25 ? 1 : 0;
+        if (first === undefined || last === undefined || rows.length !== 25) return rows;
+        return turn % 12 < 6 ? [first, ...rows.slice(0, -1)] : [...rows.slice(1), last];
+      },
+    });
+    const ran = await runStream(service.api());
+    expect(ran.complete).toBe(true);
+    expect(byId(ran.lines)).toEqual(service.served());
+  });
+
+  it("is not complete where the list of today's people ends early and their export is cut", async () => {
+    const service = model(past(peopleOn([TODAY], 90)), {
+      cut: () => ({ rows: 20, loud: false }),
+      list: (rows) => rows.slice(0, Math.floor((rows.length * 2) / 3)),
+    });
+    const ran = await runStream(service.api());
+    expect(ran.complete).toBe(false);
+    expect(ran.error).toBeInstanceOf(BodyError);
+    expect(ran.state?.discoveredAt ?? null).toBeNull();
+  });
+
+  it("is not complete where the service's clock is days ahead and the list ends early", async () => {
+    const service = model(past(peopleOn(lastDays(3), 40)), {
+      now: NOW + 3 * DAY_MS,
+      cut: () => ({ rows: 20, loud: false }),
+      list: (rows) => rows.slice(0, Math.floor((rows.length * 2) / 3)),
+    });
+    expect((await runStream(service.api())).complete).toBe(false);
+  });
+
+  const companies = { source: { isDated: false, onMissingKey: "pass" } } as const;
+
+  it("is not complete where the list of companies ends early and their export is cut", async () => {
+    const service = model(undatedPeople(90), {
+      cut: () => ({ rows: 20, loud: false }),
+      list: (rows) => rows.slice(0, 60),
+    });
+    const ran = await runStream(service.api(), companies);
+    expect(ran).toMatchObject({ complete: false, error: expect.any(BodyError) });
+  });
+
+  it("takes no total that is too low for proof of a cut export of companies", async () => {
+    const service = model(undatedPeople(3_000), {
+      total: () => 1_000,
+      cut: () => ({ rows: 1_500, loud: false }),
+    });
+    const ran = await runStream(service.api(), companies);
+    expect(ran).toMatchObject({ complete: false, error: expect.any(DataError) });
+    expect(String(ran.error)).toContain("verify_counts");
+    const whole = model(undatedPeople(3_000), { total: () => 1_000 });
+    expectWhole(whole, await runStream(whole.api(), companies));
+  });
+
+  it("reads companies again that a cut body lacks, and believes their count", async () => {
+    const service = model(undatedPeople(90), {
+      cut: (_, nth) => (nth < 2 ? { rows: 20, loud: nth === 0 } : undefined),
+    });
+    expectWhole(service, await runStream(service.api(), companies));
+    expect(requests(service)).toEqual(["count", "stream", "count", "stream", "count", "stream"]);
+  });
+
+  it("delivers a newcomer without a date in the first run of the next day", async () => {
+    const service = model([...past(peopleOn(lastDays(5), 10)), ...undatedPeople(3)]);
+    const first = await runStream(service.api());
+    service.people.push({ id: "new", at: null, user: false });
+    const same = await runStream(service.api(), { state: first.state });
+    service.now += DAY_MS;
+    service.asked.length = 0;
+    const next = await runStream(service.api(), { state: same.state });
+    expect(byId([...first.lines, ...same.lines, ...next.lines])).toEqual(service.served());
+    expect(next).toMatchObject({ complete: true, state: { undated_rows: 4, undated_checked: "2026-03-21" } });
+    service.asked.length = 0;
+    await runStream(service.api(), { state: next.state });
+    expect(requests(service)).toEqual(["count", "stream"]);
+  });
+
+  it("counts the people without a date once a day, with two requests", async () => {
+    const service = model([...past(peopleOn(lastDays(5), 10)), ...undatedPeople(3)]);
+    const { state } = await runStream(service.api());
+    service.now += DAY_MS;
+    service.asked.length = 0;
+    expect((await runStream(service.api(), { state })).complete).toBe(true);
+    expect(requests(service)).toEqual(["count", "count", "count", "stream"]);
+  });
+
+  it("emits a person once who is checked again while a closed window is read", async () => {
+    const people = past(peopleOn(lastDays(20), 10));
+    const mover = people[3] as Person;
+    const service = model(people, {
+      showsMoved: true,
+      latency: 700,
+      moment: ({ now }) => {
+        if (now > NOW + 6_000 && (mover.at ?? 0) < NOW) mover.at = now;
+      },
+    });
+    const ran = await runStream(service.api(), { settings: { maxWindowRows: 40 } });
+    expect(ran.error).toBeUndefined();
+    expect(repeated(ran.lines)).toEqual([]);
+    expect(ran.lines.filter((line) => line === lineOf(mover))).toHaveLength(1);
+  });
+});
+
+describe("there is always a way forward", () => {
+  const broken = (...days: string[]): Partial<ModelOptions> => ({
+    cut: (window) => (isOf(window, ...days) ? { rows: 2, loud: true } : undefined),
+    breaks: (window) => isOf(window, ...days),
+  });
+
+  it("goes past three days in a row that are ignored, and delivers what they give", async () => {
+    const days = ["2026-03-08", "2026-03-09", "2026-03-10"].map(day);
+    const service = model(past(peopleOn(lastDays(30), 4)), broken(...days));
+    const settings = { maxWindowRows: 20, ignoreMissingDays: days };
+    const ran = await runStream(service.api(), { settings });
+    expect(ran).toMatchObject({ complete: true, error: undefined, state: { missing_days: [] } });
+    expect(byId(ran.lines).size).toBe(service.people.length - 3 * 2);
+    const single = service.asked.filter(
+      ({ what, window }) =>
+        what === "stream" && "to" in window && window.from === days[1] && window.to === days[1],
+    );
+    expect(single).toHaveLength(1);
+  });
+
+  it("makes a day missing whose pages are broken JSON, and goes on", async () => {
+    const service = model(past(peopleOn(lastDays(30), 25)), {
+      cut: (window) => (isOf(window, "2026-03-10") ? { rows: 2, loud: true } : undefined),
+      breaks: (window, number) => isOf(window, "2026-03-10") && number === 2,
+    });
+    const ran = await runStream(service.api(), { settings: { maxWindowRows: 60 } });
+    expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+    // The rows of the other pages are delivered all the same.
+    expect(byId(ran.lines).size).toBe(service.people.length - 10);
+  });
+
+  const withoutId = (id: string): ((person: Person) => Row) => {
+    return (person) => (person.id === id ? { ...rowOf(person), key: "" } : rowOf(person));
+  };
+
+  it.each([true, false])(
+    "delivers the rows beside one without an id (verify_counts: %s)",
+    async (verifyCounts) => {
+      const people = past(peopleOn(lastDays(20), 4));
+      const bad = people.find(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-10");
+      const service = model(people, { row: withoutId(bad?.id ?? "") });
+      const settings = { maxWindowRows: 20, verifyCounts };
+      const ran = await runStream(service.api(verifyCounts), { settings });
+      expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+      expect(byId(ran.lines).size).toBe(people.length - 1);
+      const ignoreMissingDays = [day("2026-03-10")];
+      const next = await runStream(service.api(verifyCounts), {
+        settings: { ...settings, ignoreMissingDays },
+      });
+      expect(next.complete).toBe(true);
+      expect(byId(next.lines).size).toBe(people.length - 1);
+    },
+  );
+
+  it("counts companies without a key as shown where the destination cannot take them", async () => {
+    const people = undatedPeople(30);
+    const row = withoutId("u7");
+    for (const onMissingKey of ["drop", "pass"] as const) {
+      const service = model(people, { row });
+      const ran = await runStream(service.api(), { source: { isDated: false, onMissingKey } });
+      expect(ran.complete).toBe(true);
+      expect(ran.lines).toHaveLength(onMissingKey === "drop" ? 29 : 30);
+      expect(requests(service)).toEqual(["count", "stream"]);
+    }
+  });
+
+  it("is complete with dates before 1970, in three requests", async () => {
+    const people = past(peopleOn(["0001-01-01", "1969-07-20", ...lastDays(3)], 3));
+    const service = model(people);
+    expectWhole(service, await runStream(service.api()));
+    expect(requests(service)).toEqual(["count", "count", "stream"]);
+  });
+
+  it("takes two requests for a quiet sync though people are dated in the future", async () => {
+    const people = past(peopleOn(lastDays(5), 10));
+    people.push({ id: "typo", at: Date.parse("2062-03-01T00:00:00Z"), user: true });
+    const service = model(people);
+    const { state } = await runStream(service.api());
+    service.asked.length = 0;
+    service.now += 60_000;
+    expect((await runStream(service.api(), { state })).complete).toBe(true);
+    expect(requests(service)).toEqual(["count", "stream"]);
+  });
+
+  it("takes few requests where the service's clock is five seconds behind its rows", async () => {
+    const people = past(peopleOn(lastDays(5), 10));
+    people.push({ id: "ahead", at: NOW + 4_000, user: true });
+    const service = model(people);
+    const { state } = await runStream(service.api(), { settings: { startDate: day("2026-03-19") } });
+    service.asked.length = 0;
+    const settings = { startDate: day("2026-03-19") };
+    expect((await runStream(service.api(), { state, settings })).complete).toBe(true);
+    expect(requests(service)).toEqual(["count", "stream"]);
+  });
+
+  it.each<[string, (at: number) => string]>([
+    ["epoch seconds", (at) => String(Math.floor(at / 1000))],
+    ["epoch milliseconds", (at) => String(at)],
+    ["+00", (at) => new Date(at).toISOString().replace("Z", "+00")],
+    ["a comma", (at) => new Date(at).toISOString().replace(".", ",")],
+    ["a space", (at) => new Date(at).toISOString().replace("T", " ")],
+    ["lower case", (at) => new Date(at).toISOString().toLowerCase()],
+  ])("reads cursors that are %s in as many requests as others", async (_, spelt) => {
+    const people = past(peopleOn(lastDays(5), 10));
+    const row = (person: Person): Row => {
+      const cursor = spelt(person.at ?? 0);
+      return { raw: `{"id":"${person.id}","at":"${cursor}"}` as RawLine, key: person.id, cursor };
+    };
+    const service = model(people, { row });
+    const ran = await runStream(service.api());
+    expect(ran.complete).toBe(true);
+    expect(ran.lines).toHaveLength(people.length);
+    expect(requests(service)).toEqual(["count", "count", "stream"]);
+    expect(ran.state?.discoveredAt).toMatch(/^2026-03-20T0\d:.*Z$/);
+  });
+});
+
+describe("days that people leave while they are read", () => {
+  /** One in so many moments moves the oldest person to now. */
+  const draining = (people: Person[], isOn: () => boolean): ((model: ModelService) => void) => {
+    let next = 0;
+    return ({ now }) => {
+      const person = people[next];
+      if (!isOn() || person === undefined || (person.at ?? 0) > NOW - DAY_MS) return;
+      person.at = now;
+      next += 1;
+    };
+  };
+
+  it("are closed softly, checked again by the next run, and no row is lost", async () => {
+    const people = past(peopleOn(lastDays(30), 20));
+    let isOn = true;
+    const service = model(people, { latency: 40, moment: draining(people, () => isOn) });
+    const settings = { maxWindowRows: 100 };
+    const first = await runStream(service.api(), { settings });
+    expect(first).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(first.state?.recheck.length).toBeGreaterThan(0);
+    expect(first.lines.length).toBeLessThan(people.length * 1.2);
+    isOn = false;
+    service.now += 3_600_000;
+    const next = await runStream(service.api(), { state: first.state, settings });
+    expect(next).toMatchObject({ complete: true, state: { recheck: [] } });
+    expect(byId([...first.lines, ...next.lines])).toEqual(service.served());
+  });
+
+  const recheck: DatedState["recheck"] = [[day("2026-03-02"), day("2026-03-03")]];
+
+  it("are read by pages if they drain once more, and closed if the pages drain too", async () => {
+    const people = past(peopleOn(lastDays(30), 20));
+    const before = await runStream(model(people).api());
+    const oldest = people.filter(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-02");
+    const service = model(people, { latency: 20, moment: draining(oldest, () => true), batch: 3 });
+    const state = { ...(before.state as DatedState), recheck };
+    const ran = await runStream(service.api(), { state });
+    expect(ran).toMatchObject({ complete: true, state: { recheck: [], missing_days: [] } });
+    expect(service.asked.some(({ what, window }) => what === "page" && isOf(window, "2026-03-02"))).toBe(
+      true,
+    );
+  });
+
+  it("are closed for good where the range is too large for pages", async () => {
+    const window: Window = { kind: "closed", from: day("2026-03-02"), to: day("2026-03-03") };
+    const rows = Array.from({ length: 20_005 }, (_, nth): Row => {
+      const cursor = "2026-03-02T12:00:00Z";
+      return { raw: `{"id":${nth}}` as RawLine, key: String(nth), cursor };
+    });
+    let total = 20_010;
+    const count = async (): Promise<Count> => {
+      total -= 7;
+      return { rows: total, undated: 0, known: true, asked: NOW, answered: NOW };
+    };
+    const api = apiWith({
+      now: () => NOW,
+      count,
+      stream: async function* () {
+        yield { rows };
+      },
+    });
+    const outcomes = async (purpose: Purpose): Promise<WindowResult> => {
+      total = 20_017;
+      const read = readWindow({ window, purpose }, rulesWith({ api }));
+      for (;;) {
+        const { done, value } = await read.next();
+        if (done === true) return value;
+      }
+    };
+    expect(await outcomes("range")).toMatchObject([{ kind: "draining" }]);
+    expect(await outcomes("recheck")).toMatchObject([{ kind: "proven" }]);
+  });
+});

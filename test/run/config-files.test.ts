@@ -1,0 +1,60 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { openConfig, readConfigs } from "../../src/run/config-files.ts";
+import { file } from "../support/cli.ts";
+
+const account = { base_url: "https://contacts.example.com", api_key: "svc_key" };
+
+async function openConfigs(names: readonly string[], environment: Record<string, string>) {
+  const draft = await readConfigs(names, environment);
+  return parseConfig(draft.value, draft.environment, draft.file);
+}
+
+describe("openConfig()", () => {
+  it("names the file, or the environment, in what is wrong and in where settings come from", async () => {
+    const good = await file("good.json", account);
+    expect((await openConfig(good, {})).origins.get("api_key")).toBe(`the config file "${good}"`);
+    const bad = await file("bad.json", { ...account, num_workers: 99 });
+    await expect(openConfig(bad, {})).rejects.toThrow(
+      `Cannot use the config file "${bad}": num_workers must`,
+    );
+    await expect(openConfig(undefined, {})).rejects.toThrow(
+      "Cannot use the environment: base_url is missing",
+    );
+  });
+
+  it("names a file that is not there", async () => {
+    const path = join(await file("x", ""), "absent.json");
+    await expect(openConfig(path, {})).rejects.toThrow(path);
+  });
+});
+
+describe("readConfigs()", () => {
+  it("lets a later file win, property by property", async () => {
+    const first = await file("a.json", { ...account, external_api: { api_url: "https://x", api_key: "a" } });
+    const second = await file("b.json", { num_workers: 4, external_api: { api_key: "b" } });
+    const config = await openConfigs([first, second], {});
+    expect(config).toMatchObject({ numWorkers: 4, externalApi: { apiKey: "b" } });
+    expect(config.externalApi?.apiUrl.host).toBe("x");
+    expect(config.origins.get("num_workers")).toBe(`the config files "${first}", "${second}"`);
+  });
+
+  it("takes the names of other taps' variables for ENV only, and ours before them", async () => {
+    const variables = {
+      TAP_CONTACT_INTELLIGENCE_BASE_URL: "https://tap.example.com",
+      TAP_CONTACT_INTELLIGENCE_API_KEY: "tap_key",
+      CONTACT_INTELLIGENCE_API_KEY: "own_key",
+    };
+    const config = await openConfigs(["ENV"], variables);
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["tap.example.com", "own_key"]);
+    await expect(openConfigs([], variables)).rejects.toThrow("base_url is missing");
+  });
+
+  it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
+    const name = await file("list.json", text);
+    await expect(readConfigs([name], {})).rejects.toThrow(
+      `Cannot use the config file "${name}": it is not an object of properties`,
+    );
+  });
+});

@@ -1,0 +1,251 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { RENEW_MS } from "../../src/files/lock.ts";
+import { FolderOutput } from "../../src/run/folder-output.ts";
+import type { StateFileWorld } from "../../src/run/state-file.ts";
+import { parseStateText } from "../../src/state/envelopes.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
+
+const held = vi.hoisted(() => ({ disk: undefined as { readonly module: object } | undefined }));
+vi.mock("node:fs/promises", async (original) => {
+  const names = ["open", "readFile", "readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
+  const standIns = names.map((name) => [
+    name,
+    (...args: unknown[]) => Reflect.get(held.disk?.module ?? {}, name)(...args),
+  ]);
+  return { ...(await original<object>()), ...Object.fromEntries(standIns) };
+});
+
+/** One run: what it reads, how it goes about it, and how it ends. */
+type Plan = {
+  /** How many rows each of its windows has. */
+  readonly windows: readonly number[];
+  readonly width: number;
+  readonly choices: readonly number[];
+  readonly cutBytes: number;
+  readonly end: "complete" | "failed" | "interrupted" | CrashKind;
+  readonly crashAt: number;
+  /** Whether a reader takes the files that it sees afterwards. */
+  readonly isTaken: boolean;
+};
+
+const plan: fc.Arbitrary<Plan> = fc.record({
+  windows: fc.array(fc.nat({ max: 3 }), { maxLength: 6 }),
+  width: fc.integer({ min: 1, max: 3 }),
+  choices: fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
+  cutBytes: fc.constantFrom(1, 12, 40, 1_000),
+  end: fc.constantFrom("complete", "failed", "interrupted", "kill", "power", "kill", "power"),
+  crashAt: fc.integer({ min: 1, max: 150 }),
+  isTaken: fc.boolean(),
+});
+
+const FOLDER = "out";
+const SOURCES = ["s1", "s2", "s3"] as RawLine[];
+
+function worldOf(pid: number): StateFileWorld {
+  let time = 0;
+  const sleep = async (ms: number): Promise<void> => {
+    // Renewals say nothing here.
+    if (ms === RENEW_MS) await new Promise(() => undefined);
+    time += ms;
+  };
+  const clock = { now: () => Date.UTC(2026, 0, 1), monotonic: () => time, sleep };
+  // Whoever held the lock before is dead: this test is about what it left.
+  const processes = { ownName: String(pid), stateOf: () => "ended" as const };
+  return { clock, signal: new AbortController().signal, pid, processes };
+}
+
+const cursorOf = (state: unknown): number =>
+  Number((state as { discoveredAt?: string } | undefined)?.discoveredAt ?? 0);
+
+const rowsOf = (window: number, rows: number): RawLine[] =>
+  Array.from({ length: rows }, (_, row) => `w${window}.${row}` as RawLine);
+
+/** Runs windows side by side, as the reader of a stream does, until the plan's end. */
+async function play(
+  output: FolderOutput,
+  { windows, width, choices, end }: Plan,
+  sizes: number[],
+): Promise<void> {
+  const stream = "people";
+  const from = cursorOf(output.state.streams.get(stream));
+  sizes.length = from;
+  sizes.push(...windows);
+  const at = 0;
+  await output.emit({ kind: "open", stream });
+  const state = (covered: number) => ({
+    version: 1,
+    discoveredAt: String(from + covered),
+    full_refresh: null,
+  });
+  const running: { window: number; left: RawLine[] }[] = [];
+  const ended = new Set<number>();
+  let [begun, prefix, step] = [0, 0, 0];
+  const last = end === "complete" ? windows.length : Math.floor(windows.length / 2);
+  while (prefix < last) {
+    while (running.length < width && begun < windows.length) {
+      running.push({ window: begun, left: rowsOf(from + begun, windows[begun] ?? 0) });
+      begun += 1;
+    }
+    const chosen = (choices[step++ % choices.length] ?? 0) % running.length;
+    const one = running[chosen];
+    const row = one?.left.shift();
+    if (one !== undefined && row !== undefined) {
+      await output.emit({ kind: "records", stream, lines: [row], at, window: one.window });
+      continue;
+    }
+    running.splice(chosen, 1);
+    ended.add(one?.window ?? 0);
+    const before = prefix;
+    while (ended.has(prefix)) prefix += 1;
+    if (prefix > before)
+      await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
+  }
+  if (end === "interrupted") {
+    await output.emit({ kind: "end" });
+    return;
+  }
+  if (end === "complete")
+    await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
+  await output.emit({
+    kind: "close",
+    stream,
+    complete: end !== "failed",
+    ...(end === "failed" && { error: new Error() }),
+  });
+  await output.emit({ kind: "open", stream: "sources" });
+  await output.emit({ kind: "records", stream: "sources", lines: SOURCES.slice(0, 2), at });
+  await output.emit({ kind: "records", stream: "sources", lines: SOURCES.slice(2), at });
+  await output.emit({ kind: "checkpoint", stream: "sources", state: { version: 1, full_refresh: null } });
+  await output.emit({ kind: "close", stream: "sources", complete: true });
+  await output.emit({ kind: "end" });
+}
+
+const isVisible = (path: string): boolean => !path.includes("/.") && path.endsWith(".jsonl");
+
+const visible = (disk: MemoryDisk, stream: string): [path: string, text: string][] =>
+  [...disk.files(FOLDER)].filter(([path]) => isVisible(path) && path.startsWith(`${FOLDER}/${stream}/`));
+
+const linesIn = (files: readonly (readonly [string, string])[]): string[] =>
+  files.flatMap(([, text]) => text.split("\n").slice(0, -1));
+
+function expectedRows(disk: MemoryDisk, sizes: readonly number[]): string[] {
+  const text = disk.files(FOLDER).get(`${FOLDER}/state.json`) ?? "";
+  const covered = cursorOf(parseStateText(text).streams.get("people"));
+  return sizes.slice(0, covered).flatMap((rows, window) => rowsOf(window, rows));
+}
+
+/** Plays a chain of runs and holds every file that a reader could see against the state. */
+async function check(plans: readonly Plan[]): Promise<number> {
+  const disk = new MemoryDisk();
+  held.disk = disk;
+  const sizes: number[] = [];
+  const taken: [string, string][] = [];
+  let seen = new Map<string, string>();
+  let operations = 0;
+
+  const look = (): void => {
+    const people = [...taken, ...visible(disk, "people")];
+    expect(linesIn(people).toSorted()).toEqual(expectedRows(disk, sizes).toSorted());
+    for (const folder of new Set(
+      visible(disk, "sources").map(([path]) => path.split("/").slice(0, 3).join("/")),
+    )) {
+      expect(linesIn([...disk.files(folder)])).toEqual(SOURCES);
+    }
+    const now = new Map([...visible(disk, "people"), ...visible(disk, "sources")]);
+    for (const [path, text] of seen) expect(now.get(path), path).toBe(text);
+    seen = now;
+  };
+
+  for (const [index, one] of plans.entries()) {
+    const crashes = one.end === "kill" || one.end === "power";
+    disk.start(crashes ? one.crashAt : undefined);
+    try {
+      const output = await FolderOutput.open(FOLDER, { gzip: false, cutBytes: one.cutBytes }, worldOf(index));
+      look();
+      await play(output, crashes ? { ...one, end: "complete" } : one, sizes);
+      await output.release();
+      if (!crashes)
+        expect([...disk.files(FOLDER).keys()].filter((path) => /\.part|\.lock|\.tmp/.test(path))).toEqual([]);
+    } catch (error) {
+      if (!crashes || !hasCrash(error)) throw error;
+    }
+    operations = Math.max(operations, disk.operations);
+    let choice = 0;
+    if (crashes)
+      disk.crash(one.end === "kill" ? "kill" : "power", (below) => (one.choices[choice++ % 20] ?? 0) % below);
+    // A reader sees no row before a state covers it.
+    const early = linesIn([...taken, ...visible(disk, "people")]);
+    const covered = new Set(expectedRows(disk, sizes));
+    expect(early.filter((row) => !covered.has(row))).toEqual([]);
+    expect(new Set(early).size).toBe(early.length);
+    if (one.isTaken) {
+      for (const file of visible(disk, "people")) {
+        taken.push(file);
+        disk.take(file[0]);
+        seen.delete(file[0]);
+      }
+    }
+  }
+  disk.start();
+  await (await FolderOutput.open(FOLDER, { gzip: false }, worldOf(99))).release();
+  look();
+  return operations;
+}
+
+const hasCrash = (error: unknown): boolean =>
+  error instanceof Crash || (error instanceof Error && hasCrash(error.cause ?? undefined));
+
+describe("FolderOutput over crashes", () => {
+  it("holds exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
+    const numRuns = Number(process.env["FOLDER_CHAINS"] ?? 150);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(plan, { minLength: 1, maxLength: 4 }),
+        async (plans) => void (await check(plans)),
+      ),
+      { numRuns },
+    );
+  });
+
+  it("holds them after a crash at each single operation of a run", async () => {
+    const one: Plan = {
+      windows: [2, 0, 3, 1, 2],
+      width: 2,
+      choices: [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0],
+      cutBytes: 12,
+      end: "complete",
+      crashAt: 0,
+      isTaken: false,
+    };
+    const operations = await check([one]);
+    expect(operations).toBeGreaterThan(60);
+    for (let crashAt = 1; crashAt <= operations; crashAt += 1) {
+      for (const end of ["kill", "power"] as const) await check([{ ...one, end, crashAt }, one]);
+    }
+  });
+
+  it("holds them when the power goes while a run finishes what a killed one left", async () => {
+    const one: Plan = {
+      windows: [1],
+      width: 1,
+      choices: [0],
+      cutBytes: 1,
+      end: "complete",
+      crashAt: 0,
+      isTaken: false,
+    };
+    const operations = await check([one]);
+    for (let killedAt = 1; killedAt <= operations; killedAt += 1) {
+      // What a run does before it reads, and a little of the reading.
+      for (let cutAt = 9; cutAt <= 27; cutAt += 9) {
+        await check([
+          { ...one, end: "kill", crashAt: killedAt },
+          { ...one, end: "power", crashAt: cutAt },
+          one,
+        ]);
+      }
+    }
+  });
+});

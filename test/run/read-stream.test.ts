@@ -1,0 +1,493 @@
+import { describe, expect, it } from "vitest";
+import { BodyError, DataError } from "../../src/errors.ts";
+import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
+import type { Day } from "../../src/time.ts";
+import { addDays, dayOf } from "../../src/time.ts";
+import {
+  type ModelOptions,
+  ModelService,
+  type Person,
+  peopleOn,
+  undatedPeople,
+} from "../support/model-service.ts";
+import { byId, type Ran, repeated, runStream } from "../support/sync-run.ts";
+
+const NOW = Date.parse("2026-03-20T10:00:00.500Z");
+const TODAY = "2026-03-20" as Day;
+const day = (text: string): Day => text as Day;
+
+/** Days up to today, oldest first. */
+const lastDays = (count: number): Day[] =>
+  Array.from({ length: count }, (_, nth) => addDays(TODAY, nth + 1 - count));
+
+const past = (people: Person[]): Person[] => people.filter(({ at }) => at === null || at < NOW - 5_000);
+
+function model(days: readonly string[], perDay: number, options: Partial<ModelOptions> = {}): ModelService {
+  return new ModelService({ now: NOW, people: past(peopleOn(days, perDay)), ...options });
+}
+
+function expectWhole(service: ModelService, ran: Ran): void {
+  expect(ran.error).toBeUndefined();
+  expect(ran.complete).toBe(true);
+  expect(byId(ran.lines)).toEqual(service.served());
+  expect(repeated(ran.lines)).toEqual([]);
+}
+
+const requests = (service: ModelService): string[] => service.asked.map(({ what }) => what);
+
+describe("readStream() on a first sync", () => {
+  it("reads a small account with two counts and one stream", async () => {
+    const service = model(lastDays(3650), 1, {
+      people: [...past(peopleOn(lastDays(1000), 1)), ...undatedPeople(3)],
+    });
+    const ran = await runStream(service.api());
+    expectWhole(service, ran);
+    expect(requests(service)).toEqual(["count", "count", "stream"]);
+    expect(ran.state).toMatchObject({ from: null, undated: "done", missing_days: [], gap: null });
+  });
+
+  it("splits into closed windows, then the undated, then the open one, oldest first", async () => {
+    const service = model([], 0, { people: [...past(peopleOn(lastDays(60), 5)), ...undatedPeople(4)] });
+    const ran = await runStream(service.api(), { settings: { maxWindowRows: 40 } });
+    expectWhole(service, ran);
+    const streams = service.asked.filter(({ what }) => what === "stream").map(({ window }) => window);
+    expect(streams.at(-1)).toMatchObject({ kind: "open", undated: false });
+    const closed = streams.slice(0, -1).map((window) => (window.kind === "closed" ? window.from : ""));
+    expect(closed).toEqual([...closed].sort());
+  });
+
+  it("counts again a window whose count has grown old", async () => {
+    const service = model(lastDays(40), 5, { latency: 40_000 });
+    expectWhole(service, await runStream(service.api(), { settings: { maxWindowRows: 50 } }));
+  });
+
+  it("says how many rows there are before the first", async () => {
+    const service = model(lastDays(3), 2);
+    const { events } = await runStream(service.api());
+    expect(events[0]).toEqual({ kind: "estimate", stream: "people", rows: service.people.length });
+  });
+
+  it("ends with a state even when there is nothing", async () => {
+    const service = model([], 0);
+    const ran = await runStream(service.api());
+    expectWhole(service, ran);
+    expect(ran.state?.discoveredAt).toBe("2026-03-18T23:59:59.999Z");
+  });
+});
+
+describe("readStream() on a later sync", () => {
+  it("takes two requests when little is new", async () => {
+    const service = model(lastDays(100), 3);
+    const { state: progress } = await runStream(service.api());
+    service.asked.length = 0;
+    const ran = await runStream(service.api(), { state: progress });
+    expect(ran.complete).toBe(true);
+    expect(requests(service)).toEqual(["count", "stream"]);
+  });
+
+  it("begins its lookback before the cursor", async () => {
+    const service = model(lastDays(100), 3);
+    const { state: progress } = await runStream(service.api());
+    const ran = await runStream(service.api(), { state: progress, settings: { lookbackWindowDays: 30 } });
+    expect(byId(ran.lines).size).toBe(
+      service.people.filter(({ at }) => (at ?? 0) >= Date.parse("2026-02-18")).length,
+    );
+  });
+
+  it("reads nothing from a cursor in the future and leaves the state as it is", async () => {
+    const service = model(lastDays(10), 3);
+    const { state: progress } = await runStream(service.api());
+    const state = { ...(progress as DatedState), discoveredAt: "2999-01-01T00:00:00Z" };
+    const ran = await runStream(service.api(), { state });
+    expect(ran).toMatchObject({ lines: [], complete: true, state: state });
+    expect(service.notices).toMatchObject([{ kind: "log", level: "warn" }]);
+  });
+
+  it("is not complete with a cursor in the future while days are missing", async () => {
+    const service = model(lastDays(10), 3);
+    const { state: progress } = await runStream(service.api());
+    const state = {
+      ...(progress as DatedState),
+      discoveredAt: "2999-01-01T00:00:00Z",
+      missing_days: [day("2026-03-15")],
+    };
+    const ran = await runStream(service.api(), { state });
+    expect(ran).toMatchObject({ lines: [], complete: false, state: state });
+  });
+
+  it("begins a full refresh anew when the service's clock has gone back behind it", async () => {
+    const service = model(lastDays(10), 3);
+    const { state: progress } = await runStream(service.api());
+    const state = { ...(progress as DatedState), discoveredAt: "2999-01-01T00:00:00Z" };
+    expectWhole(service, await runStream(service.api(), { state, isFullRefresh: true }));
+  });
+
+  it("never moves its state backwards", async () => {
+    const service = model(lastDays(10), 3);
+    const state: DatedState = {
+      ...NEW_STATE,
+      discoveredAt: "2026-03-20T09:59:00.123456Z",
+      missing_days: [],
+      from: null,
+      undated: "done",
+      gap: null,
+    };
+    const ran = await runStream(service.api(), { state });
+    expect(ran.state?.discoveredAt).toBe("2026-03-20T09:59:00.123456Z");
+  });
+});
+
+describe("readStream() from an earlier start_date than the state's", () => {
+  const later = async (
+    service: ModelService,
+    startDate: Day | null,
+    settings: Parameters<typeof runStream>[1] = {},
+  ): Promise<Ran> => {
+    const { state: progress } = await runStream(service.api(), {
+      settings: { startDate: day("2026-03-01") },
+    });
+    service.asked.length = 0;
+    return await runStream(service.api(), {
+      state: progress,
+      ...settings,
+      settings: { startDate, ...settings.settings },
+    });
+  };
+
+  it("reads the gap, and of the rest only the lookback", async () => {
+    const service = model(lastDays(60), 3);
+    const ran = await later(service, day("2026-02-10"));
+    const days = new Set(
+      [...byId(ran.lines).values()].map((line) => JSON.parse(line).discoveredAt.slice(0, 10)),
+    );
+    expect(days.has("2026-02-28")).toBe(true);
+    expect(days.has("2026-02-10")).toBe(true);
+    expect(days.has("2026-02-09")).toBe(false);
+    expect(days.has("2026-03-05")).toBe(false);
+    expect(ran).toMatchObject({ complete: true, state: { from: "2026-02-10", gap: null } });
+    expect(repeated(ran.lines)).toEqual([]);
+  });
+
+  it("reads the undated too when the start is taken away", async () => {
+    const service = model([], 0, { people: [...past(peopleOn(lastDays(60), 3)), ...undatedPeople(5)] });
+    const ran = await later(service, null);
+    expect([...byId(ran.lines).keys()].filter((id) => id.startsWith("u"))).toHaveLength(5);
+    expect(ran).toMatchObject({ complete: true, state: { from: null, undated: "done", gap: null } });
+  });
+
+  it("goes on in the gap after it was cut", async () => {
+    const service = model(lastDays(200), 3);
+    const first = await runStream(service.api(), { settings: { startDate: day("2026-03-01") } });
+    const settings = { startDate: day("2025-10-01"), maxWindowRows: 20 };
+    const cut = await runStream(service.api(), { state: first.state, settings, stopAfter: 40 });
+    expect(cut.state?.gap).toMatchObject({ from: "2025-10-01" });
+    const rest = await runStream(service.api(), { state: cut.state, settings });
+    expect(rest.complete).toBe(true);
+    const wanted = service.people
+      .filter(({ at }) => (at ?? 0) >= Date.parse("2025-10-01"))
+      .map(({ id }) => id);
+    expect([...byId([...first.lines, ...cut.lines, ...rest.lines]).keys()].sort()).toEqual(wanted.sort());
+    expect(rest.lines.length).toBeLessThan(wanted.length);
+  });
+
+  it("repeats nothing where the lookback reaches into the gap", async () => {
+    const service = model(lastDays(60), 3);
+    const ran = await later(service, day("2026-02-10"), { settings: { lookbackWindowDays: 40 } });
+    expect(ran.complete).toBe(true);
+    expect(repeated(ran.lines)).toEqual([]);
+  });
+
+  it("claims no day between an end_date inside the gap and the state's first day", async () => {
+    const service = model(lastDays(60), 3);
+    const ran = await later(service, day("2026-02-10"), {
+      settings: { lookbackWindowDays: 40, endDate: day("2026-02-20") },
+    });
+    expect(ran.state).toMatchObject({ from: "2026-03-01", gap: { from: "2026-02-10", to: "2026-02-20" } });
+    const rest = await runStream(service.api(), {
+      state: ran.state,
+      settings: { startDate: day("2026-02-10") },
+    });
+    const days = new Set(
+      [...ran.lines, ...rest.lines].map((line) => JSON.parse(line).discoveredAt.slice(0, 10)),
+    );
+    expect(days.has("2026-02-25")).toBe(true);
+    expect(rest.state).toMatchObject({ from: "2026-02-10", gap: null });
+  });
+
+  it("remembers days that a later start_date left out", async () => {
+    const service = model(lastDays(60), 3);
+    const first = await runStream(service.api(), {
+      settings: { startDate: day("2026-02-01"), endDate: day("2026-02-10") },
+    });
+    const second = await runStream(service.api(), {
+      state: first.state,
+      settings: { startDate: day("2026-03-01") },
+    });
+    const third = await runStream(service.api(), {
+      state: second.state,
+      settings: { startDate: day("2026-02-01") },
+    });
+    const seen = byId([...first.lines, ...second.lines, ...third.lines]);
+    const wanted = service.people.filter(({ at }) => (at ?? 0) >= Date.parse("2026-02-01"));
+    expect(wanted.filter(({ id }) => !seen.has(id))).toEqual([]);
+  });
+});
+
+describe("readStream() up to an end_date", () => {
+  it.each([
+    ["in the past", "2026-03-10", "2026-03-10T23:59:59.999Z"],
+    ["today", "2026-03-20", undefined],
+    ["in the future", "2026-04-20", undefined],
+  ])("%s delivers exactly its days", async (_, end, reached) => {
+    const service = model(lastDays(30), 4);
+    const ran = await runStream(service.api(), { settings: { endDate: day(end) } });
+    const wanted = service.people.filter(({ at }) => dayOf(at ?? 0) <= end).map(({ id }) => id);
+    expect([...byId(ran.lines).keys()].sort()).toEqual(wanted.sort());
+    expect(ran.complete).toBe(true);
+    if (reached !== undefined) expect(ran.state?.discoveredAt).toBe(reached);
+    expect(Date.parse(ran.state?.discoveredAt ?? "")).toBeLessThanOrEqual(NOW);
+  });
+
+  it("yesterday delivers none of today's rows", async () => {
+    const service = model(lastDays(30), 4);
+    const ran = await runStream(service.api(), { settings: { endDate: day("2026-03-19") } });
+    const days = ran.lines.map((line) => JSON.parse(line).discoveredAt.slice(0, 10));
+    expect(days.includes("2026-03-19")).toBe(true);
+    expect(days.includes("2026-03-20")).toBe(false);
+    expect((ran.state?.discoveredAt ?? "") <= "2026-03-19T23:59:59.999Z").toBe(true);
+  });
+
+  it("reads nothing again once it is reached", async () => {
+    const service = model(lastDays(30), 4);
+    const settings = { endDate: day("2026-03-01"), startDate: day("2026-02-25") };
+    const { state: progress } = await runStream(service.api(), { settings });
+    const ran = await runStream(service.api(), { state: progress, settings });
+    expect(ran).toMatchObject({ complete: true, state: progress });
+    expect(ran.events.some(({ kind }) => kind === "checkpoint")).toBe(true);
+  });
+});
+
+describe("readStream() when a day cannot be read", () => {
+  const lacking = (...days: string[]): Partial<ModelOptions> => ({
+    cut: (window) =>
+      window.kind === "closed" && days.some((bad) => window.from <= bad && window.to >= bad)
+        ? { rows: 1, loud: true }
+        : undefined,
+  });
+  it("reads it page by page", async () => {
+    const service = model(lastDays(30), 4, lacking("2026-03-10"));
+    expectWhole(service, await runStream(service.api(), { settings: { maxWindowRows: 20 } }));
+  });
+
+  const pageless = (service: ModelService): ReturnType<ModelService["api"]> => {
+    const api = service.api();
+    return {
+      ...api,
+      page: async (window, number) => {
+        if (window.kind === "closed") throw new BodyError("The list is broken too");
+        return await api.page(window, number);
+      },
+    };
+  };
+
+  it("puts it on record, goes on, is not complete, and reads it first next time", async () => {
+    const broken = model(lastDays(30), 4, lacking("2026-03-10"));
+    const ran = await runStream(pageless(broken), { settings: { maxWindowRows: 20 } });
+    expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+    expect(byId(ran.lines).size).toBeGreaterThan(broken.people.length - 4);
+    const healed = new ModelService({ now: NOW + 1_000, people: broken.people });
+    const next = await runStream(healed.api(), { state: ran.state });
+    expect(next).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(healed.asked.find(({ what }) => what === "stream")?.window).toMatchObject({ from: "2026-03-10" });
+    expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
+  });
+
+  it("emits a missing day once though the lookback covers it", async () => {
+    const healed = model(lastDays(30), 4);
+    const first = await runStream(healed.api());
+    const state = { ...(first.state as DatedState), missing_days: [day("2026-03-15")] };
+    const ran = await runStream(healed.api(), { state, settings: { lookbackWindowDays: 10 } });
+    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(repeated(ran.lines)).toEqual([]);
+  });
+
+  it("clears a missing day that holds nothing any more", async () => {
+    const healed = model(lastDays(30), 4);
+    const first = await runStream(healed.api());
+    const state = { ...(first.state as DatedState), missing_days: [day("2025-03-15")] };
+    expect(await runStream(healed.api(), { state })).toMatchObject({
+      complete: true,
+      state: { missing_days: [] },
+    });
+  });
+
+  it("clears an empty missing day that the planner skips within the lookback", async () => {
+    const days = lastDays(60).filter((one) => one < "2026-03-01" || one > "2026-03-12");
+    const healed = model(days, 4);
+    const first = await runStream(healed.api());
+    const state = { ...(first.state as DatedState), missing_days: [day("2026-03-05")] };
+    const settings = { lookbackWindowDays: 40, maxWindowRows: 10 };
+    const ran = await runStream(healed.api(), { state, settings });
+    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(repeated(ran.lines)).toEqual([]);
+  });
+
+  it("gives a day up without a trace when told to", async () => {
+    const broken = model(lastDays(30), 4, lacking("2026-03-10"));
+    const ignoreMissingDays = [day("2026-03-10")];
+    const ran = await runStream(pageless(broken), { settings: { maxWindowRows: 20, ignoreMissingDays } });
+    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+  });
+
+  it("forgets a missing day of the state when told to ignore it", async () => {
+    const service = model(lastDays(30), 4);
+    const first = await runStream(service.api());
+    const state = { ...(first.state as DatedState), missing_days: [day("2026-01-10")] };
+    const ran = await runStream(service.api(), {
+      state,
+      settings: { ignoreMissingDays: [day("2026-01-10")] },
+    });
+    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+  });
+
+  it.each([[20], [250_000]])(
+    "ends the stream after three in a row, with the state before them (windows of %i rows)",
+    async (maxWindowRows) => {
+      const bad = ["2026-03-08", "2026-03-09", "2026-03-10"];
+      const broken = model(lastDays(30), 4, {
+        cut: (window) =>
+          "from" in window &&
+          bad.some((one) => window.from <= one && (window.kind === "open" || window.to >= one))
+            ? { rows: 1, loud: true }
+            : undefined,
+      });
+      const ran = await runStream(pageless(broken), { settings: { maxWindowRows } });
+      expect(ran.complete).toBe(false);
+      expect(String(ran.error)).toContain("3 days in a row");
+      const { discoveredAt, missing_days: missing = [] } = ran.state ?? {};
+      expect(bad.filter((one) => one <= (discoveredAt ?? "").slice(0, 10))).toEqual(missing);
+      const streams = broken.asked.filter(({ what }) => what === "stream");
+      expect(
+        streams.filter(({ window }) => window.kind === "open" && window.undated).length,
+      ).toBeLessThanOrEqual(2);
+    },
+  );
+});
+
+describe("readStream() with totals that are not what they say", () => {
+  it("reads all of a service whose totals are capped", async () => {
+    const service = model(lastDays(60), 9, { total: (rows) => Math.min(rows, 20) });
+    expectWhole(service, await runStream(service.api()));
+    expectWhole(service, await runStream(service.api(), { settings: { maxWindowRows: 15 } }));
+  });
+
+  it("finds the undated whom capped totals hide, and says so if the export lacks some", async () => {
+    const people = [...past(peopleOn(lastDays(60), 9)), ...undatedPeople(7)];
+    const capped: Partial<ModelOptions> = { people, total: (rows) => Math.min(rows, 20) };
+    for (const maxWindowRows of [15, 50]) {
+      expectWhole(
+        model([], 0, capped),
+        await runStream(model([], 0, capped).api(), { settings: { maxWindowRows } }),
+      );
+    }
+    const lacking = model([], 0, { ...capped, omits: ({ id }) => id === people.at(-1)?.id });
+    const ran = await runStream(lacking.api(), { settings: { maxWindowRows: 15 } });
+    expect(ran).toMatchObject({ complete: false, state: { undated: "pending" } });
+  });
+
+  it("ends with an error and no false state where totals are too low", async () => {
+    const service = model(lastDays(60), 9, { total: (rows) => Math.max(0, rows - 2) });
+    const ran = await runStream(service.api());
+    expect(ran.complete).toBe(false);
+    expect(ran.error).toBeInstanceOf(DataError);
+    expect(String(ran.error)).toContain("verify_counts");
+    expect(ran.state?.discoveredAt ?? null).toBe(null);
+  });
+
+  it("believes no total of 0 once totals have shown less than there is", async () => {
+    const total: ModelOptions["total"] = (rows, window) => {
+      if (window.kind !== "closed" || window.from !== window.to) return rows - 1;
+      return window.from === "2026-03-10" ? 0 : rows;
+    };
+    const service = model(["2026-03-10", "2026-03-11"], 3, { total });
+    const settings = { startDate: day("2026-03-10"), endDate: day("2026-03-11") };
+    const ran = await runStream(service.api(), { settings });
+    expect(ran.error).toBeInstanceOf(DataError);
+  });
+
+  it("ends with an error, not with green, where totals are too high", async () => {
+    const service = model(lastDays(60), 9, { total: (rows) => rows + 2 });
+    const ran = await runStream(service.api());
+    expect(ran.complete).toBe(false);
+    expect(repeated(ran.lines)).toEqual([]);
+  });
+
+  it.each([1, 3])(
+    "reads a service that does not count when nothing is to be verified (%i workers)",
+    async (numWorkers) => {
+      const people = [...past(peopleOn(lastDays(200), 2)), ...undatedPeople(3)];
+      const service = model([], 0, { people, total: () => null });
+      const ran = await runStream(service.api(false), { settings: { verifyCounts: false, numWorkers } });
+      expectWhole(service, ran);
+    },
+  );
+
+  it("does not read everything for undated people whom the totals deny, verified or not", async () => {
+    const service = model(lastDays(60), 9);
+    const ran = await runStream(service.api(false), {
+      settings: { verifyCounts: false, maxWindowRows: 100 },
+    });
+    expectWhole(service, ran);
+    expect(
+      service.asked.some(({ what, window }) => what === "stream" && window.kind === "open" && window.undated),
+    ).toBe(false);
+  });
+
+  it("fails loudly where the date filters are not honoured", async () => {
+    const service = model(lastDays(60), 9);
+    const api = service.api();
+    const everything = { kind: "open", from: day("1970-01-01"), undated: true } as const;
+    const ran = await runStream(
+      { ...api, stream: () => api.stream(everything) },
+      { settings: { maxWindowRows: 100 } },
+    );
+    expect(ran.error).toBeInstanceOf(DataError);
+    expect(ran.state).toBe(null);
+  });
+});
+
+describe("readStream() with a limit on its time", () => {
+  it("ends complete at the end of a window, and goes on there", async () => {
+    const service = model(lastDays(100), 5, { latency: 1_000 });
+    let state: DatedState | null = null;
+    const lines: string[] = [];
+    let runs = 0;
+    for (; runs < 50; runs++) {
+      const ran: Ran = await runStream(service.api(), {
+        state,
+        settings: { maxWindowRows: 30 },
+        endsAt: service.now + 60_000,
+      });
+      expect(ran.complete).toBe(true);
+      lines.push(...ran.lines);
+      if (ran.state?.undated === "done" && (ran.state.discoveredAt ?? "") > "2026-03-20") break;
+      state = ran.state;
+    }
+    expect(runs).toBeGreaterThan(1);
+    expect(byId(lines)).toEqual(service.served());
+  });
+
+  it("comes to the range although a missing day takes all the time", async () => {
+    const service = model(lastDays(20), 5, { latency: 1_000 });
+    const state: DatedState = {
+      ...NEW_STATE,
+      discoveredAt: "2026-03-10T00:00:00Z",
+      missing_days: [day("2026-03-02"), day("2026-03-03")],
+      from: null,
+      undated: "done",
+      gap: null,
+    };
+    const ran = await runStream(service.api(), { state, endsAt: service.now });
+    expect((ran.state?.discoveredAt ?? "") > "2026-03-11").toBe(true);
+  });
+});

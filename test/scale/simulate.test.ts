@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { simulate } from "./simulate.ts";
+
+const BILLION = { people: 1_000_000_000, shards: 1, rowsPerSecond: 100_000 };
+
+describe("a first load of a billion people", () => {
+  it("stays below 8,000 requests when they are spread over ten years", async () => {
+    expect((await simulate({ ...BILLION, spread: "ten years" })).requests).toBeLessThan(8_000);
+  });
+
+  it("stays below 1,000 requests when they gather in the last 30 days", async () => {
+    expect((await simulate({ ...BILLION, spread: "last 30 days" })).requests).toBeLessThan(1_000);
+  });
+
+  it("ends, when the service checks everyone again each month", async () => {
+    const load = await simulate({ ...BILLION, spread: "re-checked monthly" });
+    expect(load.requests).toBeLessThan(1_000);
+    expect(load.rechecks).toBeGreaterThan(0);
+  });
+});
+
+describe("shards", () => {
+  it("divide the hours where the service's speed binds", async () => {
+    const scenario = { people: 100_000_000, spread: "last 30 days", rowsPerSecond: 5_000 } as const;
+    const one = await simulate({ ...scenario, shards: 1 });
+    const sixteen = await simulate({ ...scenario, shards: 16 });
+    expect(one.binds).toBe("service");
+    expect(sixteen.hours).toBeLessThan(one.hours / 4);
+  });
+});

@@ -1,0 +1,120 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Counter, cutRange } from "../../src/shards/cut.ts";
+import { addDays, type Day, startOf } from "../../src/time.ts";
+
+const TODAY = "2026-11-21" as Day;
+const LAST_CLOSED = addDays(TODAY, -2);
+
+/** A service that holds so many rows of so many days before today, and counts what it is asked. */
+class Account implements Counter {
+  requests = 0;
+  readonly #days: readonly (readonly [Day, number])[];
+  readonly #lists: boolean;
+
+  constructor(rowsByAge: ReadonlyMap<number, number>, lists = true) {
+    this.#days = [...rowsByAge].map(([age, rows]) => [addDays(TODAY, -age), rows] as const);
+    this.#lists = lists;
+  }
+
+  count(from: Day | null, to: Day | null): Promise<{ rows: number; asked: number }> {
+    this.requests += 1;
+    return Promise.resolve({ rows: this.held(from, to), asked: startOf(TODAY) + 3_600_000 });
+  }
+
+  dayAt(from: Day | null, to: Day | null, place: number): Promise<Day | undefined> {
+    this.requests += 1;
+    if (!this.#lists) return Promise.resolve(undefined);
+    let before = 0;
+    for (const [day, rows] of this.#within(from, to).toSorted(([a], [b]) => (a < b ? 1 : -1))) {
+      before += rows;
+      if (before >= place) return Promise.resolve(day);
+    }
+    return Promise.resolve(undefined);
+  }
+
+  held(from: Day | null, to: Day | null): number {
+    return this.#within(from, to).reduce((sum, [, rows]) => sum + rows, 0);
+  }
+
+  #within(from: Day | null, to: Day | null): readonly (readonly [Day, number])[] {
+    return this.#days.filter(([day]) => (from === null || day >= from) && (to === null || day <= to));
+  }
+}
+
+const accounts = fc
+  .array(fc.tuple(fc.nat({ max: 4000 }), fc.integer({ min: 1, max: 500 })), { maxLength: 60 })
+  .map((days) => new Map(days));
+
+describe("cutRange()", () => {
+  it("covers every day once, oldest first, and ends with the open shard", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        accounts,
+        fc.integer({ min: 1, max: 12 }),
+        fc.boolean(),
+        async (days, wanted, lists) => {
+          const account = new Account(days, lists);
+          const { cuts } = await cutRange(account, { from: null, to: null }, wanted);
+          expect(cuts.length).toBeLessThanOrEqual(wanted);
+          expect(cuts[0]?.from).toBeNull();
+          expect(cuts.at(-1)?.to).toBeNull();
+          for (const [index, cut] of cuts.entries()) {
+            const before = cuts[index - 1];
+            if (before === undefined) continue;
+            expect(before.to).not.toBeNull();
+            expect(cut.from).toBe(addDays(before.to as Day, 1));
+            expect((before.to as Day) <= LAST_CLOSED).toBe(true);
+            expect((before.from ?? "") <= (before.to as Day)).toBe(true);
+          }
+          expect(account.requests).toBeLessThanOrEqual(4 * wanted);
+          expect(cuts.map(({ from, to }) => account.held(from, to))).toEqual(cuts.map(({ rows }) => rows));
+        },
+      ),
+    );
+  });
+
+  it("shares even days within a factor of two", async () => {
+    const account = new Account(new Map(Array.from({ length: 3650 }, (_, age) => [age, 7])));
+    const { cuts } = await cutRange(account, { from: null, to: null }, 16);
+    expect(cuts).toHaveLength(16);
+    const rows = cuts.map((cut) => cut.rows);
+    expect(Math.max(...rows)).toBeLessThanOrEqual(2 * Math.min(...rows));
+  });
+
+  it("shares days that gather in the last month within a factor of two", async () => {
+    const recent = Array.from({ length: 30 }, (_, age) => [age + 2, 900] as const);
+    const account = new Account(new Map([...recent, [2000, 30], [3000, 30]]));
+    const { cuts } = await cutRange(account, { from: null, to: null }, 5);
+    const rows = cuts.map((cut) => cut.rows);
+    expect(rows).toHaveLength(5);
+    expect(Math.max(...rows)).toBeLessThanOrEqual(2 * Math.min(...rows));
+  });
+
+  it("makes one open shard of an account whose rows are all of today", async () => {
+    const { cuts } = await cutRange(new Account(new Map([[0, 1_000_000]])), { from: null, to: null }, 8);
+    expect(cuts).toEqual([{ from: null, to: null, rows: 1_000_000 }]);
+  });
+
+  it("has no open shard before an end date that is before yesterday", async () => {
+    const account = new Account(
+      new Map([
+        [10, 5],
+        [20, 5],
+        [30, 5],
+        [1, 99],
+      ]),
+    );
+    const range = { from: addDays(TODAY, -40), to: addDays(TODAY, -5) };
+    const { cuts } = await cutRange(account, range, 3);
+    expect(cuts.at(0)?.from).toBe(range.from);
+    expect(cuts.at(-1)?.to).toBe(range.to);
+    expect(cuts.reduce((sum, { rows }) => sum + rows, 0)).toBe(15);
+    expect(cuts.length).toBeGreaterThan(1);
+  });
+
+  it("has one shard for an empty account", async () => {
+    const { cuts } = await cutRange(new Account(new Map()), { from: null, to: null }, 4);
+    expect(cuts).toEqual([{ from: null, to: null, rows: 0 }]);
+  });
+});

@@ -1,0 +1,151 @@
+import { describe, expect, it } from "vitest";
+import { BodyError } from "../../src/errors.ts";
+import { isEndless, readWhileNew } from "../../src/streams/endless.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import { Pass } from "../../src/streams/proof.ts";
+import { readUndated } from "../../src/streams/read-undated.ts";
+import { readWindow } from "../../src/streams/read-window.ts";
+import { SeenRows } from "../../src/streams/seen-rows.ts";
+import { type Batch, NOT_COUNTED, type Row, type StreamApi } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import type { Day } from "../../src/time.ts";
+import { apiWith, rulesWith } from "../support/run-rules.ts";
+
+const DAY: Window = { kind: "closed", from: "2026-03-02" as Day, to: "2026-03-02" as Day };
+const SECOND = 1_000;
+const IDLE_SECONDS = 60;
+const NOW = Date.parse("2026-03-20T10:00:00Z");
+/** A body that has not ended by then would go on for ever. */
+const FOR_EVER = 1_000;
+
+const rowOf = (id: number, cursor: string | null = "2026-03-02T12:00:00Z"): Row => ({
+  raw: `{"id":${id},"discoveredAt":${JSON.stringify(cursor)}}` as RawLine,
+  key: String(id),
+  cursor,
+});
+
+/** A service whose exports send one row a second, on a clock that only they and `rest` move. */
+class OneRowASecond {
+  sent = 0;
+  exports = 0;
+  #now = 0;
+  readonly #rowAt: (nth: number, nthExport: number) => Row | undefined;
+
+  /** @param rowAt the row of a second of an export; undefined: its end */
+  constructor(rowAt: (nth: number, nthExport: number) => Row | undefined) {
+    this.#rowAt = rowAt;
+  }
+
+  rest(ms: number): void {
+    this.#now += ms;
+  }
+
+  api(rows: number, undated = 0): StreamApi {
+    return apiWith({
+      now: () => NOW,
+      monotonic: () => this.#now,
+      backOff: async () => {},
+      count: async () => ({ rows, undated, known: true, asked: NOW, answered: NOW }),
+      rowAt: async () => ({ row: undefined, total: rows + undated }),
+      page: async () => ({ rows: [], size: 10, total: rows + undated }),
+      stream: () => this.#stream(),
+    });
+  }
+
+  async *#stream(): AsyncGenerator<Batch> {
+    const nthExport = this.exports++;
+    for (let nth = 0; nth < FOR_EVER; nth++) {
+      const row = this.#rowAt(nth, nthExport);
+      if (row === undefined) return;
+      this.#now += SECOND;
+      this.sent += 1;
+      yield { rows: [row] };
+    }
+  }
+}
+
+async function readAll(service: OneRowASecond, restMs = 0): Promise<void> {
+  const rules = rulesWith({ api: service.api(3), idleMs: IDLE_SECONDS * SECOND });
+  const pass = new Pass(DAY, NOT_COUNTED, new SeenRows(), rules);
+  for await (const batch of readWhileNew(DAY, pass, rules)) {
+    pass.accept(batch);
+    service.rest(restMs);
+  }
+}
+
+describe("an export that shows nothing new", () => {
+  it("is given up once the patience is over, whatever number of old rows it sends", async () => {
+    const service = new OneRowASecond(() => rowOf(1));
+    await expect(readAll(service)).rejects.toThrow(BodyError);
+    expect(service.sent).toBe(1 + IDLE_SECONDS + 1);
+  });
+
+  it("is read on as long as a new row comes within the patience", async () => {
+    const service = new OneRowASecond((nth) => rowOf(Math.floor(nth / IDLE_SECONDS)));
+    await readAll(service);
+    expect(service.sent).toBe(FOR_EVER);
+  });
+
+  it("costs no patience while the reader rests", async () => {
+    const service = new OneRowASecond((nth) => (nth < IDLE_SECONDS ? rowOf(1) : undefined));
+    await readAll(service, 600 * SECOND);
+    expect(service.sent).toBe(IDLE_SECONDS);
+  });
+
+  it("is a failed pass of its window, which the next pass closes", async () => {
+    const service = new OneRowASecond((nth, nthExport) =>
+      nthExport === 0 ? rowOf(0) : nth < 3 ? rowOf(nth) : undefined,
+    );
+    const rules = rulesWith({ api: service.api(3) });
+    const lines: string[] = [];
+    const reading = readWindow({ window: DAY, purpose: "range" }, rules);
+    let step = await reading.next();
+    for (; step.done !== true; step = await reading.next()) lines.push(...step.value.lines);
+    expect(step.value).toMatchObject([{ kind: "proven" }]);
+    expect(lines).toHaveLength(3);
+    expect(service.exports).toBe(2);
+  });
+
+  it.each([
+    ["dated", rowOf(7)],
+    ["undated", rowOf(7, null)],
+  ])("ends the search for people without a date where a %s row repeats", async (_, row) => {
+    const undated = [rowOf(1, null), rowOf(2, null)];
+    const service = new OneRowASecond((nth, nthExport) => (nthExport === 0 ? row : undated[nth]));
+    const rules = rulesWith({ api: service.api(5, 2) });
+    const reading = readUndated({ window: { kind: "undated" }, purpose: "range" }, rules);
+    let step = await reading.next();
+    while (step.done !== true) step = await reading.next();
+    expect(step.value).toMatchObject({ kind: "proven" });
+    expect(service.exports).toBe(2);
+  });
+
+  it("lets many dated rows pass while people without a date are looked for", async () => {
+    const service = new OneRowASecond((nth) =>
+      nth < 300 ? rowOf(nth) : nth === 300 ? rowOf(nth, null) : undefined,
+    );
+    const rules = rulesWith({ api: service.api(300, 1) });
+    const reading = readUndated({ window: { kind: "undated" }, purpose: "range" }, rules);
+    let step = await reading.next();
+    while (step.done !== true) step = await reading.next();
+    expect(step.value).toMatchObject({ kind: "proven", undatedRows: 1 });
+    expect(service.exports).toBe(1);
+  });
+});
+
+describe("isEndless()", () => {
+  const counted = (rows: number, undated = 0): typeof NOT_COUNTED => ({
+    ...NOT_COUNTED,
+    known: true,
+    rows,
+    undated,
+  });
+
+  it("is more than 10,000 rows and more than twice what was counted", () => {
+    expect(isEndless(10_000, counted(3))).toBe(false);
+    expect(isEndless(10_001, counted(3))).toBe(true);
+    expect(isEndless(20_000, counted(9_000, 1_000))).toBe(false);
+    expect(isEndless(20_001, counted(9_000, 1_000))).toBe(true);
+    expect(isEndless(1_000_000, NOT_COUNTED)).toBe(false);
+  });
+});

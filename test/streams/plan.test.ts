@@ -1,0 +1,171 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { NEW_STATE } from "../../src/streams/dated-state.ts";
+import { planWindows } from "../../src/streams/plan.ts";
+import { measureDays } from "../../src/streams/range.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import type { Planned } from "../../src/streams/window-result.ts";
+import { WindowSize } from "../../src/streams/window-size.ts";
+import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
+import { apiWith, rulesWith } from "../support/run-rules.ts";
+import { SETTINGS } from "../support/sync-run.ts";
+
+const TODAY = "2026-03-20" as Day;
+const YESTERDAY = "2026-03-19" as Day;
+const NOW = startOf(TODAY) + 36_000_000;
+
+type Request = { readonly what: string; readonly window: Window };
+
+/** A service that knows only how many rows each day holds, and the requests that it was asked for. */
+function accountOf(
+  rowsOn: (day: Day) => number,
+  days: readonly Day[],
+): { api: StreamApi; requests: Request[] } {
+  const requests: Request[] = [];
+  const rowsIn = (window: Window): number => {
+    const from = "from" in window ? window.from : BEGINNING;
+    const to = window.kind === "closed" ? window.to : TODAY;
+    return days.reduce((sum, day) => sum + (day >= from && day <= to ? rowsOn(day) : 0), 0);
+  };
+  const api = apiWith({
+    count: async (window) => {
+      const both = window.kind === "undated" || (window.kind === "open" && window.undated);
+      for (const _ of both ? [1, 2] : [1]) requests.push({ what: "count", window });
+      return { rows: rowsIn(window), undated: 0, known: true, asked: NOW, answered: NOW };
+    },
+    rowAt: async (window, place) => {
+      requests.push({ what: "rowAt", window });
+      const oldest = days.find((day) => rowsOn(day) > 0);
+      const isLast = oldest !== undefined && place === rowsIn(window);
+      const row = { raw: "{}" as never, key: '"x"', cursor: `${oldest}T12:00:00Z` };
+      return { row: isLast ? row : undefined, total: rowsIn(window) };
+    },
+    now: () => NOW,
+  });
+  return { api, requests };
+}
+
+async function planOf(api: StreamApi, windowSize = new WindowSize(250_000)): Promise<Planned[]> {
+  const range = await measureDays(NEW_STATE, SETTINGS, api);
+  const plan: Planned[] = [];
+  for await (const planned of planWindows(range, rulesWith({ api, windowSize }))) plan.push(planned);
+  return plan;
+}
+
+const lastDays = (count: number): Day[] =>
+  Array.from({ length: count }, (_, nth) => addDays(TODAY, nth + 1 - count));
+
+describe("planWindows()", () => {
+  it("covers every day that holds rows exactly once, oldest first, with its very count", async () => {
+    const amounts = fc.array(fc.constantFrom(0, 0, 0, 1, 7, 900, 26_000, 130_000), { maxLength: 300 });
+    await fc.assert(
+      fc.asyncProperty(amounts, async (amounts) => {
+        const days = lastDays(amounts.length);
+        const rowsOn = (day: Day): number => amounts[days.indexOf(day)] ?? 0;
+        const { api } = accountOf(rowsOn, days);
+        const plan = await planOf(api);
+        const dated = plan.flatMap(({ window }) => ("from" in window ? [window] : []));
+        for (const day of days) {
+          const holding = dated.filter(
+            (window) => window.from <= day && (window.kind === "open" || window.to >= day),
+          );
+          expect(holding.length, day).toBe(rowsOn(day) > 0 || holding.length > 0 ? 1 : 0);
+        }
+        expect(dated.map(({ from }) => from)).toEqual(dated.map(({ from }) => from).sort());
+        expect(dated.at(-1)?.kind).toBe("open");
+        for (const { window, count } of plan) {
+          if (window.kind !== "closed") continue;
+          expect(count?.rows).toBeGreaterThan(0);
+          if (window.from < window.to && dated.length > 1) expect(count?.rows).toBeLessThanOrEqual(50_000);
+          expect(window.to < YESTERDAY).toBe(true);
+        }
+      }),
+    );
+  });
+
+  it("reads a small account as one open window with the people without a date, after two requests", async () => {
+    const { api, requests } = accountOf(() => 10, lastDays(1000));
+    expect(await planOf(api)).toMatchObject([{ window: { kind: "open", from: BEGINNING, undated: true } }]);
+    expect(requests).toHaveLength(2);
+  });
+
+  it("has the first window of ten million people over ten years within five requests", async () => {
+    const { api, requests } = accountOf(() => 2_740, lastDays(3_650));
+    const range = await measureDays(NEW_STATE, SETTINGS, api);
+    const plan = planWindows(range, rulesWith({ api }));
+    expect((await plan.next()).value?.window.kind).toBe("closed");
+    expect(requests.map(({ what }) => what)).toEqual(["count", "count", "rowAt", "count", "count"]);
+  });
+
+  it("takes about one count a window", async () => {
+    for (const rowsOn of [() => 2_740, (day: Day) => (day < "2020-01-01" ? 200 : 4_000)]) {
+      const { api, requests } = accountOf(rowsOn, lastDays(3_650));
+      const plan = await planOf(api);
+      expect(plan.length).toBeGreaterThan(100);
+      expect(requests.length).toBeLessThan(plan.length * 1.1 + 8);
+    }
+  });
+
+  it("asks for few counts where all people are of one old day, or of today", async () => {
+    for (const only of [lastDays(1000)[0], YESTERDAY, TODAY]) {
+      const { api, requests } = accountOf((day) => (day === only ? 1_000_000 : 0), lastDays(1000));
+      await planOf(api);
+      expect(requests.length).toBeLessThanOrEqual(7);
+    }
+  });
+
+  it("finds the oldest day by counts where the list does not tell it", async () => {
+    const days = lastDays(3_650);
+    const { api, requests } = accountOf(() => 100, days);
+    const plan = await planOf({ ...api, rowAt: async () => undefined });
+    expect(plan[0]?.window).toMatchObject({ kind: "closed", from: days[0] });
+    expect(requests.length).toBeLessThan(plan.length * 1.1 + 30);
+  });
+
+  it("believes no last place of the list before which rows are counted", async () => {
+    const days = lastDays(3_650);
+    const { api } = accountOf(() => 100, days);
+    const row = { raw: "{}" as never, key: '"x"', cursor: "2026-03-01T00:00:00Z" };
+    const plan = await planOf({ ...api, rowAt: async () => ({ row, total: null }) });
+    expect(plan[0]?.window).toMatchObject({ kind: "closed", from: days[0] });
+  });
+
+  it("plans by fixed steps from the oldest day where the service does not count", async () => {
+    const oldest = "2025-06-03" as Day;
+    let probes = 0;
+    const api = apiWith({
+      count: async () => ({ rows: 0, undated: 0, known: false, asked: NOW, answered: NOW }),
+      hasRows: async (window) => {
+        probes += 1;
+        return window.kind === "closed" && window.to >= oldest;
+      },
+    });
+    const windows = (await planOf(api)).map(({ window }) => window);
+    expect(windows[0]).toEqual({ kind: "closed", from: oldest, to: "2025-07-03" });
+    expect(windows.at(-1)).toEqual({ kind: "open", from: YESTERDAY, undated: false });
+    expect(windows.at(-2)).toEqual({ kind: "undated" });
+    expect(probes).toBeLessThan(22);
+  });
+});
+
+describe("WindowSize", () => {
+  it("is what the service streams in ten seconds, within bounds", () => {
+    const size = new WindowSize(250_000);
+    expect(size.rows).toBe(25_000);
+    size.measure(4_999, 1);
+    expect(size.rows).toBe(25_000);
+    size.measure(20_000, 4_000);
+    expect(size.rows).toBe(50_000);
+    size.measure(20_000, 100);
+    expect(size.rows).toBe(100_000);
+    size.measure(5_000, 1_000_000);
+    expect(size.rows).toBe(5_000);
+  });
+
+  it("never passes what the operator set", () => {
+    const size = new WindowSize(1_000);
+    size.measure(20_000, 100);
+    expect(size).toMatchObject({ rows: 1_000, smallRange: 1_000 });
+  });
+});

@@ -1,0 +1,263 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BodyError, DataError } from "../../src/errors.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import { judge, Pass } from "../../src/streams/proof.ts";
+import { nextAttempt } from "../../src/streams/read-window.ts";
+import { SeenRows } from "../../src/streams/seen-rows.ts";
+import type { Count, Row } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import type { RunRules } from "../../src/streams/window-result.ts";
+import type { Day } from "../../src/time.ts";
+import { rulesWith } from "../support/run-rules.ts";
+
+const YESTERDAY = "2026-03-19" as Day;
+const CLOSED: Window = { kind: "closed", from: "2026-03-01" as Day, to: "2026-03-10" as Day };
+const RECENT: Window = { kind: "open", from: YESTERDAY, undated: false };
+const REACHING: Window = { kind: "open", from: "2026-03-01" as Day, undated: false };
+const WHOLE: Window = { kind: "open", from: "0001-01-01" as Day, undated: true };
+const ASKED = Date.parse("2026-03-20T10:00:00Z");
+const ANSWERED = ASKED + 3_000;
+
+const counted = (rows: number, undated = 0): Count => ({
+  ...{ rows, undated, known: true },
+  ...{ asked: ASKED, answered: ANSWERED },
+});
+
+const row = (key: string, cursor: string | null, extra = ""): Row => ({
+  raw: JSON.stringify({ id: key, discoveredAt: cursor, extra }) as RawLine,
+  key: key === "" ? "" : JSON.stringify(key),
+  cursor,
+});
+
+function passOver(
+  window: Window,
+  rows: readonly Row[],
+  {
+    count = counted(0),
+    seen = new SeenRows(),
+    ...rules
+  }: Partial<RunRules & { count: Count; seen: SeenRows }> = {},
+): { pass: Pass; emitted: readonly string[] } {
+  const pass = new Pass(window, count, seen, rulesWith(rules));
+  return { pass, emitted: pass.accept({ rows }).lines };
+}
+
+const IN_MARCH = "2026-03-05T12:00:00.000Z";
+const AFTER_ASKED = "2026-03-20T10:00:01.000Z";
+const AFTER_ANSWERED = "2026-03-20T10:00:04.000Z";
+
+describe("Pass", () => {
+  it("counts keys, not rows, so that a repeated row stands in for none", () => {
+    const rows = [row("a", IN_MARCH), row("a", IN_MARCH), row("a", IN_MARCH, "other"), row("b", IN_MARCH)];
+    const { pass, emitted } = passOver(CLOSED, rows);
+    expect(pass).toMatchObject({ beforeCount: 2, dated: 2, distinct: 2, undated: 0 });
+    expect(emitted).toHaveLength(2);
+    expect(judge(CLOSED, rulesWith(), counted(3), pass)).toBe("short");
+  });
+
+  it("counts no newcomer as one that was counted", () => {
+    const rows = [row("a", "2026-03-19T08:00:00.000Z"), row("b", AFTER_ASKED), row("c", AFTER_ANSWERED)];
+    expect(passOver(RECENT, rows).pass).toMatchObject({ beforeCount: 1, dated: 3, distinct: 3 });
+  });
+
+  it("takes rows dated more than a day ahead for rows that were there: no slow clock makes them", () => {
+    const rows = [row("a", "2999-01-01T00:00:00Z"), row("b", "2026-03-21T10:00:02Z")];
+    expect(passOver(REACHING, rows).pass).toMatchObject({ beforeCount: 1, dated: 2 });
+  });
+
+  it("emits a key again only when it was checked again", () => {
+    const seen = new SeenRows();
+    passOver(REACHING, [row("a", IN_MARCH)], { seen });
+    const { emitted } = passOver(REACHING, [row("a", IN_MARCH), row("a", AFTER_ASKED)], { seen });
+    expect(emitted).toEqual([row("a", AFTER_ASKED).raw]);
+  });
+
+  it("emits a key again that was checked again within the same millisecond", () => {
+    const seen = new SeenRows();
+    const [first, second] = ["2026-03-19T08:00:00.000001Z", "2026-03-19T08:00:00.000002Z"];
+    passOver(RECENT, [row("a", first), row("a", first)], { seen });
+    expect(passOver(RECENT, [row("a", second)], { seen }).emitted).toHaveLength(1);
+    expect(passOver(RECENT, [row("a", "2026-03-19T09:00:00.000002+01:00")], { seen }).emitted).toEqual([]);
+  });
+
+  it("tells rows without a date apart by their content, however it is spelt", () => {
+    const spelt: Row = {
+      raw: '{ "id": "u", "discoveredAt": null, "extra": "" }' as RawLine,
+      key: '"u"',
+      cursor: null,
+    };
+    const { pass, emitted } = passOver(WHOLE, [row("u", null), spelt, row("u", null, "changed")]);
+    expect(pass.undated).toBe(1);
+    expect(emitted).toEqual([row("u", null).raw, row("u", null, "changed").raw]);
+  });
+
+  it("takes a row for the same whether its text is escaped or UTF-8", () => {
+    const escaped = '{"id":"u","name":"\\u00e9\\ud83d\\ude00"}' as RawLine;
+    const plain = '{"id":"u","name":"\xc3\xa9\xf0\x9f\x98\x80"}' as RawLine;
+    const rows = [escaped, plain].map((raw): Row => ({ raw, key: '"u"', cursor: null }));
+    expect(passOver(WHOLE, rows).emitted).toEqual([escaped]);
+  });
+
+  it("takes a cursor that no rule can read for a date and for none, as the service may", () => {
+    const { pass, emitted } = passOver(WHOLE, [row("x", "soon")]);
+    expect(pass).toMatchObject({ undated: 1, dated: 1, newest: undefined });
+    expect(emitted).toHaveLength(1);
+    expect(passOver(CLOSED, [row("x", "soon")]).pass.beforeCount).toBe(1);
+  });
+
+  it("tells of a cursor that no rule can read once for each row, however many passes show it", () => {
+    const seen = new SeenRows();
+    const rows = [row("x", "soon"), row("y", "later"), row("a", IN_MARCH), row("b", null)];
+    const told = Array.from({ length: 3 }, () =>
+      new Pass(WHOLE, counted(0), seen, rulesWith()).accept({ rows }),
+    ).map(({ facts }) => facts?.unreadable);
+    expect(told).toEqual([2, undefined, undefined]);
+  });
+
+  it("keeps back rows past its end but counts them", () => {
+    const until = Date.parse("2026-03-19T23:59:59.999Z");
+    const rows = [row("a", AFTER_ASKED), row("b", "2026-03-19T01:00:00Z")];
+    const { pass, emitted } = passOver(RECENT, rows, { until });
+    expect(emitted).toEqual([row("b", "2026-03-19T01:00:00Z").raw]);
+    expect(pass).toMatchObject({ dated: 2, newest: "2026-03-19T01:00:00Z" });
+  });
+
+  it("knows the newest cursor even if an earlier pass emitted it", () => {
+    const seen = new SeenRows();
+    passOver(RECENT, [row("a", AFTER_ASKED)], { seen });
+    expect(passOver(RECENT, [row("a", AFTER_ASKED)], { seen }).pass.newest).toBe(AFTER_ASKED);
+  });
+
+  it("leaves a person who moved during the export to the open window, once", () => {
+    const seen = new SeenRows();
+    const moved = [row("a", AFTER_ASKED), row("b", "2026-03-19T00:00:00Z")];
+    const closed = passOver(CLOSED, moved, { seen });
+    expect(closed.emitted).toEqual([]);
+    expect(closed.pass).toMatchObject({ beforeCount: 0, newest: undefined });
+    expect(passOver(RECENT, moved, { seen }).emitted).toHaveLength(2);
+  });
+
+  it("refuses rows of other days, save those checked again since", () => {
+    expect(() => passOver(CLOSED, [row("a", "2026-03-11T00:00:00.000Z")])).toThrow(DataError);
+    expect(() => passOver(CLOSED, [row("a", "2026-02-28T23:59:59.999Z")])).toThrow(DataError);
+    expect(() => passOver(RECENT, [row("a", IN_MARCH)])).toThrow(DataError);
+    expect(() => passOver(CLOSED, [row("a", AFTER_ASKED)])).not.toThrow();
+    expect(() => passOver(WHOLE, [row("a", "0001-01-01T00:00:00Z")])).not.toThrow();
+  });
+
+  it("says what earlier passes of its group lacked", () => {
+    const seen = new SeenRows();
+    const [early, late] = ["2026-03-19T01:00:00Z", "2026-03-19T03:00:00Z"];
+    passOver(RECENT, [row("0", early)], { seen });
+    seen.beginGroup();
+    expect(passOver(RECENT, [row("0", early), row("a", early)], { seen }).pass.added).toBe(2);
+    const rows = [row("a", early), row("c", late), row("d", AFTER_ANSWERED), row("u", null)];
+    expect(passOver(RECENT, rows, { seen }).pass.added).toBe(2);
+  });
+
+  it.each([
+    ["pass", ['{"x":1}'], 1],
+    ["drop", [], 1],
+  ] as const)("counts a row without a key as shown where it says %s", (onMissingKey, lines, distinct) => {
+    const raw = '{"x":1}' as RawLine;
+    const rows = [
+      { raw, key: "", cursor: null },
+      { raw, key: "", cursor: null },
+    ];
+    const { pass, emitted } = passOver({ kind: "all" }, rows, { onMissingKey });
+    expect(emitted).toEqual(lines);
+    expect(pass.distinct).toBe(distinct);
+    expect(() => pass.refuseMissingKeys()).not.toThrow();
+  });
+
+  it("gives the other rows of people, and is not clean, where one has no key", () => {
+    const { pass, emitted } = passOver(CLOSED, [row("", IN_MARCH), row("a", IN_MARCH)]);
+    expect(emitted).toHaveLength(1);
+    expect(() => pass.refuseMissingKeys()).toThrow(BodyError);
+  });
+
+  it("counts each key once whatever comes in whatever order", () => {
+    const ROW = fc.record({
+      key: fc.constantFrom("a", "b", "c", "d"),
+      cursor: fc.constantFrom(IN_MARCH, "2026-03-06T01:00:00.000Z", AFTER_ASKED, AFTER_ANSWERED),
+    });
+    fc.assert(
+      fc.property(fc.array(ROW, { maxLength: 30 }), (given) => {
+        const { pass } = passOver(
+          REACHING,
+          given.map(({ key, cursor }) => row(key, cursor)),
+        );
+        const keys = (most: number): number =>
+          new Set(given.filter(({ cursor }) => Date.parse(cursor) < most).map(({ key }) => key)).size;
+        expect(pass.beforeCount).toBe(keys(ASKED));
+        expect(pass.distinct).toBe(keys(Number.POSITIVE_INFINITY));
+      }),
+    );
+  });
+});
+
+describe("judge()", () => {
+  const shown = (numbers: Partial<Pass>): Pass =>
+    Object.assign(new Pass(WHOLE, counted(0), new SeenRows(), rulesWith()), numbers);
+
+  it.each<[string, Window, Count, Partial<Pass>, string]>([
+    ["a closed window that shows what was counted", CLOSED, counted(5), { beforeCount: 5 }, "proven"],
+    ["a closed window that lacks a row", CLOSED, counted(5), { beforeCount: 4 }, "short"],
+    [
+      "a closed window in which others stand in",
+      CLOSED,
+      counted(5),
+      { beforeCount: 4, distinct: 5 },
+      "short",
+    ],
+    ["a closed window that shows more", CLOSED, counted(5), { beforeCount: 6 }, "too many"],
+    [
+      "an open window that reaches back and lacks a row",
+      REACHING,
+      counted(5),
+      { beforeCount: 4, dated: 9 },
+      "split",
+    ],
+    ["an open window that reaches back and shows more", REACHING, counted(5), { beforeCount: 6 }, "split"],
+    ["an open window that reaches back and is exact", REACHING, counted(5), { beforeCount: 5 }, "proven"],
+    ["yesterday and today with newcomers", RECENT, counted(5), { beforeCount: 4, dated: 7 }, "proven"],
+    ["yesterday and today with too few", RECENT, counted(5), { dated: 4, undated: 2 }, "short"],
+    ["everything without its undated", WHOLE, counted(5, 2), { beforeCount: 5, undated: 1 }, "split"],
+    ["everything", WHOLE, counted(5, 2), { beforeCount: 5, undated: 2 }, "proven"],
+    ["the undated", { kind: "undated" }, counted(5, 2), { undated: 2 }, "proven"],
+    ["too few undated", { kind: "undated" }, counted(5, 2), { undated: 1 }, "short"],
+    ["a stream without days", { kind: "all" }, counted(5), { distinct: 5 }, "proven"],
+    ["one that is short", { kind: "all" }, counted(6), { distinct: 5 }, "short"],
+    ["one that shows more", { kind: "all" }, counted(4), { distinct: 5 }, "too many"],
+  ])("%s", (_, window, count, numbers, verdict) => {
+    expect(judge(window, rulesWith(), count, shown(numbers))).toBe(verdict);
+  });
+});
+
+describe("nextAttempt()", () => {
+  const ladder = (splits: boolean, rules: { isExported: boolean; isListed: boolean }): string[] =>
+    Array.from({ length: 7 }, (_, failures) => nextAttempt(failures, splits, rules));
+
+  it("tries a window twice and then halves it", () => {
+    expect(ladder(true, { isExported: true, isListed: true }).slice(0, 3)).toEqual([
+      ...["stream", "stream"],
+      "halves",
+    ]);
+  });
+
+  it("tries what cannot be halved five times, reads its pages, and gives up", () => {
+    expect(ladder(false, { isExported: true, isListed: true })).toEqual([
+      ...Array(5).fill("stream"),
+      ...["pages", "give up"],
+    ]);
+  });
+
+  it("has no pages to read where there is no list, and only pages where there is no export", () => {
+    expect(ladder(false, { isExported: true, isListed: false })[5]).toBe("give up");
+    expect(ladder(false, { isExported: false, isListed: true })).toEqual([
+      ...Array(5).fill("pages"),
+      ...["give up", "give up"],
+    ]);
+  });
+});

@@ -1,0 +1,181 @@
+import { describe, expect, it } from "vitest";
+import { DataError } from "../../src/errors.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import { readWindow } from "../../src/streams/read-window.ts";
+import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
+import type { Purpose, WindowResult } from "../../src/streams/window-result.ts";
+import type { Day } from "../../src/time.ts";
+import { apiWith, rulesWith } from "../support/run-rules.ts";
+
+const NOW = Date.parse("2026-03-20T10:00:00Z");
+const ONE_DAY: Window = { kind: "closed", from: "2026-03-02" as Day, to: "2026-03-02" as Day };
+const TWO_DAYS: Window = { ...ONE_DAY, to: "2026-03-03" as Day };
+
+/** Rows of a window's first day; more than ten thousand are four thousand again and again. */
+const rowsOf = (many: number, window: Window): Row[] =>
+  Array.from({ length: many }, (_, nth) => ({
+    raw: `{"id":${nth}}` as RawLine,
+    key: String(many > 10_000 ? nth % 4_000 : nth),
+    cursor: `${window.kind === "closed" ? window.from : ""}T12:00:00Z`,
+  }));
+
+type Script = {
+  readonly counts: readonly number[];
+  readonly shown: readonly number[];
+  readonly paged?: readonly number[];
+};
+
+/** A service that counts, streams and pages what a script says, the last of each for ever. */
+function scripted({ counts, shown, paged = [] }: Script): { api: StreamApi; asked: string[] } {
+  const asked: string[] = [];
+  const rest = { counts: [...counts], shown: [...shown], paged: [...paged] };
+  const next = (list: number[]): number => (list.length > 1 ? list.shift() : list[0]) ?? 0;
+  let pages: Row[] = [];
+  const api = apiWith({
+    now: () => NOW,
+    backOff: async () => {},
+    count: async (): Promise<Count> => {
+      asked.push("count");
+      return { rows: next(rest.counts), undated: 0, known: true, asked: NOW, answered: NOW };
+    },
+    stream: async function* (window) {
+      asked.push("stream");
+      yield { rows: rowsOf(next(rest.shown), window) };
+    },
+    page: async (window, number): Promise<Page> => {
+      asked.push(`page ${number}`);
+      if (number === 1 && asked.at(-2) === "count") pages = rowsOf(next(rest.paged), window);
+      return { rows: pages.slice((number - 1) * 10, number * 10), size: 10, total: null };
+    },
+  });
+  return { api, asked };
+}
+
+async function read(
+  script: Script,
+  window: Window = ONE_DAY,
+  purpose: Purpose = "range",
+): Promise<{ result: WindowResult; asked: string[]; lines: number }> {
+  const { api, asked } = scripted(script);
+  const reading = readWindow({ window, purpose }, rulesWith({ api }));
+  for (let lines = 0; ; ) {
+    const next = await reading.next();
+    if (next.done === true) return { result: next.value, asked, lines };
+    lines += next.value.lines.length;
+  }
+}
+
+describe("readWindow() of a closed window", () => {
+  it("is proven by exactly what was counted", async () => {
+    const { result, asked } = await read({ counts: [5], shown: [5] });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked).toEqual(["count", "stream"]);
+  });
+
+  it("is draining where fewer were shown than counted before, and no fewer than counted after", async () => {
+    for (const after of [3, 4]) {
+      const { result, asked } = await read({ counts: [5, after], shown: [4] });
+      expect(result).toMatchObject([{ kind: "draining" }]);
+      expect(asked).toEqual(["count", "stream", "count"]);
+    }
+  });
+
+  it("lacks rows for certain where fewer were shown than counted after, and is read again with that count", async () => {
+    const { result, asked } = await read({ counts: [5, 5], shown: [4, 5] });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked).toEqual(["count", "stream", "count", "stream"]);
+  });
+
+  it("is halved after two passes that lacked rows, and a day is tried five times, then by pages", async () => {
+    const { result, asked } = await read({ counts: [5], shown: [4], paged: [4] }, TWO_DAYS);
+    expect(result).toMatchObject([{ kind: "missing" }, { kind: "missing" }]);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(2 + 5 + 5);
+    expect(asked.filter((what) => what === "page 2").length).toBeGreaterThan(0);
+  });
+
+  it("counts a failure of two days against the second of them while the first holds nothing", async () => {
+    const { asked } = await read({ counts: [5, 5, 5, 0, 5], shown: [4], paged: [4] }, TWO_DAYS);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(2 + 3);
+  });
+
+  it("fails with the numbers where a day shows more than both counts", async () => {
+    await expect(read({ counts: [3], shown: [4] })).rejects.toThrow(DataError);
+    await expect(read({ counts: [3], shown: [4] })).rejects.toThrow("verify_counts");
+  });
+
+  it("is read again where a row came in late", async () => {
+    const { result } = await read({ counts: [3, 4], shown: [4] });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+  });
+
+  it("is halved at once where it shows more, and no half is skipped for its count of 0", async () => {
+    const { asked } = await read({ counts: [3, 0, 4, 0, 4], shown: [4] }, TWO_DAYS);
+    expect(asked.filter((what) => what === "stream").length).toBeGreaterThanOrEqual(3);
+  });
+
+  it("counts again what was counted more than a minute ago", async () => {
+    const { api, asked } = scripted({ counts: [5], shown: [5] });
+    for (const [age, counts] of [
+      [59_000, 0],
+      [61_000, 1],
+    ] as const) {
+      asked.length = 0;
+      const count = { rows: 5, undated: 0, known: true, asked: NOW - age, answered: NOW - age };
+      const reading = readWindow({ window: ONE_DAY, purpose: "range", count }, rulesWith({ api }));
+      while ((await reading.next()).done !== true);
+      expect(asked.filter((what) => what === "count")).toHaveLength(counts);
+    }
+  });
+
+  it("gives a body up that shows more than ten thousand rows and twice what was counted", async () => {
+    const { result, asked } = await read({ counts: [5_000], shown: [10_001, 5_000] });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked).toEqual(["count", "stream", "count", "stream"]);
+  });
+});
+
+describe("readWindow() of a range that drained before", () => {
+  it("is read by pages if it drains again", async () => {
+    const { result, asked } = await read({ counts: [5, 4], shown: [4], paged: [4] }, TWO_DAYS, "recheck");
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked).toContain("page 2");
+  });
+
+  it("is closed for good if its pages drain too", async () => {
+    const { result } = await read({ counts: [6, 5, 5, 4], shown: [5], paged: [4] }, TWO_DAYS, "recheck");
+    expect(result).toMatchObject([{ kind: "proven" }]);
+  });
+
+  it("is not closed where its pages lack rows", async () => {
+    const { result } = await read({ counts: [6, 5, 5], shown: [5, 4], paged: [4] }, TWO_DAYS, "recheck");
+    expect(result.map(({ kind }) => kind)).not.toContain("proven");
+  });
+});
+
+describe("readWindow() by pages", () => {
+  const cut = { shown: [0] };
+
+  it("walks a closed day five times at most and never closes it with a shortfall", async () => {
+    const { result, asked } = await read({ counts: [25], ...cut, paged: [24] });
+    expect(result).toMatchObject([{ kind: "missing" }]);
+    expect(asked.filter((what) => what === "page 4")).toHaveLength(5);
+  });
+
+  it("proves a closed day by pages that show exactly what was counted, last page first", async () => {
+    const { result, asked, lines } = await read({ counts: [25], ...cut, paged: [25] });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(lines).toBe(25);
+    expect(asked.slice(-5)).toEqual(["page 1", "page 4", "page 3", "page 2", "page 1"]);
+  });
+
+  it("fails where pages show more than both counts", async () => {
+    await expect(read({ counts: [25], ...cut, paged: [26] })).rejects.toThrow(DataError);
+  });
+
+  it("is draining where people left between the counts around a walk", async () => {
+    const counts = [25, 25, 25, 25, 25, 25, 25, 24];
+    const { result } = await read({ counts, ...cut, paged: [24] });
+    expect(result).toMatchObject([{ kind: expect.stringMatching("draining|missing") }]);
+  });
+});

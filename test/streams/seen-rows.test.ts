@@ -1,0 +1,145 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { IS_NEW, inGroup, inPass, KeyedHash, MOST_SEEN_ROWS, SeenRows } from "../../src/streams/seen-rows.ts";
+
+const SEED = Uint32Array.of(1, 2, 3, 4, 5, 6);
+
+/** The same promises kept with a Map, which costs a hundred bytes a row. */
+class PlainRows {
+  readonly #rows = new Map<string, { key: string; pass: number; group: number }>();
+
+  beginPass(): void {
+    for (const row of this.#rows.values()) row.pass = 0;
+  }
+
+  beginGroup(): void {
+    for (const row of this.#rows.values()) [row.pass, row.group] = [0, 0];
+  }
+
+  add(key: string, identity: string | number, flags: number): object {
+    let [pass, group] = [0, 0];
+    for (const row of this.#rows.values()) {
+      if (row.key !== key) continue;
+      pass |= row.pass;
+      group |= row.group;
+    }
+    const name = JSON.stringify([key, identity]);
+    const row = this.#rows.get(name);
+    this.#rows.set(name, { key, pass: (row?.pass ?? 0) | flags, group: (row?.group ?? 0) | flags });
+    return { isNew: row === undefined, pass, group };
+  }
+}
+
+const ROW = fc.record({
+  kind: fc.constant("row" as const),
+  key: fc.constantFrom("a", "b", "c", "d", "", "é", "aa", "\u4e2d"),
+  identity: fc.constantFrom<string | number>("1", "2", 3, 1_700_000_000_000, -62_135_596_800_000),
+  flags: fc.integer({ min: 1, max: 15 }),
+});
+const STEP = fc.oneof(
+  { weight: 8, arbitrary: ROW },
+  fc.constantFrom({ kind: "pass" } as const, { kind: "group" } as const),
+);
+
+describe("SeenRows", () => {
+  it("answers as a map of all rows does, over any passes and groups", () => {
+    fc.assert(
+      fc.property(fc.array(STEP, { maxLength: 200 }), (steps) => {
+        const rows = new SeenRows();
+        const plain = new PlainRows();
+        for (const step of steps) {
+          for (const kept of [rows, plain]) {
+            if (step.kind === "pass") kept.beginPass();
+            if (step.kind === "group") kept.beginGroup();
+          }
+          if (step.kind !== "row") continue;
+          const known = rows.add(step.key, step.identity, step.flags);
+          expect({ isNew: (known & IS_NEW) !== 0, pass: inPass(known), group: inGroup(known) }).toEqual(
+            plain.add(step.key, step.identity, step.flags),
+          );
+        }
+      }),
+    );
+  });
+
+  it("tells passes apart however many there are", () => {
+    const rows = new SeenRows();
+    rows.add("key", "identity", 2);
+    for (let pass = 0; pass < 100; pass++) {
+      rows.beginPass();
+      expect(inPass(rows.add("key", "identity", 2))).toBe(0);
+      expect(inPass(rows.add("key", "identity", 4))).toBe(2);
+      rows.beginGroup();
+    }
+  });
+
+  it("takes no row for seen that was not, over many rows and growth", () => {
+    const rows = new SeenRows();
+    const add = (row: number): number =>
+      rows.add(`per_${row.toString(16)}`, `2026-01-01T00:00:${row % 60}Z`, 1);
+    rows.beginPass();
+    for (let row = 0; row < 300_000; row++) {
+      if (add(row) !== IS_NEW) expect.fail(`row ${row} was taken for seen`);
+    }
+    rows.beginPass();
+    for (let row = 0; row < 300_000; row++) {
+      if (add(row) !== 1 << 4) expect.fail(`row ${row} was forgotten`);
+    }
+  });
+
+  it("costs at most sixteen bytes a row where the rows were counted", () => {
+    const count = 200_000;
+    globalThis.gc?.();
+    const before = process.memoryUsage().arrayBuffers;
+    const rows = new SeenRows(count);
+    const bytes = process.memoryUsage().arrayBuffers - before;
+    for (let row = 0; row < count; row++) rows.add(`k${row}`, "x", 1);
+    expect(bytes).toBeLessThanOrEqual(count * 16.05);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThanOrEqual(count * 16.05 + 1_000_000);
+  });
+
+  it("stops remembering at its limit and says so", () => {
+    const rows = new SeenRows(MOST_SEEN_ROWS);
+    for (let row = 0; row < MOST_SEEN_ROWS; row++) rows.add(String(row), "", 1);
+    expect(rows.isFull).toBe(true);
+    expect(rows.add("one more", "", 1) & IS_NEW).toBe(IS_NEW);
+    expect(rows.add("one more", "", 1) & IS_NEW).toBe(IS_NEW);
+    expect(rows.add("17", "", 1) & IS_NEW).toBe(0);
+  });
+});
+
+describe("KeyedHash", () => {
+  const digestsOf = (seed: Uint32Array, texts: readonly string[]): readonly string[] => {
+    const hash = new KeyedHash(seed);
+    return texts.map((text) => {
+      hash.setKey(text);
+      return [hash.high, hash.low, hash.ofText(text), hash.ofNumber(text.length * 1e12)].join(" ");
+    });
+  };
+
+  it("depends on every word of its seed", () => {
+    const texts = ["", "a", "ab", "abc", "per_0123456789abcdef"];
+    const first = digestsOf(SEED, texts);
+    expect(digestsOf(SEED, texts)).toEqual(first);
+    for (let word = 0; word < SEED.length; word++) {
+      const other = digestsOf(SEED.with(word, 1_000_003), texts);
+      expect(other.at(-1)).not.toBe(first.at(-1));
+    }
+  });
+
+  it("tells texts apart that differ in any one character", () => {
+    const text = "x".repeat(41);
+    const near = Array.from(text, (_, at) => `${text.slice(0, at)}y${text.slice(at + 1)}`);
+    const digests = digestsOf(SEED, [text, ...near, text.slice(1), `${text}\0`, `\0${text}`]);
+    expect(new Set(digests).size).toBe(digests.length);
+  });
+
+  it("tells moments apart, before 1970 too", () => {
+    const hash = new KeyedHash(SEED);
+    const moments = Array.from(
+      { length: 10_000 },
+      (_, nth) => 1_700_000_000_000 + (nth - 5_000) * 86_400_000,
+    );
+    expect(new Set([...moments, -62_135_596_800_000].map((ms) => hash.ofNumber(ms))).size).toBe(10_001);
+  });
+});

@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** How a service behaves, request by request; what is left out is as it should be. */
+export type Behaviour = {
+  /** Called before a submission is taken; returns an answer instead of taking it. */
+  readonly refuse?: (item: string) => Refusal | undefined;
+  /** Whether the answer to a submission is lost after it was taken. */
+  readonly losesAnswer?: (item: string) => boolean;
+  /** The answer to the question for a result, instead of the usual one. */
+  readonly result?: (jobId: string, item: string) => Refusal | undefined;
+  /** How many contacts an item brings; default 1. */
+  readonly price?: (item: string) => number;
+  /** How long (ms) an answer takes; default 0. */
+  readonly delay?: () => number;
+};
+
+export type Refusal = { readonly status: number; readonly body: unknown };
+
+/** A service for jobs that counts every purchase. */
+export class CountingService {
+  /** Every item that was bought, once for each time. */
+  readonly bought: string[] = [];
+  readonly requests: string[] = [];
+  behaviour: Behaviour = {};
+  readonly #jobs = new Map<string, string>();
+  readonly #server: Server;
+  #offset = 0;
+
+  private constructor() {
+    this.#server = createServer({ keepAliveTimeout: 1_000 }, (request, response) => {
+      void this.#handle(request, response);
+    });
+    this.#server.unref();
+  }
+
+  static async start(): Promise<CountingService> {
+    const service = new CountingService();
+    service.#server.listen(0, "127.0.0.1");
+    await new Promise((resolve) => service.#server.once("listening", resolve));
+    return service;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Items that were bought more than once. */
+  get boughtTwice(): readonly string[] {
+    return this.bought.filter((item, nth) => this.bought.indexOf(item) !== nth);
+  }
+
+  advance(ms: number): void {
+    this.#offset += ms;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "", url = "" } = request;
+    this.requests.push(`${method} ${url}`);
+    let text = "";
+    for await (const chunk of request) text += String(chunk);
+    await new Promise((resolve) => setTimeout(resolve, this.behaviour.delay?.() ?? 0));
+    const answer = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
+    if (answer === undefined) {
+      request.socket.destroy();
+      return;
+    }
+    const body = typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body);
+    const date = new Date(Date.now() + this.#offset).toUTCString();
+    response.writeHead(answer.status, { "content-type": "application/json", date });
+    response.end(body);
+  }
+
+  #submit(url: string, { domain, email }: { domain?: string; email?: string }): Refusal | undefined {
+    const item = domain ?? email ?? "";
+    const refusal = this.behaviour.refuse?.(item);
+    if (refusal !== undefined) return refusal;
+    const jobId = `job_${this.bought.length}_x`;
+    this.bought.push(item);
+    this.#jobs.set(jobId, item);
+    if (this.behaviour.losesAnswer?.(item) === true) return undefined;
+    if (url.endsWith("verify-email"))
+      return { status: 200, body: { success: true, email, deliverable: true } };
+    if (url.endsWith("/verify"))
+      return { status: 202, body: { success: true, job_id: jobId, poll_after: null } };
+    return {
+      status: 202,
+      body: { success: true, data: { job_id: jobId, domain, sources: [], scheduled_for: "immediate" } },
+    };
+  }
+
+  #look(url: string): Refusal {
+    const isCheck = url.includes("/public/verify/");
+    const jobId = decodeURIComponent(url.split("/").at(isCheck ? -1 : -2) ?? "");
+    const item = this.#jobs.get(jobId);
+    if (item === undefined) return envelope(404, "JOB_NOT_FOUND");
+    const instead = this.behaviour.result?.(jobId, item);
+    if (instead !== undefined) return instead;
+    const created_at = new Date(Date.now() + this.#offset).toISOString();
+    if (isCheck) {
+      const sources = { one: { status: "done", is_user: true, checked_at: created_at, cached: false } };
+      return {
+        status: 200,
+        body: { success: true, job_id: jobId, email: item, status: "completed", sources },
+      };
+    }
+    const price = this.behaviour.price?.(item) ?? 1;
+    const contacts = Array.from({ length: price }, (_, nth) => ({
+      email: `p${nth}@${item}`,
+      verifications: [{ source: "one", isVerified: true }],
+    }));
+    return {
+      status: 200,
+      body: {
+        job_id: jobId,
+        domain: item,
+        source: "one",
+        status: "success",
+        contacts,
+        credits_used: price,
+        created_at,
+      },
+    };
+  }
+}
+
+/** The service's error envelope. */
+export const envelope = (status: number, code: string): Refusal => ({
+  status,
+  body: { success: false, error: { code, message: "for people" } },
+});

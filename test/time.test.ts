@@ -1,0 +1,229 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  addDays,
+  compareInstants,
+  cursorToUtc,
+  type Day,
+  daysBetween,
+  instant,
+  isDay,
+  parseDay,
+  parseInstant,
+  toUtc,
+} from "../src/time.ts";
+
+const moments = fc.date({
+  min: new Date("0001-01-01"),
+  max: new Date("9999-12-31T23:59:59Z"),
+  noInvalidDate: true,
+});
+
+describe("isDay()", () => {
+  it.each(["2024-02-29", "0001-01-01", "9999-12-31"])("takes %s", (day) => {
+    expect(isDay(day)).toBe(true);
+  });
+
+  it.each(["2025-02-29", "2026-2-1", "0000-01-01", "2026-00-01", "2026-01-32", "2026-01-02Z", ""])(
+    "refuses %j",
+    (text) => {
+      expect(isDay(text)).toBe(false);
+    },
+  );
+});
+
+describe("parseDay()", () => {
+  it("gives the UTC day of any moment, in any zone", () => {
+    fc.assert(
+      fc.property(moments, fc.integer({ min: -14, max: 14 }), (moment, offset) => {
+        const local = new Date(moment.getTime() + offset * 3_600_000).toISOString();
+        fc.pre(/^\d{4}/.test(local) && !local.startsWith("0000"));
+        const zone = `${offset < 0 ? "-" : "+"}${String(Math.abs(offset)).padStart(2, "0")}:00`;
+        expect(parseDay(local.replace("Z", zone))).toBe(moment.toISOString().slice(0, 10));
+      }),
+    );
+  });
+
+  it.each([
+    ["2026-01-02T03:04", "2026-01-02"],
+    ["2026-01-02 23:59:59.9+0000", "2026-01-02"],
+    ["2026-01-02t23:00z", "2026-01-02"],
+    ["2026-01-02T23:00-02", "2026-01-03"],
+  ])("takes %s", (text, day) => {
+    expect(parseDay(text)).toBe(day);
+  });
+
+  it.each(["2026-02-30T00:00:00Z", "2026-01-02T25:00:00Z", "2026-01-02T", "yesterday", ""])(
+    "refuses %j",
+    (text) => {
+      expect(parseDay(text)).toBeNull();
+    },
+  );
+});
+
+describe("parseInstant()", () => {
+  it.each([
+    "2026-01-02",
+    "2026-01-02 03:04:05Z",
+    "2026-01-02T03:04:05",
+    "2026-01-02T03:04Z",
+    "2026-01-02t03:04:05z",
+    "2026-02-30T03:04:05Z",
+    "2026-01-02T24:00:00Z",
+    "2026-01-02T23:59:60Z",
+    "2026-01-02T03:04:05+24:00",
+    "2026-01-02T03:04:05.Z",
+    "9999-12-31T23:59:59-01:00",
+    "0001-01-01T00:00:00+01:00",
+    "",
+  ])("refuses %j", (text) => {
+    expect(parseInstant(text)).toBeNull();
+  });
+
+  it("says the same moment again in UTC", () => {
+    fc.assert(
+      fc.property(moments, (moment) => {
+        const instant = parseInstant(moment.toISOString());
+        expect(instant === null ? null : Date.parse(toUtc(instant))).toBe(moment.getTime());
+      }),
+    );
+    expect(toUtc(parseInstant("2026-01-02T03:04:05.1234567890+02:00") ?? { seconds: 0, fraction: "" })).toBe(
+      "2026-01-02T01:04:05.123456789Z",
+    );
+  });
+});
+
+describe("compareInstants()", () => {
+  const compare = (a: string, b: string): number => {
+    const [left, right] = [parseInstant(a), parseInstant(b)];
+    if (left === null || right === null) throw new Error("no instants");
+    return Math.sign(compareInstants(left, right));
+  };
+
+  it.each([
+    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z", 0],
+    ["2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00", 0],
+    ["2026-01-02T03:04:05.0001Z", "2026-01-02T03:04:05.00011Z", -1],
+    ["2026-01-02T03:04:05.9Z", "2026-01-02T03:04:05.10Z", 1],
+    ["2026-01-02T03:04:05.999999999Z", "2026-01-02T03:04:06Z", -1],
+    ["2026-01-02T09:00:00+09:00", "2026-01-02T01:00:00+02:00", 1],
+  ])("%s against %s is %i", (a, b, sign) => {
+    expect(compare(a, b)).toBe(sign);
+    expect(compare(b, a)).toBe(sign === 0 ? 0 : -sign);
+  });
+});
+
+const MS = fc.integer({ min: Date.parse("0001-01-01"), max: Date.parse("9999-12-31T23:59:59.999Z") });
+
+describe("instant()", () => {
+  it("reads what toISOString() writes", () => {
+    fc.assert(
+      fc.property(MS, (ms) => {
+        expect(instant(new Date(ms).toISOString())).toBe(ms);
+      }),
+    );
+  });
+
+  it("cuts finer fractions and takes coarser ones", () => {
+    fc.assert(
+      fc.property(MS, fc.stringMatching(/^\d{1,9}$/), (ms, digits) => {
+        const text = `${new Date(ms).toISOString().slice(0, 19)}.${digits}Z`;
+        const base = Math.floor(ms / 1000) * 1000;
+        expect(instant(text)).toBe(base + Number(digits.slice(0, 3).padEnd(3, "0")));
+      }),
+    );
+  });
+
+  it("reads every offset as UTC", () => {
+    fc.assert(
+      fc.property(MS, fc.integer({ min: -14 * 60, max: 14 * 60 }), (ms, minutes) => {
+        const local = new Date(ms + minutes * 60_000).toISOString();
+        fc.pre(local.length === 24 && !local.startsWith("0000"));
+        const sign = minutes < 0 ? "-" : "+";
+        const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+        const two = (value: number): string => String(value).padStart(2, "0");
+        for (const colon of [":", ""]) {
+          expect(instant(`${local.slice(0, 23)}${sign}${two(hours)}${colon}${two(rest)}`)).toBe(ms);
+        }
+      }),
+    );
+  });
+
+  it.each([
+    ["2026-03-20", Date.UTC(2026, 2, 20)],
+    ["2026-03-20T10:11", Date.UTC(2026, 2, 20, 10, 11)],
+    ["2026-03-20 10:11:12", Date.UTC(2026, 2, 20, 10, 11, 12)],
+    ["2026-03-20t10:11:12z", Date.UTC(2026, 2, 20, 10, 11, 12)],
+    ["2024-02-29T00:00:00Z", Date.UTC(2024, 1, 29)],
+    ["2026-03-20T10:11:12+00", Date.UTC(2026, 2, 20, 10, 11, 12)],
+    ["2026-03-20T10:11:12,5-0230", Date.UTC(2026, 2, 20, 12, 41, 12, 500)],
+    ["2026-03-20 10:11:12 +01:00", Date.UTC(2026, 2, 20, 9, 11, 12)],
+    ["0001-01-01T00:00:00Z", -62_135_596_800_000],
+    ["1711111111", 1_711_111_111_000],
+    ["1711111111.5", 1_711_111_111_500],
+    ["1711111111123", 1_711_111_111_123],
+    ["1711111111123456", 1_711_111_111_123],
+    ["1711111111123456789", 1_711_111_111_123],
+    ["0", 0],
+    ["-86400", -86_400_000],
+  ])("reads %s", (text, ms) => expect(instant(text)).toBe(ms));
+
+  it.each([
+    "",
+    "garbage",
+    "2026-13-01",
+    "2026-02-30T00:00:00Z",
+    "2023-02-29T00:00:00.000Z",
+    "2026-00-10T00:00:00Z",
+    "2026-03-20T10:11:12.Z",
+    "2026-03-20T10:1x:12.123Z",
+    "2026-03-20T25:00:00Z",
+    "2026-03-20T10:61:00Z",
+    "2026-03-20T10:11:99.000Z",
+    "2026-03-20T10:11:12.12xZ",
+    "20260320",
+    "0000-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+01:00",
+    "9999-12-31T23:59:59-01:00",
+    "2026-03-20T10:11:12+24:00",
+    "99999999999999999999",
+    "1e9",
+  ])("takes %j for no moment", (text) => expect(instant(text)).toBeNaN());
+
+  it("takes a leap second for the second after it", () => {
+    expect(instant("2016-12-31T23:59:60Z")).toBe(Date.UTC(2017, 0, 1));
+  });
+
+  it("never throws and never depends on what it read before", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.string(), fc.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/))),
+        (texts) => {
+          const alone = texts.map((text) => {
+            instant("2000-01-01T00:00:00Z");
+            return instant(text);
+          });
+          expect(texts.map(instant)).toEqual(alone);
+        },
+      ),
+    );
+  });
+});
+
+describe("cursorToUtc()", () => {
+  it.each([
+    ["2026-03-20T09:00:00.123456Z", "2026-03-20T09:00:00.123456Z"],
+    ["2026-03-20T10:00:00+02:00", "2026-03-20T08:00:00.000Z"],
+    ["2026-03-20 09:00:00", "2026-03-20T09:00:00.000Z"],
+    ["2026-03-19T23:59:60Z", "2026-03-20T00:00:00.000Z"],
+    ["1711111111", "2024-03-22T12:38:31.000Z"],
+  ])("writes %s as %s", (cursor, utc) => expect(cursorToUtc(cursor)).toBe(utc));
+});
+
+describe("addDays() and daysBetween()", () => {
+  it("never leave the years that there are", () => {
+    expect(addDays("0001-01-01" as Day, -5)).toBe("0001-01-01");
+    expect(daysBetween("2024-02-28" as Day, "2024-03-01" as Day)).toBe(3);
+    expect(daysBetween("2024-02-28" as Day, "2024-02-27" as Day)).toBe(0);
+  });
+});

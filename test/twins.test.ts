@@ -1,0 +1,130 @@
+import { existsSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { filesBelow } from "./support/files-below.ts";
+import { ROOT } from "./support/run.ts";
+
+type Group = { readonly modules: readonly string[]; readonly tested: string; readonly why: string };
+
+/** Modules of `src/` without a test of their own name, and the tests that fail when they are broken. `x/*`: a whole folder. */
+const WITHOUT: readonly Group[] = [
+  {
+    modules: ["sandbox/*"],
+    tested: "test/sandbox/service.test.ts",
+    why: "The sandbox is tested through its address, as its users meet it.",
+  },
+  {
+    modules: [
+      "commands/*",
+      "cli",
+      "tap-cli",
+      "main",
+      "source-contact-intelligence",
+      "tap-contact-intelligence",
+    ],
+    tested: "test/e2e/process.test.ts",
+    why: "Commands are tested as programs, in test/e2e.",
+  },
+  {
+    modules: ["address", "body", "clock", "error-table", "retry-after", "stream-api", "usage"].map(
+      (name) => `api/${name}`,
+    ),
+    tested: "test/api/client.test.ts",
+    why: "Each is a part of a request.",
+  },
+  {
+    modules: ["decode", "ending", "row-notes", "rows"].map((name) => `api/${name}`),
+    tested: "test/api/read-export.test.ts",
+    why: "Each is a part of reading an export.",
+  },
+  {
+    modules: ["address", "environment", "normalize", "problems"].map((name) => `config/${name}`),
+    tested: "test/config/config.test.ts",
+    why: "Each is a step of parsing a config.",
+  },
+  {
+    modules: ["catalog/schema", "catalog/privacy-schema", "errors", "json-schema", "latin1", "package-file"],
+    tested: "test/catalog/streams.test.ts",
+    why: "A few lines that every test of a stream runs.",
+  },
+  {
+    modules: ["json-error", "part", "processes", "publish", "reason"].map((name) => `files/${name}`),
+    tested: "test/files/lock.test.ts",
+    why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
+  },
+  {
+    modules: ["airbyte-message", "error-text", "singer-about", "singer-stream"].map(
+      (name) => `protocol/${name}`,
+    ),
+    tested: "test/protocol/airbyte.test.ts",
+    why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
+  },
+  {
+    modules: [
+      ...[
+        "adopt",
+        "agenda",
+        "caps",
+        "collector",
+        "company-lookups",
+        "digest",
+        "email-checks",
+        "email-verifications",
+      ],
+      ...["finished-items", "inputs", "item-files", "job-checkpoints", "job-context", "job-session"],
+      ...["job-type", "job", "outlook", "probe", "receipts", "report", "requests", "schedule", "seal"],
+      ...["store", "submitter"],
+    ].map((name) => `jobs/${name}`),
+    tested: "test/jobs/run.test.ts",
+    why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
+  },
+  {
+    modules: [
+      ...["drift", "folder-output", "folder-state", "metrics", "outgoing", "output", "run"],
+      ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
+    ]
+      .map((name) => `run/${name}`)
+      .concat("shards/*"),
+    tested: "test/e2e/read.test.ts",
+    why: "They compose; test/e2e runs them in the built program.",
+  },
+  {
+    modules: [
+      ...[
+        "dated-state",
+        "event",
+        "range",
+        "read-pages",
+        "read-undated",
+        "stream-api",
+        "window-result",
+        "window-size",
+      ],
+    ].map((name) => `streams/${name}`),
+    tested: "test/streams/simulation.test.ts",
+    why: "Types, and steps of a read that is simulated over random services.",
+  },
+];
+
+const isNamed = (module: string, name: string): boolean =>
+  name.endsWith("/*") ? module.startsWith(name.slice(0, -1)) : module === name;
+
+const hasTwin = (module: string): boolean => existsSync(`${ROOT}test/${module}.test.ts`);
+const modules = filesBelow("src").map((path) => path.replaceAll("\\", "/").replace(/^src\/(.*)\.ts$/, "$1"));
+
+describe("the tests", () => {
+  it("have a twin for each module, or a line in the list above that says why not", () => {
+    const named = WITHOUT.flatMap((group) => group.modules);
+    const bare = modules.filter((module) => !hasTwin(module) && !named.some((name) => isNamed(module, name)));
+    expect(bare).toEqual([]);
+  });
+
+  it("are listed with tests that exist, for modules that exist", () => {
+    for (const { modules: names, tested } of WITHOUT) {
+      expect(existsSync(`${ROOT}${tested}`), tested).toBe(true);
+      const stale = names.filter(
+        (name) => !modules.some((module) => isNamed(module, name) && !hasTwin(module)),
+      );
+      expect(stale).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,141 @@
+"""The wheel, installed as README.md says and by the programs that people install it with, against the sandbox."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from sandbox_process import ROOT, Sandbox
+
+COMMANDS = ["source-contact-intelligence", "tap-contact-intelligence"]
+PEOPLE = 300
+VERSION = json.loads((ROOT / "package.json").read_text())["version"]
+MELTANO = re.search(r"meltano==[\d.]+", (ROOT / "docs/meltano.md").read_text())[0]
+# The programs are to run with the Node of the wheel, not with one of this machine.
+BARE_PATH = "/usr/bin:/bin"
+
+
+def output_of(*command, **options):
+    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    return output_of("node", ROOT / "scripts/wheel.js", env={**os.environ, "PYTHON": sys.executable}).strip()
+
+
+@pytest.fixture
+def sandbox():
+    with Sandbox(people=PEOPLE, requestsPerMinute=0) as running:
+        yield running
+
+
+@pytest.fixture
+def config(sandbox, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(sandbox.config))
+    return path
+
+
+def environment(folder):
+    """A virtual environment; returns its folder of programs."""
+    output_of(sys.executable, "-m", "venv", folder)
+    return folder / "bin"
+
+
+def program(name, requirement):
+    """A program in a virtual environment of its own, which is made once."""
+    folder = ROOT / ".cache" / f"wheel-{name}"
+    if not (folder / "bin" / name).exists():
+        environment(folder)
+        output_of(folder / "bin" / "pip", "install", "--quiet", requirement)
+    return folder / "bin" / name
+
+
+def assert_commands_work(folder, config, sandbox):
+    env = {"PATH": BARE_PATH, "HOME": str(config.parent)}
+    for name in COMMANDS:
+        assert output_of(folder / name, "--version", env=env).strip() == VERSION
+    lines = output_of(folder / COMMANDS[0], "read", "--config", config, "--stream", "people", "--format", "jsonl", env=env)
+    assert len(lines.splitlines()) == len(sandbox.call("people"))
+    messages = [json.loads(line) for line in output_of(folder / COMMANDS[1], "--config", config, env=env).splitlines()]
+    assert sum(one["type"] == "RECORD" and one["stream"] == "people" for one in messages) == len(sandbox.call("people"))
+
+
+def test_holds_the_bundle_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    odd = [name for name in names if not re.search(r"\.dist-info/|/program/(dist|schemas)/|/program/\w+(\.json)?$|/__\w+__\.py$", name)]
+    assert odd == []
+    assert os.path.getsize(wheel) < 700_000
+
+
+def test_pip_installs_both_commands(wheel, config, sandbox, tmp_path):
+    programs = environment(tmp_path / "venv")
+    output_of(programs / "pip", "install", "--quiet", wheel)
+    assert_commands_work(programs, config, sandbox)
+    module = output_of(programs / "python", "-m", "source_contact_intelligence", "spec")
+    assert json.loads(module)["type"] == "SPEC"
+
+
+def test_the_process_is_node_itself_so_that_signals_reach_it(wheel, tmp_path):
+    programs = environment(tmp_path / "venv")
+    output_of(programs / "pip", "install", "--quiet", wheel)
+    with subprocess.Popen([str(programs / COMMANDS[0]), "sandbox", "--port", "0"], stdout=subprocess.PIPE) as running:
+        running.stdout.readline()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=20) == -signal.SIGTERM
+
+
+def test_pipx_installs_both_commands(wheel, config, sandbox, tmp_path):
+    folders = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"), "PIPX_MAN_DIR": str(tmp_path / "man")}
+    output_of(program("pipx", "pipx==1.8.0"), "install", wheel, env={**os.environ, **folders})
+    assert_commands_work(tmp_path / "bin", config, sandbox)
+
+
+def test_pyairbyte_installs_it_by_pip_url(wheel, sandbox, tmp_path):
+    import airbyte
+    from airbyte.caches import DuckDBCache
+
+    source = airbyte.get_source("source-contact-intelligence", config=sandbox.config, pip_url=wheel, install_root=tmp_path)
+    source.check()
+    source.select_streams(["people"])
+    cache = DuckDBCache(db_path=tmp_path / "warehouse.duckdb", cache_dir=tmp_path / "files")
+    read = source.read(cache=cache)
+    assert read.processed_records == len(sandbox.call("people"))
+
+
+def test_meltano_installs_it_by_pip_url(wheel, sandbox, tmp_path):
+    meltano, project = program("meltano", MELTANO), tmp_path / "contacts"
+    env = {**os.environ, "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false"}
+    output_of(meltano, "init", project, "--no-usage-stats", env=env)
+    extractor = {
+        "name": COMMANDS[1],
+        "namespace": "tap_contact_intelligence",
+        "pip_url": wheel,
+        "executable": COMMANDS[1],
+        "capabilities": ["catalog", "discover", "state", "about"],
+        "settings": [{"name": "base_url"}, {"name": "api_key", "sensitive": True}],
+        "config": sandbox.config,
+    }
+    loader = {
+        "name": "target-jsonl",
+        "namespace": "target_jsonl",
+        "pip_url": "target-jsonl==0.1.4",
+        "executable": "target-jsonl",
+        "settings": [{"name": "destination_path"}, {"name": "do_timestamp_file", "kind": "boolean"}],
+        "config": {"destination_path": "output", "do_timestamp_file": False},
+    }
+    # JSON is YAML.
+    definition = {"version": 1, "default_environment": "dev", "environments": [{"name": "dev"}]}
+    plugins = {"extractors": [extractor], "loaders": [loader]}
+    (project / "meltano.yml").write_text(json.dumps({**definition, "plugins": plugins}))
+    output_of(meltano, "install", cwd=project, env=env)
+    output_of(meltano, "run", COMMANDS[1], "target-jsonl", cwd=project, env=env)
+    rows = (project / "output" / "people.jsonl").read_text().splitlines()
+    assert len(rows) == len(sandbox.call("people"))
