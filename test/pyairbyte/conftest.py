@@ -1,18 +1,3 @@
-"""PyAirbyte without internet, with all its files in one temporary folder."""
+"""Settings of PyAirbyte: they must be there before it is imported."""
 
-import os
-import pathlib
-import tempfile
-
-HOME = pathlib.Path(tempfile.mkdtemp(prefix="pyairbyte-"))
-# A container's user reads the config files there too.
-HOME.chmod(0o755)
-
-os.environ |= {
-    "AIRBYTE_OFFLINE_MODE": "1",
-    "DO_NOT_TRACK": "1",
-    "AIRBYTE_TEMP_DIR": str(HOME),
-    "AIRBYTE_LOGGING_ROOT": str(HOME / "logs"),
-    "AIRBYTE_PROJECT_DIR": str(HOME),
-    "NO_COLOR": "1",
-}
+import pyairbyte_home  # noqa: F401
