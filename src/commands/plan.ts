@@ -6,12 +6,9 @@ import { openConfig } from "../run/config-files.ts";
 import { Output, runToEnd } from "../run/output.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
-import { type Counter, cutRange } from "../shards/cut.ts";
+import { counterOf, cutRange } from "../shards/cut.ts";
 import { type ShardPlan, toShardPlan } from "../shards/plan-file.ts";
 import { planSettingsOf } from "../shards/shard.ts";
-import type { StreamApi } from "../streams/stream-api.ts";
-import { closedWindow, type DatedWindow } from "../streams/window.ts";
-import { BEGINNING, type Day, dayOf, instant } from "../time.ts";
 
 export type PlanOptions = {
   readonly config: string | undefined;
@@ -42,18 +39,4 @@ async function planStream({ config, session }: Run, { stream, shards }: PlanOpti
   const { startDate, endDate } = config;
   const { cuts, asked } = await cutRange(counterOf(api), { from: startDate, to: endDate }, shards);
   return toShardPlan(stream, cuts, planSettingsOf(config), new Date(asked).toISOString());
-}
-
-function counterOf(api: StreamApi): Counter {
-  const window = (from: Day | null, to: Day | null): DatedWindow => {
-    const first = from ?? BEGINNING;
-    return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
-  };
-  return {
-    count: (from, to) => api.count(window(from, to)),
-    dayAt: async (from, to, place) => {
-      const at = instant((await api.rowAt(window(from, to), place))?.row?.cursor ?? "");
-      return Number.isNaN(at) ? undefined : dayOf(at);
-    },
-  };
 }

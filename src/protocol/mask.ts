@@ -83,7 +83,7 @@ function patternsOf(secret: string): readonly string[] {
   const caseless = [...whole, ...(long === undefined ? [] : [long])].map(inAnyCase);
   return [
     ...caseless,
-    ...base64Forms(secret).map(quoted),
+    ...base64Forms(secret).map(escaped),
     ...(short === undefined ? [] : [bounded(inAnyCase(short))]),
   ];
 }
@@ -97,7 +97,7 @@ const inAnyCase = (text: string): string =>
     .map((character) => {
       const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
       const isLetter = lower !== upper && lower.length === 1 && upper.length === 1;
-      return isLetter ? `[${lower}${upper}]` : quoted(character);
+      return isLetter ? `[${lower}${upper}]` : escaped(character);
     })
     .join("");
 
@@ -125,4 +125,5 @@ function inner(secret: string, shift: number): string {
   return bytes.toString("base64").slice(Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6));
 }
 
-const quoted = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+/** The text for a place in a regular expression. */
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");

@@ -1,4 +1,6 @@
-import { addDays, BEGINNING, type Day, dayOf, earlier } from "../time.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
+import { closedWindow, type DatedWindow } from "../streams/window.ts";
+import { addDays, BEGINNING, type Day, dayOf, earlier, instant } from "../time.ts";
 import type { Cut } from "./plan-file.ts";
 
 /** What planning asks the service. Each call is one request. */
@@ -8,6 +10,21 @@ export type Counter = {
   /** The day of the row at a place of the list of these days, newest first, 1 is the newest; undefined if the list does not say. */
   dayAt(from: Day | null, to: Day | null, place: number): Promise<Day | undefined>;
 };
+
+/** Counts and places of a stream whose rows are dated, as the service tells them. */
+export function counterOf(api: Pick<StreamApi, "count" | "rowAt">): Counter {
+  const window = (from: Day | null, to: Day | null): DatedWindow => {
+    const first = from ?? BEGINNING;
+    return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
+  };
+  return {
+    count: (from, to) => api.count(window(from, to)),
+    dayAt: async (from, to, place) => {
+      const at = instant((await api.rowAt(window(from, to), place))?.row?.cursor ?? "");
+      return Number.isNaN(at) ? undefined : dayOf(at);
+    },
+  };
+}
 
 export type Range = { readonly from: Day | null; readonly to: Day | null };
 

@@ -1,10 +1,9 @@
-import { cutRange } from "../../src/shards/cut.ts";
+import { counterOf, cutRange } from "../../src/shards/cut.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import { planWindows } from "../../src/streams/plan.ts";
 import { measureDays } from "../../src/streams/range.ts";
-import { closedWindow } from "../../src/streams/window.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
-import { BEGINNING, type Day, dayOf, instant } from "../../src/time.ts";
+import type { Day } from "../../src/time.ts";
 import { Account, accountApi, type Spread } from "./account.ts";
 
 /** What one process of the connector can pass on (rows a second), as docs/benchmarks.md measures it. */
@@ -77,20 +76,7 @@ type PartLoad = {
 
 async function cutsOf(people: number, spread: Spread, shards: number): Promise<readonly Part[]> {
   const account = new Account(people, spread);
-  const api = accountApi(account);
-  const counter = {
-    count: async (from: Day | null, to: Day | null) =>
-      await api.count(
-        to === null
-          ? { kind: "open", from: from ?? BEGINNING, undated: false }
-          : closedWindow(from ?? BEGINNING, to),
-      ),
-    dayAt: async (_from: Day | null, _to: Day | null, place: number) => {
-      const placed = await api.rowAt({ kind: "all" }, place);
-      return dayOf(instant(placed?.row?.cursor ?? ""));
-    },
-  };
-  return (await cutRange(counter, { from: null, to: null }, shards)).cuts;
+  return (await cutRange(counterOf(accountApi(account)), { from: null, to: null }, shards)).cuts;
 }
 
 async function loadPart(part: Part, account: Account, rowsPerSecond: number): Promise<PartLoad> {

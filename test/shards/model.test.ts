@@ -1,13 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Counter, cutRange } from "../../src/shards/cut.ts";
+import { counterOf, cutRange } from "../../src/shards/cut.ts";
 import { mergeShards } from "../../src/shards/merge.ts";
 import { type ShardLine, type ShardPlan, toShardPlan } from "../../src/shards/plan-file.ts";
 import { bringsUndated, markOf } from "../../src/shards/shard.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
-import type { StreamApi } from "../../src/streams/stream-api.ts";
-import { closedWindow, type DatedWindow } from "../../src/streams/window.ts";
-import { addDays, BEGINNING, type Day, dayOf, instant } from "../../src/time.ts";
+import { addDays, type Day } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
 import { byId, runStream } from "../support/sync-run.ts";
@@ -118,20 +116,6 @@ class Load {
     const person = people[this.#roll(Math.max(1, people.length))];
     if (person !== undefined) person.at = now;
   }
-}
-
-function counterOf(api: StreamApi): Counter {
-  const window = (from: Day | null, to: Day | null): DatedWindow =>
-    to === null
-      ? { kind: "open", from: from ?? BEGINNING, undated: false }
-      : closedWindow(from ?? BEGINNING, to);
-  return {
-    count: (from, to) => api.count(window(from, to)),
-    dayAt: async (from, to, place) => {
-      const at = instant((await api.rowAt(window(from, to), place))?.row?.cursor ?? "");
-      return Number.isNaN(at) ? undefined : dayOf(at);
-    },
-  };
 }
 
 describe("a first load in shards", () => {
