@@ -49,21 +49,32 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     stdin: () => process.stdin,
   };
   try {
-    process.exitCode = await parseAndRun(await openParse(), world);
+    process.exitCode = await runProgram(openParse, process.argv.slice(2), world);
   } catch (error) {
     const { reason } = abort.signal;
-    if (!(reason instanceof Interrupted)) {
-      process.exitCode = await reportError(error);
-      return;
-    }
+    if (!(reason instanceof Interrupted)) throw error;
     await written(process.stdout);
     endBy(reason.signal);
   }
 }
 
-async function parseAndRun(parse: Parse, world: Process): Promise<number> {
-  const { version } = readPackageFile("package.json") as { version: string };
-  return await run(await parse(process.argv.slice(2), version), world);
+/**
+ * Parses a command line and runs its command. Returns the exit code; an error is told on stderr. Throws what a command
+ * throws when the signal has interrupted it.
+ */
+export async function runProgram(
+  openParse: () => Promise<Parse>,
+  args: readonly string[],
+  world: Process,
+): Promise<number> {
+  try {
+    const { version } = readPackageFile("package.json") as { version: string };
+    const parse = await openParse();
+    return await run(await parse(args, version), world);
+  } catch (error) {
+    if (world.signal.aborted) throw error;
+    return await reportError(error, world.stderr);
+  }
 }
 
 /** What every run needs is little; the rest is loaded when a command asks for it, so that `spec` is quick. */
@@ -94,7 +105,7 @@ async function run(command: Command, world: Process): Promise<number> {
     case "tap":
       return (await import("./commands/tap.ts")).tap(command, world);
     case "text":
-      process.stdout.write(`${command.text}\n`);
+      world.stdout.write(`${command.text}\n`);
       return 0;
   }
 }
@@ -105,11 +116,11 @@ function written(out: NodeJS.WritableStream): Promise<void> {
 }
 
 /** Says on stderr what went wrong, unless the output was closed. Returns the exit code. */
-async function reportError(error: unknown): Promise<number> {
+async function reportError(error: unknown, stderr: NodeJS.WritableStream): Promise<number> {
   const { OutputClosed } = await import("./protocol/writer.ts");
   if (error instanceof OutputClosed && error.isUnread) return 1;
   const text = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`${text}\n`);
+  stderr.write(`${text}\n`);
   return error instanceof UsageError ? 2 : 1;
 }
 

@@ -4,10 +4,13 @@ import { check } from "../../src/commands/check.ts";
 import { startSandbox } from "../../src/sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
 async function checked(config: string): Promise<{ status: string; message: string }> {
-  const { code, stderr, messages } = await connector(["check", "--config", config]);
+  const { code, stderr, messages } = await connector(["check", "--config", config], {
+    clock: hurriedClock(),
+  });
   expect(code).toBe(0);
   expect(stderr).toBe("");
   expect(messages.map(({ type }) => type)).toEqual(["CONNECTION_STATUS"]);

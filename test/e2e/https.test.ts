@@ -54,6 +54,7 @@ describe("a service behind TLS", () => {
     await using service = await serveTls(sandbox);
     const config = await file("config.json", { base_url: service.url, api_key: sandbox.key });
     const { code, messages, stderr } = await connector(["read", "--config", config, "--stream", "people"], {
+      asProcess: true,
       env: { [name]: PEM },
     });
     expect(code, stderr).toBe(0);

@@ -1,12 +1,12 @@
+import type { ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { CONNECTOR, file, run } from "../support/cli.ts";
+import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
+import { hurriedClock } from "../support/in-process.ts";
 
-const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js", import.meta.url));
 /** How often each test kills; CONTACT_INTELLIGENCE_KILLS asks for more. */
 const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? 1);
 const STREAMS = ["company_lookups", "company_lookup_contacts", "email_checks", "email_verifications"];
@@ -39,7 +39,7 @@ class Platform {
     this.#memory = memory;
   }
 
-  /** Runs the built program, and kills it after so many ms of its first output. */
+  /** Runs the program, and kills it after so many ms of its first output. */
   async sync(folder: string, killAfter?: number): Promise<number | null> {
     const { url } = this.#service;
     if (this.#memory === "receipts lost") await rm(join(folder, "receipts.jsonl"), { force: true });
@@ -66,12 +66,14 @@ class Platform {
     const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
     if (state !== undefined) args.push("--state", await file("state.json", state));
     const program = this.#language === "airbyte" ? CONNECTOR : TAP;
-    const { code, stdout } = await run(program, this.#language === "airbyte" ? ["read", ...args] : args, {
-      started: (child) => {
-        if (killAfter === undefined) return;
-        child.stdout?.once("data", () => setTimeout(() => child.kill("SIGKILL"), killAfter));
-      },
-    });
+    const kill = (child: ChildProcess): void =>
+      void child.stdout?.once("data", () => setTimeout(() => child.kill("SIGKILL"), killAfter));
+    const words = this.#language === "airbyte" ? ["read", ...args] : args;
+    const { code, stdout } = await run(
+      program,
+      words,
+      killAfter === undefined ? { clock: hurriedClock() } : { started: kill },
+    );
     for (const line of stdout.slice(0, stdout.lastIndexOf("\n") + 1).split("\n"))
       if (line !== "") this.#take(JSON.parse(line));
     return code;

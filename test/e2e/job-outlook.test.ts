@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService, envelope } from "../support/counting-service.ts";
+import { hurriedClock } from "../support/in-process.ts";
 
 const KEY = `svc_00000000_${"5".repeat(32)}`;
 /** Nothing listens there. */
@@ -80,14 +81,8 @@ describe("jobs", () => {
         price: () => 3,
       };
       const streams = ["company_lookups", "email_verifications"].flatMap((name) => ["--stream", name]);
-      await run(CONNECTOR, [
-        "read",
-        "--config",
-        await configOf(url, jobs),
-        ...streams,
-        "--state-file",
-        stateFile,
-      ]);
+      const args = ["read", "--config", await configOf(url, jobs), ...streams, "--state-file", stateFile];
+      await run(CONNECTOR, args, { clock: hurriedClock() });
       expect(service.bought.toSorted()).toEqual(["a.example", "b.example", "one@x.example"]);
     }
     const config = await configOf(url, jobs);

@@ -3,8 +3,9 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
 import type { AirbyteMessage } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, pipe, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, pipe, type RunOptions, run } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
+import { hurriedClock } from "../support/in-process.ts";
 
 const recordsOf = (messages: readonly AirbyteMessage[], name: string) =>
   messages.flatMap(({ record }) => (record?.stream === name ? [record.data] : []));
@@ -31,6 +32,7 @@ async function read(
   settings: Settings = {},
   streams: Streams = { people: {} },
   state?: unknown,
+  options: RunOptions = {},
 ) {
   const args = [
     "read",
@@ -40,10 +42,14 @@ async function read(
     await catalogFor(streams),
   ];
   if (state !== undefined) args.push("--state", await file("state.txt", state));
-  const ended = await connector(args);
+  const ended = await connector(args, options);
   expect(ended.stderr).toBe("");
   return ended;
 }
+
+/** Reads people from a service that has to be asked more than once. */
+const readHurried = (sandbox: Sandbox, settings: Settings = {}) =>
+  read(sandbox, settings, { people: {} }, undefined, { clock: hurriedClock() });
 
 const SMALL: SandboxOptions = { people: 300, undated: 3, companies: 12, sources: 4 };
 
@@ -388,7 +394,7 @@ describe("read", () => {
     "429=1",
   ])("reads a window again after %s, and emits nothing twice", async (fault) => {
     await using sandbox = await startSandbox({ ...SMALL, faults: [fault] });
-    const { code, messages } = await read(sandbox);
+    const { code, messages } = await readHurried(sandbox);
     expect(code).toBe(0);
     const ids = recordsOf(messages, "people").map(({ id }) => id);
     expect(ids).toHaveLength(303);
@@ -397,7 +403,7 @@ describe("read", () => {
 
   it("says that it is rate limited while it waits", async () => {
     await using sandbox = await startSandbox({ ...SMALL, faults: ["429=2"] });
-    const { messages } = await read(sandbox);
+    const { messages } = await readHurried(sandbox);
     const limited = messages.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
     expect(limited).toMatchObject([
       { type: "RATE_LIMITED", rate_limited: { quota_reset: expect.any(Number) } },
@@ -413,7 +419,7 @@ describe("read", () => {
       faults: ["stream-failed:path=people/stream:times=always", "page-repeats"],
     });
     const start = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-    const { code, messages } = await read(sandbox, { requests_per_minute: 6000, start_date: start });
+    const { code, messages } = await readHurried(sandbox, { requests_per_minute: 6000, start_date: start });
     expect(code).toBe(1);
     expect(statusesOf(messages, "people").at(-1)).toBe("INCOMPLETE");
     expect(statesOf(messages, "people").filter(({ discoveredAt }) => discoveredAt !== null)).toEqual([]);

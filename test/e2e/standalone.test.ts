@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -10,7 +10,8 @@ import { read } from "../../src/commands/read.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, run } from "../support/cli.ts";
+import { CONNECTOR, connector, type RunOptions, run } from "../support/cli.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { configFor, recordsOf, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
@@ -74,10 +75,14 @@ describe("--state-file", () => {
       state,
     ];
     const seen = new Set<string>();
-    for (const afterMs of [300, 500, 700, 900, 1200, undefined]) {
-      const { stdout, code } = await run(CONNECTOR, args, {
-        started: (child) => afterMs !== undefined && void delay(afterMs).then(() => child.kill("SIGKILL")),
-      });
+    for (const afterMs of [0, 80, 160, 240, undefined]) {
+      const kill = async (child: ChildProcess, asked = sandbox.requests.length): Promise<void> => {
+        while (sandbox.requests.length === asked) await delay(5);
+        await delay(afterMs);
+        child.kill("SIGKILL");
+      };
+      const options: RunOptions = afterMs === undefined ? {} : { started: (child) => void kill(child) };
+      const { stdout, code } = await run(CONNECTOR, args, options);
       const whole = stdout.slice(0, stdout.lastIndexOf("\n") + 1);
       for (const id of idsOf(whole)) seen.add(id);
       if (afterMs === undefined) expect(code).toBe(0);
@@ -103,7 +108,7 @@ describe("--state-file", () => {
     const child = spawn(process.execPath, [CONNECTOR, ...args], { stdio: ["ignore", "pipe", "ignore"] });
     const opened = (): boolean => sandbox.requests.some(({ path }) => path.endsWith("/stream"));
     await expect.poll(opened, { timeout: 20_000 }).toBe(true);
-    await delay(1500);
+    await delay(500);
     expect(existsSync(state), "nobody has read a byte").toBe(false);
     child.stdout.resume();
     await once(child, "close");
@@ -149,8 +154,8 @@ describe("read --format jsonl", () => {
   });
 
   it("ends within its budget, and goes on from there", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 5000, latencyMs: 150 });
-    const config = await configFor(sandbox, { max_window_rows: 1000, max_run_seconds: 1 });
+    await using sandbox = await startSandbox({ ...QUICK, people: 5000, latencyMs: 20 });
+    const config = await configFor(sandbox, { max_window_rows: 1000, max_run_seconds: 10 });
     const state = join(await tempDir(), "state.json");
     const args = [
       "read",
@@ -166,7 +171,7 @@ describe("read --format jsonl", () => {
     const seen = new Set<string>();
     let runs = 0;
     for (; seen.size < sandbox.people().length && runs < 10; runs++) {
-      const { code, stdout } = await run(CONNECTOR, args);
+      const { code, stdout } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
       expect(code).toBe(0);
       for (const id of idsOf(stdout)) seen.add(id);
     }
@@ -293,11 +298,11 @@ describe("a run that is interrupted", () => {
   it("says what is saved and where", async () => {
     await using sandbox = await startSandbox({
       ...QUICK,
-      people: 200_000,
+      people: 10_000,
       days: 300,
-      bytesPerSecond: 5_000_000,
+      bytesPerSecond: 1_000_000,
     });
-    const config = await configFor(sandbox, { max_window_rows: 20_000 });
+    const config = await configFor(sandbox, { max_window_rows: 1_000 });
     const folder = await tempDir();
     const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
     const interrupted = async (args: readonly string[]): Promise<string> => {
@@ -307,7 +312,7 @@ describe("a run that is interrupted", () => {
         started: (child) =>
           child.stdout?.on("data", (chunk: Buffer) => {
             bytes += chunk.length;
-            if (bytes > 20_000_000) child.kill("SIGINT");
+            if (bytes > 1_500_000) child.kill("SIGINT");
           }),
       });
       expect(signal).toBe("SIGINT");

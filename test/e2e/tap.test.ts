@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../src/sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { connector, file, run } from "../support/cli.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import {
   bookmarksOf,
   configFor,
@@ -421,7 +422,8 @@ describe("tap-contact-intelligence --discover", () => {
       await using sandbox = await startSandbox({ ...QUICK, people: 5 });
       const config = await configFor(sandbox);
       sandbox.fault(`${fault}:times=always`);
-      const { stdout, stderr, code } = await run(TAP, ["--config", config, "--discover"]);
+      const args = ["--config", config, "--discover"];
+      const { stdout, stderr, code } = await run(TAP, args, { clock: hurriedClock() });
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
       expect(stderr).toContain("read companies");
     },
@@ -436,7 +438,7 @@ describe("tap-contact-intelligence --discover", () => {
     expect(stderr).toContain("the service limits this key until");
     expect(sandbox.requests).toHaveLength(1);
     sandbox.fault("429=1");
-    expect((await run(TAP, ["--config", config, "--discover"])).code).toBe(0);
+    expect((await run(TAP, ["--config", config, "--discover"], { clock: hurriedClock() })).code).toBe(0);
   });
 
   it("says of which streams live rows told the fields", async () => {

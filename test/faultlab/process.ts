@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../../src/config/config.ts";
 import type { Sandbox } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/streams/event.ts";
+import { runInProcess } from "../support/in-process.ts";
 import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./read-once.ts";
 
 export const BUILT = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
@@ -33,6 +34,12 @@ export type ProcessOutcome = Outcome & {
   readonly stderr: string;
   readonly stdout: string;
 };
+
+/** Runs the command within this process, to its end. */
+export async function readInProcess(settings: ProcessSettings): Promise<ProcessOutcome> {
+  const ended = await runInProcess("connector", ["read", ...argumentsOf(settings)], {});
+  return { ...readOutput(ended.stdout), ...ended, complete: ended.code === 0, killed: false, endedBy: null };
+}
 
 /** Runs the built program as platforms do, reads what it writes, and kills it where it is told to. */
 export async function readProcess(settings: ProcessSettings): Promise<ProcessOutcome> {

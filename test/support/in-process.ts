@@ -1,6 +1,8 @@
 import { Writable } from "node:stream";
-import { systemClock } from "../../src/api/clock.ts";
+import { type Clock, systemClock } from "../../src/api/clock.ts";
 import type { ReadOptions } from "../../src/commands/read.ts";
+import { systemProcesses } from "../../src/files/processes.ts";
+import { runProgram } from "../../src/main.ts";
 import type { Process } from "../../src/run/runtime.ts";
 import type { Sandbox } from "../../src/sandbox/server.ts";
 
@@ -29,3 +31,50 @@ export const readOptions = (stream: string): ReadOptions => ({
   streams: [stream],
   format: "airbyte",
 });
+
+/** A clock that runs faster than the machine's: a wait before a retry takes a fraction of its time. */
+export function hurriedClock(speed = 50): Clock {
+  const [start, began] = [Date.now(), performance.now()];
+  const passed = (): number => (performance.now() - began) * speed;
+  return {
+    now: () => start + passed(),
+    monotonic: () => began + passed(),
+    sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
+  };
+}
+
+const PARSERS = {
+  connector: async () => (await import("../../src/cli.ts")).parseCommand,
+  tap: async () => (await import("../../src/tap-cli.ts")).parseTapCommand,
+};
+
+export type Program = keyof typeof PARSERS;
+
+/** Runs a command line within this process, as the program runs it. */
+export async function runInProcess(
+  program: Program,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  clock = systemClock,
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const [stdout, stderr] = [new Kept(), new Kept()];
+  const code = await runProgram(PARSERS[program], args, {
+    ...{ clock, environment, stdout, stderr, random: Math.random, signal: new AbortController().signal },
+    ...{ pid: process.pid, processes: systemProcesses(process.pid) },
+  });
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** Keeps what is written to it. */
+class Kept extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString("utf8");
+  }
+}

@@ -1,11 +1,9 @@
-import { fileURLToPath } from "node:url";
 import type { Sandbox } from "../../src/sandbox/server.ts";
 import { linesOf } from "./airbyte-messages.ts";
-import { type Ended, file, type RunOptions, run } from "./cli.ts";
+import { type Ended, file, type RunOptions, run, TAP } from "./cli.ts";
 import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";
 
-/** The built tap, as package.json's "bin" names it. */
-export const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js", import.meta.url));
+export { TAP } from "./cli.ts";
 
 export type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
 
