@@ -19,15 +19,18 @@ export type OpenedBook = {
 };
 
 /**
- * Up to which moment (epoch ms) a state knows an item: its newest submission, or the end of the day of its answer,
- * because an item is never submitted again on the day of its answer. -Infinity: it does not know the item.
+ * Up to which moment (epoch ms) a state knows all of an item: its newest submission, or the end of the day of its
+ * answer, because an item is never submitted again on the day of its answer. -Infinity: it does not know the item. Of a
+ * submission without an answer the receipts may know more: a run that was killed wrote them last.
  */
 function horizonOf({ ledgers }: Knowledge, key: string): number {
   let horizon = Number.NEGATIVE_INFINITY;
   for (const { jobs, finished } of ledgers) {
     const day = finished.dayOf(key);
     const answered = day === undefined ? horizon : Date.parse(endOf(day));
-    horizon = Math.max(horizon, answered, jobs.get(key)?.at ?? horizon);
+    const job = jobs.get(key);
+    const isWaiting = job?.step === "unknown" || job?.step === "open";
+    horizon = Math.max(horizon, answered, job === undefined ? horizon : job.at - (isWaiting ? 1 : 0));
   }
   return horizon;
 }

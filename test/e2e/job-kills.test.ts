@@ -1,20 +1,26 @@
 import type { ChildProcess } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { createHmac } from "node:crypto";
+import { watch } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 /** How often each test kills; CONTACT_INTELLIGENCE_KILLS asks for more. */
 const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? 1);
+/** After so many kills a life ends: runs that nobody kills collect what is left, and other items begin another life. */
+const KILLS_A_LIFE = 10;
+const RECEIPTS = "receipts.jsonl";
 const STREAMS = ["company_lookups", "company_lookup_contacts", "email_checks", "email_verifications"];
-const DOMAINS = Array.from({ length: 5 }, (_, nth) => `d${nth}.example`);
-const EMAILS = Array.from({ length: 4 }, (_, nth) => `e${nth}@x.example`);
 
 type Language = "airbyte" | "singer";
 type Memory = "both" | "state lost" | "receipts lost";
+
+/** Is given what ends a run at once, and when its first output came. */
+type Kill = (end: () => void, firstOutput: Promise<void>) => void;
 
 type Message = {
   readonly type: string;
@@ -24,59 +30,123 @@ type Message = {
   readonly state?: { readonly stream: { readonly stream_descriptor: { readonly name: string } } };
 };
 
-/** A platform that keeps of a run what it wrote in whole lines. */
-class Platform {
+/** One life of a connection: items that grow in number, runs that are killed, and what reached the destination. */
+class Life {
+  readonly domains: string[] = [];
+  readonly emails: string[] = [];
+  /** Such as "company_lookups d1.example". */
   readonly delivered = new Set<string>();
+  /** How long (s) runs that are killed wait for answers. */
+  readonly #wait = Math.random() < 0.5 ? 20 : 0;
   readonly #service: CountingService;
   readonly #language: Language;
   readonly #memory: Memory;
+  readonly #receipts: string;
   #state: unknown;
   readonly #states = new Map<string, unknown>();
 
-  constructor(service: CountingService, language: Language, memory: Memory) {
+  constructor(service: CountingService, language: Language, memory: Memory, receipts: string) {
     this.#service = service;
     this.#language = language;
     this.#memory = memory;
+    this.#receipts = receipts;
   }
 
-  /** Runs the program, and kills it after so many ms of its first output. */
-  async sync(folder: string, killAfter?: number): Promise<number | null> {
-    const { url } = this.#service;
-    if (this.#memory === "receipts lost") await rm(join(folder, "receipts.jsonl"), { force: true });
+  addItems(): void {
+    for (const nth of [0, 1]) {
+      this.domains.push(`d${this.domains.length}-${nth}.example`);
+      this.emails.push(`e${this.emails.length}-${nth}@x.example`);
+    }
+  }
+
+  /** Runs the built program; says how it ended. */
+  async sync(kill?: Kill): Promise<string> {
+    if (this.#memory === "receipts lost") await rm(this.#receipts, { force: true });
     if (this.#memory === "state lost") {
       this.#state = undefined;
       this.#states.clear();
     }
-    const settings = {
-      base_url: url,
-      api_key: "k",
-      requests_per_minute: 6000,
-      receipts_file: join(folder, "receipts.jsonl"),
-      external_api: { api_url: url, api_key: "k" },
-      company_lookup: { domains: DOMAINS, max_wait_seconds: 20 },
-      email_check: { emails: EMAILS, max_wait_seconds: 20 },
-      email_verification: { emails: EMAILS },
-    };
-    const args = [
-      "--config",
-      await file("config.json", settings),
-      "--catalog",
-      await file("catalog.json", this.#catalog()),
-    ];
+    const config = await this.#config(kill === undefined ? 20 : this.#wait);
+    const args = ["--config", config, "--catalog", await file("catalog.json", this.#catalog())];
     const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
     if (state !== undefined) args.push("--state", await file("state.json", state));
     const program = this.#language === "airbyte" ? CONNECTOR : TAP;
-    const kill = (child: ChildProcess): void =>
-      void child.stdout?.once("data", () => setTimeout(() => child.kill("SIGKILL"), killAfter));
-    const words = this.#language === "airbyte" ? ["read", ...args] : args;
-    const { code, stdout } = await run(
+    const started = (child: ChildProcess): void => {
+      const firstOutput = new Promise<void>((resolve) => child.stdout?.once("data", () => resolve()));
+      kill?.(() => child.kill("SIGKILL"), firstOutput);
+    };
+    const { code, stdout, stderr } = await run(
       program,
-      words,
-      killAfter === undefined ? { clock: hurriedClock() } : { started: kill },
+      this.#language === "airbyte" ? ["read", ...args] : args,
+      kill === undefined ? { clock: hurriedClock() } : { started },
     );
     for (const line of stdout.slice(0, stdout.lastIndexOf("\n") + 1).split("\n"))
       if (line !== "") this.#take(JSON.parse(line));
-    return code;
+    return code === 0 ? "complete" : `code ${code}: ${[stdout, stderr].join("\n").slice(-4_000)}`;
+  }
+
+  /** What the receipts know an answer or a job of, such as "company_lookups d1.example". Reads the file by itself. */
+  async known(): Promise<ReadonlySet<string>> {
+    const [header = "", ...lines] = (await readFile(this.#receipts, "utf8")).split("\n");
+    const { salt } = JSON.parse(header) as { salt: string };
+    const told = new Set<string>();
+    for (const line of lines) {
+      const { for: setting, item, job_id, sealed } = line.startsWith('{"for"') ? parseWhole(line) : {};
+      if (job_id !== undefined || sealed !== undefined) told.add(`${setting} ${item}`);
+    }
+    const digest = (item: string): string =>
+      createHmac("sha256", salt).update(item).digest().toString("base64url", 0, 12);
+    return new Set(
+      this.everything
+        .filter(([, setting, item]) => told.has(`${setting} ${digest(item)}`))
+        .map(([one]) => one),
+    );
+  }
+
+  /** What the program itself says is unknown, by the last state. */
+  async unknown(): Promise<ReadonlySet<string>> {
+    const args = ["jobs", "--config", await this.#config(0), "--json"];
+    const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
+    const { stdout } = await run(CONNECTOR, [...args, "--state", await file("state.json", state ?? {})]);
+    const outlooks = JSON.parse(stdout) as { setting: string; items: { item: string; step: string }[] }[];
+    const unknown = new Set(
+      outlooks.flatMap(({ setting, items }) =>
+        items.filter(({ step }) => step === "unknown").map(({ item }) => `${camel(setting)} ${item}`),
+      ),
+    );
+    return new Set(
+      this.everything.filter(([, setting, item]) => unknown.has(`${setting} ${item}`)).map(([one]) => one),
+    );
+  }
+
+  /** All that a life may deliver: its name, the setting and the item. */
+  get everything(): readonly (readonly [string, string, string])[] {
+    const of = (stream: string, setting: string, items: readonly string[]) =>
+      items.map((item) => [`${stream} ${item}`, setting, item] as const);
+    return [
+      ...of("company_lookups", "companyLookup", this.domains),
+      ...of("company_lookup_contacts", "companyLookup", this.domains),
+      ...of("email_checks", "emailCheck", this.emails),
+      ...of("email_verifications", "emailVerification", this.emails),
+    ];
+  }
+
+  get missing(): readonly string[] {
+    return this.everything.map(([one]) => one).filter((one) => !this.delivered.has(one));
+  }
+
+  #config(wait: number): Promise<string> {
+    const { url } = this.#service;
+    return file("config.json", {
+      base_url: url,
+      api_key: "k",
+      requests_per_minute: 6000,
+      receipts_file: this.#receipts,
+      external_api: { api_url: url, api_key: "k" },
+      company_lookup: { domains: this.domains, max_wait_seconds: wait, max_credits_per_sync: 1000 },
+      email_check: { emails: this.emails, max_wait_seconds: wait },
+      email_verification: { emails: this.emails },
+    });
   }
 
   #take({ type, stream, record, value, state }: Message): void {
@@ -124,48 +194,69 @@ const FIELDS = [
   "contacts",
 ];
 
-const everything = [
-  ...DOMAINS.flatMap((domain) => [`company_lookups ${domain}`, `company_lookup_contacts ${domain}`]),
-  ...EMAILS.flatMap((email) => [`email_checks ${email}`, `email_verifications ${email}`]),
-];
+const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
-describe.each<Language>(["airbyte", "singer"])("%s", { timeout: 60_000 + KILLS * 4_000 }, (language) => {
-  it.each<Memory>(["both", "state lost", "receipts lost"])(
-    "buys nothing twice when runs are killed: %s",
+/** A line that a kill tore has no newline of its own, and is no JSON. */
+function parseWhole(line: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(line) as Readonly<Record<string, unknown>>;
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Kills at a random moment: some ms after the first output, when the service has seen so many steps of requests, or as
+ * soon as the receipts have changed so many times.
+ */
+function killer(service: CountingService, folder: string, delay: () => number): Kill {
+  return (end, firstOutput) => {
+    const way = Math.random() * 3;
+    let left = 1 + Math.floor(Math.random() * 30);
+    const step = (): void => {
+      left -= 1;
+      if (left <= 0) end();
+    };
+    if (way < 1) void firstOutput.then(() => setTimeout(end, Math.random() * 400));
+    else if (way < 2) service.behaviour = { delay, onStep: step };
+    else watch(folder, { persistent: false }, (_, name) => name === RECEIPTS && step());
+  };
+}
+
+async function live(language: Language, memory: Memory, kills: number): Promise<void> {
+  await using service = await CountingService.start();
+  const delay = (): number => Math.random() * 30;
+  const folder = await tempDir();
+  const life = new Life(service, language, memory, join(folder, RECEIPTS));
+  for (let kill = 0; kill < kills; kill++) {
+    life.addItems();
+    service.behaviour = { delay };
+    await life.sync(killer(service, folder, delay));
+  }
+  service.behaviour = { delay };
+  life.addItems();
+  // What a sync submits, it or the next one collects.
+  for (let before = -1; before < service.orders.length; ) {
+    before = service.orders.length;
+    expect(await life.sync()).toBe("complete");
+  }
+  expect(service.orderedTwice).toEqual([]);
+  if (memory === "receipts lost") {
+    // A submission that died with its run may have been bought, and nobody knows its job.
+    const unknown = await life.unknown();
+    expect(life.missing.filter((one) => !unknown.has(one))).toEqual([]);
+    return;
+  }
+  const known = await life.known();
+  expect(life.missing).toEqual(life.everything.map(([one]) => one).filter((one) => !known.has(one)));
+}
+
+describe.each<Language>(["airbyte", "singer"])("%s", { timeout: 60_000 + KILLS * 20_000 }, (language) => {
+  it.concurrent.each<Memory>(["both", "state lost", "receipts lost"])(
+    "buys nothing twice when runs are killed, and delivers every answer that is known: %s",
     async (memory) => {
-      await using service = await CountingService.start();
-      service.behaviour = { delay: () => Math.random() * 30 };
-      const folder = await mkdtemp(join(tmpdir(), "job-kills-"));
-      const platform = new Platform(service, language, memory);
-      for (let kill = 0; kill < KILLS; kill++) await platform.sync(folder, Math.random() * 400);
-      await platform.sync(folder);
-      await platform.sync(folder);
-      expect(service.boughtTwice.filter((item) => DOMAINS.includes(item))).toEqual([]);
-      // An e-mail is bought for two settings.
-      for (const email of EMAILS)
-        expect(service.bought.filter((item) => item === email).length).toBeLessThanOrEqual(2);
-      const missing = everything.filter((one) => !platform.delivered.has(one));
-      // A submission that died with its run may have been bought, and nobody knows its job.
-      if (memory === "both") expect(missing.length).toBeLessThanOrEqual(2 * KILLS);
-      if (KILLS === 0) expect(missing).toEqual([]);
-      await rm(folder, { recursive: true });
+      for (let kills = KILLS; kills > 0; kills -= KILLS_A_LIFE)
+        await live(language, memory, Math.min(kills, KILLS_A_LIFE));
     },
   );
-});
-
-describe("two runs at once", { timeout: 30_000 }, () => {
-  it("refuses the second before any request", async () => {
-    await using service = await CountingService.start();
-    service.behaviour = { delay: () => 100 };
-    const folder = await mkdtemp(join(tmpdir(), "job-kills-"));
-    const one = new Platform(service, "airbyte", "both");
-    const other = new Platform(service, "airbyte", "both");
-    const first = one.sync(folder);
-    await expect.poll(() => service.requests.length, { timeout: 20_000 }).toBeGreaterThan(0);
-    const code = await other.sync(folder);
-    expect(code).toBe(1);
-    expect(await first).toBe(0);
-    expect(service.boughtTwice.filter((item) => DOMAINS.includes(item))).toEqual([]);
-    await rm(folder, { recursive: true });
-  });
 });

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
-import { openBook } from "../../src/jobs/adopt.ts";
+import { newsTo, openBook } from "../../src/jobs/adopt.ts";
 import { newDigests } from "../../src/jobs/digest.ts";
 import { FinishedItems } from "../../src/jobs/finished-items.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
-import { newJob } from "../../src/jobs/job.ts";
+import { type Job, newJob } from "../../src/jobs/job.ts";
 import { Receipts } from "../../src/jobs/receipts.ts";
 import { seal, unseal } from "../../src/jobs/seal.ts";
-import { parseJobState, toJobState } from "../../src/jobs/state.ts";
+import { parseJobState, type Saved, toJobState } from "../../src/jobs/state.ts";
 import type { Day } from "../../src/time.ts";
 
 const DAY = "2026-03-02" as Day;
@@ -147,6 +147,34 @@ describe("Receipts", () => {
     await writeFile(join(folder, "deep", "r.jsonl"), "something else\n");
     await expect(open()).rejects.toThrow(/first line/);
     expect(await readFile(join(folder, "deep", "r.jsonl"), "utf8")).toBe("something else\n");
+  });
+});
+
+describe("newsTo()", () => {
+  const stateWith = (job: Job): ReadonlyMap<"companyLookup", ReadonlyMap<string, Saved>> => {
+    const state = toJobState("created_at", null, {
+      ledgers: [{ digests: newDigests("salt"), jobs: new Map([[KEY, job]]), finished: new FinishedItems() }],
+      ...{ spent: new Map(), prices: [], inputs: [] },
+    });
+    const saved = parseJobState("company_lookups", JSON.parse(JSON.stringify(state)), "created_at");
+    return new Map([["companyLookup", new Map([["company_lookups", saved]])]]);
+  };
+  const isNews = (job: Job): boolean =>
+    newsTo(stateWith(job), [{ name: "company_lookups", syncMode: "incremental" }], false)(
+      "companyLookup",
+      KEY,
+      job.at,
+    );
+  const submitted = newJob(NOW, DAY, ["company_lookups"]);
+
+  it("takes from the receipts what a run that was killed wrote there and not into its state", () => {
+    expect(isNews(submitted)).toBe(true);
+    expect(isNews({ ...submitted, step: "open", jobId: "job_1" })).toBe(true);
+  });
+
+  it("leaves a submission alone whose answer the state has", () => {
+    expect(isNews({ ...submitted, step: "failed", jobId: "job_1", tries: 1 })).toBe(false);
+    expect(isNews({ ...submitted, step: "answered", jobId: "job_1", owed: [] })).toBe(false);
   });
 });
 

@@ -110,7 +110,8 @@ let files = 0;
 export async function file(name: string, content: unknown): Promise<string> {
   folder ??= tempDir();
   files += 1;
-  const path = join(await folder, `${files}-${name}`);
+  const unique = `${files}-${name}`;
+  const path = join(await folder, unique);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }

@@ -13,6 +13,10 @@ export type Behaviour = {
   readonly price?: (item: string) => number;
   /** How long (ms) an answer takes; default 0. */
   readonly delay?: () => number;
+  /** What each answer waits for. */
+  readonly until?: () => Promise<void>;
+  /** Told of each request when it is here, and when its answer has left. */
+  readonly onStep?: () => void;
 };
 
 export type Refusal = { readonly status: number; readonly body: unknown };
@@ -21,6 +25,8 @@ export type Refusal = { readonly status: number; readonly body: unknown };
 export class CountingService {
   /** Every item that was bought, once for each time. */
   readonly bought: string[] = [];
+  /** The path and the item of every purchase. */
+  readonly orders: string[] = [];
   readonly requests: string[] = [];
   behaviour: Behaviour = {};
   readonly #jobs = new Map<string, string>();
@@ -29,7 +35,8 @@ export class CountingService {
 
   private constructor() {
     this.#server = createServer({ keepAliveTimeout: 1_000 }, (request, response) => {
-      void this.#handle(request, response);
+      // A program that is killed leaves half a request.
+      this.#handle(request, response).catch(() => request.socket.destroy());
     });
     this.#server.unref();
   }
@@ -47,7 +54,12 @@ export class CountingService {
 
   /** Items that were bought more than once. */
   get boughtTwice(): readonly string[] {
-    return this.bought.filter((item, nth) => this.bought.indexOf(item) !== nth);
+    return repeated(this.bought);
+  }
+
+  /** Orders that were made more than once: an e-mail may be checked and verified. */
+  get orderedTwice(): readonly string[] {
+    return repeated(this.orders);
   }
 
   advance(ms: number): void {
@@ -64,6 +76,8 @@ export class CountingService {
     this.requests.push(`${method} ${url}`);
     let text = "";
     for await (const chunk of request) text += String(chunk);
+    this.behaviour.onStep?.();
+    await this.behaviour.until?.();
     await new Promise((resolve) => setTimeout(resolve, this.behaviour.delay?.() ?? 0));
     const answer = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
     if (answer === undefined) {
@@ -73,7 +87,7 @@ export class CountingService {
     const body = typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body);
     const date = new Date(Date.now() + this.#offset).toUTCString();
     response.writeHead(answer.status, { "content-type": "application/json", date });
-    response.end(body);
+    response.end(body, () => this.behaviour.onStep?.());
   }
 
   #submit(url: string, { domain, email }: { domain?: string; email?: string }): Refusal | undefined {
@@ -82,6 +96,7 @@ export class CountingService {
     if (refusal !== undefined) return refusal;
     const jobId = `job_${this.bought.length}_x`;
     this.bought.push(item);
+    this.orders.push(`${url} ${item}`);
     this.#jobs.set(jobId, item);
     if (this.behaviour.losesAnswer?.(item) === true) return undefined;
     if (url.endsWith("verify-email"))
@@ -128,6 +143,9 @@ export class CountingService {
     };
   }
 }
+
+const repeated = (list: readonly string[]): readonly string[] =>
+  list.filter((one, nth) => list.indexOf(one) !== nth);
 
 /** The service's error envelope. */
 export const envelope = (status: number, code: string): Refusal => ({
