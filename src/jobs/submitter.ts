@@ -113,13 +113,18 @@ export class Submitter {
   post(turn: Promise<void>): Promise<Noted> | undefined {
     const sent = this.#failures.ended ? undefined : this.#outbox.shift();
     if (sent === undefined) return undefined;
-    return turn.then(
-      async () => this.#note(sent, await this.#context.type.submit(sent.item)),
-      async (error: unknown) => {
-        await this.#void(sent);
-        throw error;
-      },
-    );
+    return this.#send(sent, turn);
+  }
+
+  async #send(sent: Sent, turn: Promise<void>): Promise<Noted> {
+    try {
+      await turn;
+      await this.#context.checkLocks();
+    } catch (error) {
+      await this.#void(sent);
+      throw error;
+    }
+    return await this.#note(sent, await this.#context.type.submit(sent.item));
   }
 
   /** Nothing of the batch leaves any more. */

@@ -1,0 +1,21 @@
+import { createHmac } from "node:crypto";
+
+const SALT = "salt";
+
+/** What stands for items in the states of `verifiedState`. */
+export const digestsOf = (items: readonly string[]): readonly string[] =>
+  items.map((item) => createHmac("sha256", SALT).update(item).digest().toString("base64url", 0, 12));
+
+/** The state of "email_verifications" that knows these items as done. */
+export const verifiedState = (digests: readonly string[]): object => ({
+  version: 2,
+  verified_at: null,
+  salt: SALT,
+  normalization: 1,
+  jobs: [],
+  done: [["2026-01-01", digests.join("")]],
+  older: [],
+  spent: [],
+  prices: [],
+  inputs: [],
+});
