@@ -40,7 +40,7 @@ async function read(
   { url }: CountingService,
   folder: string,
   shared: Shared,
-  emails: readonly string[] = EMAILS,
+  { emails = EMAILS, asProcess = false } = {},
 ): ReturnType<typeof run> {
   const config = await file("config.json", {
     base_url: url,
@@ -51,7 +51,7 @@ async function read(
     email_verification: { emails },
   });
   const args = ["read", "--config", config, "--stream", "email_verifications", ...shared.args(folder)];
-  return await run(CONNECTOR, args);
+  return await run(CONNECTOR, args, { asProcess });
 }
 
 describe.each(SHARED)("two runs on one file: $name", { timeout: 60_000 }, (shared) => {
@@ -64,9 +64,9 @@ describe.each(SHARED)("two runs on one file: $name", { timeout: 60_000 }, (share
       go = resolve;
     });
     service.behaviour = { until: () => held };
-    const first = read(service, folder, shared);
+    const first = read(service, folder, shared, { asProcess: true });
     await expect.poll(() => service.requests.length, { timeout: 30_000 }).toBeGreaterThan(0);
-    const second = await read(other, folder, shared);
+    const second = await read(other, folder, shared, { asProcess: true });
     go();
     expect(second.code).toBe(1);
     expect(second.stdout + second.stderr).toContain("another run is using it (started ");
@@ -113,7 +113,7 @@ describe("a batch of submissions that one state covers", { timeout: 60_000 }, ()
         return undefined;
       },
     };
-    const { code } = await read(service, folder, shared, emails);
+    const { code } = await read(service, folder, shared, { emails });
     expect(code).toBe(1);
     // Ten may be under way at once.
     expect(service.bought.length).toBeLessThanOrEqual(12 + 10);
