@@ -150,8 +150,8 @@ export class Session {
       if (cursorField === null || typeof first !== "object" || first === null || !(cursorField in first)) {
         return { dated: false, listed: true };
       }
-      const { total } = await this.#look(spec, { discovered_to: "1969-12-31" });
-      return { dated: total === 0, listed: true };
+      const before = await this.#look(spec, { discovered_to: "1969-12-31" });
+      return { dated: before.total === 0 && before.elements.length === 0, listed: true };
     } catch (error) {
       if (error instanceof NotFoundError) return { dated: false, listed: false };
       throw error;

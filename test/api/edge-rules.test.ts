@@ -12,6 +12,8 @@ import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig, secretsOf } from "../../src/config/config.ts";
 import { DataError } from "../../src/errors.ts";
 import { Session } from "../../src/run/session.ts";
+import { closedWindow } from "../../src/streams/window.ts";
+import type { Day } from "../../src/time.ts";
 
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const [PEOPLE, COMPANIES] = STREAMS;
@@ -77,6 +79,13 @@ describe("a count", () => {
     await expect(session.streamApi(PEOPLE, RULES).count({ kind: "all" })).rejects.toThrow(DataError);
   });
 
+  it("is no lower than the number of rows that its own answer shows", async () => {
+    const row = { id: "1", discoveredAt: "2026-01-02T03:04:05Z" };
+    const session = await open((_, response) => response.end(list(0, [row])));
+    const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
+    expect(await session.streamApi(PEOPLE, RULES).count(day)).toMatchObject({ rows: 1, known: true });
+  });
+
   it("was asked before the request left, whatever the answer took", async () => {
     const session = await open((_, response) => response.end(list(1)), slowClock(5_000));
     const { asked, answered } = await session.streamApi(PEOPLE, RULES).count({ kind: "all" });
@@ -94,6 +103,10 @@ describe("Session.readingOf()", () => {
     expect(await honours.readingOf(COMPANIES)).toEqual({ dated: true, listed: true });
     const ignores = await open((_, response) => response.end(list(9, [dated])));
     expect(await ignores.readingOf(COMPANIES)).toEqual({ dated: false, listed: true });
+    const shows = await open((request, response) => {
+      response.end(list(String(request.url).includes("discovered_to") ? 0 : 9, [dated]));
+    });
+    expect(await shows.readingOf(COMPANIES)).toEqual({ dated: false, listed: true });
     const undated = await open((_, response) => response.end(list(9, [{ domain: "example.com" }])));
     expect(await undated.readingOf(COMPANIES)).toEqual({ dated: false, listed: true });
   });
