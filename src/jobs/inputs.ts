@@ -17,8 +17,8 @@ export type RowSource = {
   readonly filters: string;
   /** How many rows there are from a day on; null: from the beginning. Undefined: nobody knows. */
   count(from: Day | null): Promise<number | undefined>;
-  /** Reads the rows from a day on: of each the text that names an item, empty if it names none. */
-  read(from: Day | null): AsyncIterable<readonly string[]>;
+  /** Reads the rows from a day on, `count` of them if that is known: of each the text that names an item, empty if it names none. */
+  read(from: Day | null, count: number | undefined): AsyncIterable<readonly string[]>;
 };
 
 export type InputOptions = {
@@ -133,7 +133,7 @@ export class Inputs {
     const keys: string[] = [];
     const texts = new Set<string>();
     let rows = 0;
-    for await (const batch of source.read(from)) {
+    for await (const batch of source.read(from, count)) {
       rows += batch.length;
       const found: Candidate[] = [];
       for (const text of batch) {

@@ -24,8 +24,9 @@ import type { JobContext } from "../jobs/job-context.ts";
 import { JobSession, type SelectedStream } from "../jobs/job-session.ts";
 import { probeExternal, probePublic } from "../jobs/probe.ts";
 import type { JsonObject } from "../json.ts";
+import { readBounded } from "../streams/endless.ts";
 import type { Notice, RawLine } from "../streams/event.ts";
-import type { StreamApi } from "../streams/stream-api.ts";
+import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
 import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
 
@@ -223,6 +224,7 @@ export class Session {
     const api = this.streamApi(spec, { cursor: null, schema: null });
     const windowOf = (from: Day | null): Window =>
       from === null ? { kind: "all" } : { kind: "open", from, undated: false };
+    const idleMs = this.#config.idleTimeoutSeconds * 1000;
     return {
       from: name,
       isDated: !spec.sampled,
@@ -231,9 +233,10 @@ export class Session {
         const { rows, undated, known } = await api.count(windowOf(from));
         return known ? rows + undated : undefined;
       },
-      read: async function* (from) {
-        for await (const { rows } of api.stream(windowOf(from)))
-          yield rows.map(({ raw }) => textIn(raw, field));
+      read: async function* (from, rows) {
+        const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
+        for await (const batch of readBounded(windowOf(from), count, { api, idleMs }))
+          yield batch.rows.map(({ raw }) => textIn(raw, field));
       },
     };
   }

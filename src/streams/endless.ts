@@ -1,10 +1,13 @@
 import { BodyError } from "../errors.ts";
+import { IS_NEW, SeenRows } from "./seen-rows.ts";
 import type { Batch, Count } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { RunRules } from "./window-result.ts";
 
 /** An export is given up once it has shown so many rows and more than twice what was counted. */
 const ENDLESS_ROWS = 10_000;
+
+type Bounds = Pick<RunRules, "api" | "idleMs">;
 
 /** Whether a body has shown so much more than was counted that it need not be read to its end. */
 export const isEndless = (rows: number, count: Count): boolean =>
@@ -18,7 +21,7 @@ export const isEndless = (rows: number, count: Count): boolean =>
 export async function* readWhileNew(
   window: Window,
   pass: { readonly distinct: number },
-  { api, idleMs }: RunRules,
+  { api, idleMs }: Bounds,
 ): AsyncGenerator<Batch> {
   let { distinct } = pass;
   let waited = 0;
@@ -30,6 +33,24 @@ export async function* readWhileNew(
     else if (waited > idleMs) throw stale(window, idleMs);
     distinct = pass.distinct;
     asked = api.monotonic();
+  }
+}
+
+/**
+ * The batches of an export whose reader proves nothing by them.
+ * @throws BodyError for an export that shows nothing new for `idleMs`, or far more than was counted
+ */
+export async function* readBounded(window: Window, count: Count, bounds: Bounds): AsyncGenerator<Batch> {
+  const seen = new SeenRows(count.rows);
+  const pass = { distinct: 0 };
+  let rows = 0;
+  for await (const batch of readWhileNew(window, pass, bounds)) {
+    for (const { key, raw } of batch.rows) {
+      if (seen.add(key === "" ? raw : key, "", 0) & IS_NEW) pass.distinct += 1;
+    }
+    yield batch;
+    rows += batch.rows.length;
+    if (isEndless(rows, count)) throw endless(window, rows, count);
   }
 }
 

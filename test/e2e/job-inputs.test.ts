@@ -103,4 +103,19 @@ describe("the items of a job", () => {
     expect(ran.records()).toHaveLength(1);
     expect(ran.code).toBe(1);
   });
+
+  it("are submitted although an export shows the same rows for ever", async () => {
+    await using sandbox = await start();
+    sandbox.fault("endless=row:every=20:times=always");
+    const settings = {
+      company_lookup: { domains: ["1.example"], from_people: true },
+      idle_timeout_seconds: 5,
+    };
+    const ran = await world(sandbox, settings).readStream("company_lookups");
+    expect(items(sandbox)).toContain("1.example");
+    expect(ran.errors()).toEqual([
+      expect.objectContaining({ message: expect.stringContaining("no new row came for 5 s") }),
+    ]);
+    expect(ran.code).toBe(1);
+  });
 });

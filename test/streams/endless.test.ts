@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyError } from "../../src/errors.ts";
-import { isEndless, readWhileNew } from "../../src/streams/endless.ts";
+import { isEndless, readBounded, readWhileNew } from "../../src/streams/endless.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Pass } from "../../src/streams/proof.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
@@ -130,6 +130,26 @@ describe("an export that shows nothing new", () => {
     while (step.done !== true) step = await reading.next();
     expect(step.value).toMatchObject({ kind: "proven", undatedRows: 1 });
     expect(service.exports).toBe(1);
+  });
+});
+
+describe("readBounded()", () => {
+  it("ends an export that shows new rows for ever, once they are far more than were counted", async () => {
+    let sent = 0;
+    const api = apiWith({
+      stream: async function* () {
+        for (;;) {
+          const rows = Array.from({ length: 1_000 }, (_, nth) => rowOf(sent + nth));
+          sent += rows.length;
+          yield { rows };
+        }
+      },
+    });
+    const count = { ...NOT_COUNTED, known: true, rows: 6_000 };
+    const read = async (): Promise<void> => {
+      for await (const _ of readBounded(DAY, count, { api, idleMs: 1 })) expect(sent).toBeLessThan(14_000);
+    };
+    await expect(read()).rejects.toThrow("13000 rows came, 6000 were counted");
   });
 });
 
