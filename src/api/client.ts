@@ -104,6 +104,8 @@ type Outcome<Result> =
   | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
 
 const isOk = (status: number): boolean => status === 200;
+/** An export without rows may have no content; whether there should be any is told by counts. */
+const isExported = (status: number): boolean => status === 200 || status === 204;
 
 /** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
 export class Client {
@@ -200,7 +202,7 @@ export class Client {
       what,
       path,
       query,
-      accepts: isOk,
+      accepts: isExported,
       isExport: true,
       read: async ({ body, headers }) => {
         const { usage } = this;

@@ -148,9 +148,13 @@ export type List = {
   readonly size: number | undefined;
 };
 
-/** @throws FormError for an answer that is no list, DataError for one that is far too long */
+/**
+ * Some services write an empty list as null; only beside its pagination is that one.
+ * @throws FormError for an answer that is no list, DataError for one that is far too long
+ */
 export function parseList(value: unknown, stream: string): List {
-  const { data, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
+  const { data: said, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
+  const data = said === null && isObject(pagination) ? [] : said;
   const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
   if (!Array.isArray(data) || !(total === null || isWhole(total))) {
     throw new FormError(

@@ -93,6 +93,28 @@ describe("a count", () => {
   });
 });
 
+describe("nothing", () => {
+  const today = { kind: "open", from: "2026-03-20" as Day, undated: false } as const;
+
+  it("may be a list of null, beside its pagination alone", async () => {
+    const pagination = { page: 1, limit: 1, total: 0, totalPages: 0 };
+    const empty = await open((_, response) => response.end(JSON.stringify({ data: null, pagination })));
+    const api = empty.streamApi(PEOPLE, RULES);
+    expect(await api.count(today)).toMatchObject({ rows: 0, known: true });
+    expect(await api.page(today, 1)).toMatchObject({ rows: [] });
+    expect(await api.rowAt(today, 1)).toEqual({ row: undefined, total: 0 });
+    const none = await open((_, response) => response.end('{"success":true,"data":null}'));
+    await expect(none.streamApi(PEOPLE, RULES).count(today)).rejects.toThrow("not of the interface's form");
+  });
+
+  it("may be an export without content", async () => {
+    const session = await open((_, response) => response.writeHead(204).end());
+    const rows: unknown[] = [];
+    for await (const batch of session.streamApi(PEOPLE, RULES).stream(today)) rows.push(...batch.rows);
+    expect(rows).toEqual([]);
+  });
+});
+
 describe("Session.readingOf()", () => {
   const dated = { domain: "example.com", discoveredAt: "2026-01-02T03:04:05Z" };
 
