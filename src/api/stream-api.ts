@@ -1,5 +1,5 @@
 import { elementTexts } from "../catalog/json-text.ts";
-import { BodyError, ConfigError, DataError, FormError } from "../errors.ts";
+import { BodyError, ConfigError, DataError, FormError, NotFoundError } from "../errors.ts";
 import { isObject } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import type { Notice } from "../streams/event.ts";
@@ -118,6 +118,7 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const what = `read page ${number} of ${stream}`;
   const query = { page: String(number), limit: String(PAGE_SIZE), ...daysOf(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
+    if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
     // The rows of a page that cannot be parsed are had another way, or are missing: that is no outage.
     throw error instanceof FormError ? new BodyError(error.message, { cause: error }) : error;
   });
@@ -126,6 +127,12 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const rows = value.texts().map((text): Row => parser.parseElement(text, notes));
   return { rows, facts: notes.take(), size: value.size ?? PAGE_SIZE, total: value.total };
 }
+
+const NO_PAGE = { value: { elements: [], texts: () => [], total: null, size: undefined } };
+
+/** Some services refuse a page past the last instead of showing it empty. */
+const isNoSuchPage = (error: unknown): boolean =>
+  error instanceof NotFoundError || (error instanceof ConfigError && error.code === "INVALID_PARAMETER");
 
 /** Asks the list, under the endpoint's filters. `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53. */
 function list(

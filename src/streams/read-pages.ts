@@ -127,21 +127,19 @@ async function* walkOpen(
   return { kind: "failed", cause: unproven(window, fault) };
 }
 
-/** Everything, of a stream without days: until the pages have shown as many rows as there are. */
+/** Everything, of a stream without days: to the end of its pages, which must have shown as many rows as there are. */
 async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Attempt> {
-  const { api, isExported, verifyCounts } = rules;
+  const { api, verifyCounts } = rules;
   const pages = new Pages(window, api);
   const pass = new Pass(window, NOT_COUNTED, seen, rules);
-  for (let number = 1, shown = 0, total = 0; !pages.isHopeless; number++) {
+  for (let number = 1, total = 0; !pages.isHopeless; number++) {
     const page = await pages.read(number);
     if (page === undefined) break;
     const before = pass.distinct;
     yield pass.accept(page);
-    shown += page.rows.length;
     total = Math.max(total, page.total ?? 0);
-    // A page without a new row is the end of a list that does not count, or of one that knows no pages.
-    const isEnd = pass.distinct === before;
-    if (!isEnd && (isExported || page.total === null || shown < page.total)) continue;
+    // A page without a new row is the end, also of a list that knows no pages and shows all of it each time.
+    if (pass.distinct > before) continue;
     pass.refuseMissingKeys();
     if (pass.distinct >= total || !verifyCounts) return provenBy(window, pass, NOT_COUNTED);
     return { kind: "failed", cause: unproven(window, `they show ${pass.distinct} rows of ${total}`) };

@@ -10,7 +10,7 @@ import { Limiter } from "../../src/api/limiter.ts";
 import { RowNotes } from "../../src/api/row-notes.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig, secretsOf } from "../../src/config/config.ts";
-import { DataError } from "../../src/errors.ts";
+import { ConfigError, DataError } from "../../src/errors.ts";
 import { Session } from "../../src/run/session.ts";
 import { closedWindow } from "../../src/streams/window.ts";
 import type { Day } from "../../src/time.ts";
@@ -105,6 +105,23 @@ describe("nothing", () => {
     expect(await api.rowAt(today, 1)).toEqual({ row: undefined, total: 0 });
     const none = await open((_, response) => response.end('{"success":true,"data":null}'));
     await expect(none.streamApi(PEOPLE, RULES).count(today)).rejects.toThrow("not of the interface's form");
+  });
+
+  it("may be a refusal of a page past the first, and of no other", async () => {
+    const refusing = (status: number, code: string): Promise<Session> =>
+      open((_, response) => {
+        response.writeHead(status).end(JSON.stringify({ success: false, error: { code, message: "" } }));
+      });
+    for (const [status, code] of [
+      [404, "NO_SUCH_PAGE"],
+      [400, "INVALID_PARAMETER"],
+    ] as const) {
+      const api = (await refusing(status, code)).streamApi(PEOPLE, RULES);
+      expect(await api.page(today, 2)).toMatchObject({ rows: [], total: null });
+      await expect(api.page(today, 1)).rejects.toThrow(ConfigError);
+    }
+    const revoked = (await refusing(401, "INVALID_API_KEY")).streamApi(PEOPLE, RULES);
+    await expect(revoked.page(today, 2)).rejects.toThrow(ConfigError);
   });
 
   it("may be an export without content", async () => {

@@ -130,6 +130,12 @@ describe("a run is never falsely complete", () => {
     expectWhole(whole, await runStream(whole.api(), companies));
   });
 
+  it("takes no total that is too low for the end of a list that is read by pages alone", async () => {
+    const service = model(undatedPeople(25), { total: () => 10 });
+    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
+    expectWhole(service, await runStream(service.api(), { source }));
+  });
+
   it("reads companies again that a cut body lacks, and believes their count", async () => {
     const service = model(undatedPeople(90), {
       cut: (_, nth) => (nth < 2 ? { rows: 20, loud: nth === 0 } : undefined),
@@ -325,6 +331,13 @@ describe("days that people leave while they are read", () => {
   });
 
   const recheck: DatedState["recheck"] = [[day("2026-03-02"), day("2026-03-03")]];
+
+  it("are complete where the list shows its last row at every place past its end", async () => {
+    const people = past(peopleOn(lastDays(30), 20));
+    const service = model(people, { latency: 40, moment: draining(people, () => true), turnsBack: true });
+    const ran = await runStream(service.api(), { settings: { maxWindowRows: 100 } });
+    expect(ran).toMatchObject({ complete: true, state: { undated: "done", missing_days: [] } });
+  });
 
   it("are read by pages if they drain once more, and closed if the pages drain too", async () => {
     const people = past(peopleOn(lastDays(30), 20));

@@ -30,6 +30,8 @@ export type ModelOptions = {
   readonly omits?: (person: Person) => boolean;
   /** What the list makes of its rows before they are cut into pages. */
   readonly list?: (rows: Person[]) => Person[];
+  /** Whether the list shows its last row at every place past its end. */
+  readonly turnsBack?: boolean;
   /** How a row is written. */
   readonly row?: (person: Person) => Row;
   /** Whether exports still show who has moved on while they were read, as they are now. */
@@ -75,7 +77,8 @@ export class ModelService {
       rowAt: async (window, place) => {
         this.asked.push({ what: "any", window });
         await this.#tick();
-        const person = this.#listed(window)[place - 1];
+        const listed = this.#listed(window);
+        const person = listed[place - 1] ?? (this.#options.turnsBack === true ? listed.at(-1) : undefined);
         return { row: person === undefined ? undefined : this.#row(person), total: this.#total(window) };
       },
       page: async (window, number) => await this.#page(window, number),
