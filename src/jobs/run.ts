@@ -64,7 +64,6 @@ class JobRun {
     if (this.#collector.next !== undefined || candidates.length > 0) await this.#context.ready();
     if (blocked !== undefined) this.#failures.end(blocked);
     if (buys) yield* openingReport(this.#context, candidates.length);
-    yield* this.#checkClock();
     yield* this.#deliverSealed();
     try {
       yield* this.#work();
@@ -82,16 +81,17 @@ class JobRun {
       this.#start();
       const outcome = await this.#next();
       if (outcome === undefined) return;
+      yield* this.#checkClock();
       yield* this.#take(outcome);
       yield* this.#checkpoints.signOfLife();
       yield* this.#progress();
     }
   }
 
-  /** A clock that is days off would make nothing of caps by day. */
+  /** A clock that is days off would make nothing of caps by day. It may also be set while the run goes on. */
   *#checkClock(): Generator<Event> {
     const skew = this.#context.skew();
-    if (Math.abs(skew) <= MOST_SKEW_MS || this.#context.isSecond) return;
+    if (Math.abs(skew) <= MOST_SKEW_MS || this.#failures.ended) return;
     this.#failures.ended = true;
     const hours = Math.round(Math.abs(skew) / 3_600_000);
     const text =
@@ -102,7 +102,7 @@ class JobRun {
 
   /** Begins all that may be begun now. */
   #start(): void {
-    const { turn } = this.#context;
+    const { turn, ready } = this.#context;
     if (this.#isOver()) return;
     while (this.#count("asked") < ASKS_AT_ONCE) {
       const asked = this.#collector.ask();
@@ -119,7 +119,9 @@ class JobRun {
     if (mayPost && this.#submitter.mayIntend && this.#count("turn") === 0)
       this.#begin(
         "turn",
-        turn().then(() => ({ kind: "turn" })),
+        ready()
+          .then(turn)
+          .then(() => ({ kind: "turn" })),
       );
   }
 
