@@ -10,6 +10,7 @@ import type { Clock } from "./clock.ts";
 import { Ending } from "./ending.ts";
 import {
   envelopeCode,
+  isPlainRedirect,
   networkError,
   type Place,
   redirectError,
@@ -249,7 +250,8 @@ export class Client {
     }
     if (status >= 300 && status < 400) {
       body.destroy();
-      return { kind: "unsent", error: redirectError(what, this.#place, status, headers["location"]) };
+      const kind = isPlainRedirect(status) ? "unsent" : "unanswered";
+      return { kind, error: redirectError(what, this.#place, status, headers["location"]) };
     }
     const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
     return { kind: "answered", status, value: toJson(text), answered: this.now() };

@@ -159,10 +159,25 @@ export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
   [504, transient("a gateway waited too long for the service", AGAIN)],
 ]);
 
-const OTHER_STATUS = {
-  server: transient("the service failed", AGAIN),
-  client: config("the service refuses the request", "Check {url} and the other settings"),
-} as const;
+const REFUSED = config("the service refuses the request", "Check {url} and the other settings");
+
+/** Other statuses by which a service says that it did nothing. */
+const DONE_NOTHING: ReadonlySet<number> = new Set([
+  402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451,
+]);
+
+/** Redirects that ask for the same request at another address. After a 302 or 303 it may have done its work. */
+const NOT_HERE: ReadonlySet<number> = new Set([301, 307, 308]);
+
+/** Whether the service has done nothing about a request that it redirects. */
+export const isPlainRedirect = (status: number): boolean => NOT_HERE.has(status);
+
+function otherStatus(status: number): Failure {
+  if (status >= 500) return transient("the service failed", AGAIN);
+  if (DONE_NOTHING.has(status)) return REFUSED;
+  const { error, wrong, remedy } = REFUSED;
+  return { error, wrong, remedy };
+}
 
 /** The code of a request that was not answered within its time. */
 export const DEADLINE = "ANSWER_TIMEOUT";
@@ -240,7 +255,7 @@ function failureOfCode(code: string | undefined): Failure | undefined {
 }
 
 function failureOfStatus(status: number): Failure {
-  return STATUSES.get(status) ?? (status >= 500 ? OTHER_STATUS.server : OTHER_STATUS.client);
+  return STATUSES.get(status) ?? otherStatus(status);
 }
 
 /** A request that got no answer. */

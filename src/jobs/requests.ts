@@ -1,7 +1,7 @@
 import { isUsableId } from "../api/address.ts";
 import type { Client, Posted } from "../api/client.ts";
 import { envelopeCode, retryWhen } from "../api/error-table.ts";
-import { ConfigError, DataError, TransientError } from "../errors.ts";
+import { ConfigError, ConnectorError, DataError, TransientError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import { parseInstant } from "../time.ts";
 import type { Answer, Asked, Refusal, Submission } from "./job-type.ts";
@@ -123,7 +123,7 @@ export async function askOnce(
   } catch (error) {
     if (error instanceof ConfigError && error.code === "INVALID_API_KEY") throw error;
     if (error instanceof TransientError) return { kind: "silent", error };
-    if (error instanceof ConfigError)
+    if (error instanceof ConnectorError)
       return { kind: "odd", error, code: error.code ?? "", heals: false, names: false };
     throw error;
   }
