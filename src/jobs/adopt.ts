@@ -105,6 +105,10 @@ function adopt(
     book.put(key, { ...fuller(known, job), owed: [...new Set([...known.owed, ...owed])] });
     return;
   }
+  if (isRefusal(job)) {
+    if (job.at > horizon) book.adopt(key, job);
+    return;
+  }
   if (job.at > horizon) {
     book.addCharge(job.day, job.cost ?? 0);
     if (job.step === "answered" && !canBeHad) book.finish(key, dayOf(job.ended ?? job.at));
@@ -115,6 +119,9 @@ function adopt(
   if (owed.length === 0 || !canBeHad || (known !== undefined && known.at > job.at)) return;
   book.adopt(key, { ...job, step: "answered", cost: job.cost ?? 0, ended: job.ended ?? job.at, owed });
 }
+
+/** Whether the service has not taken an item, so that nothing was charged. */
+const isRefusal = ({ step }: Job): boolean => step === "refused" || step === "doubted";
 
 /** Of two descriptions of one submission what each knows. A failure that was not delivered is asked for again. */
 function fuller(known: Job, receipt: Job): Job {

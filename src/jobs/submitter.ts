@@ -3,7 +3,7 @@ import { type Day, dayOf } from "../time.ts";
 import { roomFor } from "./caps.ts";
 import type { Collector } from "./collector.ts";
 import type { Candidate } from "./inputs.ts";
-import { newJob } from "./job.ts";
+import { type Job, newJob } from "./job.ts";
 import type { JobCheckpoints } from "./job-checkpoints.ts";
 import type { JobContext } from "./job-context.ts";
 import type { Submission } from "./job-type.ts";
@@ -136,7 +136,7 @@ export class Submitter {
   async *take({ sent, submission, recovery }: Noted): AsyncGenerator<Event> {
     const { key } = sent;
     if (submission.kind === "taken") this.#collector.add(key, submission.notBefore);
-    if (submission.kind === "taken" || submission.kind === "answered") this.#refuseDoubted();
+    if (submission.kind === "taken" || submission.kind === "answered") await this.#refuseDoubted();
     if (submission.kind === "answered") {
       yield* this.#collector.deliver(key, submission.answer);
       return;
@@ -196,11 +196,11 @@ export class Submitter {
         if (recovery.failures > 0) await this.#context.backOff(recovery.failures);
         break;
       case "refuse":
-        this.#refuse(key, place, code);
+        await this.#refuse(key, place, code);
         break;
       case "doubt":
         this.#doubted.push({ key, place, code });
-        this.#mark(key, "doubted", code);
+        await this.#mark(key, "doubted", code);
         break;
       case "end":
       case undefined:
@@ -209,22 +209,24 @@ export class Submitter {
   }
 
   /** The service took another item, so the form of our requests is right. */
-  #refuseDoubted(): void {
-    for (const { key, place, code } of this.#doubted.splice(0)) this.#refuse(key, place, code);
+  async #refuseDoubted(): Promise<void> {
+    for (const { key, place, code } of this.#doubted.splice(0)) await this.#refuse(key, place, code);
   }
 
-  #refuse(key: string, place: string, code: string): void {
+  async #refuse(key: string, place: string, code: string): Promise<void> {
     this.refused.push({ place, code });
-    this.#mark(key, "refused", code);
+    await this.#mark(key, "refused", code);
   }
 
-  #mark(key: string, step: "refused" | "doubted", code: string): void {
-    const { book, now } = this.#context;
+  async #mark(key: string, step: "refused" | "doubted", code: string): Promise<void> {
+    const { book, now, receipts, type } = this.#context;
     const before = book.get(key);
     // What is known of an earlier answer is worth more.
     if (book.finished.dayOf(key) !== undefined || before?.step === "unknown") return;
     const job = before ?? newJob(now(), dayOf(now()), []);
-    book.put(key, { ...job, at: now(), step, code });
+    const marked = { ...job, at: now(), step, code };
+    book.put(key, marked);
+    await receipts?.write(type.setting, [[key, marked]]).catch((error: unknown) => this.#failures.end(error));
   }
 
   #room(): number {
@@ -244,15 +246,16 @@ export class Submitter {
     const { book, type } = this.#context;
     if (type.setting !== "companyLookup") return Number.POSITIVE_INFINITY;
     const now = this.#context.now();
+    const waitsLong = ({ notBefore }: Job): boolean => (notBefore ?? 0) - now > LONG_WAIT_MS;
     if (!this.#collector.hasAnswered) {
-      const open = [...book.ofThisRun.values()].filter(({ step }) => step === "open");
+      const open = [...book.ofThisRun.values()].filter((job) => job.step === "open" && !waitsLong(job));
       const silent = open.filter(({ at }) => now - at >= SILENT_MS).length;
       return Math.min(MOST_BEFORE_ANSWER, 1 + silent) - open.length - this.#underWay.size;
     }
     let held = this.#underWay.size;
-    for (const [, { step, at, notBefore, ended }] of book.jobs()) {
-      const waits = (notBefore ?? 0) - now > LONG_WAIT_MS || now - at > LONG_WAIT_MS;
-      if (step === "open" && ended === null && !waits) held += 1;
+    for (const [, job] of book.jobs()) {
+      const { step, at, ended } = job;
+      if (step === "open" && ended === null && !waitsLong(job) && now - at <= LONG_WAIT_MS) held += 1;
     }
     return OPEN_AT_ONCE - held;
   }

@@ -9,8 +9,12 @@ export type Behaviour = {
   readonly losesAnswer?: (item: string) => boolean;
   /** The answer to the question for a result, instead of the usual one. */
   readonly result?: (jobId: string, item: string) => Refusal | undefined;
+  /** Answers by itself, after an item was bought, or instead of a result; returns whether it did. */
+  readonly wild?: (method: string, item: string, response: ServerResponse) => boolean;
   /** How many contacts an item brings; default 1. */
   readonly price?: (item: string) => number;
+  /** The rows of people. */
+  readonly people?: readonly object[];
   /** How long (ms) an answer takes; default 0. */
   readonly delay?: () => number;
   /** What each answer waits for. */
@@ -84,9 +88,11 @@ export class CountingService {
       request.socket.destroy();
       return;
     }
+    response.setHeader("date", new Date(Date.now() + this.#offset).toUTCString());
+    const item = this.#jobs.get(jobIdOf(url)) ?? this.bought.at(-1) ?? "";
+    if (this.behaviour.wild?.(method, item, response) === true) return;
     const body = typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body);
-    const date = new Date(Date.now() + this.#offset).toUTCString();
-    response.writeHead(answer.status, { "content-type": "application/json", date });
+    response.writeHead(answer.status, { "content-type": "application/json" });
     response.end(body, () => this.behaviour.onStep?.());
   }
 
@@ -110,8 +116,15 @@ export class CountingService {
   }
 
   #look(url: string): Refusal {
+    const { people } = this.behaviour;
+    if (people !== undefined && url.startsWith("/api/v1/public/people")) {
+      const lines = people.map((row) => `${JSON.stringify(row)}\n`).join("");
+      const pagination = { page: 1, limit: 1, total: people.length, totalPages: people.length };
+      const list = { success: true, pagination, data: people.slice(0, 1) };
+      return { status: 200, body: url.includes("/stream") ? lines : list };
+    }
     const isCheck = url.includes("/public/verify/");
-    const jobId = decodeURIComponent(url.split("/").at(isCheck ? -1 : -2) ?? "");
+    const jobId = jobIdOf(url);
     const item = this.#jobs.get(jobId);
     if (item === undefined) return envelope(404, "JOB_NOT_FOUND");
     const instead = this.behaviour.result?.(jobId, item);
@@ -143,6 +156,9 @@ export class CountingService {
     };
   }
 }
+
+const jobIdOf = (url: string): string =>
+  decodeURIComponent(url.split("/").at(url.endsWith("/result") ? -2 : -1) ?? "");
 
 const repeated = (list: readonly string[]): readonly string[] =>
   list.filter((one, nth) => list.indexOf(one) !== nth);
