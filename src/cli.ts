@@ -71,7 +71,7 @@ const check: AddCommand = (parser, choose) =>
 const init: AddCommand = (parser, choose) =>
   parser.command(
     "init",
-    "ask for address and key, test them, and write the config file",
+    "ask for address and key, test both, write the config file",
     {
       config: {
         type: "string",
@@ -206,7 +206,7 @@ const state: AddCommand = (parser, choose) =>
     words
       .command(
         "merge <states..>",
-        "print one state of the states of all shards of a plan",
+        "make one state of the shards of a plan",
         (merge) =>
           merge
             .positional("states", {
@@ -245,11 +245,12 @@ const sandbox: AddCommand = (parser, choose) =>
         .options({
           port: {
             type: "number",
+            nargs: 1,
             default: 8080,
             describe: "port to listen on, at 127.0.0.1; 0: any free one",
           },
-          people: { type: "number", default: 1000, describe: "number of people" },
-          seed: { type: "number", default: 1, describe: "makes other data" },
+          people: { type: "number", nargs: 1, default: 1000, describe: "number of people" },
+          seed: { type: "number", nargs: 1, default: 1, describe: "makes other data" },
           plan: {
             choices: ["enterprise", "agency"] as const,
             default: "enterprise" as const,
@@ -282,7 +283,7 @@ function examples(all: readonly (readonly [what: string, words: string])[]): str
 const jobs: AddCommand = (parser, choose) =>
   parser.command(
     "jobs",
-    "show what the next run would buy, and where each item stands; buys nothing",
+    "show what the next run would buy, without buying it",
     {
       config: CONFIG,
       state: { ...STATE, conflicts: "state-file" },

@@ -287,7 +287,14 @@ export class Client {
   ): Promise<void> {
     const waitMs = this.#pauseMs(failures, atLeastMs);
     const reason = error.reason ?? error.message;
-    this.#options.notify({ kind: "retrying", what, reason, attempt: failures + 1, attempts, waitMs });
+    this.#options.notify({
+      kind: "retrying",
+      what: `${what} at ${this.#place.host}`,
+      reason,
+      attempt: failures + 1,
+      attempts,
+      waitMs,
+    });
     this.usage.retries += 1;
     await this.#pause(waitMs);
   }

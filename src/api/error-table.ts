@@ -35,21 +35,23 @@ export type SettingNames = {
   readonly url: string;
   /** All settings that make up an address. */
   readonly address: string;
-  /** How to get a new key and where to put it. */
+  /** How to get a new key and where to put it; `{key}` stands for the next one. */
   readonly newKey: string;
+  readonly key: string;
 };
 
 export const PUBLIC_API: SettingNames = {
   url: "base_url",
   address: "base_url (and endpoints, if you set them)",
-  newKey: "Create a key under Settings, then API and webhooks, and put it into api_key",
+  newKey: "Create a key under Settings, then API and webhooks, and put it into {key}",
+  key: "api_key",
 };
 
 export const EXTERNAL_API: SettingNames = {
   url: "external_api.api_url",
   address: "external_api.api_url",
-  newKey:
-    "Ask the organization's administrator for a key of the External API, and put it into external_api.api_key",
+  newKey: "Ask the organization's administrator for a key of the External API, and put it into {key}",
+  key: "external_api.api_key",
 };
 
 /** Where a request went: `host` has a name and a port. */
@@ -312,8 +314,11 @@ function toError(
 }
 
 /** A remedy with the names of the settings in it. */
-export const worded = (remedy: string, { url, address, newKey }: SettingNames): string =>
-  remedy.replace("{url}", url).replace("{address}", address).replace("{newKey}", newKey);
+export const worded = (remedy: string, { url, address, newKey, key }: SettingNames): string =>
+  remedy
+    .replace("{url}", url)
+    .replace("{address}", address)
+    .replace("{newKey}", () => newKey.replace("{key}", key));
 
 function codeOf(error: unknown): string | undefined {
   for (let next = error; isObject(next); next = next["cause"]) {

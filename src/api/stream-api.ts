@@ -108,7 +108,7 @@ async function rowAt(
 
 async function* exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
   if (endpoint.export === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
-  const what = `read ${endpoint.stream} of ${describe(window)}`;
+  const what = `read ${endpoint.stream}${window.kind === "all" ? "" : ` of ${describe(window)}`}`;
   const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
   yield* readExport(opened, endpoint.parser, what);
 }

@@ -5,9 +5,11 @@ import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/ai
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
+import { waitingText } from "../run/progress.ts";
 import { type Run, type Voice, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
 import { cannotBeCounted } from "../run/session.ts";
+import type { Event } from "../streams/event.ts";
 
 /** Somebody waits for the answer, so that a service that does not answer is given up soon. */
 const TRIES = 2;
@@ -25,6 +27,7 @@ export async function check({ config: file, exitCode }: CheckOptions, world: Pro
     mask: (text) => text,
     emit: async (event) => {
       if (event.kind === "log") await write(world.stdout, voice.mask(says.warning(event.text)));
+      sayWaiting(event, world, voice);
     },
   };
   let status: ConnectionStatus;
@@ -44,6 +47,14 @@ export async function check({ config: file, exitCode }: CheckOptions, world: Pro
 export async function testConfig(load: () => Promise<Config>, world: Process, voice: Voice): Promise<string> {
   return await withRun({ world, voice, load, tries: TRIES }, whatCanBeRead);
 }
+
+/** Tells a person at a terminal what the program waits for. */
+export function sayWaiting(event: Event, { stderr }: Process, { mask }: Pick<Voice, "mask">): void {
+  if (stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
+  stderr.write(mask(`${capital(waitingText(event))}\n`));
+}
+
+const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 type Says = {
   readonly warning: (text: string) => string;

@@ -8,7 +8,7 @@ import { write } from "../protocol/writer.ts";
 import { openQuestions, type Questions } from "../run/questions.ts";
 import type { Voice } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
-import { testConfig } from "./check.ts";
+import { sayWaiting, testConfig } from "./check.ts";
 
 export type InitOptions = {
   /** The file to write. */
@@ -44,7 +44,10 @@ async function ask(questions: Questions): Promise<Settings> {
 /** Returns what the key can read. Throws ConfigError for a key or an address that does not work. */
 async function test(settings: Settings, world: Process): Promise<string> {
   const load = async (): Promise<Config> => parseConfig(settings, {}, "these settings");
-  const voice: Voice = { mask: (text) => text, emit: async () => {} };
+  const voice: Voice = {
+    mask: (text) => text,
+    emit: async (event) => sayWaiting(event, world, voice),
+  };
   try {
     return voice.mask(await testConfig(load, world, voice));
   } catch (error) {

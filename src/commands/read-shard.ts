@@ -58,7 +58,7 @@ export async function readShard(options: ReadShardOptions, world: Process, outpu
       await run.emit(info(`Shard ${line.shard} of "${plan.stream}" is complete already`));
       return true;
     }
-    output.stats.measure(() => run.session.usage, place.states);
+    output.stats.measure(() => run.session.usage);
     const done = doneState(place.states.get(plan.stream), line);
     const shard = { mark: markOf(line), bringsUndated: bringsUndated(line) };
     if (done !== undefined) await confirm(plan.stream, { ...done }, output);

@@ -12,6 +12,7 @@ import { Output, runToEnd } from "../run/output.ts";
 import { openJobs, readableStreams, syncStreams, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
+import { streamNamed } from "../run/stream-events.ts";
 import { readShard, type ShardOptions } from "./read-shard.ts";
 
 export type ReadOptions = {
@@ -40,7 +41,11 @@ export async function read(options: ReadOptions, world: Process): Promise<number
   const name = "source-contact-intelligence";
   const logs = format === "jsonl" || options.output !== undefined;
   refuseWithoutMemory(options);
-  const output = await Output.open({ name, logs, bare: logs, logLevel, summary: options.summary }, world);
+  const files = options.output !== undefined;
+  const output = await Output.open(
+    { name, logs, bare: logs, files, logLevel, summary: options.summary },
+    world,
+  );
   if (options.output === undefined) {
     output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: world.clock.now });
   }
@@ -64,8 +69,11 @@ function readAsked(options: ReadOptions, world: Process, output: Output): Promis
   return withRun({ world, voice: output, load }, async (run) => {
     const catalog =
       options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
+    if (catalog === undefined) {
+      for (const name of options.streams) streamNamed(name, run.session, "Correct --stream");
+    }
+    output.stats.measure(() => run.session.usage);
     const saved = await openSaved(options, world, output);
-    output.stats.measure(() => run.session.usage, saved);
     const asked = catalog && chosen(catalog, options.streams);
     await openJobs(run, asked, options.streams, saved, () => output.checkLock());
     const streams = chosen(catalog ?? (await readableStreams(run, options.streams)), options.streams);

@@ -28,7 +28,7 @@ async function syncSelected(options: TapOptions, world: Process, output: Output)
     const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
     const { saved, file } = await openState(options, { ...world, notify: output.notify });
     output.stateFile = file;
-    output.stats.measure(() => run.session.usage, saved.streams);
+    output.stats.measure(() => run.session.usage);
     const checkState = (): Promise<void> => output.checkLock();
     if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);

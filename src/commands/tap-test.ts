@@ -4,7 +4,7 @@ import { type Config, parseConfig } from "../config/config.ts";
 import { NotFoundError } from "../errors.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { openTapOutput, runToEnd } from "../run/output.ts";
-import { type Run, withRun } from "../run/run.ts";
+import { isWrongKey, type Run, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import { sample } from "./discover.ts";
@@ -28,6 +28,7 @@ async function testStreams({ session, world, emit }: Run): Promise<boolean> {
       await emit({ kind: "log", level: "info", text });
     } catch (error) {
       world.signal.throwIfAborted();
+      if (isWrongKey(error, spec)) throw error;
       working = false;
       await emit({ kind: "close", stream: spec.name, complete: false, error });
     }

@@ -16,6 +16,8 @@ export type LogOptions = {
   readonly level: LogLevel;
   /** For a person at a terminal rather than for Meltano. */
   readonly readable: boolean;
+  /** The level of what the run waits for: a person sees it who has no progress to look at. */
+  readonly waits?: LogLevel;
 };
 
 export type LogEntry = {
@@ -32,7 +34,7 @@ export type LogEntry = {
 export function log(options: LogOptions): Language {
   const failures: LogEntry[] = [];
   return (event) => {
-    const entry = toEntry(event);
+    const entry = toEntry(event, options.waits ?? "info");
     if (entry !== undefined && isFailure(entry)) failures.push({ ...entry, level: "critical" });
     const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
     return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
@@ -67,14 +69,14 @@ const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
   ["disabled", "critical"],
 ]);
 
-function toEntry(event: Event): LogEntry | undefined {
+function toEntry(event: Event, waits: LogLevel): LogEntry | undefined {
   switch (event.kind) {
     case "open":
       return { level: "info", text: `Stream "${event.stream}": started`, stream: event.stream };
     case "estimate":
       return {
         level: "info",
-        text: `Stream "${event.stream}": about ${event.rows} records`,
+        text: `Stream "${event.stream}": about ${event.rows.toLocaleString("en-US")} rows`,
         stream: event.stream,
       };
     case "close":
@@ -91,9 +93,12 @@ function toEntry(event: Event): LogEntry | undefined {
             metric: event.metric,
           };
     case "retrying":
-      return { level: "info", text: retryText(event) };
+      return { level: waits, text: retryText(event) };
     case "limited":
-      return { level: "info", text: `Rate limited until ${new Date(event.until).toISOString()}` };
+      return {
+        level: waits,
+        text: `Waiting for the rate limit until ${new Date(event.until).toISOString()}`,
+      };
     case "fields":
     case "records":
     case "checkpoint":

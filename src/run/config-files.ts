@@ -7,9 +7,11 @@ import { isObject, type JsonObject } from "../json.ts";
 
 /** Reads the config from its file, if one is named, and from the environment. Throws ConfigError. */
 export async function openConfig(file: string | undefined, environment: Environment): Promise<Config> {
-  if (file === undefined) return parseConfig(undefined, environment, "the environment");
+  if (file === undefined) return parseConfig(undefined, environment, ENVIRONMENT);
   return parseConfig(await readJson("config", file), environment, named([file]));
 }
+
+const ENVIRONMENT = "the environment (no file is named with --config)";
 
 /** What several files and the environment say together, before anything is made of it. */
 export type ConfigDraft = {
@@ -36,7 +38,7 @@ export async function readConfigs(names: readonly string[], environment: Environ
   return {
     value,
     environment: names.includes("ENV") ? withTapNames(environment) : environment,
-    file: files.length === 0 ? "the environment" : named(files),
+    file: files.length === 0 ? ENVIRONMENT : named(files),
   };
 }
 

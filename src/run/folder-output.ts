@@ -19,6 +19,7 @@ import {
 } from "./folder-state.ts";
 import { StateFile, type StateFileWorld } from "./state-file.ts";
 import { StreamParts } from "./stream-parts.ts";
+import { plural } from "./summary.ts";
 
 /** How many bytes, before they have names, are worth a commit. */
 const CUT_BYTES = 256 * 1024 * 1024;
@@ -174,7 +175,9 @@ export class FolderOutput {
     await stream.discard();
     this.#stream = undefined;
     const { files, rows } = this.published.get(stream.name) ?? { files: 0, rows: 0 };
-    this.#notify(`Stream "${stream.name}": ${rows} rows in ${files} new files in "${stream.folder}"`);
+    this.#notify(
+      `Stream "${stream.name}": ${plural(rows, "row")} in ${plural(files, "new file")} in "${stream.folder}"`,
+    );
   }
 
   #savedState({ name }: StreamParts): StreamState | undefined {

@@ -27,6 +27,8 @@ export type OutputOptions = {
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
+  /** Whether records go to files, so that stdout gets nothing. */
+  readonly files?: boolean;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
@@ -68,7 +70,7 @@ export class Output {
       (event) => this.#save(event),
       { mask },
     );
-    this.#logs = logWriter(options, world, mask);
+    this.#logs = logWriter(options, world, mask, display !== undefined);
     this.#display = display;
     this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_MS).unref();
   }
@@ -77,7 +79,7 @@ export class Output {
   static async open(options: OutputOptions, world: Process): Promise<Output> {
     if (options.summary !== undefined) await checkSummaryPath(options.summary);
     const stats = new RunStats(world.clock.monotonic);
-    return new Output(options, world, stats, await openDisplay(stats, world));
+    return new Output(options, world, stats, await openDisplay(stats, world, options.files === true));
   }
 
   async emit(event: Event): Promise<void> {
@@ -124,16 +126,18 @@ export class Output {
     await this.stateFile?.release();
   }
 
-  /** What of an interrupted run is saved, and where: "people up to 2018-11-22 in "state.json"". Undefined: nothing is. */
-  get saved(): string | undefined {
+  /** What of an interrupted run is saved, and where. */
+  get saved(): string {
     const stdout = this.#options.bare === true ? undefined : "the last STATE message on stdout";
     const place = this.statePath === undefined ? stdout : `"${this.statePath}"`;
+    if (place === undefined) return "no state is saved. Add --state-file FILE or --output DIR to save it";
     const streams = this.#summary().streams.filter((stream) => stream.state_after !== null);
-    if (place === undefined || streams.length === 0) return undefined;
+    if (streams.length === 0)
+      return "nothing new was ready to be saved. Run again to start where this run did";
     const named = streams.map(
       ({ stream, saved_up_to: until }) => `${stream}${until === null ? "" : ` up to ${until}`}`,
     );
-    return `${named.join(", ")} in ${place}`;
+    return `saved ${named.join(", ")} in ${place}. Run again to continue`;
   }
 
   #summary(): RunSummary {
@@ -191,18 +195,25 @@ export async function openTapOutput(logLevel: LogLevel | undefined, world: Proce
 /**
  * A person at a terminal is told what is wrong even where the language has its own logs, unless its messages go to a
  * terminal too. The progress and the summary say the rest.
+ * @param isDrawn whether progress is shown, which says what the run waits for
  */
 function logWriter(
   options: OutputOptions,
   world: Process,
   mask: (text: string) => string,
+  isDrawn: boolean,
 ): Writer | undefined {
   const { name, logs, logLevel } = options;
   const { stdout, stderr, clock, pid, environment } = world;
   const readable = stderr.isTTY === true;
   if (!logs && (!readable || stdout.isTTY === true)) return undefined;
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
-  return new Writer(log({ name, pid, now: clock.now, level, readable }), stderr, undefined, { mask });
+  return new Writer(
+    log({ name, pid, now: clock.now, level, readable, waits: readable && !isDrawn ? "warning" : "info" }),
+    stderr,
+    undefined,
+    { mask },
+  );
 }
 
 /** A log that nobody reads is no reason to stop. */
@@ -243,7 +254,5 @@ export async function runToEnd(
 
 function interrupted({ reason }: AbortSignal, { saved }: Output): TransientError {
   const what = reason instanceof Error ? reason.message : String(reason);
-  return new TransientError(
-    saved === undefined ? `${what}: no state is saved` : `${what}: saved ${saved}. Run again to continue`,
-  );
+  return new TransientError(`${what}: ${saved}`);
 }

@@ -13,10 +13,18 @@ export type Display = {
 /** More often than this (ms) nobody can read. */
 const REFRESH_MS = 100;
 
-/** Undefined where stderr is no terminal that can draw over a line, or where records go to the same terminal. */
-export async function openDisplay(stats: RunStats, world: Process): Promise<Display | undefined> {
+/**
+ * Undefined where stderr is no terminal that can draw over a line, or where records go to the same terminal.
+ * @param files whether records go to files
+ */
+export async function openDisplay(
+  stats: RunStats,
+  world: Process,
+  files: boolean,
+): Promise<Display | undefined> {
   const { stderr, stdout, clock, environment } = world;
-  if (stderr.isTTY !== true || stdout.isTTY === true || !canRedraw(environment)) return undefined;
+  const isTaken = stdout.isTTY === true && !files;
+  if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
   const line = await openLine(stderr);
   let last = Number.NEGATIVE_INFINITY;
   return {
@@ -70,7 +78,8 @@ export function progressLog({ current, waiting }: RunStats): string | undefined 
   return parts.join(", ");
 }
 
-function waitingText(waiting: Waiting): string {
+/** "try 2 of 5: the connection was refused (ECONNREFUSED)" */
+export function waitingText(waiting: Waiting): string {
   if (waiting.kind === "retrying") {
     return `try ${waiting.attempt} of ${waiting.attempts}: ${waiting.reason}`;
   }

@@ -1,5 +1,6 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
+import type { StreamSpec } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import { ConfigError, UnreachableError } from "../errors.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -157,7 +158,7 @@ export async function readableStreams(
     try {
       if (names.length === 0) await session.probe(spec);
     } catch (error) {
-      if (error instanceof UnreachableError) throw error;
+      if (error instanceof UnreachableError || isWrongKey(error, spec)) throw error;
       if (error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN") {
         await emit({ kind: "log", level: "warn", text: `"${spec.name}" is left out. ${error.message}` });
         continue;
@@ -167,6 +168,10 @@ export async function readableStreams(
   }
   return streams;
 }
+
+/** Whether the service does not know the key of the Public API, so that no stream of rows can be read. */
+export const isWrongKey = (error: unknown, { reading }: StreamSpec): boolean =>
+  reading !== "job" && error instanceof ConfigError && error.code === "INVALID_API_KEY";
 
 /** A stream that nobody configured: incremental, for a destination that is not known. */
 export const incremental = (name: string): ConfiguredStream => ({

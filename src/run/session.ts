@@ -74,7 +74,7 @@ export class Session {
     this.#tries = tries;
     this.streams = streamsOf(config);
     this.privacy = new Privacy(config);
-    this.client = this.#openClient(config.baseUrl, config.apiKey, PUBLIC_API);
+    this.client = this.#openClient(config.baseUrl, config.apiKey, this.#named(PUBLIC_API));
   }
 
   /**
@@ -181,8 +181,17 @@ export class Session {
   #externalApi(): Client {
     const { externalApi } = this.#config;
     if (externalApi === null) return this.client;
-    this.#external ??= this.#openClient(externalApi.apiUrl, externalApi.apiKey, EXTERNAL_API);
+    const names = this.#named(EXTERNAL_API);
+    this.#external ??= this.#openClient(externalApi.apiUrl, externalApi.apiKey, names);
     return this.#external;
+  }
+
+  /** The names of an API's settings; what is said of a wrong key begins with where that key came from. */
+  #named(names: SettingNames): SettingNames {
+    const origin = this.#config.origins.get(names.key);
+    if (origin === undefined) return names;
+    const key = origin.startsWith("the environment variable ") ? "that variable" : names.key;
+    return { ...names, newKey: `The key is from ${origin}. ${names.newKey}`, key };
   }
 
   #openClient(base: URL, apiKey: string, settings: SettingNames): Client {

@@ -1,5 +1,6 @@
 import { noUsage, type Usage } from "../api/usage.ts";
 import { isObject } from "../json.ts";
+import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamReport, StreamState } from "../streams/event.ts";
 
 export type StreamOutcome = "reading" | "complete" | "incomplete";
@@ -38,7 +39,6 @@ export class RunStats {
   readonly #now: () => number;
   readonly #began: number;
   #usage: () => Usage = noUsage;
-  #states: ReadonlyMap<string, unknown> = new Map();
 
   /** @param now monotonic ms */
   constructor(now: () => number) {
@@ -46,17 +46,16 @@ export class RunStats {
     this.#began = now();
   }
 
-  /** @param usage of the session with the service. `states`: what each stream continues from */
-  measure(usage: () => Usage, states: ReadonlyMap<string, unknown>): void {
+  /** @param usage of the session with the service */
+  measure(usage: () => Usage): void {
     this.#usage = usage;
-    this.#states = new Map(states);
   }
 
   note(event: Event): void {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.failure ??= event.error;
-    if (event.kind === "open") this.#open(event.stream);
+    if (event.kind === "open") this.#open(event);
     const stream = this.#streams.at(-1);
     if (stream !== undefined && "stream" in event && event.stream === stream.name) this.#count(stream, event);
   }
@@ -75,8 +74,8 @@ export class RunStats {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return;
     stream.files = published.get(stream.name)?.files ?? 0;
-    const state = states.get(stream.name);
-    if (isObject(state) && state !== this.#states.get(stream.name)) stream.stateAfter = state;
+    const state = states.get(stateKey(stream.name, stream.namespace));
+    if (isObject(state) && state !== stream.stateBefore) stream.stateAfter = state;
   }
 
   get seconds(): number {
@@ -100,9 +99,11 @@ export class RunStats {
     return { ...this.#statsOf(stream), secondsOfRows };
   }
 
-  #open(name: string): void {
+  #open({ stream: name, namespace, before }: Extract<Event, { kind: "open" }>): void {
     this.#streams.push({
       name,
+      namespace,
+      stateBefore: before ?? null,
       since: this.#now(),
       until: undefined,
       firstRow: undefined,
@@ -142,21 +143,22 @@ export class RunStats {
   }
 
   #statsOf(stream: Counted): StreamStats {
-    const { name, outcome, rows, report, error, stateAfter, files } = stream;
+    const { name, outcome, rows, report, error, stateBefore, stateAfter, files } = stream;
     return {
       stream: name,
-      ...{ outcome, rows, report, error, stateAfter, files },
+      ...{ outcome, rows, report, error, stateBefore, stateAfter, files },
       expectedRows: stream.expected,
       windows: report?.windows ?? stream.windows,
       seconds: ((stream.until ?? this.#now()) - stream.since) / 1000,
       usage: difference(stream.usageAfter ?? this.usage, stream.usageBefore),
-      stateBefore: this.#states.get(name) ?? null,
     };
   }
 }
 
 type Counted = {
   readonly name: string;
+  readonly namespace: string | undefined;
+  readonly stateBefore: unknown;
   readonly since: number;
   readonly usageBefore: Usage;
   until: number | undefined;

@@ -44,7 +44,7 @@ const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"])
 export async function* streamEvents(job: StreamJob): AsyncGenerator<Event> {
   const stream = job.configured.name;
   try {
-    yield { kind: "open", stream };
+    yield { kind: "open", stream, before: job.blob };
     const events = eventsOf(job);
     yield* job.outgoing?.(events) ?? events;
   } catch (error) {
@@ -60,9 +60,7 @@ const isRunsEnd = (error: unknown): boolean =>
 
 async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const { configured, session } = job;
-  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === configured.name);
-  if (spec === undefined) throw unknownStream(job);
-  if (!session.streams.includes(spec)) throw notConfigured(spec);
+  const spec = streamNamed(configured.name, session, "Discover again and update the catalog");
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
   const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
   const { privacy } = session;
@@ -153,18 +151,27 @@ const notDated = ({ name }: StreamSpec): ConfigError =>
     `Cannot read a shard of "${name}": its records have no date here, so the stream cannot be cut between days. Read it in one run`,
   );
 
-function notConfigured({ name }: StreamSpec): ConfigError {
-  const setting = name.replace(/s$/, "");
+function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
+  const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return new ConfigError(
-    `Cannot read the stream "${name}": it is there only when ${setting} is set in the config. Set it, or take the stream out of the sync`,
+    `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
   );
 }
 
-function unknownStream({ configured: { name }, session }: StreamJob): ConfigError {
-  const names = session.streams.map((stream) => stream.name).join(", ");
-  return new ConfigError(
-    `Cannot read the stream "${name}": this source has no such stream, only ${names}. Discover again and update the catalog`,
+const unknownStream = (name: string, { streams }: Session, advice: string): ConfigError =>
+  new ConfigError(
+    `Cannot read the stream "${name}": there is no such stream, only ${streams.map((stream) => stream.name).join(", ")}. ${advice}`,
   );
+
+/**
+ * The stream of this name. Throws ConfigError if there is none.
+ * @param advice what to do about a name that no stream has
+ */
+export function streamNamed(name: string, session: Session, advice: string): StreamSpec {
+  const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);
+  if (spec === undefined) throw unknownStream(name, session, advice);
+  if (spec.reading === "job" && !session.streams.includes(spec)) throw notConfigured(spec);
+  return spec;
 }
 
 function unknownMode({ name, syncMode }: ConfiguredStream): ConfigError {

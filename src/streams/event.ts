@@ -60,7 +60,8 @@ export type StreamReport = {
 export type Event = { readonly namespace?: string | undefined } & StreamEvent;
 
 type StreamEvent =
-  | { readonly kind: "open"; readonly stream: string }
+  /** `before`: the stream's part of the incoming state; absent or undefined: there is none. */
+  | { readonly kind: "open"; readonly stream: string; readonly before?: unknown }
   | { readonly kind: "estimate"; readonly stream: string; readonly rows: number }
   /** Top-level fields that the stream's schema lacks; precedes the first batch that has them. */
   | {
@@ -127,7 +128,7 @@ export type Notice =
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number };
 
-/** "Cannot count people: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
+/** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
 export function retryText({
   what,
   reason,

@@ -2,9 +2,10 @@ import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { check } from "../../src/commands/check.ts";
 import { startSandbox } from "../../src/sandbox/server.ts";
-import { connector, file } from "../support/cli.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { TAP } from "../support/tap.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
 async function checked(config: string): Promise<{ status: string; message: string }> {
@@ -35,6 +36,49 @@ describe("check", () => {
       status: "SUCCEEDED",
       message: "This key can read people (21), companies (3), sources (2)",
     });
+  });
+
+  it("says of a wrong key whether it is from the file or the environment, as read and the tap do, once", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const wrong = KEY.replace("ff", "00");
+    const inFile = await configFor(sandbox, { api_key: wrong });
+    const good = await configFor(sandbox);
+    const fromFile = `The key is from the config file "${inFile}". Create a key under Settings, then API and webhooks, and put it into api_key`;
+    const fromEnvironment =
+      "The key is from the environment variable CONTACT_INTELLIGENCE_API_KEY. Create a key under Settings, then API and webhooks, and put it into that variable";
+    const bare = ["--format", "jsonl", "--stream", "people"];
+    for (const [program, words] of [
+      [CONNECTOR, ["check"]],
+      [CONNECTOR, ["read"]],
+      [CONNECTOR, ["read", ...bare]],
+      [CONNECTOR, ["discover"]],
+      [TAP, []],
+      [TAP, ["--test"]],
+      [TAP, ["--discover"]],
+    ] as const) {
+      for (const [config, origin, env] of [
+        [inFile, fromFile, {}],
+        [good, fromEnvironment, { CONTACT_INTELLIGENCE_API_KEY: wrong }],
+      ] as const) {
+        const { stdout, stderr } = await run(program, [...words, "--config", config], { env });
+        const said = `${stdout}${stderr}`.replaceAll('\\"', '"');
+        expect(said, words.join(" ")).toContain(origin);
+        const errors = said.split("\n").filter((line) => /"level":"error"|"ERROR"|FAILED/.test(line));
+        expect(errors, words.join(" ")).toHaveLength(1);
+      }
+    }
+  });
+
+  it("says at a terminal what it waits for", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    sandbox.fault("status=503:times=1");
+    const stderr = new Terminal();
+    const environment = {
+      CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
+      CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
+    };
+    await check({ config: undefined }, testProcess({ environment, stderr }));
+    expect(stderr.text).toMatch(/^Try 2 of 2: .*503\)\n$/);
   });
 
   it("exits with 1 when it fails, if asked to", async () => {

@@ -45,6 +45,8 @@ describe("demo", () => {
 describe("sandbox", () => {
   it.each([
     [["--port", "abc"], "Cannot use --port: it must be a whole number from 0 to 65535\n"],
+    [["--port"], "Not enough arguments following: port"],
+    [["--people"], "Not enough arguments following: people"],
     [["--port", "65536"], "Cannot use --port: it must be a whole number from 0 to 65535\n"],
     [["--people", "abc"], "Cannot use --people: it must be a whole number from 0 to 1000000000\n"],
     [["--seed", "0.5"], "Cannot use --seed: it must be a whole number from 0 to 2147483648\n"],

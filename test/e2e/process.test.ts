@@ -1,7 +1,9 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
@@ -9,6 +11,7 @@ import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 describe("the process", () => {
   it.each([
@@ -29,12 +32,31 @@ describe("the process", () => {
     for (const words of [[], ["-h"]]) expect(await run(CONNECTOR, words)).toEqual(help);
     for (const word of ["spec", "check", "discover", "read", "sandbox", "demo"])
       expect(help.stdout).toContain(word);
+    const [commands = ""] = /^Commands:\n(?:.+\n)*/m.exec(help.stdout) ?? [];
+    expect(commands.split("\n").slice(1, -1)).toHaveLength(10);
     for (const [program, word] of [
       [CONNECTOR, "--version"],
       [TAP, "-v"],
     ] as const) {
       expect((await run(program, [word], { asProcess: true })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     }
+  });
+
+  it("knows a mistyped stream and one whose setting is missing, before it makes a folder or asks anything", async () => {
+    await using sandbox = await startSandbox({ people: 3 });
+    const config = await configFor(sandbox);
+    const output = join(await tempDir(), "rows");
+    for (const [stream, why] of [
+      ["peple", "there is no such stream, only people, companies, sources. Correct --stream"],
+      ["company_lookup_contacts", "it is there only when company_lookup is set in the config"],
+      ["email_checks", "it is there only when email_check is set in the config"],
+    ] as const) {
+      const args = ["read", "--config", config, "--stream", stream, "--output", output];
+      const { code, stderr } = await run(CONNECTOR, args);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`Cannot read the stream \\"${stream}\\": ${why}`);
+    }
+    expect([existsSync(output), sandbox.requests.length]).toEqual([false, 0]);
   });
 
   it("reads the config, or the state, from stdin for -", async () => {

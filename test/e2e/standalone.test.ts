@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { read } from "../../src/commands/read.ts";
+import { type ReadOptions, read } from "../../src/commands/read.ts";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, type RunOptions, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, type RunOptions, run } from "../support/cli.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { configFor, recordsOf, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -156,7 +156,8 @@ describe("read --format jsonl", () => {
   it("ends within its budget, and goes on from there", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5000, latencyMs: 20 });
     const config = await configFor(sandbox, { max_window_rows: 1000, max_run_seconds: 10 });
-    const state = join(await tempDir(), "state.json");
+    const folder = await tempDir();
+    const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
     const args = [
       "read",
       "--config",
@@ -167,16 +168,30 @@ describe("read --format jsonl", () => {
       "people",
       "--state-file",
       state,
+      "--summary",
+      summary,
     ];
     const seen = new Set<string>();
+    const limits: boolean[] = [];
     let runs = 0;
     for (; seen.size < sandbox.people().length && runs < 10; runs++) {
-      const { code, stdout } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
+      const { code, stdout, stderr } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
       expect(code).toBe(0);
+      const { streams, ...whole } = JSON.parse(await readFile(summary, "utf8"));
+      const [{ time_limit_reached: isLimited, expected_rows: expected }] = streams;
+      expect(whole).toMatchObject({ outcome: "complete", time_limit_reached: isLimited });
+      const cursor = String(await cursorIn(state)).slice(0, 10);
+      const [rows, all] = [idsOf(stdout).length, Number(expected)].map((count) =>
+        count.toLocaleString("en-US"),
+      );
+      const said = `Time limit reached: ${rows} of about ${all} rows, saved up to ${cursor}. Run again to continue.`;
+      expect(stderr.includes(said)).toBe(isLimited);
+      limits.push(isLimited);
       for (const id of idsOf(stdout)) seen.add(id);
     }
     expect(seen.size).toBe(sandbox.people().length);
     expect(runs).toBeGreaterThan(1);
+    expect(limits[0]).toBe(true);
   });
 });
 
@@ -188,7 +203,13 @@ class Sink extends Writable {
   }
 }
 
-async function readAt(stderr: Terminal, stdout: Writable, { url, key }: Sandbox, env = {}): Promise<number> {
+async function readAt(
+  stderr: Terminal,
+  stdout: Writable,
+  { url, key }: Sandbox,
+  env = {},
+  options: Partial<ReadOptions> = {},
+): Promise<number> {
   const world = testProcess({
     stdout,
     stderr,
@@ -200,7 +221,7 @@ async function readAt(stderr: Terminal, stdout: Writable, { url, key }: Sandbox,
     },
   });
   return await read(
-    { config: undefined, catalog: undefined, state: undefined, streams: [], format: "airbyte" },
+    { config: undefined, catalog: undefined, state: undefined, streams: [], format: "airbyte", ...options },
     world,
   );
 }
@@ -229,7 +250,20 @@ describe("at a terminal", () => {
     expect(stderr.text).not.toContain("INVALID_API_KEY");
     const alone = new Terminal();
     expect(await readAt(alone, new Sink(), sandbox)).toBe(1);
-    expect(alone.text.match(/Cannot count people/g)).toHaveLength(1);
+    expect(alone.text.match(/INVALID_API_KEY/g)).toHaveLength(1);
+  });
+
+  it("shows progress where records go to files, and what it waits for where they go to the terminal", async () => {
+    await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 2_000_000 });
+    const [files, rows] = [new Terminal(), new Terminal()];
+    const output = join(await tempDir(), "rows");
+    expect(await readAt(files, new Terminal(), sandbox, {}, { output })).toBe(0);
+    expect(files.text).toMatch(/people: [\d,]+ of about 2,003 rows/);
+    sandbox.fault("status=503:times=1");
+    expect(await readAt(rows, new Terminal(), sandbox, {}, { format: "jsonl", streams: ["sources"] })).toBe(
+      0,
+    );
+    expect(rows.text).toMatch(/WARNING {2}Cannot read page 1 of sources at 127.0.0.1:\d+: .* Try 2 of 5 in/);
   });
 
   it("gives the terminal back when nobody reads the output", async () => {
@@ -271,6 +305,19 @@ describe("read --summary", () => {
     const second = await summaryOf([...args, "--state-file", state]);
     const [{ state_after: after }] = first["streams"] as [{ state_after: unknown }];
     expect(second["streams"]).toMatchObject([{ state_before: after }]);
+    const stream = { name: "people", namespace: "crm", json_schema: {} };
+    const configured = { stream, sync_mode: "incremental", destination_sync_mode: "append" };
+    const named = [...args, "--catalog", await file("catalog.json", { streams: [configured] })];
+    for (const where of [
+      ["--state-file", state],
+      ["--output", join(await tempDir(), "rows")],
+    ]) {
+      await summaryOf([...named, ...where]);
+      const again = await summaryOf([...named, ...where]);
+      const [{ state_before, state_after }] = again["streams"] as [Record<string, unknown>];
+      expect(state_before, "a namespace hides no state").toMatchObject({ discoveredAt: expect.any(String) });
+      expect(state_after).toMatchObject({ discoveredAt: expect.any(String) });
+    }
     sandbox.fault("status=401:times=always");
     expect(await summaryOf(args)).toMatchObject({
       outcome: "incomplete",

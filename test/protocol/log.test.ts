@@ -50,7 +50,7 @@ describe("log()", () => {
     expect(said.map(({ level, message }) => [level, message])).toEqual([
       ["info", 'Stream "a": started'],
       ["warning", "hot"],
-      ["info", "Rate limited until 2026-01-02T03:04:05.678Z"],
+      ["info", "Waiting for the rate limit until 2026-01-02T03:04:05.678Z"],
     ]);
     expect(said[0].stream_name).toBe("a");
   });

@@ -20,7 +20,7 @@ describe("openConfig()", () => {
       `Cannot use the config file "${bad}": num_workers must`,
     );
     await expect(openConfig(undefined, {})).rejects.toThrow(
-      "Cannot use the environment: base_url is missing",
+      "Cannot use the environment (no file is named with --config): base_url is missing",
     );
   });
 

@@ -53,7 +53,7 @@ describe("progressLog()", () => {
     let now = 0;
     let requests = 3;
     const stats = new RunStats(() => now);
-    stats.measure(() => ({ ...noUsage(), requests }), new Map());
+    stats.measure(() => ({ ...noUsage(), requests }));
     expect(progressLog(stats)).toBeUndefined();
     stats.note(open("people"));
     stats.note({ kind: "estimate", stream: "people", rows: 2_000_003 });

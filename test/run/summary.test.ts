@@ -33,7 +33,7 @@ function statsOf(...events: readonly Event[]): RunStats {
     ...{ requests: now / 500, retries: 1, bytesReceived: now, waitedMs: now / 2 },
   });
   const stats = new RunStats(() => now);
-  stats.measure(usage, new Map([["people", { discoveredAt: "2025-12-31T23:59:59.999Z" }]]));
+  stats.measure(usage);
   for (const event of events) {
     stats.note(event);
     if (event.kind === "checkpoint") stats.noteSaved(event.stream, event.state);
@@ -46,8 +46,9 @@ describe("toSummary()", () => {
   it("says of each stream and of the run what was delivered and what it took", () => {
     const state = { discoveredAt: "2026-01-02T00:00:00Z", missing_days: ["2025-03-04"], recheck: [] };
     const recheck = [["2025-01-01", "2025-01-09"]] as const;
+    const before = { discoveredAt: "2025-12-31T23:59:59.999Z" };
     const stats = statsOf(
-      open("people"),
+      { kind: "open", stream: "people", before },
       { kind: "estimate", stream: "people", rows: 3 },
       records("people", { id: 1 }, { id: 2 }),
       checkpoint("people", state),
@@ -78,7 +79,7 @@ describe("toSummary()", () => {
           recheck,
           time_limit_reached: false,
           saved_up_to: "2026-01-02T00:00:00Z",
-          state_before: { discoveredAt: "2025-12-31T23:59:59.999Z" },
+          state_before: before,
           state_after: state,
           spent: null,
         },
