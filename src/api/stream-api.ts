@@ -70,14 +70,14 @@ function countOf(
   { value: total, asked, answered }: Answer<number | null>,
   { stream, verify }: Endpoint,
 ): Count {
-  if (total === null && verify) {
-    throw new DataError(
-      `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
-        'Set "verify_counts" to false to read without proof',
-    );
-  }
+  if (total === null && verify) throw new DataError(withoutTotal(stream));
   return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
 }
+
+/** What a person should know of a stream whose rows the service does not count. */
+export const withoutTotal = (stream: string): string =>
+  `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
+  'Set "verify_counts" to false to read without proof';
 
 async function hasRows(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
   const query = { limit: "1", skip_count: "1", ...daysOf(window) };

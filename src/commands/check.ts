@@ -1,3 +1,4 @@
+import { withoutTotal } from "../api/stream-api.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { describeCaps } from "../jobs/report.ts";
@@ -81,9 +82,11 @@ async function whatCanBeRead({ config, session }: Run): Promise<string> {
   for (const [index, spec] of session.streams.entries()) {
     try {
       const rows = await session.probe(spec);
-      readable.push(rows === null ? spec.name : `${spec.name} (${rows})`);
-      if (rows === null && spec.reading !== "job") uncounted.push(cannotBeCounted(spec));
       works ||= index === 0 || spec.reading === "job";
+      readable.push(typeof rows === "number" ? `${spec.name} (${rows})` : spec.name);
+      if (spec.reading === "job" || spec.exportPath === null) continue;
+      if (rows === undefined) uncounted.push(cannotBeCounted(spec));
+      if (rows === null && config.verifyCounts) uncounted.push(withoutTotal(spec.name));
     } catch (error) {
       if (!(error instanceof ConfigError) || error.code === "INVALID_API_KEY") throw error;
       refused.push({ name: spec.name, error });

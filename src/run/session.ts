@@ -50,6 +50,9 @@ export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
   `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
   'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
 
+/** How many rows a stream has; null if the service does not say, undefined if there is no list, only an export. */
+export type Probed = number | null | undefined;
+
 /** One run's dealings with the service: a pool of connections, a limiter for each key. */
 export class Session {
   /** Of the Public API. */
@@ -125,15 +128,16 @@ export class Session {
   }
 
   /**
-   * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it. Null:
-   * there is no count, or no such list, which the interface only names; the export may be there all the same.
+   * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it. The
+   * interface only names the lists of companies and sources: where there is none, the export may be there all the same.
    */
-  async probe(spec: StreamSpec): Promise<number | null> {
+  async probe(spec: StreamSpec): Promise<Probed> {
     if (spec.reading === "job") return await this.#probeJobs(spec);
     try {
       return (await this.#look(spec, {})).total;
     } catch (error) {
-      if (error instanceof NotFoundError && spec.endpoint !== null && spec.exportPath !== null) return null;
+      if (error instanceof NotFoundError && spec.endpoint !== null && spec.exportPath !== null)
+        return undefined;
       throw error;
     }
   }

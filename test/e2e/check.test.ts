@@ -1,4 +1,6 @@
-import { createServer } from "node:net";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { check } from "../../src/commands/check.ts";
 import { startSandbox } from "../../src/sandbox/server.ts";
@@ -125,6 +127,27 @@ describe("check", () => {
         /^This key can read people \(21\), companies, sources \(2\)\. Cannot count "companies".*endpoints\.companies.*verify_counts/,
       ),
     });
+  });
+
+  it.each([
+    [
+      "need a total that is not there",
+      true,
+      'people, companies, sources. Cannot count people: .*"verify_counts".*',
+    ],
+    ["need none", false, "people, companies, sources"],
+  ])("says of lists without totals what they cost where proofs %s", async (_what, verify, said) => {
+    const server = createHttpServer((_, response) =>
+      response.end(JSON.stringify({ success: true, data: [{ id: "1", domain: "a.example", slug: "crm" }] })),
+    ).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const settings = { base_url: `http://127.0.0.1:${port}`, api_key: KEY, verify_counts: verify };
+    const { status, message } = await checked(await file("config.json", settings));
+    server.close();
+    expect(status).toBe("SUCCEEDED");
+    expect(message).toMatch(new RegExp(`^This key can read ${said}$`));
+    expect(message).not.toMatch(/Cannot count sources|endpoints/);
   });
 
   it.each([
