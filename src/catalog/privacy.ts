@@ -110,7 +110,7 @@ function problemsOf(setting: Setting, streams: readonly StreamSpec[]): string[] 
 function neededProblem({ list, stream, path }: Setting, spec: StreamSpec): string | undefined {
   const [field = "", ...inner] = path;
   if (inner.length > 0) return undefined;
-  const advice = stream === null ? `. Name the streams that you mean, such as "people.${field}"` : "";
+  const advice = stream === null ? `. Name the streams that you mean: "<stream>.${field}"` : "";
   const verb = list === "drop_fields" ? "dropped" : "hashed";
   if (field === spec.cursorField) {
     return `names the cursor of "${spec.name}", which cannot be ${verb}: the next run goes on from it${advice}`;

@@ -1,3 +1,4 @@
+import { ConfigError } from "../errors.ts";
 import { isObject, quoted } from "../json.ts";
 import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
@@ -39,7 +40,7 @@ export function select(catalog: unknown, streams: readonly TapStream[]): Selecte
     const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(whole);
     return { selections, unknown: [], refusals: [], warnings: [] };
   }
-  const entries = listOf(asEntry(catalog).streams).map(asEntry).filter(isSelected);
+  const entries = entriesOf(catalog).filter(isSelected);
   const named = entries.map((entry) => ({ entry, stream: streams.find(({ name }) => name === idOf(entry)) }));
   const unknown = named.flatMap(({ entry, stream }) => (stream === undefined ? [idOf(entry)] : []));
   const chosen = named.flatMap(({ entry, stream }) => (stream === undefined ? [] : [choose(entry, stream)]));
@@ -50,6 +51,18 @@ export function select(catalog: unknown, streams: readonly TapStream[]): Selecte
     warnings: entries.length === 0 ? [NOTHING] : chosen.flatMap(({ warnings }) => warnings),
   };
 }
+
+/** Throws ConfigError for what is no catalog of Singer: nothing would be read, and nobody would know. */
+function entriesOf(catalog: unknown): readonly Entry[] {
+  const { streams } = asEntry(catalog);
+  if (!Array.isArray(streams)) throw unusable('it is not an object with a list "streams"');
+  const entries = streams.map(asEntry);
+  if (entries.some(({ stream }) => isObject(stream))) throw unusable("it is a catalog of Airbyte");
+  return entries;
+}
+
+const unusable = (why: string): ConfigError =>
+  new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
 const NOTHING = "The catalog selects no stream: nothing will be read";
 

@@ -1,8 +1,9 @@
 import { type FieldRules, lineRewriter } from "../catalog/field-rules.ts";
 import type { Privacy } from "../catalog/privacy.ts";
 import { catalogConflicts } from "../catalog/privacy-schema.ts";
-import type { JsonSchema } from "../catalog/schema.ts";
+import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
+import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { withoutNuls } from "../protocol/prune.ts";
 import type { Event, Lines, RawLine } from "../streams/event.ts";
@@ -101,7 +102,7 @@ class Cleaner {
   }
 
   *warnings(stream: string): Generator<Event> {
-    if (this.#withheld.size > 0) yield warning(withheldText(stream, [...this.#withheld]));
+    yield* withheldWarnings(stream, [...this.#withheld]);
     if (this.#nuls > 0) {
       yield warning(
         `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${this.#nuls} replaced by U+FFFD`,
@@ -115,9 +116,27 @@ const warning = (text: string): Event => ({ kind: "log", level: "warn", text });
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";
 
-const withheldText = (stream: string, names: readonly string[]): string =>
-  `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ` +
-  `${namesOf(names)}. ${REFRESH}`;
+const NAME_THEM =
+  "Discovery does not find them, because the fields of this stream are fixed. Add them to the catalog by hand: in Meltano " +
+  'with the extra "schema"';
+
+function* withheldWarnings(stream: string, names: readonly string[]): Generator<Event> {
+  const isFound = discoverable(stream);
+  const [found, others] = [names.filter(isFound), names.filter((name) => !isFound(name))];
+  if (found.length > 0) yield warning(withheldText(stream, found, REFRESH));
+  if (others.length > 0) yield warning(withheldText(stream, others, NAME_THEM));
+}
+
+/** Tells whether a new discovery names a field of a stream. */
+function discoverable(stream: string): (name: string) => boolean {
+  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === stream);
+  if (spec === undefined || spec.sampled) return () => true;
+  const known = propertiesOf(loadSchema(spec.schemaFile));
+  return (name) => Object.hasOwn(known, name.split(".", 1)[0] ?? "");
+}
+
+const withheldText = (stream: string, names: readonly string[], remedy: string): string =>
+  `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${namesOf(names)}. ${remedy}`;
 
 const namesOf = (names: readonly string[]): string => names.map((name) => JSON.stringify(name)).join(", ");
 

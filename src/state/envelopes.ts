@@ -260,7 +260,7 @@ function shapeOf(value: unknown, depth = 0): string {
     if (depth === DEEPEST_SHOWN) return "a list";
     return `a list that holds ${value.length === 0 ? "nothing" : shapeOf(value[0], depth + 1)}`;
   }
-  if (!isObject(value)) return `of type ${kindOf(value)}`;
+  if (!isObject(value)) return value === null ? "null" : `a ${kindOf(value)}`;
   const keys = Object.entries(value).map(
     ([key, inner]) => `${JSON.stringify(key.slice(0, LONGEST_KEY))} (${kindOf(inner)})`,
   );

@@ -97,7 +97,7 @@ describe("Privacy", () => {
       "a key that a bare name hits",
       ["domain"],
       [],
-      /"domain" names the primary key of "companies".*such as "people.domain"/,
+      /"domain" names the primary key of "companies".*Name the streams.*"<stream>\.domain"/,
     ],
     ["a dropped cursor", ["discoveredAt"], [], /names the cursor of "people"/],
     [

@@ -48,6 +48,20 @@ describe("select()", () => {
     expect([...warnings, ...unknown]).toEqual([]);
   });
 
+  it.each([
+    ["a list", [], /not an object with a list "streams"/],
+    ["a text", "nonsense", /not an object with a list "streams"/],
+    ["nothing", null, /not an object with a list "streams"/],
+    ["an object without streams", {}, /not an object with a list "streams"/],
+    [
+      "Airbyte's",
+      { streams: [{ stream: { name: "people" }, sync_mode: "incremental" }] },
+      /catalog of Airbyte.*--discover/,
+    ],
+  ])("refuses a catalog that is %s, which would read nothing", (_what, catalog, message) => {
+    expect(() => select(catalog, [PEOPLE])).toThrow(message);
+  });
+
   it.each<[string, Crumbs, Meta, boolean]>([
     ["selected", { "": { selected: true } }, {}, true],
     ["deselected", { "": { selected: false } }, {}, false],
@@ -221,6 +235,5 @@ describe("select()", () => {
     expect(select(edited({ "": { selected: false } }), [PEOPLE]).warnings).toEqual([
       expect.stringContaining("selects no stream"),
     ]);
-    expect(select("nonsense", [PEOPLE]).warnings).toHaveLength(1);
   });
 });

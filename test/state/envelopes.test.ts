@@ -181,11 +181,11 @@ describe("parseState()", () => {
   });
 
   it.each([
-    ["text", "of type string"],
-    [7, "of type number"],
-    [true, "of type boolean"],
-    [[7], "a list that holds of type number"],
-    [[null], "a list that holds of type null"],
+    ["text", "it is a string."],
+    [7, "it is a number."],
+    [true, "it is a boolean."],
+    [[7], "a list that holds a number."],
+    [[null], "a list that holds null."],
     [[{}], "a list that holds an empty object"],
     [[[]], "a list that holds a list"],
     [people, '"discoveredAt" (string), "missing_days" (array)'],
