@@ -59,19 +59,21 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
   return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
 }
 
-/** A total that is lower than the number of rows beside it is wrong: a day that is counted 0 would not be read. */
-async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Answer<number | null>> {
+type Counted = { readonly total: number | null; readonly shown: number };
+
+async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Answer<Counted>> {
   const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
   const { total, elements } = answer.value;
-  return { ...answer, value: total === null ? null : Math.max(total, elements.length) };
+  return { ...answer, value: { total, shown: elements.length } };
 }
 
 function countOf(
-  { value: total, asked, answered }: Answer<number | null>,
+  { value: { total, shown }, asked, answered }: Answer<Counted>,
   { stream, verify }: Endpoint,
 ): Count {
   if (total === null && verify) throw new DataError(withoutTotal(stream));
-  return { rows: total ?? 0, undated: 0, known: total !== null, asked, answered };
+  if (total === null) return { rows: 0, undated: 0, known: false, asked, answered };
+  return { rows: Math.max(total, shown), undated: 0, known: true, isTooLow: shown > total, asked, answered };
 }
 
 /** What a person should know of a stream whose rows the service does not count. */

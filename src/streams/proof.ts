@@ -161,22 +161,25 @@ export type Verdict = "proven" | "short" | "too many" | "split";
 export function judge(window: Window, { yesterday }: RunRules, count: Count, pass: Pass): Verdict {
   switch (window.kind) {
     case "closed":
-      return compare(pass.beforeCount, count.rows);
+      return compare(pass.beforeCount, count);
     case "all":
-      return compare(pass.distinct, count.rows);
+      return compare(pass.distinct, count);
     case "undated":
       return pass.undated >= count.undated ? "proven" : "short";
     case "open": {
       const hasUndated = pass.undated >= count.undated;
       if (window.from >= yesterday) return hasUndated && pass.dated >= count.rows ? "proven" : "short";
-      return hasUndated && pass.beforeCount === count.rows ? "proven" : "split";
+      // More of them than were counted: newcomers, or totals that are too low.
+      const hidesUndated = pass.distinct - pass.dated > count.undated;
+      const isExact = compare(pass.beforeCount, count) === "proven";
+      return hasUndated && !hidesUndated && isExact ? "proven" : "split";
     }
   }
 }
 
-function compare(shown: number, counted: number): Verdict {
-  if (shown === counted) return "proven";
-  return shown < counted ? "short" : "too many";
+function compare(shown: number, { rows, isTooLow = false }: Count): Verdict {
+  if (shown < rows) return "short";
+  return shown > rows || isTooLow ? "too many" : "proven";
 }
 
 /** The outcome of a window that a pass has proven. */
@@ -192,6 +195,9 @@ export function provenBy(window: Window, pass: Pass, count: Count): Outcome {
 export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
   return new DataError(
     `Cannot trust the service's totals: ${describe(window)} shows ${shown} rows, the counts before and after it say ` +
-      `${before.rows} and ${after.rows}. Tell the service's owner. "verify_counts": false reads without proof`,
+      `${saidBy(before)} and ${saidBy(after)}. Tell the service's owner. "verify_counts": false reads without proof`,
   );
 }
+
+const saidBy = ({ rows, isTooLow = false }: Count): string =>
+  isTooLow ? `fewer than ${rows}` : String(rows);

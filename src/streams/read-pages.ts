@@ -49,8 +49,9 @@ async function* walkClosed(
     if (!verifyCounts && wrong === undefined) return provenBy(window, pass, count);
     shownInAll += pass.added;
     const shown = pass.beforeCount;
-    if (shownInAll === count.rows) return provenBy(window, pass, count);
+    if (shownInAll === count.rows && count.isTooLow !== true) return provenBy(window, pass, count);
     const after = await api.count(window);
+    if (after.isTooLow === true) throw contradiction(window, shown, count, after);
     if (shownInAll > count.rows && shownInAll > after.rows) throw contradiction(window, shown, count, after);
     if (wrong === undefined && after.rows < count.rows && shown >= after.rows) {
       return purpose === "recheck"
@@ -58,7 +59,7 @@ async function* walkClosed(
         : { window, kind: "draining", newest: pass.newest };
     }
     fault = wrong ?? `they show ${shown} rows of ${count.rows}`;
-    if (after.rows === count.rows) continue;
+    if (after.rows === count.rows && count.isTooLow !== true) continue;
     // The walks that were made under one count are proven together; another count begins anew.
     count = after;
     shownInAll = 0;
@@ -127,24 +128,40 @@ async function* walkOpen(
   return { kind: "failed", cause: unproven(window, fault) };
 }
 
-/** Everything, of a stream without days: to the end of its pages, which must have shown as many rows as there are. */
+/** Everything, of a stream without days: walks to the end of the pages, until they have shown as many rows as there are. */
 async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Attempt> {
-  const { api, verifyCounts } = rules;
+  let total = 0;
+  let shownInAll = 0;
+  seen.beginGroup();
+  for (let walks = 0; ; walks++) {
+    const pass = new Pass(window, NOT_COUNTED, seen, rules);
+    const walk = yield* walkToEnd(window, rules.api, pass);
+    if (walk.fault !== undefined) return { kind: "failed", cause: unproven(window, walk.fault) };
+    pass.refuseMissingKeys();
+    // The walks over a list of one length are proven together: it may order its rows at random.
+    shownInAll = walk.total === total ? shownInAll + pass.added : pass.distinct;
+    total = walk.total;
+    if (shownInAll >= total || !rules.verifyCounts) return provenBy(window, pass, NOT_COUNTED);
+    if (walks + 1 < MOST_WALKS && pass.added > 0) continue;
+    return { kind: "failed", cause: unproven(window, `they show ${shownInAll} rows of ${total}`) };
+  }
+}
+
+/** From the first page on to the first without a new row: the end, also of a list that shows all of it each time. */
+async function* walkToEnd(
+  window: Window,
+  api: StreamApi,
+  pass: Pass,
+): AsyncGenerator<LineBatch, { readonly total: number; readonly fault: string | undefined }> {
   const pages = new Pages(window, api);
-  const pass = new Pass(window, NOT_COUNTED, seen, rules);
-  for (let number = 1, total = 0; !pages.isHopeless; number++) {
+  for (let number = 1, total = 0; ; number++) {
     const page = await pages.read(number);
-    if (page === undefined) break;
+    if (page === undefined) return { total, fault: pages.fault };
     const before = pass.distinct;
     yield pass.accept(page);
     total = Math.max(total, page.total ?? 0);
-    // A page without a new row is the end, also of a list that knows no pages and shows all of it each time.
-    if (pass.distinct > before) continue;
-    pass.refuseMissingKeys();
-    if (pass.distinct >= total || !verifyCounts) return provenBy(window, pass, NOT_COUNTED);
-    return { kind: "failed", cause: unproven(window, `they show ${pass.distinct} rows of ${total}`) };
+    if (pass.distinct === before) return { total, fault: undefined };
   }
-  return { kind: "failed", cause: unproven(window, pages.fault ?? "they cannot be read") };
 }
 
 async function* walkForwards(

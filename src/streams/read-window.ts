@@ -154,7 +154,7 @@ async function* readExport(
       return {
         kind: "split",
         parts: splitAtYesterday(window, yesterday) ?? [],
-        trustsZero: pass.beforeCount <= count.rows,
+        trustsZero: pass.beforeCount <= count.rows && count.isTooLow !== true,
       };
     case "too many":
       return await afterTooMany(window, count, pass, rules);
@@ -189,8 +189,9 @@ async function afterTooMany(window: Window, count: Count, pass: Pass, rules: Run
   const shown = window.kind === "all" ? pass.distinct : pass.beforeCount;
   const after = await rules.api.count(window);
   if (window.kind === "all") {
-    if (shown <= after.rows || (await endsAt(shown, window, rules.api))) return provenBy(window, pass, count);
-  } else if (shown <= after.rows) {
+    if ((shown <= after.rows && after.isTooLow !== true) || (await endsAt(shown, window, rules.api)))
+      return provenBy(window, pass, count);
+  } else if (shown <= after.rows && after.isTooLow !== true) {
     return { kind: "failed", cause: unproven(window, count, pass), count: after };
   }
   throw contradiction(window, shown, count, after);

@@ -21,6 +21,8 @@ export type Count = {
   readonly undated: number;
   /** False if the service does not count; then `rows` and `undated` are 0. */
   readonly known: boolean;
+  /** True if the answer itself shows more rows than it counts; then `rows` is what it shows, and proves nothing. */
+  readonly isTooLow?: boolean;
   readonly asked: number;
   readonly answered: number;
 };

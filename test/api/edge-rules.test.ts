@@ -83,7 +83,10 @@ describe("a count", () => {
     const row = { id: "1", discoveredAt: "2026-01-02T03:04:05Z" };
     const session = await open((_, response) => response.end(list(0, [row])));
     const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
-    expect(await session.streamApi(PEOPLE, RULES).count(day)).toMatchObject({ rows: 1, known: true });
+    expect(await session.streamApi(PEOPLE, RULES).count(day)).toMatchObject({
+      rows: 1,
+      isTooLow: true,
+    });
   });
 
   it("was asked before the request left, whatever the answer took", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { StreamState } from "../../src/streams/event.ts";
-import { aheadOfDelivery, Destination, lackedByComplete, repeatedIn } from "./invariants.ts";
+import { aheadOfDelivery, Destination, isPending, lackedByComplete, repeatedIn } from "./invariants.ts";
 import { type Delivered, type Outcome, toDelivered } from "./read-once.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
@@ -20,8 +20,8 @@ function outcome(records: readonly Delivered[], state: object, after = records.l
 
 const STATE = { discoveredAt: "2026-03-20T09:59:59.000Z", missing_days: [], undated: "done" };
 
-function lackedWith(state: object, still: readonly Delivered[], isFirst = false): readonly string[] {
-  const lacked = lackedByComplete(new Destination(), outcome([], state), still, { now: NOW, isFirst });
+function lackedWith(state: object, still: readonly Delivered[], bringsUndated = false): readonly string[] {
+  const lacked = lackedByComplete(new Destination(), outcome([], state), still, { now: NOW, bringsUndated });
   return lacked.map(({ id }) => id);
 }
 
@@ -37,7 +37,8 @@ describe("lackedByComplete()", () => {
     expect(lackedWith({ ...STATE, recheck: [["2026-01-30", "2026-02-01"]] }, still)).toEqual(["old"]);
   });
 
-  it("asks the first run alone for people without a date", () => {
+  it("asks for people without a date only a run that brings them", () => {
+    expect([null, { undated: "pending" }, { undated: "done" }].map(isPending)).toEqual([true, true, false]);
     const undated = [{ id: "nobody", discoveredAt: null, content: "{}" }];
     expect(lackedWith(STATE, undated, true)).toEqual(["nobody"]);
     expect(lackedWith(STATE, undated)).toEqual([]);
@@ -48,16 +49,16 @@ describe("aheadOfDelivery()", () => {
   const person = at("a", "2026-03-01");
 
   it("finds a state that covers a row which had not gone out before it", () => {
-    expect(aheadOfDelivery(outcome([person], STATE, 0), new Destination(), [person])).toHaveLength(1);
-    expect(aheadOfDelivery(outcome([person], STATE, 1), new Destination(), [person])).toEqual([]);
+    expect(aheadOfDelivery(outcome([person], STATE, 0), new Destination(), [person], true)).toHaveLength(1);
+    expect(aheadOfDelivery(outcome([person], STATE, 1), new Destination(), [person], true)).toEqual([]);
     const pending = { ...STATE, discoveredAt: "2026-03-02T23:59:59.999Z" };
-    expect(aheadOfDelivery(outcome([person], pending, 0), new Destination(), [person])).toEqual([]);
+    expect(aheadOfDelivery(outcome([person], pending, 0), new Destination(), [person], true)).toEqual([]);
   });
 
   it("takes what an earlier run brought for delivered", () => {
     const earlier = new Destination();
     earlier.take([person]);
-    expect(aheadOfDelivery(outcome([], STATE), earlier, [person])).toEqual([]);
+    expect(aheadOfDelivery(outcome([], STATE), earlier, [person], true)).toEqual([]);
     expect(repeatedIn(outcome([person, person], STATE))).toBe(1);
   });
 });

@@ -28,11 +28,6 @@ export class Destination {
     }
   }
 
-  /** Whether no run has delivered anything yet. */
-  get isEmpty(): boolean {
-    return this.#versions.size === 0;
-  }
-
   has(record: Delivered): boolean {
     return this.#versions.has(versionOf(record));
   }
@@ -59,17 +54,21 @@ export function stayed(before: readonly Delivered[], after: readonly Delivered[]
   return before.filter((person) => now.has(versionOf(person)));
 }
 
+/** Whether a run from a state must bring every row without a date: later runs look for newcomers once in a UTC day. */
+export const isPending = (state: StreamState | null): boolean => state?.["undated"] !== "done";
+
 /** What is wrong with the checkpoints of a run: rows that they cover and that had not gone out. */
 export function aheadOfDelivery(
   outcome: Outcome,
   earlier: Destination,
   still: readonly Delivered[],
+  bringsUndated: boolean,
 ): string[] {
   return outcome.checkpoints.flatMap(({ state, after }) => {
     const sent = new Set(outcome.records.slice(0, after).map(versionOf));
     const lost = still.filter(
       (person) =>
-        covers(state, person, earlier.isEmpty) && !sent.has(versionOf(person)) && !earlier.has(person),
+        covers(state, person, bringsUndated) && !sent.has(versionOf(person)) && !earlier.has(person),
     );
     return lost.length === 0
       ? []
@@ -79,12 +78,12 @@ export function aheadOfDelivery(
 
 /**
  * Whether a state claims a row beyond doubt. Days before the day before the cursor are final. Rows without a date are
- * claimed by a first sync alone: who comes without one later is looked for once in a UTC day.
+ * claimed by the run that brings them all.
  */
-function covers(blob: StreamState, { discoveredAt }: Delivered, isFirst: boolean): boolean {
+function covers(blob: StreamState, { discoveredAt }: Delivered, bringsUndated: boolean): boolean {
   const state = blob as unknown as State;
   if (state.missing_days === undefined) return true;
-  if (discoveredAt === null) return isFirst && state.undated === "done";
+  if (discoveredAt === null) return bringsUndated && state.undated === "done";
   if (state.discoveredAt === null || isExcepted(state, discoveredAt)) return false;
   return Date.parse(discoveredAt) < startOfDay(Date.parse(state.discoveredAt)) - DAY_MS;
 }
@@ -97,13 +96,13 @@ function isExcepted({ missing_days = [], recheck = [] }: State, discoveredAt: st
 
 /**
  * What a complete run should have brought and did not: rows of days before yesterday, save days that its state lists
- * as missing or to be checked again, and, if it is the first, rows without a date. `now`: of its first request.
+ * as missing or to be checked again, and rows without a date if it brings them. `now`: of its first request.
  */
 export function lackedByComplete(
   destination: Destination,
   { checkpoints }: Outcome,
   still: readonly Delivered[],
-  { now, isFirst }: { readonly now: number; readonly isFirst: boolean },
+  { now, bringsUndated }: { readonly now: number; readonly bringsUndated: boolean },
 ): Delivered[] {
   const yesterday = startOfDay(now) - DAY_MS;
   const state = (checkpoints.at(-1)?.state ?? {}) as unknown as State;
@@ -111,7 +110,7 @@ export function lackedByComplete(
     .lacks(still)
     .filter(({ discoveredAt }) =>
       discoveredAt === null
-        ? isFirst
+        ? bringsUndated
         : Date.parse(discoveredAt) < yesterday && !isExcepted(state, discoveredAt),
     );
 }

@@ -93,18 +93,30 @@ export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Co
 
 class Killed extends Error {}
 
-/** A run that does not end. Most end within a second; the slowest wait for silence on a real clock. */
+/** A run that does nothing any more. Most end within a second; the slowest wait for silence on a real clock. */
 export class Hung extends Error {}
-const HUNG_MS = 150_000;
+const HUNG_MS = 60_000;
+
+/** Calls back once a number has stayed the same for `HUNG_MS`. */
+function onStandstill(progress: () => number, callBack: () => void): NodeJS.Timeout {
+  let last = -1;
+  let since = 0;
+  return setInterval(() => {
+    const now = performance.now();
+    if (progress() !== last) since = now;
+    else if (now - since > HUNG_MS) callBack();
+    last = progress();
+  }, 1_000);
+}
 
 /** Reads people once, in this process, from a socket to the events. */
 export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
-  const hung = AbortSignal.timeout(HUNG_MS);
+  const hung = new AbortController();
   const out = new PassThrough().resume();
   const world = {
     clock,
-    signal: hung,
+    signal: hung.signal,
     environment: {},
     random: () => 0,
     pid: 1,
@@ -116,6 +128,10 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
     if (notice.kind === "log") warnings.push(notice.text);
   });
   const taken = new Taken(stopAfter);
+  const watch = onStandstill(
+    () => session.usage.requests + taken.events,
+    () => hung.abort(),
+  );
   let complete = false;
   let error: unknown;
   try {
@@ -132,9 +148,10 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
       if (event.kind === "close") complete = event.complete;
     }
   } catch (thrown) {
-    if (hung.aborted) error = new Hung(`The run has not ended after ${HUNG_MS / 1000} s`);
+    if (hung.signal.aborted) error = new Hung(`The run has done nothing for ${HUNG_MS / 1000} s`);
     else if (!(thrown instanceof Killed)) throw thrown;
   } finally {
+    clearInterval(watch);
     await session.close();
   }
   const outcome = taken.outcome();
@@ -145,20 +162,22 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
 class Taken {
   readonly #records: Delivered[] = [];
   readonly #checkpoints: Checkpoint[] = [];
+  /** How many events there were so far. */
+  events = 0;
+  readonly #most: number;
   #error: unknown;
-  #left: number;
   #killed = false;
 
   constructor(events: number) {
-    this.#left = events;
+    this.#most = events;
   }
 
   take(event: Event): void {
-    if (this.#left === 0) {
+    if (this.events === this.#most) {
       this.#killed = true;
       throw new Killed();
     }
-    this.#left -= 1;
+    this.events += 1;
     if (event.kind === "records") {
       for (const line of event.lines) {
         this.#records.push(toDelivered(line));

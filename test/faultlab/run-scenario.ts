@@ -1,7 +1,15 @@
 import type { Config } from "../../src/config/config.ts";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/streams/event.ts";
-import { aheadOfDelivery, Destination, lackedByComplete, nameOf, repeatedIn, stayed } from "./invariants.ts";
+import {
+  aheadOfDelivery,
+  Destination,
+  isPending,
+  lackedByComplete,
+  nameOf,
+  repeatedIn,
+  stayed,
+} from "./invariants.ts";
 import {
   type Delivered,
   fastClock,
@@ -153,14 +161,14 @@ class Pipeline {
       clock: fastClock(this.#scenario.skew),
     });
     const still = stayed(before, servedTo(sandbox, this.#scenario));
-    const isFirst = this.destination.isEmpty;
-    this.violations.push(...aheadOfDelivery(outcome, this.destination, still));
+    const bringsUndated = isPending(this.#state);
+    this.violations.push(...aheadOfDelivery(outcome, this.destination, still, bringsUndated));
     this.destination.take(outcome.records);
     const repeated = repeatedIn(outcome);
     this.repeated += repeated;
     if (repeated > 0) this.violate(`${repeated} records came twice in a run`);
     const now = sandbox.requests[asked]?.at ?? 0;
-    const lacked = lackedByComplete(this.destination, outcome, still, { now, isFirst });
+    const lacked = lackedByComplete(this.destination, outcome, still, { now, bringsUndated });
     if (outcome.complete && lacked.length > 0)
       this.violate(`complete although ${lacked.length} rows are lacking, as ${nameOf(lacked)}`);
     if (outcome.error instanceof Hung) this.violate(outcome.error.message);

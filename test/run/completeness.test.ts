@@ -136,6 +136,24 @@ describe("a run is never falsely complete", () => {
     expectWhole(service, await runStream(service.api(), { source }));
   });
 
+  it("proves walks together whose union is all there is, of a list that is read by pages alone", async () => {
+    const roll = dice(1);
+    const service = model(undatedPeople(25), { list: (rows) => shuffled(roll, rows) });
+    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
+    expectWhole(service, await runStream(service.api(), { source }));
+  });
+
+  it("believes no totals that show fewer people without a date than the export does", async () => {
+    const people = [...past(peopleOn(lastDays(3), 4)), ...undatedPeople(9)];
+    const service = model(people, {
+      total: (rows) => Math.min(rows, 12),
+      cut: (_, nth) => (nth < 2 ? { rows: 18, loud: false } : undefined),
+    });
+    const ran = await runStream(service.api());
+    if (ran.complete) expectWhole(service, ran);
+    expect(ran.complete).toBe(true);
+  });
+
   it("reads companies again that a cut body lacks, and believes their count", async () => {
     const service = model(undatedPeople(90), {
       cut: (_, nth) => (nth < 2 ? { rows: 20, loud: nth === 0 } : undefined),

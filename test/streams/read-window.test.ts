@@ -22,12 +22,17 @@ const rowsOf = (many: number, window: Window): Row[] =>
 
 type Script = {
   readonly counts: readonly number[];
+  /** Whether the counts are lower than what their own answers show. */
+  readonly isTooLow?: boolean;
   readonly shown: readonly number[];
   readonly paged?: readonly number[];
 };
 
 /** A service that counts, streams and pages what a script says, the last of each for ever. */
-function scripted({ counts, shown, paged = [] }: Script): { api: StreamApi; asked: string[] } {
+function scripted({ counts, isTooLow = false, shown, paged = [] }: Script): {
+  api: StreamApi;
+  asked: string[];
+} {
   const asked: string[] = [];
   const rest = { counts: [...counts], shown: [...shown], paged: [...paged] };
   const next = (list: number[]): number => (list.length > 1 ? list.shift() : list[0]) ?? 0;
@@ -37,7 +42,7 @@ function scripted({ counts, shown, paged = [] }: Script): { api: StreamApi; aske
     backOff: async () => {},
     count: async (): Promise<Count> => {
       asked.push("count");
-      return { rows: next(rest.counts), undated: 0, known: true, asked: NOW, answered: NOW };
+      return { rows: next(rest.counts), undated: 0, known: true, isTooLow, asked: NOW, answered: NOW };
     },
     stream: async function* (window) {
       asked.push("stream");
@@ -102,6 +107,12 @@ describe("readWindow() of a closed window", () => {
   it("fails with the numbers where a day shows more than both counts", async () => {
     await expect(read({ counts: [3], shown: [4] })).rejects.toThrow(DataError);
     await expect(read({ counts: [3], shown: [4] })).rejects.toThrow("verify_counts");
+  });
+
+  it("fails where a count is lower than what its own answer shows, however many rows the day shows", async () => {
+    const isTooLow = true;
+    await expect(read({ counts: [1], isTooLow, shown: [1] })).rejects.toThrow("fewer than 1");
+    await expect(read({ counts: [1], isTooLow, shown: [0], paged: [1] })).rejects.toThrow("fewer than 1");
   });
 
   it("is read again where a row came in late", async () => {
