@@ -1,163 +1,255 @@
-// `npm run mutate [-- --count 250 --seed 1 --minutes 30 --only src/streams]`: makes single changes to a copy of the source,
-// one at a time, and runs the tests that can notice each. Prints the survivors and the score. The seed chooses the changes.
-// --quick leaves out the tests of the built program, which notice most of what run/ and commands/ do.
+// `npm run mutate [-- --count 250 --seed 1 --minutes 30 --only src/streams --workers 2 --results FILE]`: makes single
+// changes to a copy of the source, one at a time, and runs the tests that run the changed code. Prints the survivors and the
+// score. The seed chooses the changes. The results are kept: the next run goes on where this one ended, and tries the
+// survivors again. Remove the file to start from nothing.
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { mutationsOf } from "../test/mutation/rules.js";
 
 const FOLDERS = ["streams", "api", "state", "catalog", "protocol", "jobs", "run"];
-const MOST_MS = 300_000;
+/** Tests of the built program that notice what no test within a process can. */
+const OF_THE_PROGRAM = {
+  jobs: ["job-kills"],
+  protocol: ["process"],
+  run: ["process", "output-killed", "disk-full"],
+};
 const root = fileURLToPath(new URL("..", import.meta.url));
+const cache = join(root, ".cache", "mutation");
 const { values } = parseArgs({
   options: {
     count: { type: "string", default: "250" },
     seed: { type: "string", default: "1" },
     minutes: { type: "string", default: "600" },
-    workers: { type: "string", default: "2" },
+    workers: { type: "string", default: "1" },
     only: { type: "string", default: "src/" },
-    quick: { type: "boolean", default: false },
-    report: { type: "string" },
+    results: { type: "string", default: join(cache, "results.jsonl") },
   },
 });
 const equivalents = JSON.parse(readFileSync(join(root, "test/mutation/equivalent.json"), "utf8"));
 
-/** A generator of numbers from 0 to 1 that a seed decides (mulberry32). */
-function dice(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
+const digest = (...parts) => createHash("sha256").update(parts.join("\n")).digest("hex");
 
-function shuffled(values, roll) {
-  return values
-    .map((value) => ({ value, at: roll() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ value }) => value);
-}
-
-/** The files below the folders, and in each the changes that are not known to be equivalent. */
-function candidates() {
-  const files = FOLDERS.flatMap((folder) =>
-    readdirSync(join(root, "src", folder))
-      .filter((name) => name.endsWith(".ts"))
-      .map((name) => `src/${folder}/${name}`),
-  );
-  return files
-    .filter((file) => file.includes(values.only))
-    .flatMap((file) => {
-      const source = readFileSync(join(root, file), "utf8");
-      return mutationsOf(source).map((change) => ({ file, ...change }));
-    });
+/** The changes to a file. Each has an id that stays the same while the lines around it change. */
+function changesTo(file) {
+  const source = readFileSync(join(root, file), "utf8");
+  const seen = new Map();
+  return mutationsOf(source).map((change) => {
+    const name = digest(file, change.before, change.after);
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return { file, id: digest(name, seen.get(name)).slice(0, 16), ...change };
+  });
 }
 
 const isEquivalent = ({ file, before, after }) =>
   equivalents.some((known) => known.file === file && known.before === before && known.after === after);
 
-/** A copy of the repository that changes may break. */
+/** A copy of the repository that changes may break, built. */
 function workshop(number) {
-  const folder = join(root, ".cache", "mutation", String(number));
+  const folder = join(cache, String(number));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const name of [
-    "src",
-    "test",
-    "schemas",
-    "spec.json",
-    "package.json",
-    "tsconfig.json",
-    "docs",
-    "scripts",
-    "README.md",
-  ])
+  const parts = ["src", "test", "schemas", "spec.json", "package.json", "tsconfig.json", "docs", "scripts"];
+  for (const name of [...parts, "README.md", "CHANGELOG.md"])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
+  build(folder);
   return folder;
 }
 
-/** Whether vitest passes. A run that does not end is a run that fails. */
-function passes(folder, words, env = {}) {
-  const vitest = join(root, "node_modules/vitest/vitest.mjs");
-  const args = [
-    vitest,
-    ...words,
-    "--config",
-    "test/mutation/vitest.config.ts",
-    "--bail=1",
-    "--passWithNoTests",
-  ];
-  const child = spawn(process.execPath, args, {
-    cwd: folder,
-    stdio: "ignore",
-    detached: true,
-    env: { ...process.env, ...env },
-  });
-  const late = setTimeout(() => process.kill(-child.pid, "SIGKILL"), MOST_MS);
-  return new Promise((resolve) =>
-    child.on("close", (code) => {
-      clearTimeout(late);
-      resolve(code === 0);
-    }),
-  );
+const build = (folder) => spawnSync(process.execPath, ["scripts/build.js"], { cwd: folder }).status === 0;
+
+/** Whether the compiler takes the source. */
+function compiles(folder) {
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const words = ["-p", "tsconfig.json", "--noUnusedLocals", "false", "--noUnusedParameters", "false"];
+  return spawnSync(process.execPath, [tsc, ...words], { cwd: folder }).status === 0;
 }
 
-/** Tries a change: by the tests of its own file, by all that import it, and by those of the built program. */
-async function survives(folder, { file, start, end, by }) {
+/** Runs tests, in this order, until the first fails. A run that does not end in `ms` is one that fails. */
+async function test(folder, files, ms, env = {}) {
+  const report = join(folder, "report.json");
+  rmSync(report, { force: true });
+  const words = ["run", "--config", "test/mutation/vitest.config.js", "--reporter=json"];
+  const child = spawn(
+    process.execPath,
+    [join(root, "node_modules/vitest/vitest.mjs"), ...words, `--outputFile=${report}`],
+    {
+      cwd: folder,
+      stdio: "ignore",
+      detached: true,
+      env: { ...process.env, ...env, MUTATION_TESTS: JSON.stringify(files) },
+    },
+  );
+  const late = setTimeout(() => process.kill(-child.pid, "SIGKILL"), ms);
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  clearTimeout(late);
+  const { testResults = [] } = existsSync(report) ? JSON.parse(readFileSync(report, "utf8")) : {};
+  const results = testResults.map(({ name, ...result }) => ({
+    ...result,
+    name: name.slice(name.lastIndexOf("/test/") + 1),
+  }));
+  return { passed: code === 0, failure: failureIn(results, code), results };
+}
+
+function failureIn(results, code) {
+  for (const { name, assertionResults, status } of results) {
+    const failed = assertionResults.find((one) => one.status === "failed");
+    if (failed !== undefined) return `${name}: ${failed.fullName}`;
+    if (status === "failed") return `${name}: does not load`;
+  }
+  return code === 0 ? undefined : "does not end";
+}
+
+/** Which tests run which blocks of the source, and how long (ms) each takes: of those whose text or source has changed. */
+async function coverage(folder) {
+  const file = join(cache, "coverage.json");
+  const known = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  const digestOf = (path) => digest(readFileSync(join(folder, path)));
+  const sources = filesBelow(folder, "src").map(digestOf);
+  const shared = digest(...sources, ...filesBelow(folder, "test/support").map(digestOf));
+  const tests = testFiles(folder).map((name) => ({ name, digest: digest(shared, digestOf(name)) }));
+  const fresh = tests.filter(({ name, digest }) => known[name]?.digest !== digest);
+  const hits = join(folder, "hits");
+  mkdirSync(hits, { recursive: true });
+  const { passed, failure, results } = await test(
+    folder,
+    fresh.map(({ name }) => name),
+    3_600_000,
+    { MUTATION_HITS: hits },
+  );
+  if (fresh.length > 0 && !passed)
+    throw new Error(`Cannot mutate: a test fails before any change: ${failure}`);
+  const table = Object.fromEntries(tests.map(({ name }) => [name, known[name]]));
+  for (const { name, digest } of fresh) {
+    const { startTime, endTime } = results.find((result) => result.name === name);
+    const blocks = JSON.parse(readFileSync(join(hits, `${name.replaceAll("/", "+")}.json`), "utf8"));
+    table[name] = { digest, ms: endTime - startTime, blocks };
+  }
+  writeFileSync(file, JSON.stringify(table));
+  return Object.entries(table).map(([name, { ms, blocks }]) => ({ name, ms, blocks: new Set(blocks) }));
+}
+
+const filesBelow = (folder, path) =>
+  readdirSync(join(folder, path), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+
+/** Tests that can notice a change. The fault lab, which takes minutes, is left out. */
+const testFiles = (folder) =>
+  filesBelow(folder, "test").filter(
+    (name) =>
+      /^test\/(api|catalog|config|e2e|files|jobs|protocol|run|shards|state|streams)\/.*\.test\.ts$/.test(
+        name,
+      ) && !/-memory|disk-full|-killed|job-kills/.test(name),
+  );
+
+/** Tries a change. Returns who noticed it: a test, or the compiler, or nobody. */
+async function attempt(folder, covered, { file, start, end, by, block }) {
   const source = readFileSync(join(folder, file), "utf8");
   writeFileSync(join(folder, file), source.slice(0, start) + by + source.slice(end));
   try {
     const twin = file.replace("src/", "test/").replace(".ts", ".test.ts");
-    if (!(await passes(folder, ["run", twin])) || !(await passes(folder, ["related", "--run", file])))
-      return false;
-    if (values.quick || spawnSync(process.execPath, ["scripts/build.js"], { cwd: folder }).status !== 0)
-      return values.quick;
-    return await passes(folder, ["run"], { MUTATED_PROGRAM: "1" });
+    const rank = ({ name, ms }) => (name === twin ? -1 : ms);
+    const tests = covered
+      .filter(({ blocks }) => blocks.has(`${file}:${block}`))
+      .sort((a, b) => rank(a) - rank(b));
+    const usual = tests.reduce((sum, { ms }) => sum + ms, 0);
+    const names = tests.map(({ name }) => name);
+    if (names.length > 0) {
+      const { passed, failure } = await test(folder, names, 60_000 + 5 * usual);
+      if (!passed) return failure;
+    }
+    if (!compiles(folder)) return "compiler";
+    const ofProgram = (OF_THE_PROGRAM[file.split("/")[1]] ?? []).map((name) => `test/e2e/${name}.test.ts`);
+    if (ofProgram.length === 0) return null;
+    if (!build(folder)) return "compiler";
+    return (await test(folder, ofProgram, 600_000)).failure ?? null;
   } finally {
     writeFileSync(join(folder, file), source);
   }
 }
 
-const all = candidates();
+const all = FOLDERS.flatMap((folder) =>
+  readdirSync(join(root, "src", folder))
+    .filter((name) => name.endsWith(".ts"))
+    .flatMap((name) => changesTo(`src/${folder}/${name}`)),
+).filter(({ file }) => file.includes(values.only));
 const fresh = all.filter((change) => !isEquivalent(change));
-const todo = shuffled(fresh, dice(Number(values.seed))).slice(0, Number(values.count));
+const chosen = fresh
+  .map((change) => ({ change, rank: digest(values.seed, change.id) }))
+  .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+  .slice(0, Number(values.count))
+  .map(({ change }) => change);
+mkdirSync(cache, { recursive: true });
+const kept = existsSync(values.results) ? readFileSync(values.results, "utf8").trim().split("\n") : [];
+const found = new Map(
+  kept
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
+    .map((one) => [one.id, one]),
+);
+const todo = chosen.filter(({ id }) => (found.get(id)?.noticed ?? null) === null);
+// Those that were never tried come first, then the survivors of earlier runs.
+todo.sort((a, b) => Number(found.has(a.id)) - Number(found.has(b.id)));
 const until = performance.now() + Number(values.minutes) * 60_000;
 console.error(
-  `${all.length} changes are possible, ${all.length - fresh.length} are equivalent, ${todo.length} are tried`,
+  `${all.length} changes are possible, ${all.length - fresh.length} are equivalent, ` +
+    `${chosen.length} are chosen, ${todo.length} of them are tried`,
 );
 
-const tried = [];
+let covered;
 async function work(number) {
   const folder = workshop(number);
-  if (number === 1 && !(await passes(folder, ["run"])))
-    throw new Error("Cannot mutate: the tests fail before any change");
+  covered ??= coverage(folder);
+  const tests = await covered;
   for (let change = todo.shift(); change !== undefined && performance.now() < until; change = todo.shift()) {
-    const survived = await survives(folder, change);
-    tried.push({ ...change, survived });
-    if (survived)
-      console.log(`survived ${change.file}:${change.line}\n  - ${change.before}\n  + ${change.after}`);
-    if (tried.length % 20 === 0)
-      console.error(`${tried.length} tried, ${tried.filter((one) => one.survived).length} survived`);
+    const began = performance.now();
+    const noticed = await attempt(folder, tests, change);
+    const { id, file, line, before, after } = change;
+    const result = {
+      id,
+      file,
+      line,
+      before,
+      after,
+      noticed,
+      seconds: Math.round((performance.now() - began) / 1000),
+    };
+    found.set(id, result);
+    appendFileSync(values.results, `${JSON.stringify(result)}\n`);
+    if (noticed === null) console.log(`survived ${file}:${line}\n  - ${before}\n  + ${after}`);
   }
   rmSync(folder, { recursive: true, force: true });
 }
 await Promise.all(Array.from({ length: Number(values.workers) }, (_, index) => work(index + 1)));
 
-const survivors = tried.filter(({ survived }) => survived);
-const score = (part, of) => `${(100 * (1 - part.length / of.length)).toFixed(1)} %`;
+const tried = chosen
+  .map(({ id }) => found.get(id))
+  .filter((one) => one !== undefined && one.noticed !== "compiler");
+const noticed = tried.filter((one) => one.noticed !== null);
+const score = (part, of) =>
+  `${((100 * part.length) / of.length).toFixed(1)} % (${part.length} of ${of.length})`;
 for (const folder of FOLDERS) {
-  const [part, of] = [survivors, tried].map((list) =>
+  const [part, of] = [noticed, tried].map((list) =>
     list.filter(({ file }) => file.startsWith(`src/${folder}/`)),
   );
-  if (of.length > 0)
-    console.log(`${folder}: ${score(part, of)} (${of.length - part.length} of ${of.length})`);
+  if (of.length > 0) console.log(`${folder}: ${score(part, of)}`);
 }
 console.log(
-  `Score: ${score(survivors, tried)} (${tried.length - survivors.length} of ${tried.length}, seed ${values.seed})`,
+  `Score: ${score(noticed, tried)}, seed ${values.seed}, ${chosen.length - tried.length} not counted`,
 );
-if (values.report !== undefined) writeFileSync(values.report, JSON.stringify(survivors, null, 2));

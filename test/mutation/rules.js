@@ -60,21 +60,51 @@ function operator({ left, right, operator: sign }, text) {
   return [{ start: left.end, end: right.start, by: ` ${other} `, was: sign }];
 }
 
-/** Every change that the rules make of a source: `{ start, end, by, line, before, after }`. */
+/**
+ * Every change that the rules make of a source: `{ start, end, by, line, before, after, block }`. `block` is where the block
+ * begins that runs the change, 0 for the module itself.
+ */
 export function mutationsOf(source) {
   const found = [];
   const text = ({ start, end }) => source.slice(start, end);
-  const visit = (node) => {
-    if (node === null || typeof node !== "object") return;
-    if (Array.isArray(node)) return void node.forEach(visit);
-    if (typeof node.type !== "string" || SKIPPED.test(node.type)) return;
-    found.push(...(RULES[node.type]?.(node, text) ?? []));
-    for (const [name, child] of Object.entries(node)) if (name !== "typeAnnotation") visit(child);
-  };
-  visit(parseAst(source, { lang: "ts" }).body);
+  visit(source, (node, block) => {
+    for (const change of RULES[node.type]?.(node, text) ?? []) found.push({ ...change, block });
+  });
   return found
     .filter(({ start, end, by }) => source.slice(start, end) !== by)
     .map((change) => described(source, change));
+}
+
+/** Walks over all nodes that run, each with the start of the innermost block that holds it. */
+function visit(source, visitor) {
+  const walk = (node, block) => {
+    if (Array.isArray(node)) for (const child of node) walk(child, block);
+    if (typeof node?.type !== "string" || SKIPPED.test(node.type)) return;
+    visitor(node, block);
+    for (const [name, child] of Object.entries(node)) {
+      if (name === "typeAnnotation") continue;
+      const isBlock = child?.type === "BlockStatement" || isExpressionBody(node, name);
+      walk(child, isBlock ? child.start : block);
+    }
+  };
+  walk(parseAst(source, { lang: "ts" }).body, 0);
+}
+
+const isExpressionBody = ({ type, expression }, name) =>
+  type === "ArrowFunctionExpression" && expression && name === "body";
+
+/** The source in which each block adds its place (`file:start`) to `globalThis.__hits` when it runs. */
+export function withHits(source, file) {
+  const inserts = [];
+  const hit = (start) => `globalThis.__hits?.add(${JSON.stringify(`${file}:${start}`)})`;
+  visit(source, (node) => {
+    if (node.type === "BlockStatement") inserts.push([node.start + 1, `${hit(node.start)};`]);
+    if (node.type !== "ArrowFunctionExpression" || !node.expression) return;
+    inserts.push([node.body.start, `(${hit(node.body.start)}, (`], [node.body.end, "))"]);
+  });
+  return inserts
+    .sort(([a], [b]) => b - a)
+    .reduce((text, [at, insert]) => text.slice(0, at) + insert + text.slice(at), `${source}\n${hit(0)};\n`);
 }
 
 /** Adds the number of the line, and the line before and after, trimmed. */
