@@ -79,10 +79,19 @@ function compiles(folder) {
   return spawnSync(process.execPath, [tsc, ...words], { cwd: folder }).status === 0;
 }
 
+/** Ends the tests that run now. */
+const running = new Set();
+for (const signal of ["SIGINT", "SIGTERM"])
+  process.once(signal, () => {
+    for (const end of running) end();
+    process.exit(1);
+  });
+
 /** Runs tests, in this order, until the first fails. A run that does not end in `ms` is one that fails. */
 async function test(folder, files, ms, env = {}) {
-  const report = join(folder, "report.json");
-  rmSync(report, { force: true });
+  const [report, temporary] = [join(folder, "report.json"), join(folder, "tmp")];
+  for (const path of [report, temporary]) rmSync(path, { recursive: true, force: true });
+  mkdirSync(temporary);
   const words = ["run", "--config", "test/mutation/vitest.config.js", "--reporter=json"];
   const child = spawn(
     process.execPath,
@@ -91,12 +100,15 @@ async function test(folder, files, ms, env = {}) {
       cwd: folder,
       stdio: "ignore",
       detached: true,
-      env: { ...process.env, ...env, MUTATION_TESTS: JSON.stringify(files) },
+      env: { ...process.env, ...env, TMPDIR: temporary, MUTATION_TESTS: JSON.stringify(files) },
     },
   );
-  const late = setTimeout(() => process.kill(-child.pid, "SIGKILL"), ms);
+  const end = () => process.kill(-child.pid, "SIGKILL");
+  running.add(end);
+  const late = setTimeout(end, ms);
   const code = await new Promise((resolve) => child.on("close", resolve));
   clearTimeout(late);
+  running.delete(end);
   const { testResults = [] } = existsSync(report) ? JSON.parse(readFileSync(report, "utf8")) : {};
   const results = testResults.map(({ name, ...result }) => ({
     ...result,

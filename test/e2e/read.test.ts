@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
 import type { AirbyteMessage } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, pipe, type RunOptions, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, pipe, type RunOptions, run, TAP } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
@@ -338,6 +338,16 @@ describe("read", () => {
     expect(new Set(some.messages.flatMap(({ record }) => record?.stream ?? []))).toEqual(
       new Set(["sources"]),
     );
+  });
+
+  it.each([
+    ["the connector", CONNECTOR, ["read"]],
+    ["the tap", TAP, []],
+  ])("fails without a catalog where the key is not valid, as %s", async (_what, program, words) => {
+    await using sandbox = await startSandbox({ ...SMALL, faults: ["status=401:times=always"] });
+    const { code, stdout } = await run(program, [...words, "--config", await configFor(sandbox)]);
+    expect(code).toBe(1);
+    expect(stdout).not.toMatch(/"type": ?"RECORD"/);
   });
 
   it("lets the other streams finish when some fail, and names what failed last", async () => {

@@ -36,6 +36,8 @@ describe("secretMask()", () => {
         fc.string(),
         fc.string(),
         (secret, before, after) => {
+          // Words of the protocols, which stay as they are, come up by chance.
+          fc.pre(secretMask([secret])(secret) === "***");
           const masked = secretMask([secret])(Buffer.from(before + secret + after).toString("base64"));
           expect(masked).toContain("***");
         },
