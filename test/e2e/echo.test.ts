@@ -14,15 +14,21 @@ import { tempDir } from "../support/temp-dir.ts";
 const KEYS = { public: "KEY_OF_THE_PUBLIC_API", external: "KEY_OF_THE_EXTERNAL_API" };
 
 /** A service that puts the caller's key into all that ends up in a message: codes, names of fields, ids of jobs. */
-async function startEcho(): Promise<{ readonly url: string } & AsyncDisposable> {
+async function startEcho(refuses = true): Promise<{ readonly url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     const key = String(request.headers["x-api-key"]);
     const send = (status: number, body: unknown): void =>
       void response.writeHead(status).end(JSON.stringify(body));
     const refuse = (): void => send(403, { success: false, error: { code: key, message: key } });
-    const row = { id: "p1", slug: "s1", discoveredAt: "2020-01-02T03:04:05Z", [key]: 1 };
+    const row = {
+      id: "p1",
+      slug: "s1",
+      domain: "one.example",
+      discoveredAt: "2020-01-02T03:04:05Z",
+      [key]: 1,
+    };
     const path = String(request.url);
-    if (path.includes("/companies")) return refuse();
+    if (refuses && path.includes("/companies")) return refuse();
     if (path.includes("/stream")) return void response.end(`${JSON.stringify(row)}\n`);
     if (request.method === "POST") return send(202, { success: true, data: { job_id: `job_${key}` } });
     if (path.includes("/external/")) return refuse();
@@ -64,10 +70,18 @@ describe("a service that echoes the key", () => {
     expectMasked((await connector(["check", "--config", config])).stdout);
   });
 
-  it("brings it into no name of a catalog", async () => {
-    await using echo = await startEcho();
+  it.each([
+    ["name of a catalog", false, 0],
+    ["word about a catalog that cannot be had", true, 1],
+  ])("brings it into no %s, in both languages", async (_what, refuses, exitCode) => {
+    await using echo = await startEcho(refuses);
     const config = await file("config.json", { base_url: echo.url, api_key: KEYS.public });
-    expectMasked((await connector(["discover", "--config", config])).stdout);
+    const discovered = await run(CONNECTOR, ["discover", "--config", config]);
+    const tapped = await run(TAP, ["--config", config, "--discover"]);
+    for (const { code, stdout, stderr } of [discovered, tapped]) {
+      expect(code).toBe(exitCode);
+      expectMasked(stdout + stderr);
+    }
   });
 
   it("brings it into no log, trace or state of read, its summary or the table of jobs", async () => {
