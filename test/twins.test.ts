@@ -89,16 +89,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...[
-        "dated-state",
-        "event",
-        "range",
-        "read-pages",
-        "read-undated",
-        "stream-api",
-        "window-result",
-        "window-size",
-      ],
+      ...["dated-state", "event", "range", "read-pages", "stream-api", "window-result", "window-size"],
     ].map((name) => `streams/${name}`),
     tested: "test/streams/simulation.test.ts",
     why: "Types, and steps of a read that is simulated over random services.",

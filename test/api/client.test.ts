@@ -169,6 +169,27 @@ describe("Client", () => {
     expect(notices.filter(({ kind }) => kind === "limited")).toHaveLength(8);
   });
 
+  it("leaves a service that does not say how long to stay away alone for ten seconds", async () => {
+    const { url } = await serve((response, nth) =>
+      nth === 1 ? refuse(response, 429, "RATE_LIMITED") : response.end(list(1)),
+    );
+    const { api, session } = open(url);
+    await api.count(RECENT);
+    expect(session.usage.waitedMs).toBeGreaterThanOrEqual(10_000);
+  });
+
+  it("asks again no sooner than a service wishes that is down", async () => {
+    const { url } = await serve((response, nth) =>
+      nth === 1
+        ? refuse(response, 503, "ORG_KIND_UNAVAILABLE", { "retry-after": "90" })
+        : response.end(list(1)),
+    );
+    const { api, session, notices } = open(url);
+    await api.count(RECENT);
+    expect(session.usage.waitedMs).toBeGreaterThanOrEqual(90_000);
+    expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
+  });
+
   it("gives up on a service that never lets it in", async () => {
     const { url, requests } = await serve((response) =>
       refuse(response, 429, "RATE_LIMITED", { "retry-after": "9999" }),

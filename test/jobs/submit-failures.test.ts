@@ -45,6 +45,25 @@ describe("SubmitFailures", () => {
     expect(failures.ended).toBe(false);
   });
 
+  it("ends after three refusals where none was ever taken, and says that the form may be wrong", () => {
+    const failures = new SubmitFailures();
+    for (let nth = 0; nth < 2; nth++) failures.refused(error, "other-item", 0);
+    expect(failures.ended).toBe(false);
+    expect(failures.refused(error, "other-item", 0).kind).toBe("doubt");
+    expect(failures.ended).toBe(true);
+    expect(failures.failure).toMatchObject({ name: "ConfigError", cause: error });
+    expect(failures.failure?.message).toContain("The service refused 3 submissions and took none");
+  });
+
+  it("refuses an item alone whose refusal is its answer, and ends at what the operator must mend", () => {
+    const failures = new SubmitFailures();
+    for (let nth = 0; nth < 30; nth++)
+      expect(failures.refused(error, "is-answer", 0)).toEqual({ kind: "refuse" });
+    expect(failures.ended).toBe(false);
+    expect(failures.refused(error, "operator", 0)).toEqual({ kind: "end" });
+    expect(failures).toMatchObject({ ended: true, failure: error });
+  });
+
   it("ends without a failure when credits are used up", () => {
     const failures = new SubmitFailures();
     expect(failures.refused(error, "credits", 0).kind).toBe("end");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DataError } from "../../src/errors.ts";
+import { BodyError, DataError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
@@ -26,10 +26,12 @@ type Script = {
   readonly isTooLow?: boolean;
   readonly shown: readonly number[];
   readonly paged?: readonly number[];
+  /** Numbers of pages that cannot be parsed. */
+  readonly broken?: readonly number[];
 };
 
 /** A service that counts, streams and pages what a script says, the last of each for ever. */
-function scripted({ counts, isTooLow = false, shown, paged = [] }: Script): {
+function scripted({ counts, isTooLow = false, shown, paged = [], broken = [] }: Script): {
   api: StreamApi;
   asked: string[];
 } {
@@ -50,6 +52,7 @@ function scripted({ counts, isTooLow = false, shown, paged = [] }: Script): {
     },
     page: async (window, number): Promise<Page> => {
       asked.push(`page ${number}`);
+      if (broken.includes(number)) throw new BodyError("The page is no JSON");
       if (number === 1 && asked.at(-2) === "count") pages = rowsOf(next(rest.paged), window);
       return { rows: pages.slice((number - 1) * 10, number * 10), size: 10, total: null };
     },
@@ -185,8 +188,20 @@ describe("readWindow() by pages", () => {
   });
 
   it("is draining where people left between the counts around a walk", async () => {
-    const counts = [25, 25, 25, 25, 25, 25, 25, 24];
+    // A count before each of five passes and one after it, the one before the walk, and the one after.
+    const counts = [...Array<number>(7).fill(25), 24];
     const { result } = await read({ counts, ...cut, paged: [24] });
-    expect(result).toMatchObject([{ kind: expect.stringMatching("draining|missing") }]);
+    expect(result).toMatchObject([{ kind: "draining" }]);
+  });
+
+  it("delivers the rows of the other pages past three that cannot be parsed, and is not proven", async () => {
+    const { result, lines } = await read({ counts: [60], ...cut, paged: [60], broken: [2, 3, 4] });
+    expect(lines).toBe(30);
+    expect(result).toMatchObject([{ kind: "missing" }]);
+  });
+
+  it("ends a walk at the fourth page that cannot be parsed", async () => {
+    const { lines } = await read({ counts: [60], ...cut, paged: [60], broken: [2, 3, 4, 5] });
+    expect(lines).toBe(10);
   });
 });

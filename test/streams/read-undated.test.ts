@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { DataError } from "../../src/errors.ts";
+import { readUndated } from "../../src/streams/read-undated.ts";
+import type { Outcome, Planned, RunRules } from "../../src/streams/window-result.ts";
+import { type ModelOptions, ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
+import { rulesWith } from "../support/run-rules.ts";
+
+const NOW = Date.parse("2026-03-20T10:00:00Z");
+const DATED = peopleOn(["2026-03-10", "2026-03-11"], 30);
+
+type ReadUndated = { outcome: Outcome; ids: string[]; asked: string[] };
+
+/** Reads the people without a date of a service that has some, beside sixty with one. */
+async function read(
+  undated: number,
+  options: Partial<ModelOptions> = {},
+  planned: Partial<Planned> = {},
+  rules: Partial<RunRules> = {},
+): Promise<ReadUndated> {
+  const service = new ModelService({ now: NOW, people: [...DATED, ...undatedPeople(undated)], ...options });
+  const api = service.api(rules.verifyCounts);
+  const reading = readUndated(
+    { window: { kind: "undated" }, purpose: "range", ...planned },
+    rulesWith({ api, ...rules }),
+  );
+  const ids: string[] = [];
+  for (;;) {
+    const next = await reading.next();
+    if (next.done === true) return { outcome: next.value, ids, asked: service.asked.map(({ what }) => what) };
+    ids.push(...next.value.lines.map((line) => String(JSON.parse(line).id)));
+  }
+}
+
+const sweepsOf = (asked: readonly string[]): number => {
+  const turns = asked.filter((what, nth) => what === "page" && asked[nth - 1] !== "page");
+  return turns.length;
+};
+
+describe("readUndated()", () => {
+  it("fetches a handful from the end of the list, by no more pages than hold them and one", async () => {
+    const { outcome, ids, asked } = await read(13);
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 13 });
+    expect(ids.toSorted()).toEqual(
+      undatedPeople(13)
+        .map(({ id }) => id)
+        .toSorted(),
+    );
+    // The first page, two that hold them, and the one before.
+    expect(asked.filter((what) => what === "page")).toHaveLength(4);
+    expect(asked).not.toContain("stream");
+  });
+
+  it("finds them at the front of a list that is ordered the other way round", async () => {
+    const { outcome, ids, asked } = await read(13, { list: (rows) => rows.toReversed() });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 13 });
+    expect(new Set(ids).size).toBe(13);
+    expect(asked).not.toContain("stream");
+  });
+
+  it("reads a list of nobody else to its end", async () => {
+    const { outcome, ids } = await read(25, { people: undatedPeople(25) });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 25 });
+    expect(ids).toHaveLength(25);
+  });
+
+  it("asks for no page where there are as many as were delivered before", async () => {
+    const { outcome, ids, asked } = await read(3, {}, { undatedRows: 3 });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 3 });
+    expect({ ids, asked }).toEqual({ ids: [], asked: ["count", "count"] });
+    expect((await read(4, {}, { undatedRows: 3 })).ids).toHaveLength(4);
+  });
+
+  it("sweeps a second time where the first one lacked some, and repeats nothing", async () => {
+    let pages = 0;
+    const list: ModelOptions["list"] = (rows) => {
+      pages += 1;
+      return pages < 5 ? rows.filter(({ id }) => id !== "u0") : rows;
+    };
+    const { outcome, ids, asked } = await read(3, { list });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 3 });
+    expect(ids.toSorted()).toEqual(["u0", "u1", "u2"]);
+    expect(sweepsOf(asked)).toBe(2);
+    expect(asked).not.toContain("stream");
+  });
+
+  it.each([
+    ["the list lacks some", { list: (rows) => rows.filter(({ id }) => id !== "u0") }],
+    ["a page cannot be parsed", { breaks: (_window, number) => number === 7 }],
+  ] satisfies [string, Partial<ModelOptions>][])(
+    "reads the unfiltered export after two sweeps where %s, and emits nobody else and nobody twice",
+    async (_what, options) => {
+      const { outcome, ids, asked } = await read(3, options);
+      expect(outcome).toMatchObject({ kind: "proven", undatedRows: 3 });
+      expect(ids.toSorted()).toEqual(["u0", "u1", "u2"]);
+      expect(sweepsOf(asked)).toBe(2);
+      expect(asked.filter((what) => what === "stream")).toHaveLength(1);
+    },
+  );
+
+  it("are missing after three exports that lack some, but those who were shown are delivered", async () => {
+    const { outcome, ids, asked } = await read(3, {
+      list: (rows) => rows.filter(({ id }) => id !== "u0"),
+      omits: ({ id }) => id === "u0",
+    });
+    expect(outcome).toMatchObject({ kind: "missing", cause: expect.any(Error) });
+    expect(ids.toSorted()).toEqual(["u1", "u2"]);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(3);
+  });
+
+  it("are missing where every export is cut, however it ends", async () => {
+    for (const loud of [true, false]) {
+      const { outcome } = await read(3, { list: () => [], cut: () => ({ rows: 20, loud }) });
+      expect(outcome).toMatchObject({ kind: "missing", cause: expect.any(Error) });
+    }
+  });
+
+  it("are taken from any export that ends well where nothing is to be verified", async () => {
+    const options: Partial<ModelOptions> = { total: () => null, omits: ({ id }) => id === "u0" };
+    const { outcome, ids } = await read(3, options, {}, { verifyCounts: false });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 2 });
+    expect(ids.toSorted()).toEqual(["u1", "u2"]);
+  });
+
+  it("lets no error through but that of a body: an outage makes nobody missing", async () => {
+    const moment = (): void => {
+      throw new DataError("The service is down");
+    };
+    await expect(read(3, { moment })).rejects.toThrow("The service is down");
+  });
+});
