@@ -60,19 +60,10 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...[
-        "adopt",
-        "agenda",
-        "caps",
-        "collector",
-        "company-lookups",
-        "digest",
-        "email-checks",
-        "email-verifications",
-      ],
-      ...["finished-items", "inputs", "item-files", "job-checkpoints", "job-context", "job-session"],
-      ...["job-type", "job", "outlook", "probe", "receipts", "report", "requests", "schedule", "seal"],
-      ...["store", "submitter"],
+      ...["adopt", "agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
+      ...["inputs", "item-files", "job-checkpoints", "job-context", "job-session"],
+      ...["job-type", "job", "outlook", "probe", "receipts", "report", "requests", "seal"],
+      "submitter",
     ].map((name) => `jobs/${name}`),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
