@@ -29,7 +29,11 @@ type Opened = { api: StreamApi; notices: Notice[]; abort: AbortController; sessi
 
 function open(
   url: string,
-  { environment = {}, idle = 0.3 }: { environment?: Environment; idle?: number } = {},
+  {
+    environment = {},
+    idle = 0.3,
+    random = () => 0,
+  }: { environment?: Environment; idle?: number; random?: () => number } = {},
 ): Opened {
   const config = {
     ...parseConfig({ base_url: url, api_key: KEY, requests_per_minute: 6000, allow_insecure_http: true }, {}),
@@ -37,7 +41,7 @@ function open(
   };
   const abort = new AbortController();
   const notices: Notice[] = [];
-  const world = { clock: fastClock(), signal: abort.signal, environment, random: () => 0 };
+  const world = { clock: fastClock(), signal: abort.signal, environment, random };
   const session = new Session(config, world, (notice) => void notices.push(notice));
   closers.push(() => session.close());
   const [people] = STREAMS;
@@ -167,6 +171,19 @@ describe("Client", () => {
     const { api, notices } = open(url);
     expect((await api.count(RECENT)).rows).toBe(1);
     expect(notices.filter(({ kind }) => kind === "limited")).toHaveLength(8);
+  });
+
+  it("waits twice as long after each failure, up to half a minute, and any part of that", async () => {
+    const { url } = await serve((response) => refuse(response, 500, "INTERNAL_ERROR"));
+    for (const part of [1, 0.25]) {
+      const { api, notices } = open(url, { random: () => part });
+      await failure(api.count(RECENT));
+      const waits = notices.flatMap((notice) => (notice.kind === "retrying" ? [notice.waitMs] : []));
+      expect(waits).toEqual([1_000, 2_000, 4_000, 8_000].map((ms) => ms * part));
+    }
+    const { session } = open(url, { random: () => 1 });
+    await session.client.backOff(9);
+    expect(Math.floor(session.usage.waitedMs / 1_000)).toBe(30);
   });
 
   it("leaves a service that does not say how long to stay away alone for ten seconds", async () => {

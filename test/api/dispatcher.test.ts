@@ -43,6 +43,26 @@ describe("openDispatcher()", () => {
   });
 });
 
+describe("openDispatcher() for requests one after the other", () => {
+  it.each([true, false])("opens a connection for each unless they are reused (%s)", async (reuse) => {
+    const ports = new Set<number | undefined>();
+    const server = createServer((asked, response) => {
+      ports.add(asked.socket.remotePort);
+      response.end("service");
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const dispatcher = openDispatcher(url, {}, { reuse });
+    closers.push(
+      () => dispatcher.close(),
+      () => void server.close(),
+    );
+    for (let nth = 0; nth < 10; nth++) await (await request(url, { dispatcher })).body.text();
+    if (reuse) expect(ports.size).toBeLessThan(10);
+    else expect(ports.size).toBe(10);
+  });
+});
+
 describe("lookupLoopback()", () => {
   const lookedUp = (name: string): Promise<string> =>
     new Promise((resolve) => {

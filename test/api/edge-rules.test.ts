@@ -8,10 +8,12 @@ import { LinePattern } from "../../src/api/fast-match.ts";
 import { inferSchema } from "../../src/api/infer-schema.ts";
 import { Limiter } from "../../src/api/limiter.ts";
 import { RowNotes } from "../../src/api/row-notes.ts";
+import { RowParser } from "../../src/api/rows.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig, secretsOf } from "../../src/config/config.ts";
 import { ConfigError, DataError } from "../../src/errors.ts";
 import { Session } from "../../src/run/session.ts";
+import type { RawLine } from "../../src/streams/event.ts";
 import { closedWindow } from "../../src/streams/window.ts";
 import type { Day } from "../../src/time.ts";
 
@@ -195,6 +197,29 @@ describe("LinePattern", () => {
     pattern.learn(["id", "name"]);
     expect(pattern.match('{"name":"x"}')).toBeUndefined();
     expect(pattern.match('{"id":"1","name":"x"}')).toBeDefined();
+  });
+});
+
+describe("RowParser", () => {
+  it.each([null, "", true, false, [], ["a"], {}, { id: 1 }, undefined])(
+    "takes a row whose key is %j for one without a key",
+    (id) => {
+      const notes = new RowNotes();
+      const row = { id, name: "x" };
+      const raw = JSON.stringify(row) as RawLine;
+      const parser = new RowParser({ key: "id", cursor: null, schema: null });
+      expect(parser.parse(raw, JSON.parse(raw), notes).key).toBe("");
+      expect(notes.take()?.withoutKey).toBe(1);
+    },
+  );
+
+  it("tells a number from the text of its digits, whatever its size", () => {
+    const parser = new RowParser({ key: "id", cursor: null, schema: null });
+    const keys = ["1", '"1"', "-1", "9007199254740993", "9007199254740992", "1.5"].map((id) => {
+      const raw = `{"id":${id}}` as RawLine;
+      return parser.parse(raw, JSON.parse(raw), new RowNotes()).key;
+    });
+    expect(new Set(keys).size).toBe(keys.length);
   });
 });
 

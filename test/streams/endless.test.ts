@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyError } from "../../src/errors.ts";
-import { isEndless, readBounded, readWhileNew } from "../../src/streams/endless.ts";
+import { endless, isEndless, readBounded, readWhileNew } from "../../src/streams/endless.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Pass } from "../../src/streams/proof.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
@@ -167,5 +167,8 @@ describe("isEndless()", () => {
     expect(isEndless(20_000, counted(9_000, 1_000))).toBe(false);
     expect(isEndless(20_001, counted(9_000, 1_000))).toBe(true);
     expect(isEndless(1_000_000, NOT_COUNTED)).toBe(false);
+    expect(String(endless(DAY, 20_001, counted(9_000, 1_000)))).toContain(
+      "20001 rows came, 10000 were counted",
+    );
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
-import { judge, Pass } from "../../src/streams/proof.ts";
+import { judge, Pass, provenBy } from "../../src/streams/proof.ts";
 import { nextAttempt } from "../../src/streams/read-window.ts";
 import { SeenRows } from "../../src/streams/seen-rows.ts";
 import type { Count, Row } from "../../src/streams/stream-api.ts";
@@ -232,6 +232,27 @@ describe("judge()", () => {
     ["one that shows more", { kind: "all" }, counted(4), { distinct: 5 }, "too many"],
   ])("%s", (_, window, count, numbers, verdict) => {
     expect(judge(window, rulesWith(), count, shown(numbers))).toBe(verdict);
+  });
+});
+
+describe("provenBy()", () => {
+  const rows = [row("a", IN_MARCH), row("b", null), row("c", "no date")];
+
+  it("keeps how many without a date were counted, which is what the next count is compared with", () => {
+    // The service took the cursor that no rule can read for a date.
+    const count = counted(2, 1);
+    expect(provenBy(WHOLE, passOver(WHOLE, rows, { count }).pass, count)).toEqual({
+      ...{ window: WHOLE, kind: "proven", newest: IN_MARCH, undatedRows: 1 },
+    });
+    const unknown = { ...counted(0), known: false };
+    expect(provenBy(WHOLE, passOver(WHOLE, rows, { count: unknown }).pass, unknown)).toMatchObject({
+      undatedRows: 2,
+    });
+  });
+
+  it("says nothing of them where the window does not bring them", () => {
+    const { pass } = passOver(REACHING, [row("a", IN_MARCH)]);
+    expect(provenBy(REACHING, pass, counted(1))).not.toHaveProperty("undatedRows");
   });
 });
 
