@@ -75,7 +75,10 @@ function readAsked(options: ReadOptions, world: Process, output: Output): Promis
     output.stats.measure(() => run.session.usage);
     const saved = await openSaved(options, world, output);
     const asked = catalog && chosen(catalog, options.streams);
-    await openJobs(run, asked, options.streams, saved, () => output.checkLock());
+    await openJobs(run, asked, options.streams, saved, {
+      check: () => output.checkLock(),
+      isOne: output.statePath !== undefined,
+    });
     const streams = chosen(catalog ?? (await readableStreams(run, options.streams)), options.streams);
     return await syncStreams(
       run,

@@ -29,8 +29,8 @@ async function syncSelected(options: TapOptions, world: Process, output: Output)
     const { saved, file } = await openState(options, { ...world, notify: output.notify });
     output.stateFile = file;
     output.stats.measure(() => run.session.usage);
-    const checkState = (): Promise<void> => output.checkLock();
-    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, checkState);
+    const keeping = { check: (): Promise<void> => output.checkLock(), isOne: true };
+    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, keeping);
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
@@ -47,7 +47,7 @@ async function syncSelected(options: TapOptions, world: Process, output: Output)
     const meter = { monotonic: world.clock.monotonic, usage: run.session.client.usage, pid: world.pid };
     const asked = selected.selections.map((selection) => toAsked(selection, streams, meter));
     const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, checkState);
+    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, keeping);
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });

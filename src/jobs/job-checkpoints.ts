@@ -5,7 +5,7 @@ import { toJobState } from "./state.ts";
 import type { JobBook } from "./store.ts";
 
 /** All state that one run writes: at most so many times the last one, and so many bytes besides. */
-const TIMES = 20;
+export const TIMES = 20;
 const BESIDES = 8 * 1024 * 1024;
 /** What cannot be said later may use all of it; what merely saves time a part. */
 const PART_FOR_ANSWERS = 0.5;
@@ -17,6 +17,8 @@ const SIGN_OF_LIFE_MS = 180_000;
 
 /** Writes a stream's state, often while it is small and seldom when it is large. */
 export class JobCheckpoints {
+  /** How many states submissions still need. */
+  reserved = 0;
   readonly #context: JobContext;
   #cursor: string | null;
   #written = 0;
@@ -36,7 +38,7 @@ export class JobCheckpoints {
   /** The state as it is now. */
   write(): Event {
     const { stream, cursorField, book, now, monotonic } = this.#context;
-    this.#written += sizeOf(book);
+    this.#written += this.#size();
     this.#last = monotonic();
     const state = toJobState(cursorField, this.#cursor, book.knowledge(dayOf(now())));
     return { kind: "checkpoint", stream, state };
@@ -44,8 +46,9 @@ export class JobCheckpoints {
 
   /** The state after an answer, if states are small enough to be written so often. */
   *afterAnswer(): Generator<Event> {
-    const { book } = this.#context;
-    if (this.#written + sizeOf(book) <= this.#allowed() * PART_FOR_ANSWERS) yield this.write();
+    const size = this.#size();
+    const isCheap = this.#written + size <= this.#allowed() * PART_FOR_ANSWERS;
+    if (isCheap && this.#written + size * (this.reserved + 2) <= this.#allowed()) yield this.write();
   }
 
   /** The state once more during a long wait. */
@@ -53,19 +56,27 @@ export class JobCheckpoints {
     if (this.#context.monotonic() - this.#last >= SIGN_OF_LIFE_MS) yield* this.afterAnswer();
   }
 
-  /** How many submissions one state has to cover when so many are left. */
+  /** How many submissions one state has to cover when so many are left; 0: nothing more may leave in this run. */
   batchOf(left: number): number {
-    const size = sizeOf(this.#context.book);
     // The last state is kept back.
-    const affordable = Math.floor((this.#allowed() - this.#written) / size) - 1;
-    return affordable < 1 ? left : Math.ceil((left * (affordable < 200 ? 2 : 1)) / affordable);
+    const affordable = Math.floor((this.#allowed() - this.#written) / this.#size()) - 1;
+    if (affordable < 1) return this.#written === 0 ? left : 0;
+    return Math.ceil((left * (affordable < 200 ? 2 : 1)) / affordable);
   }
 
+  #size(): number {
+    const { book, stateBudget } = this.#context;
+    return sizeOf(book) + stateBudget.besides();
+  }
+
+  /** The last state may hold every job as finished. */
   #allowed(): number {
-    const { book, share } = this.#context;
-    return share * (BESIDES + TIMES * book.size * BYTES_FINISHED);
+    const { book, stateBudget } = this.#context;
+    const { share, times, besides } = stateBudget;
+    return share * BESIDES + times * (book.size * BYTES_FINISHED + besides());
   }
 }
 
-const sizeOf = (book: JobBook): number =>
+/** About how many bytes of state a book takes. */
+export const sizeOf = (book: JobBook): number =>
   BYTES_ELSE + book.jobCount * BYTES_JOB + (book.size - book.jobCount) * BYTES_FINISHED;

@@ -5,6 +5,16 @@ import type { Answer, JobType } from "./job-type.ts";
 import type { Receipts } from "./receipts.ts";
 import type { JobBook } from "./store.ts";
 
+/** How much of state one stream may write in a run, so that all of them together stay within what is promised. */
+export type StateBudget = {
+  /** Which part of the bytes that every run may write is this stream's. */
+  readonly share: number;
+  /** How many states it may write besides, as large as the last one. */
+  readonly times: number;
+  /** Bytes of other streams in each state that is written. */
+  besides(): number;
+};
+
 /** What one stream of jobs is worked on with. Moments are epoch ms by the service's clock. */
 export type JobContext = {
   readonly type: JobType;
@@ -35,8 +45,8 @@ export type JobContext = {
   readonly sealed: ReadonlyMap<string, string>;
   /** How many items were bought whose answers cannot be delivered again. */
   readonly unrecoverable: number;
-  /** Which part of what a run may write of state is this stream's: 1 or a half. */
-  readonly share: number;
+  /** What this stream may write of state. */
+  readonly stateBudget: StateBudget;
   toLines(records: readonly JsonObject[]): LineBatch;
   /** Throws if another run has taken the receipts or the state file. */
   checkLocks(): Promise<void>;

@@ -13,7 +13,8 @@ import { newDigests } from "./digest.ts";
 import { emailChecks } from "./email-checks.ts";
 import { emailVerifications } from "./email-verifications.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
-import type { JobContext } from "./job-context.ts";
+import { sizeOf, TIMES } from "./job-checkpoints.ts";
+import type { JobContext, StateBudget } from "./job-context.ts";
 import type { Answer, JobType } from "./job-type.ts";
 import { probeExternal, probePublic } from "./probe.ts";
 import { Receipts, receiptsPathOf } from "./receipts.ts";
@@ -44,6 +45,14 @@ export type JobWorld = {
 /** A stream that is asked for. */
 export type SelectedStream = { readonly name: string; readonly syncMode: string };
 
+/** How the states of a run are kept. */
+export type StateKeeping = {
+  /** Throws if another run has taken the state that this one saves; called before each submission. */
+  check(): Promise<void>;
+  /** Whether each state that is written holds all streams. */
+  readonly isOne: boolean;
+};
+
 /** The memory of one setting's items. `failure`: why its state cannot be used. */
 type Memory = {
   readonly saved: ReadonlyMap<string, Saved>;
@@ -65,33 +74,36 @@ export class JobSession {
   /** Whether receipts are wanted and cannot be had. */
   readonly #hasNoMemory: boolean;
   readonly #memories = new Map<JobSetting, Memory | Error>();
-  readonly #checkState: () => Promise<void>;
+  readonly #keeping: StateKeeping;
+  /** Bytes of the states of streams that are no jobs. */
+  readonly #bytesOfRows: number;
 
   private constructor(
     world: JobWorld,
     selected: readonly SelectedStream[],
     opened: OpenedReceipts,
-    checkState: () => Promise<void>,
+    keeping: StateKeeping,
+    bytesOfRows: number,
   ) {
     this.#world = world;
     this.#selected = selected;
     this.#receipts = opened.receipts;
     this.#blocked = opened.blocked;
     this.#hasNoMemory = opened.hasNoMemory;
-    this.#checkState = checkState;
+    this.#keeping = keeping;
+    this.#bytesOfRows = bytesOfRows;
   }
 
   /**
    * Takes the locks and reads what is remembered; asks the service nothing. Throws TransientError while another run has
    * the receipts.
    * @param states what the state says of each stream
-   * @param checkState throws if another run has taken the state that this one saves
    */
   static async open(
     world: JobWorld,
     selected: readonly SelectedStream[],
     states: ReadonlyMap<string, unknown>,
-    checkState: () => Promise<void>,
+    keeping: StateKeeping,
   ): Promise<JobSession> {
     const settings = [
       ...new Set(
@@ -102,7 +114,9 @@ export class JobSession {
     ];
     const saved = new Map(settings.map((setting) => [setting, parseStates(setting, states)]));
     const opened = settings.length === 0 ? NO_RECEIPTS : await openReceipts(world, selected, saved);
-    const session = new JobSession(world, selected, opened, checkState);
+    const names = jobSpecs().map(({ name }) => name);
+    const rows = [...states].flatMap(([name, state]) => (names.includes(name) ? [] : [state]));
+    const session = new JobSession(world, selected, opened, keeping, bytesOf(rows));
     for (const [setting, parsed] of saved) session.#memories.set(setting, session.#remember(setting, parsed));
     return session;
   }
@@ -138,11 +152,11 @@ export class JobSession {
       asked,
       sealed,
       unrecoverable,
-      share: 1 / streams.length,
+      stateBudget: this.#stateBudget(spec.setting),
       toLines: (records): LineBatch => parser.toLines(records),
       checkLocks: async () => {
         await this.#receipts?.check();
-        await this.#checkState();
+        await this.#keeping.check();
       },
       ready: async () => {
         if (!client.knowsTime) await (client === publicApi ? probePublic(client) : probeExternal(client));
@@ -160,6 +174,24 @@ export class JobSession {
 
   async close(): Promise<void> {
     await this.#receipts?.close();
+  }
+
+  /** Where one state holds all streams, each stream of jobs has its part of what all of them may write together. */
+  #stateBudget(setting: JobSetting): StateBudget {
+    const names = jobSpecs().map(({ name }) => name);
+    const share = 1 / this.#selected.filter(({ name }) => names.includes(name)).length;
+    if (!this.#keeping.isOne) return { share, times: TIMES, besides: () => 0 };
+    return { share, times: TIMES * share, besides: () => this.#bytesBeside(setting) };
+  }
+
+  #bytesBeside(setting: JobSetting): number {
+    let bytes = this.#bytesOfRows;
+    for (const [other, memory] of this.#memories) {
+      if (memory instanceof Error) continue;
+      const states = Math.max(this.#streamsOf(other).length, memory.saved.size);
+      bytes += sizeOf(memory.book) * (other === setting ? states - 1 : states);
+    }
+    return bytes;
   }
 
   #streamsOf(setting: JobSetting): readonly SelectedStream[] {
@@ -200,6 +232,9 @@ export class JobSession {
     });
   }
 }
+
+const bytesOf = (states: readonly unknown[]): number =>
+  states.reduce((sum: number, state) => sum + (JSON.stringify(state)?.length ?? 0), 0);
 
 type OpenedReceipts = {
   readonly receipts: Receipts | undefined;

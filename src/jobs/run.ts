@@ -116,7 +116,8 @@ class JobRun {
       this.#begin("found", this.#find(this.#source));
     while (this.#submitter.mayPost(this.#count("posted")) > 0 && this.#submitter.hasBatch) this.#post(turn());
     const mayPost = this.#submitter.mayPost(this.#count("posted")) > 0;
-    if (mayPost && this.#submitter.mayIntend && this.#count("turn") === 0)
+    const mayFree = this.#collector.next !== undefined || this.#count("asked") + this.#count("posted") > 0;
+    if (mayPost && this.#count("turn") === 0 && this.#submitter.mayIntend(mayFree))
       this.#begin(
         "turn",
         ready()

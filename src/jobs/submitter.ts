@@ -74,18 +74,29 @@ export class Submitter {
     return this.#outbox.length > 0 && !this.#failures.ended;
   }
 
-  /** Whether another batch may leave. */
-  get mayIntend(): boolean {
-    return this.#outbox.length === 0 && this.#queue.length > 0 && this.#room() > 0;
+  /** Whether another batch may leave. `mayFree`: whether an answer of this run may free places. */
+  mayIntend(mayFree: boolean): boolean {
+    const room = this.#outbox.length === 0 ? this.#room() : 0;
+    const batch = this.#batch();
+    // Where states are large, places have to become free first.
+    return batch > 0 && (room >= batch || (room > 0 && !mayFree));
+  }
+
+  /** How many items the next state covers; 0: none may leave. */
+  #batch(): number {
+    const wanted = Math.min(this.#mayBuy(), this.#queue.length);
+    const most = this.#context.type.setting === "companyLookup" ? Math.min(OPEN_AT_ONCE, wanted) : wanted;
+    this.#checkpoints.reserved = wanted < 1 ? 0 : Math.ceil(wanted / most);
+    if (wanted < 1) return 0;
+    return Math.min(this.#checkpoints.batchOf(wanted), this.#failures.isProbing ? 1 : most);
   }
 
   /** Writes down what is about to leave. Nothing leaves if that fails. */
   async *intend(): AsyncGenerator<Event> {
     const { book, streams, receipts, type, checkLocks, now } = this.#context;
-    const room = Math.min(this.#room(), this.#queue.length);
-    if (this.#outbox.length > 0 || room < 1) return;
-    const probing = this.#failures.isProbing ? 1 : room;
-    const batch = this.#queue.splice(0, Math.min(room, probing, this.#checkpoints.batchOf(room)));
+    const count = Math.min(this.#room(), this.#batch());
+    if (this.#outbox.length > 0 || count < 1) return;
+    const batch = this.#queue.splice(0, count);
     try {
       await checkLocks();
       const at = now();

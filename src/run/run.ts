@@ -3,6 +3,7 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import { ConfigError, UnreachableError } from "../errors.ts";
+import type { StateKeeping } from "../jobs/job-session.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
@@ -82,14 +83,13 @@ export async function withRun<Result>(
 /**
  * Takes the locks of the jobs that are asked for, before any request.
  * @param streams undefined: every stream that the config has, or those that are named
- * @param checkState throws if another run has taken the state that this one saves; called before each submission
  */
 export async function openJobs(
   { session }: Run,
   streams: readonly Pick<ConfiguredStream, "name" | "syncMode" | "namespace">[] | undefined,
   names: readonly string[],
   states: ReadonlyMap<string, unknown>,
-  checkState?: () => Promise<void>,
+  keeping: StateKeeping,
 ): Promise<void> {
   const byName = new Map(statesByName(states));
   for (const { name, namespace } of streams ?? []) {
@@ -99,7 +99,7 @@ export async function openJobs(
   const every = session.streams
     .filter(({ name }) => names.length === 0 || names.includes(name))
     .map(({ name }) => ({ name, syncMode: "incremental" }));
-  await session.openJobs(streams ?? every, byName, checkState);
+  await session.openJobs(streams ?? every, byName, keeping);
 }
 
 /** What was paid for counts whatever namespace a state says. */

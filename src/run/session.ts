@@ -21,7 +21,7 @@ import { NotFoundError } from "../errors.ts";
 import type { Processes } from "../files/processes.ts";
 import type { RowSource } from "../jobs/inputs.ts";
 import type { JobContext } from "../jobs/job-context.ts";
-import { JobSession, type SelectedStream } from "../jobs/job-session.ts";
+import { JobSession, type SelectedStream, type StateKeeping } from "../jobs/job-session.ts";
 import { probeExternal, probePublic } from "../jobs/probe.ts";
 import type { JsonObject } from "../json.ts";
 import { readBounded } from "../streams/endless.ts";
@@ -83,12 +83,11 @@ export class Session {
   /**
    * Takes the locks of the jobs among the selected streams, and reads what is remembered of them, before any request.
    * @param states what the state says of each stream
-   * @param checkState throws if another run has taken the state that this one saves
    */
   async openJobs(
     selected: readonly SelectedStream[],
     states: ReadonlyMap<string, unknown>,
-    checkState: () => Promise<void> = async () => {},
+    keeping: StateKeeping,
   ): Promise<void> {
     const world = {
       ...this.#world,
@@ -100,7 +99,7 @@ export class Session {
       companies: () => this.#rowsOf("companies", "domain"),
       notify: (text: string) => this.#notify({ kind: "log", level: "warn", text }),
     };
-    this.#jobs = await JobSession.open(world, selected, states, checkState);
+    this.#jobs = await JobSession.open(world, selected, states, keeping);
   }
 
   /**

@@ -33,6 +33,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "every item is answered": { bought: ITEMS },
   "answers are not there after `max_wait_seconds`": {
     behaviour: { result: () => ({ status: 200, body: { status: "processing" } }) },
+    settings: { max_wait_seconds: 200 },
     // Until the first answer one look-up is in flight.
     bought: ["a.example"],
   },

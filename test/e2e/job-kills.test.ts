@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { airbyteCatalogOf, tapCatalogOf } from "../support/job-catalogs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** How often each test kills; CONTACT_INTELLIGENCE_KILLS asks for more. */
@@ -67,7 +68,8 @@ class Life {
       this.#states.clear();
     }
     const config = await this.#config(kill === undefined ? 20 : this.#wait);
-    const args = ["--config", config, "--catalog", await file("catalog.json", this.#catalog())];
+    const catalog = this.#language === "airbyte" ? airbyteCatalogOf(STREAMS) : tapCatalogOf(STREAMS);
+    const args = ["--config", config, "--catalog", await file("catalog.json", catalog)];
     const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
     if (state !== undefined) args.push("--state", await file("state.json", state));
     const program = this.#language === "airbyte" ? CONNECTOR : TAP;
@@ -160,39 +162,7 @@ class Life {
     const name = this.#language === "airbyte" ? record["stream"] : stream;
     this.delivered.add(`${name} ${data["domain"] ?? data["email"]}`);
   }
-
-  #catalog(): object {
-    if (this.#language === "airbyte")
-      return {
-        streams: STREAMS.map((name) => ({ stream: { name, json_schema: {} }, sync_mode: "incremental" })),
-      };
-    const metadata = [{ breadcrumb: [], metadata: { selected: true, "replication-method": "INCREMENTAL" } }];
-    return {
-      streams: STREAMS.map((name) => ({
-        tap_stream_id: name,
-        stream: name,
-        schema: { type: "object", properties: Object.fromEntries(FIELDS.map((field) => [field, {}])) },
-        metadata: [
-          ...metadata,
-          ...FIELDS.map((field) => ({ breadcrumb: ["properties", field], metadata: { selected: true } })),
-        ],
-      })),
-    };
-  }
 }
-
-const FIELDS = [
-  "job_id",
-  "position",
-  "domain",
-  "email",
-  "source",
-  "created_at",
-  "checked_at",
-  "verified_at",
-  "response",
-  "contacts",
-];
 
 const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 

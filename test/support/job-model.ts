@@ -122,7 +122,7 @@ export class JobService {
       mostSubmissions: Number.POSITIVE_INFINITY,
       answers: new Map(),
       asked: new Set(),
-      share: 1,
+      stateBudget: { share: 1, times: 20, besides: () => 0 },
       toLines: (records) => ({ lines: records.map((record) => JSON.stringify(record) as RawLine) }),
       checkLocks: async () => {},
       ready: async () => {},
