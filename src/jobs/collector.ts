@@ -143,6 +143,7 @@ export class Collector {
     const job = this.#settled(before, answer);
     if (before.ended === null) {
       book.charge(key, before, answer.cost);
+      this.#checkpoints.spent.credits += answer.cost;
       if (book.ofThisRun.has(key)) this.hasAnswered = true;
       if (book.ofThisRun.has(key) && OUT_OF_CREDITS.has(answer.code ?? "")) this.#failures.outOfCredits();
       try {

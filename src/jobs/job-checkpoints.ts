@@ -17,6 +17,8 @@ const SIGN_OF_LIFE_MS = 180_000;
 
 /** Writes a stream's state, often while it is small and seldom when it is large. */
 export class JobCheckpoints {
+  /** What was bought so far. */
+  readonly spent = { submissions: 0, credits: 0 };
   /** How many states submissions still need. */
   reserved = 0;
   readonly #context: JobContext;
@@ -41,7 +43,7 @@ export class JobCheckpoints {
     this.#written += this.#size();
     this.#last = monotonic();
     const state = toJobState(cursorField, this.#cursor, book.knowledge(dayOf(now())));
-    return { kind: "checkpoint", stream, state };
+    return { kind: "checkpoint", stream, state, spent: { ...this.spent } };
   }
 
   /** The state after an answer, if states are small enough to be written so often. */

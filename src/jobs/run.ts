@@ -267,7 +267,7 @@ class JobRun {
     if (!this.#context.isSecond) inputs.moveCursors();
     yield* finalReport(this.#context, {
       answered: this.#collector.answered + this.#redelivered,
-      submitted: this.#submitter.submitted,
+      submitted: this.#checkpoints.spent.submissions,
       refused: this.#submitter.refused,
       troubles: this.#collector.troubles,
       isOutOfCredits: this.#failures.isOutOfCredits,

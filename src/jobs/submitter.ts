@@ -29,7 +29,6 @@ export type Noted = {
 
 /** Submits items: writes down that they may leave, lets them go, and keeps what became of them. */
 export class Submitter {
-  submitted = 0;
   /** Items that the service does not take, for the report. */
   readonly refused: { readonly place: string; readonly code: string }[] = [];
   readonly #context: JobContext;
@@ -169,7 +168,7 @@ export class Submitter {
       const { error, why } = submission;
       return { ...noted, recovery: this.#failures.refused(error, why, monotonic()) };
     }
-    this.submitted += 1;
+    this.#checkpoints.spent.submissions += 1;
     if (submission.kind === "unknown") {
       this.#failures.unknown(submission.error);
       return noted;

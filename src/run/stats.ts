@@ -1,7 +1,7 @@
 import { noUsage, type Usage } from "../api/usage.ts";
 import { isObject } from "../json.ts";
 import { stateKey } from "../state/envelopes.ts";
-import type { Event, StreamReport, StreamState } from "../streams/event.ts";
+import type { Event, Spent, StreamReport, StreamState } from "../streams/event.ts";
 
 export type StreamOutcome = "reading" | "complete" | "incomplete";
 
@@ -19,6 +19,8 @@ export type StreamStats = {
   /** Null: the stream has ended without one, or not at all. */
   readonly report: StreamReport | null;
   readonly error: unknown;
+  /** Null: a stream that buys nothing. */
+  readonly spent: Spent | null;
   readonly stateBefore: unknown;
   /** The last state whose records had left. */
   readonly stateAfter: StreamState | null;
@@ -117,6 +119,7 @@ export class RunStats {
       report: null,
       error: undefined,
       stateAfter: null,
+      spent: null,
     });
   }
 
@@ -131,6 +134,7 @@ export class RunStats {
         break;
       case "checkpoint":
         stream.windows += 1;
+        stream.spent = event.spent ?? stream.spent;
         break;
       case "close":
         stream.until = this.#now();
@@ -143,10 +147,10 @@ export class RunStats {
   }
 
   #statsOf(stream: Counted): StreamStats {
-    const { name, outcome, rows, report, error, stateBefore, stateAfter, files } = stream;
+    const { name, outcome, rows, report, error, stateBefore, stateAfter, files, spent } = stream;
     return {
       stream: name,
-      ...{ outcome, rows, report, error, stateBefore, stateAfter, files },
+      ...{ outcome, rows, report, error, stateBefore, stateAfter, files, spent },
       expectedRows: stream.expected,
       windows: report?.windows ?? stream.windows,
       seconds: ((stream.until ?? this.#now()) - stream.since) / 1000,
@@ -172,6 +176,7 @@ type Counted = {
   report: StreamReport | null;
   error: unknown;
   stateAfter: StreamState | null;
+  spent: Spent | null;
 };
 
 const difference = (after: Usage, before: Usage): Usage => ({

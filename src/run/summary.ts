@@ -4,7 +4,7 @@ import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import type { StreamState } from "../streams/event.ts";
+import type { Spent, StreamState } from "../streams/event.ts";
 import type { RunStats, StreamStats } from "./stats.ts";
 
 export type Outcome = "complete" | "incomplete" | "failed" | "interrupted";
@@ -38,8 +38,8 @@ export type StreamSummary = Counts & {
   readonly saved_up_to: string | null;
   readonly state_before: unknown;
   readonly state_after: unknown;
-  /** What jobs bought; null for other streams. */
-  readonly spent: unknown;
+  /** What jobs bought in this run; null for other streams. */
+  readonly spent: Spent | null;
 };
 
 type Counts = {
@@ -101,7 +101,7 @@ export function streamSummary(stats: StreamStats): StreamSummary {
     saved_up_to: report?.timeLimit.savedUpTo ?? textIn(stateAfter, "discoveredAt"),
     state_before: stats.stateBefore,
     state_after: stateAfter,
-    spent: report?.spent ?? null,
+    spent: stats.spent,
   };
 }
 

@@ -43,8 +43,6 @@ export type StreamReport = {
   readonly missingDays: readonly string[];
   /** Ranges of days that the next run checks again. */
   readonly recheck: readonly (readonly [first: string, last: string])[];
-  /** What a job stream bought in this run: submissions that it made, and credits that were charged for answers. */
-  readonly spent?: { readonly submissions: number; readonly credits: number } | undefined;
   /** Whether the time limit ended the stream; how many rows were expected (null: not counted), and up to where all is delivered. */
   readonly timeLimit: {
     readonly reached: boolean;
@@ -52,6 +50,9 @@ export type StreamReport = {
     readonly savedUpTo: string | null;
   };
 };
+
+/** What a stream of jobs bought: its submissions, also those whose answer was lost, and the credits of the answers that came. */
+export type Spent = { readonly submissions: number; readonly credits: number };
 
 /**
  * What a run says before it has a language. `namespace`: under which the catalog files the stream; the run adds it to
@@ -79,12 +80,16 @@ type StreamEvent =
       readonly at: number;
       readonly window?: number;
     } & LineBatch)
-  /** Covers the windows below `windows`, all records of which come before it; absent: every record before it. */
+  /**
+   * Covers the windows below `windows`, all records of which come before it; absent: every record before it. `spent`:
+   * what the stream has bought in this run so far.
+   */
   | {
       readonly kind: "checkpoint";
       readonly stream: string;
       readonly state: StreamState;
       readonly windows?: number;
+      readonly spent?: Spent;
     }
   | {
       readonly kind: "close";
