@@ -20,8 +20,8 @@ export type Config = Settings & {
 };
 
 /**
- * Each property is one of spec.json, which describes it, with its name in camel case. Null: not set. Lists are distinct;
- * days are sorted; domains and e-mails are in lower case.
+ * Each property is one of spec.json, which describes it, with its name in camel case. Null: not set. Lists are distinct,
+ * and days sorted; domains and e-mails stay as they are written, each at its place.
  */
 export type Settings = {
   readonly baseUrl: URL;
@@ -142,8 +142,8 @@ export function secretsOf(config: Config): readonly string[] {
 function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObject {
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
-      const given = CASELESS.has(name) ? lowerCased(value[name]) : value[name];
-      return [camelCase(name), toValue(given, property)];
+      const given = value[name];
+      return [camelCase(name), ITEMS.has(name) ? (given ?? []) : toValue(given, property)];
     }),
   );
 }
@@ -160,11 +160,8 @@ function distinct(list: readonly unknown[], { items }: SpecProperty): readonly u
   return items?.format === "date" ? values.sort() : values;
 }
 
-/** Lists whose items are the same in upper and lower case. */
-const CASELESS: ReadonlySet<string> = new Set(["domains", "emails"]);
-
-const lowerCased = (list: unknown): unknown =>
-  Array.isArray(list) ? list.map((text) => String(text).toLowerCase()) : list;
+/** Lists whose entries are named by their places, and told apart by a spelling of their own. */
+const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
 
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

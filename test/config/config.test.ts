@@ -118,7 +118,7 @@ describe("parseConfig()", () => {
     expect(refusal(account, { CONTACT_INTELLIGENCE_ENDPOINTS: deep })).toBe(message);
   });
 
-  it("reads jobs, with their items trimmed, lower-cased and distinct", () => {
+  it("reads jobs, with their items trimmed and each at its place, by which messages name it", () => {
     const { companyLookup, emailVerification, emailCheck, externalApi } = parseConfig(
       {
         ...account,
@@ -134,7 +134,7 @@ describe("parseConfig()", () => {
     );
     expect(externalApi).toEqual({ apiUrl: new URL("https://external.example.com"), apiKey: "ext_key" });
     expect(companyLookup).toEqual({
-      domains: ["acme.com", "b.org"],
+      domains: ["Acme.com", "acme.COM", "b.org"],
       domainsFile: null,
       fromCompanies: false,
       fromPeople: false,
@@ -147,12 +147,19 @@ describe("parseConfig()", () => {
       webhookUrl: "https://hook.example.com/x",
       retryUnknown: false,
     });
-    const inputs = { emails: ["a@b.com"], emailsFile: null, fromPeople: false };
+    const inputs = { emailsFile: null, fromPeople: false };
     const caps = { maxPerSync: 1000, maxPerDay: null };
-    expect(emailVerification).toEqual({ ...inputs, ...caps, refreshAfterDays: 30, retryUnknown: false });
+    expect(emailVerification).toEqual({
+      ...inputs,
+      ...caps,
+      emails: ["A@b.com"],
+      refreshAfterDays: 30,
+      retryUnknown: false,
+    });
     expect(emailCheck).toEqual({
       ...inputs,
       ...caps,
+      emails: ["a@B.com", "a@b.com"],
       refreshAfterDays: null,
       maxWaitSeconds: 0,
       retryUnknown: true,
@@ -333,8 +340,8 @@ describe("parseConfig()", () => {
     const emails = " a@b.com, C@d.com\n\nE@f.com\r\n";
     expect(parseConfig({ ...account, email_check: { emails } }, {}).emailCheck?.emails).toEqual([
       "a@b.com",
-      "c@d.com",
-      "e@f.com",
+      "C@d.com",
+      "E@f.com",
     ]);
   });
 

@@ -30,7 +30,7 @@ const configOf = (url: string, jobs: object): Promise<string> =>
 
 const JOBS = {
   company_lookup: {
-    domains: ["a.example", "www.A.example, b.example", "not a domain", "c.example"],
+    domains: ["a.example", "A.example", "www.A.example, b.example", "not a domain", "c.example"],
     from_people: true,
     max_lookups_per_sync: 2,
     max_credits_per_month: 40,
@@ -50,7 +50,7 @@ describe("jobs", () => {
     expect(lines).toContain(
       "company_lookup: the next run would submit 2 of 3 items that wait, and what people name. It may use up to 40 credits",
     );
-    expect(lines).toContain("Never sent, because they are no items: company_lookup.domains[2]");
+    expect(lines).toContain("Never sent, because they are no items: company_lookup.domains[3]");
     expect(lines.filter((line) => line.startsWith("a.example"))).toEqual(["a.example  new"]);
     expect(lines).toContain("email_check: the next run would submit 1 of 1 items that wait");
     expect(lines).toContain("ü@x.example  new");
