@@ -104,8 +104,12 @@ export function nextAttempt(
   return failures === PASSES_BEFORE_PAGES && isListed ? "pages" : "give up";
 }
 
-async function freshCount({ window, count }: Planned, { api, verifyCounts }: RunRules): Promise<Count> {
-  if (window.kind === "all" && !verifyCounts) return NOT_COUNTED;
+/** A list of a stream without an export says its total on its pages, if it has one. */
+async function freshCount(
+  { window, count }: Planned,
+  { api, verifyCounts, isExported }: RunRules,
+): Promise<Count> {
+  if (window.kind === "all" && (!verifyCounts || !isExported)) return NOT_COUNTED;
   if (count !== undefined && (!count.known || Math.abs(api.now() - count.answered) < COUNT_LIFETIME))
     return count;
   return await api.count(window);
@@ -224,9 +228,9 @@ async function* readParts(
 
 function givenUp(window: Window, cause: unknown): Outcome {
   if (window.kind === "closed") return { window, kind: "missing", cause };
+  const last = cause instanceof Error ? `. The last one: ${cause.message}` : "";
   throw new BodyError(
-    `Cannot prove ${describe(window)} complete: ${PASSES_BEFORE_PAGES} streams and the pages of the list did not show ` +
-      "all its rows. The state stays before it. Run again later",
+    `Cannot prove ${describe(window)} complete: no attempt showed all its rows${last}. The state stays before it. Run again later`,
     { cause },
   );
 }

@@ -3,7 +3,7 @@ import { BodyError, DataError } from "../../src/errors.ts";
 import type { DatedState } from "../../src/streams/dated-state.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
-import type { Count, Row } from "../../src/streams/stream-api.ts";
+import type { Count, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Purpose, WindowResult } from "../../src/streams/window-result.ts";
 import { addDays, type Day } from "../../src/time.ts";
@@ -152,6 +152,28 @@ describe("a run is never falsely complete", () => {
     const ran = await runStream(service.api());
     if (ran.complete) expectWhole(service, ran);
     expect(ran.complete).toBe(true);
+  });
+
+  it("reads a list without totals again after a broken page, and says at last what was wrong", async () => {
+    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
+    const broken = (pages: number): { service: ModelService; api: StreamApi } => {
+      const service = model(undatedPeople(25));
+      const api = service.api();
+      let left = pages;
+      const page: StreamApi["page"] = async (window, number) => {
+        left -= 1;
+        if (left >= 0) throw new BodyError(`Cannot read page ${number}: an element is no object`);
+        return { ...(await api.page(window, number)), total: null };
+      };
+      const count = (): never => {
+        throw new DataError("Cannot count: there is no total");
+      };
+      return { service, api: { ...api, page, count } };
+    };
+    const once = broken(1);
+    expectWhole(once.service, await runStream(once.api, { source }));
+    const ran = await runStream(broken(100).api, { source });
+    expect(String(ran.error)).toMatch(/page 1: an element is no object.*Run again later/);
   });
 
   it("reads companies again that a cut body lacks, and believes their count", async () => {
