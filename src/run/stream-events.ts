@@ -42,15 +42,22 @@ const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"])
  * @throws what no other stream survives either
  */
 export async function* streamEvents(job: StreamJob): AsyncGenerator<Event> {
-  const stream = job.configured.name;
+  yield { kind: "open", stream: job.configured.name, before: job.blob };
+  const events = eventsOf(job);
+  yield* toClose(job.outgoing?.(events) ?? events, job);
+}
+
+/** Ends events that fail as a stream ends, so that whoever listens to its end hears of this one. */
+async function* toClose(
+  events: AsyncIterable<Event>,
+  { configured, world }: StreamJob,
+): AsyncGenerator<Event> {
   try {
-    yield { kind: "open", stream, before: job.blob };
-    const events = eventsOf(job);
-    yield* job.outgoing?.(events) ?? events;
+    yield* events;
   } catch (error) {
-    job.world.signal.throwIfAborted();
+    world.signal.throwIfAborted();
     if (isRunsEnd(error)) throw error;
-    yield { kind: "close", stream, complete: false, error };
+    yield { kind: "close", stream: configured.name, complete: false, error };
   }
 }
 
@@ -68,7 +75,7 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const told = job.told ?? known;
   const schema = told === null ? null : privacy.arrivingSchema(spec.name, told);
   const events = spec.reading === "job" ? jobEvents(job, spec, schema) : rowEvents(job, spec, schema);
-  yield* withPrivacy(withDrift(spec.name, events), spec.name, privacy);
+  yield* withPrivacy(withDrift(spec.name, toClose(events, job)), spec.name, privacy);
 }
 
 /** Turns what rows taught into events: new fields before the batch that has them, a report before the stream's end. */

@@ -27,6 +27,27 @@ describe("streamEvents() of companies without a list", () => {
   });
 });
 
+describe("streamEvents() of a stream that fails", () => {
+  it("says all the same what differs from the schema", async () => {
+    await using sandbox = await startSandbox({ people: 12, undated: 0, requestsPerMinute: 0 });
+    sandbox.fault(
+      "no-key=1:path=/people/stream:after=3",
+      "status=401:code=INVALID_API_KEY:path=/people/stream",
+    );
+    let written = "";
+    const world = worldWith(sandbox, (text) => {
+      written += text;
+    });
+    expect(await read(readOptions("people"), world)).toBe(1);
+    expect(written).toContain("INVALID_API_KEY");
+    const lines = written.split("\n");
+    const report = lines.findIndex((line) => line.includes("differ from its schema: no key in 1 row"));
+    const end = lines.findIndex((line) => line.includes('"INCOMPLETE"'));
+    expect(report).toBeGreaterThan(0);
+    expect(report).toBeLessThan(end);
+  });
+});
+
 describe("streamEvents() of people whose dates no rule can read", () => {
   it("says so in the report of what differs from the schema, without a value", async () => {
     await using sandbox = await startSandbox({ people: 12, undated: 0, requestsPerMinute: 0 });
