@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parseConfig } from "../src/config/config.ts";
 import { type Sandbox, startSandbox } from "../src/sandbox/server.ts";
 import { blocksOf, type DocBlock, docBlocks, docPages } from "./support/docs.ts";
 import { ROOT, run } from "./support/run.ts";
@@ -48,6 +49,22 @@ describe("code in the docs", () => {
     }
   });
 
+  it("is run under the name that it has", () => {
+    for (const [page, runner] of Object.entries(RUNNERS)) {
+      const folder = join(ROOT, dirname(runner));
+      const suite = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+      for (const { line, claim } of docBlocks(page).filter((block) => block.claim?.kind === "run")) {
+        const used = new RegExp(
+          `documented\\("${claim?.by}"\\)|\\[[^\\]]*"${claim?.by}"[^\\]]*\\]\\.map\\(documented\\)`,
+        );
+        expect(
+          suite.some((text) => used.test(text)),
+          `${page}:${line}`,
+        ).toBe(true);
+      }
+    }
+  });
+
   it("stands on the page that it is from, word for word", () => {
     for (const { page, line, text, claim } of blocks) {
       if (claim?.kind !== "from") continue;
@@ -61,6 +78,16 @@ describe("code in the docs", () => {
     const folder = await tempDir();
     await prepare(folder, sandbox);
     for (const block of docBlocks(page).filter(isOurs)) await runBlock(block, folder, sandbox);
+  });
+
+  it("is a config that works, where it is JSON", () => {
+    const configs = blocks.filter(({ language }) => language === "json");
+    expect(configs.length).toBeGreaterThan(1);
+    const account = { base_url: "https://contacts.example.com", api_key: "svc_0a1b2c3d_00112233445566778899aabbccddeeff" };
+    for (const { page, line, text } of configs) {
+      const { warnings } = parseConfig({ ...account, ...JSON.parse(text) }, {}, `${page}:${line}`);
+      expect(warnings, `${page}:${line}`).toEqual([]);
+    }
   });
 
   it("is what the error table says: docs/troubleshooting.md", async () => {
@@ -124,7 +151,9 @@ async function runBlock(
     PATH: `${join(folder, ".bin")}:${process.env["PATH"]}`,
     HOME: folder,
   };
-  const ended = await run("bash", ["-euo", "pipefail", "-c", script], { cwd: folder, env });
+  // `init` asks whether to replace the file, then for the address and the key.
+  const stdin = `y\n${sandbox.url}\n${sandbox.key}\n`;
+  const ended = await run("bash", ["-euo", "pipefail", "-c", script], { cwd: folder, env, stdin });
   const wanted = Number(/exit=(\d+)/.exec(claim?.by ?? "")?.[1] ?? 0);
   expect(ended.code, `${page}:${line}\n${ended.stdout.slice(-2000)}${ended.stderr}`).toBe(wanted);
 }

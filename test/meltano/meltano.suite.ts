@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
-import { documented, Project } from "./project.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { pathWithPrograms } from "./programs.ts";
+import { documented, Project, shellIn } from "./project.ts";
 
 let sandbox: Sandbox;
 let project: Project;
@@ -41,6 +45,20 @@ describe("Meltano", () => {
     for (const name of ["company_lookup", "email_verification", "email_check", "external_api"]) {
       expect(Object.keys(config).filter((setting) => setting.startsWith(name))).toEqual([]);
     }
+  });
+
+  it("goes the page's way from the beginning, with a loader that Meltano's Hub names and Meltano installs", async () => {
+    await using service = await startSandbox({ people: 50, companies: 5 });
+    const folder = await tempDir();
+    const env = {
+      PATH: pathWithPrograms(["meltano"]),
+      HOME: folder,
+      MELTANO_HUB_API_ROOT: process.env["TEST_MELTANO_HUB"] ?? "",
+    };
+    const blocks = ["project", "add", "run"].map(documented);
+    await shellIn(folder, blocks.join("\n"), service.url, env);
+    const loaded = await readFile(join(folder, "contacts", "output", "people.jsonl"), "utf8");
+    expect(loaded.trimEnd().split("\n")).toHaveLength(service.people().length);
   });
 
   it("config test is green for a key that works, and says what is wrong with another", async () => {

@@ -135,14 +135,14 @@ describe("Meltano and target-postgres", () => {
       ...settings("budget"),
       TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000",
       TAP_CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
-      TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "1",
     };
     await using mine = await project.copy(service, env);
-    await mine.sync("target-postgres");
+    await mine.sync("target-postgres", { TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "1" });
     const begun = (await rowsOf("budget", "people")).length;
     expect(begun).toBeGreaterThan(0);
     expect(begun).toBeLessThan(service.people().length);
-    await mine.sync("target-postgres", { TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "600" });
+    await mine.shell(documented("budget"));
+    await mine.sync("target-postgres");
     await expectService("budget", service);
   });
 });

@@ -7,9 +7,12 @@ import { succeed } from "./shell.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CACHE = join(ROOT, ".cache");
 
+/** How docs/meltano.md says to install Meltano. */
+const INSTALL = docBlock("docs/meltano.md", "sh", "pip install");
+
 /** The programs that the suite runs, each in a virtual environment of its own. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  meltano: pinsIn(docBlock("docs/meltano.md", "sh", "pip install")),
+  meltano: INSTALL.trim().split(" ").slice(2),
   "target-jsonl": ["target-jsonl==0.1.4"],
   "target-csv": ["meltanolabs-target-csv==0.5.0"],
   "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
@@ -19,11 +22,6 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   duckdb: ["duckdb==1.4.3"],
 };
 
-/** What a documented `pip install` names. */
-function pinsIn(command: string): readonly string[] {
-  return command.trim().split(" ").slice(2);
-}
-
 const venv = (name: string): string => join(CACHE, "venvs", name);
 
 /** A program out of one of the virtual environments. */
@@ -32,17 +30,17 @@ export const program = (name: string, executable = name): string => join(venv(na
 /** The tap that was built. */
 export const TAP = join(ROOT, "dist", "tap-contact-intelligence.js");
 
-/** A PATH on which the tap, Meltano and the targets are found by name. */
-export function pathWithPrograms(): string {
+/** A PATH on which the tap, and Meltano and the targets or what else is named, are found. */
+export function pathWithPrograms(
+  names: readonly string[] = ["meltano", "target-jsonl", "target-csv", "target-postgres"],
+): string {
   const bin = join(CACHE, "bin");
   mkdirSync(bin, { recursive: true });
   for (const name of ["tap-contact-intelligence", "source-contact-intelligence"]) {
     rmSync(join(bin, name), { force: true });
     symlinkSync(join(ROOT, "dist", `${name}.js`), join(bin, name));
   }
-  const venvs = ["meltano", "target-jsonl", "target-csv", "target-postgres"].map((name) =>
-    join(venv(name), "bin"),
-  );
+  const venvs = names.map((name) => join(venv(name), "bin"));
   return [bin, ...venvs, process.env["PATH"]].join(delimiter);
 }
 
@@ -53,8 +51,9 @@ export async function installPrograms(): Promise<void> {
     if (existsSync(done)) continue;
     rmSync(venv(name), { recursive: true, force: true });
     await succeed("python3", ["-m", "venv", venv(name)]);
-    const install = ["install", "--quiet", "--disable-pip-version-check", ...pins];
-    await succeed(program(name, "pip"), install, { killAfterMs: 600_000 });
+    const command = name === "meltano" ? INSTALL : `pip install ${pins.map((pin) => `'${pin}'`).join(" ")}`;
+    const env = { PATH: [join(venv(name), "bin"), process.env["PATH"]].join(delimiter), PIP_QUIET: "1" };
+    await succeed("bash", ["-euo", "pipefail", "-c", command], { env, killAfterMs: 600_000 });
     writeFileSync(done, "");
   }
 }

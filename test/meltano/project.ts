@@ -1,17 +1,27 @@
 import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sandbox } from "../../src/sandbox/server.ts";
+import { docBlocks } from "../support/docs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
 import { type Ran, run, succeed } from "./shell.ts";
 
-const PAGE = await readFile(new URL("../../docs/meltano.md", import.meta.url), "utf8");
-
-/** What the page has users type, under a name that stands above it; what Meltano would install is on the PATH. */
+/** What docs/meltano.md has users type, under a name that stands above it. */
 export function documented(name: string): string {
-  const [, block] = new RegExp(`<!-- run: ${name} -->\n\`\`\`sh\n(.*?)\`\`\``, "s").exec(PAGE) ?? [];
+  const block = docBlocks("docs/meltano.md").find(({ claim }) => claim?.kind === "run" && claim.by === name);
   if (block === undefined) throw new Error(`docs/meltano.md has no block of commands named "${name}"`);
-  return block.replaceAll(/^ *pip_url:.*\n/gm, "");
+  return block.text;
+}
+
+/** Runs commands of the page, of which only the sandbox's address is another one. All must succeed. */
+export async function shellIn(
+  cwd: string,
+  commands: string,
+  url: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Ran> {
+  const text = commands.replaceAll("http://127.0.0.1:8080", url);
+  return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env, killAfterMs: 600_000 });
 }
 
 /** A Meltano project as the page makes it, reading from a sandbox. */
@@ -26,10 +36,10 @@ export class Project {
     this.#env = { PATH: pathWithPrograms(), ...env };
   }
 
-  /** Runs the page's first blocks. */
+  /** Runs the page's first blocks; the loaders are on the PATH. */
   static async make(sandbox: Sandbox): Promise<Project> {
     const parent = new Project(await tempDir(), sandbox.url, {});
-    await parent.shell(`${documented("project")}\n${documented("add")}`);
+    await parent.shell(["project", "add", "loaders"].map(documented).join("\n"));
     return new Project(join(parent.folder, "contacts"), sandbox.url, {});
   }
 
@@ -40,10 +50,9 @@ export class Project {
     return new Project(folder, sandbox.url, { TAP_CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, ...env });
   }
 
-  /** Commands for a shell, which must all succeed. */
+  /** Commands for a shell, which must all succeed; only the sandbox's port is another one. */
   async shell(commands: string): Promise<Ran> {
-    const text = commands.replaceAll("http://127.0.0.1:8080", this.#url);
-    return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd: this.folder, env: this.#env });
+    return await shellIn(this.folder, commands, this.#url, this.#env);
   }
 
   async meltano(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -218,6 +219,12 @@ def test_the_image_reads_the_same(sandbox, cache):
 def blocks(page):
     """The Python of a page of the docs."""
     return re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
+
+
+def test_docs_pyairbyte_md_installs_what_runs_here():
+    (command,) = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / "pyairbyte.md").read_text(), re.M | re.S)
+    name, version = command.split()[-1].split("==")
+    assert importlib.metadata.version(name) == version
 
 
 @pytest.mark.parametrize("code", blocks("pyairbyte.md"))

@@ -83,6 +83,15 @@ def test_pip_installs_both_commands(wheel, config, sandbox, tmp_path):
     assert json.loads(module)["type"] == "SPEC"
 
 
+def test_installs_from_a_clone_by_the_commands_of_the_page(config, sandbox, tmp_path):
+    programs, clone = environment(tmp_path / "venv"), tmp_path / "clone"
+    output_of("git", "clone", "--quiet", ROOT, clone)
+    (commands,) = re.findall(r"^```sh\n((?:(?!```).)*?npm run wheel.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "npm_config_prefer_offline": "true"}
+    output_of("bash", "-euo", "pipefail", "-c", commands, cwd=clone, env=env)
+    assert_commands_work(programs, config, sandbox)
+
+
 def test_the_process_is_node_itself_so_that_signals_reach_it(wheel, tmp_path):
     programs = environment(tmp_path / "venv")
     output_of(programs / "pip", "install", "--quiet", wheel)
