@@ -83,7 +83,10 @@ describe("code in the docs", () => {
   it("is a config that works, where it is JSON", () => {
     const configs = blocks.filter(({ language }) => language === "json");
     expect(configs.length).toBeGreaterThan(1);
-    const account = { base_url: "https://contacts.example.com", api_key: "svc_0a1b2c3d_00112233445566778899aabbccddeeff" };
+    const account = {
+      base_url: "https://contacts.example.com",
+      api_key: "svc_0a1b2c3d_00112233445566778899aabbccddeeff",
+    };
     for (const { page, line, text } of configs) {
       const { warnings } = parseConfig({ ...account, ...JSON.parse(text) }, {}, `${page}:${line}`);
       expect(warnings, `${page}:${line}`).toEqual([]);

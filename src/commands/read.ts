@@ -12,7 +12,6 @@ import { Output, runToEnd } from "../run/output.ts";
 import { openJobs, readableStreams, syncStreams, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
-import { streamNamed } from "../run/stream-events.ts";
 import { readShard, type ShardOptions } from "./read-shard.ts";
 
 export type ReadOptions = {
@@ -70,7 +69,7 @@ function readAsked(options: ReadOptions, world: Process, output: Output): Promis
     const catalog =
       options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
     if (catalog === undefined) {
-      for (const name of options.streams) streamNamed(name, run.session, "Correct --stream");
+      for (const name of options.streams) run.session.streamNamed(name, "Correct --stream");
     }
     output.stats.measure(() => run.session.usage);
     const saved = await openSaved(options, world, output);

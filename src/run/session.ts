@@ -17,7 +17,7 @@ import {
   streamsOf,
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { NotFoundError } from "../errors.ts";
+import { ConfigError, NotFoundError } from "../errors.ts";
 import type { Processes } from "../files/processes.ts";
 import type { RowSource } from "../jobs/inputs.ts";
 import type { JobContext } from "../jobs/job-context.ts";
@@ -110,6 +110,22 @@ export class Session {
     if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
     const seconds = this.#config.maxRunSeconds ?? Number.POSITIVE_INFINITY;
     return this.#jobs.contextOf(spec, schema, began + seconds * 1000);
+  }
+
+  /**
+   * The stream of this name. Throws ConfigError if there is none.
+   * @param advice what to do about a name that no stream has
+   */
+  streamNamed(name: string, advice: string): StreamSpec {
+    const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);
+    if (spec === undefined) {
+      const names = this.streams.map((stream) => stream.name).join(", ");
+      throw new ConfigError(
+        `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
+      );
+    }
+    if (spec.reading === "job" && !this.streams.includes(spec)) throw notConfigured(spec);
+    return spec;
   }
 
   /** The service as the core sees it, for the rows of one stream. */
@@ -271,6 +287,13 @@ export class Session {
       ...(isUser !== "all" && { is_user: isUser }),
     };
   }
+}
+
+function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
+  const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return new ConfigError(
+    `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
+  );
 }
 
 function rowSpec(name: string): RowStreamSpec {

@@ -1,6 +1,6 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
-import { type JobStreamSpec, type RowStreamSpec, STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import type { JobStreamSpec, RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { readJobs } from "../jobs/run.ts";
@@ -67,7 +67,7 @@ const isRunsEnd = (error: unknown): boolean =>
 
 async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const { configured, session } = job;
-  const spec = streamNamed(configured.name, session, "Discover again and update the catalog");
+  const spec = session.streamNamed(configured.name, "Discover again and update the catalog");
   if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
   const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
   const { privacy } = session;
@@ -157,29 +157,6 @@ const notDated = ({ name }: StreamSpec): ConfigError =>
   new ConfigError(
     `Cannot read a shard of "${name}": its records have no date here, so the stream cannot be cut between days. Read it in one run`,
   );
-
-function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
-  const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return new ConfigError(
-    `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
-  );
-}
-
-const unknownStream = (name: string, { streams }: Session, advice: string): ConfigError =>
-  new ConfigError(
-    `Cannot read the stream "${name}": there is no such stream, only ${streams.map((stream) => stream.name).join(", ")}. ${advice}`,
-  );
-
-/**
- * The stream of this name. Throws ConfigError if there is none.
- * @param advice what to do about a name that no stream has
- */
-export function streamNamed(name: string, session: Session, advice: string): StreamSpec {
-  const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);
-  if (spec === undefined) throw unknownStream(name, session, advice);
-  if (spec.reading === "job" && !session.streams.includes(spec)) throw notConfigured(spec);
-  return spec;
-}
 
 function unknownMode({ name, syncMode }: ConfiguredStream): ConfigError {
   return new ConfigError(
