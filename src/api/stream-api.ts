@@ -56,7 +56,12 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
   }
   const dated = countOf(await countRows(client, endpoint, { discovered_from: BEGINNING }), endpoint);
   const all = countOf(await countRows(client, endpoint, {}), endpoint);
-  return { ...dated, known: dated.known && all.known, undated: Math.max(0, all.rows - dated.rows) };
+  return {
+    ...dated,
+    undated: Math.max(0, all.rows - dated.rows),
+    known: dated.known && all.known,
+    isTooLow: dated.isTooLow === true || all.isTooLow === true,
+  };
 }
 
 type Counted = { readonly total: number | null; readonly shown: number };

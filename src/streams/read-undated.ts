@@ -29,9 +29,9 @@ export async function* readUndated(
 ): AsyncGenerator<LineBatch, Outcome> {
   const { api, verifyCounts } = rules;
   const count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED);
-  if (count.known && count.undated === undatedRows) return deliveredBy(count);
+  if (count.known && count.undated === undatedRows && count.isTooLow !== true) return deliveredBy(count);
   const seen = shared ?? new SeenRows(count.undated);
-  if (verifyCounts && count.known && (await isTooLow(api, count.rows + count.undated))) {
+  if (verifyCounts && count.known && (await isTooLow(api, count))) {
     return yield* fromUncounted(rules, seen);
   }
   if (count.known && count.undated === 0) return deliveredBy(count);
@@ -148,7 +148,9 @@ async function* exportTries(
  * Whether the list of everything shows a row past the last that it counts, by one and the same answer. Totals that are
  * capped hide the undated, who are but the difference of two of them.
  */
-async function isTooLow(api: StreamApi, rows: number): Promise<boolean> {
+async function isTooLow(api: StreamApi, count: Count): Promise<boolean> {
+  if (count.isTooLow === true) return true;
+  const rows = count.rows + count.undated;
   const past = await api.rowAt(EVERYTHING, rows + 1);
   if (past?.row === undefined || past.total === null || past.total > rows) return false;
   const end = await api.rowAt(EVERYTHING, PAST_ALL);

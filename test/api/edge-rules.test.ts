@@ -91,6 +91,14 @@ describe("a count", () => {
     });
   });
 
+  it("is too low if that of everything is", async () => {
+    const session = await open((request, response) => {
+      response.end(String(request.url).includes("discovered_from") ? list(0) : list(0, [{ id: "1" }]));
+    });
+    const count = await session.streamApi(PEOPLE, RULES).count({ kind: "undated" });
+    expect(count).toMatchObject({ rows: 0, undated: 1, isTooLow: true });
+  });
+
   it("was asked before the request left, whatever the answer took", async () => {
     const session = await open((_, response) => response.end(list(1)), slowClock(5_000));
     const { asked, answered } = await session.streamApi(PEOPLE, RULES).count({ kind: "all" });

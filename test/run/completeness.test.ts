@@ -176,6 +176,19 @@ describe("a run is never falsely complete", () => {
     expect(String(ran.error)).toMatch(/page 1: an element is no object.*Run again later/);
   });
 
+  it("believes no count of everything that is lower than what its own answer shows", async () => {
+    const service = model(undatedPeople(6), {
+      cut: (_, nth) => (nth < 1 ? { rows: 1, loud: false } : undefined),
+    });
+    const api = service.api();
+    // Everything is counted 0, beside one row.
+    const count = async (window: Window): Promise<Count> => {
+      const counted = await api.count(window);
+      return { ...counted, undated: counted.undated > 0 ? 1 : 0, isTooLow: counted.undated > 0 };
+    };
+    expectWhole(service, await runStream({ ...api, count }));
+  });
+
   it("reads companies again that a cut body lacks, and believes their count", async () => {
     const service = model(undatedPeople(90), {
       cut: (_, nth) => (nth < 2 ? { rows: 20, loud: nth === 0 } : undefined),
