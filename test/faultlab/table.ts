@@ -13,7 +13,8 @@ Each scenario is a first sync with the fault, then up to three syncs without it,
 said of the first one. *Served* and *delivered* count rows after the last one, *repeated* the records that one run
 wrote twice, *requests* those of the first sync. \`source-contact-intelligence sandbox --help\` explains the faults.
 A scenario that fails is no loss: its error says why, the state stays behind the last proven row, and the next sync
-brings the rest. The three kinds of scenario in which rows can stay away are named in reliability.md.
+brings the rest. Scenarios in which rows can stay away are named in reliability.md. With \`dates=unreadable\` the same person
+counts as another row once the date can be read.
 `;
 
 const HEADS = ["fault", "what happened", "served", "delivered", "repeated", "requests"];
