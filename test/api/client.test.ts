@@ -297,6 +297,20 @@ describe("Client", () => {
     await gone;
   });
 
+  it("reads nothing of the body of a redirect, however long it goes on", async () => {
+    let closed: (() => void) | undefined;
+    const gone = new Promise<void>((resolve) => {
+      closed = resolve;
+    });
+    const { url } = await serve((response) => {
+      response.on("close", () => closed?.());
+      response.writeHead(302, { location: "https://elsewhere.example/" });
+      response.write("It has moved. ".repeat(10));
+    });
+    await failure(open(url, { idle: 30 }).api.count(RECENT));
+    await gone;
+  });
+
   it("ends at once when its signal aborts, waiting for an answer, for a body, or for its turn", async () => {
     const silent = await serve(() => {});
     const talking = await serve((response) => response.write('{"id":"1"}\n'));

@@ -145,6 +145,24 @@ describe("nothing", () => {
   });
 });
 
+describe("a page", () => {
+  it.each([
+    [{ page: 1, limit: 2, total: 3 }, 2],
+    [{ page: 1, limit: 0, total: 3 }, 1_000],
+    [{ page: 1, limit: "2", total: 3 }, 1_000],
+    [undefined, 1_000],
+  ])("is as long as the service says, else as long as was asked for: %j", async (pagination, size) => {
+    const asked: string[] = [];
+    const session = await open((request, response) => {
+      asked.push(String(request.url));
+      response.end(JSON.stringify({ success: true, data: [{ id: "1" }], pagination }));
+    });
+    const page = await session.streamApi(PEOPLE, RULES).page({ kind: "all" }, 7);
+    expect(page).toMatchObject({ size, rows: [{ key: '"1"' }], total: pagination?.total ?? null });
+    expect(asked[0]).toMatch(/[?&]page=7&limit=1000/);
+  });
+});
+
 describe("Session.readingOf()", () => {
   const dated = { domain: "example.com", discoveredAt: "2026-01-02T03:04:05Z" };
 

@@ -288,6 +288,22 @@ describe("company_lookups", () => {
     }
   });
 
+  it("fails where the only job brings nothing, but not for a week: then that is no news", async () => {
+    await using sandbox = await start();
+    const runs = lookup(sandbox, { domains: ["1.example"], max_wait_seconds: 60 });
+    sandbox.fault("status=500:code=INTERNAL_ERROR:times=always:path=/job_1_");
+    const first = await runs.readStream("company_lookups");
+    expect(first.code).toBe(1);
+    runs.pass(6 * DAY);
+    const second = await runs.readStream("company_lookups", { state: first.state() });
+    expect(second.code).toBe(1);
+    runs.pass(DAY);
+    const third = await runs.readStream("company_lookups", { state: second.state() });
+    expect(third.code).toBe(0);
+    expect(third.warnings()).toContainEqual(expect.stringContaining("bring no result"));
+    expect(items(sandbox)).toEqual(["1.example"]);
+  });
+
   it("submits nothing to an address that answers 404 to everything", async () => {
     await using sandbox = await start({ jobs: { lookupSeconds: 3600 } });
     const runs = lookup(sandbox, { domains: ["1.example"] });
@@ -455,6 +471,8 @@ describe("email_checks", () => {
         cached: false,
       });
     }
+    // One submission, and no credits.
+    expect(ran.text).toContain('"spent":[["2026-03-02",1,0]]');
   });
 
   it("parks what waits for office hours, asks nothing before, and collects it then", async () => {

@@ -1,0 +1,145 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
+import { configFor } from "../support/tap.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
+
+async function read(sandbox: Sandbox, folder: string, ...more: readonly string[]): Promise<Ended> {
+  return await run(CONNECTOR, ["read", "--config", await configFor(sandbox), "--output", folder, ...more]);
+}
+
+/** Every file below a folder, by its path, save the state and what is hidden. */
+function filesIn(folder: string): Map<string, string> {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /\.jsonl/.test(name),
+  );
+  return new Map(
+    names.toSorted().map((name) => {
+      const bytes = readFileSync(join(folder, name));
+      return [name, (name.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("utf8")];
+    }),
+  );
+}
+
+const rowsIn = (text: string | undefined): number => (text ?? "").split("\n").length - 1;
+
+describe("read --output", () => {
+  it("makes the folder, a file for each stream, and later adds what is new beside it", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = join(await tempDir(), "contacts");
+    const first = await read(sandbox, folder);
+    expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "" });
+    const files = filesIn(folder);
+    const START = "\\d{8}T\\d{6}Z";
+    expect([...files.keys()]).toEqual([
+      expect.stringMatching(new RegExp(`^companies/.*${START}-000000001\\.jsonl$`)),
+      expect.stringMatching(new RegExp(`^people/${START}-000000001\\.jsonl$`)),
+      expect.stringMatching(new RegExp(`^sources/full-000000001/${START}-00000000\\d\\.jsonl$`)),
+    ]);
+    expect([...files.values()].map(rowsIn)).toEqual([5, 62, 3]);
+    sandbox.arrive(4);
+    expect(await read(sandbox, folder)).toMatchObject({ code: 0 });
+    const later = filesIn(folder);
+    for (const [name, text] of files) expect(later.get(name)).toBe(text);
+    const people = [...later].filter(([name]) => name.startsWith("people/"));
+    expect(people).toHaveLength(2);
+    expect(people[1]?.[0]).toMatch(/-000000002\.jsonl$/);
+    expect(rowsIn(people[1]?.[1])).toBeGreaterThanOrEqual(4);
+    const wholes = [...later].filter(([name]) => name.startsWith("sources/full-"));
+    expect(wholes.map(([, text]) => rowsIn(text))).toEqual([3, 3]);
+  });
+
+  it("compresses files if it is told to, and counts them in the summary", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const [folder, summary] = [await tempDir(), join(await tempDir(), "summary.json")];
+    const words = ["--compress", "gzip", "--stream", "people", "--summary", summary];
+    expect(await read(sandbox, folder, ...words)).toMatchObject({ code: 0 });
+    const [[name, text] = []] = filesIn(folder);
+    expect(name).toMatch(/\.jsonl\.gz$/);
+    expect(rowsIn(text)).toBe(62);
+    expect(JSON.parse(readFileSync(summary, "utf8"))).toMatchObject({
+      saved_to: join(folder, "state.json"),
+      streams: [{ stream: "people", rows: 62, files: 1 }],
+    });
+  });
+
+  it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const [first, second] = [await tempDir(), await tempDir()];
+    await read(sandbox, first, "--stream", "people");
+    const state = join(first, "state.json");
+    expect(await read(sandbox, second, "--stream", "people", "--state", state)).toMatchObject({ code: 0 });
+    expect([...filesIn(second).values()].reduce((sum, text) => sum + rowsIn(text), 0)).toBeLessThan(30);
+    const before = [readFileSync(state, "utf8"), filesIn(first)];
+    const refused = await read(sandbox, first, "--stream", "people", "--state", state);
+    expect(refused.code).toBe(1);
+    expect(refused.stdout + refused.stderr).toContain("the folder has a state of its own");
+    expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
+  });
+
+  it("numbers on from the largest file that is there, though the state is gone", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    mkdirSync(join(folder, "people"));
+    const there = join(folder, "people", "20200101T000000Z-000000041.jsonl");
+    writeFileSync(there, '{"id":"kept"}\n');
+    expect(await read(sandbox, folder, "--stream", "people")).toMatchObject({ code: 0 });
+    expect([...filesIn(folder).keys()].at(-1)).toMatch(/-000000042\.jsonl$/);
+    expect(readFileSync(there, "utf8")).toBe('{"id":"kept"}\n');
+  });
+
+  it("removes parts that a killed run left, and nothing else that looks like them", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    const people = join(folder, "people");
+    mkdirSync(people);
+    const left = ".20200101T000000Z-0123456789abcdef.part";
+    const others = [".20200101T000000Z-0123.part", "notes.part", ".full-0123456789abcdef.part.txt"];
+    for (const name of [left, ...others]) writeFileSync(join(people, name), "x");
+    expect(await read(sandbox, folder, "--stream", "people")).toMatchObject({ code: 0 });
+    expect(existsSync(join(people, left))).toBe(false);
+    for (const name of others) expect(existsSync(join(people, name)), name).toBe(true);
+  });
+
+  it.each([
+    [["--state-file", "state.json"], 2, "leave out --state-file"],
+    [["--stream", "nobody"], 1, "Cannot read the stream"],
+  ])("refuses %j", async (words, code, said) => {
+    await using sandbox = await startSandbox(SMALL);
+    const ended = await read(sandbox, await tempDir(), ...words);
+    expect(ended.code).toBe(code);
+    expect(ended.stderr).toContain(said);
+  });
+
+  it.each([
+    [
+      "names of files that it does not give",
+      { numbers: {}, pending: [{ stream: "people", part: "../x", name: "y" }] },
+    ],
+    ["numbers that are none", { numbers: { people: -1 }, pending: [] }],
+    ["no list", { numbers: {}, pending: {} }],
+  ])("refuses a state with %s, and touches nothing", async (_what, output) => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    const text = JSON.stringify({ bookmarks: {}, output });
+    writeFileSync(join(folder, "state.json"), text);
+    const ended = await read(sandbox, folder, "--stream", "people");
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain("is not {numbers, pending} as this program writes it");
+    expect(readFileSync(join(folder, "state.json"), "utf8")).toBe(text);
+    expect(filesIn(folder).size).toBe(0);
+  });
+
+  it("says that the folder above is not there", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const ended = await read(sandbox, join(await tempDir(), "not", "there"));
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(/Cannot .*not.*there/);
+    expect(await read(sandbox, await file("a-file", "x"))).toMatchObject({ code: 1 });
+  });
+});
