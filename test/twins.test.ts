@@ -61,8 +61,8 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["adopt", "agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
-      ...["inputs", "item-files", "job-checkpoints", "job-context", "job-session"],
-      ...["job-type", "job", "outlook", "probe", "receipts", "report", "requests", "seal"],
+      ...["inputs", "job-checkpoints", "job-context", "job-session"],
+      ...["job-type", "job", "outlook", "probe", "report", "requests", "seal"],
       "submitter",
     ].map((name) => `jobs/${name}`),
     tested: "test/jobs/run.test.ts",

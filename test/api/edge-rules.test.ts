@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/api/clock.ts";
 import { toText } from "../../src/api/decode.ts";
+import { envelopeCode } from "../../src/api/error-table.ts";
 import { LinePattern } from "../../src/api/fast-match.ts";
 import { inferSchema } from "../../src/api/infer-schema.ts";
 import { Limiter } from "../../src/api/limiter.ts";
@@ -187,6 +188,24 @@ describe("Session.readingOf()", () => {
   });
 });
 
+describe("envelopeCode()", () => {
+  const error = { code: "RATE_LIMITED", message: "for people" };
+
+  it("is the code of the service's error envelope, and of nothing that is like it", () => {
+    expect(envelopeCode({ success: false, error })).toBe("RATE_LIMITED");
+    const others = [null, undefined, "x", 1, [], { success: true, error }, { error }, { success: false }];
+    for (const value of others) expect(envelopeCode(value), JSON.stringify(value)).toBeUndefined();
+    expect(envelopeCode({ success: false, error: "RATE_LIMITED" })).toBeUndefined();
+  });
+
+  it.each([KEY, "lower_case", "A", "WITH SPACE", 7, null, undefined, ["RATE_LIMITED"]])(
+    "repeats nothing that is not a code's form: %j",
+    (code) => {
+      expect(envelopeCode({ success: false, error: { code } })).toBe("an unknown code");
+    },
+  );
+});
+
 describe("a rate limit", () => {
   it("that a POST meets holds up every request of the key", async () => {
     const clock = slowClock(0);
@@ -236,6 +255,28 @@ describe("RowParser", () => {
       const parser = new RowParser({ key: "id", cursor: null, schema: null });
       expect(parser.parse(raw, JSON.parse(raw), notes).key).toBe("");
       expect(notes.take()?.withoutKey).toBe(1);
+    },
+  );
+
+  it("knows a row by its line once it has seen one of its names", () => {
+    const properties = { id: { type: "string" }, name: { type: ["null", "string"] } };
+    const parser = new RowParser({ key: "id", cursor: null, schema: { type: "object", properties } });
+    const [raw, like] = ['{"id":"1","name":"x"}', '{"id":"2","name":null}'];
+    expect(parser.match(like)).toBeUndefined();
+    parser.parse(raw as RawLine, JSON.parse(raw), new RowNotes());
+    expect(parser.match(like)).toEqual({ raw: like, key: '"2"', cursor: null });
+  });
+
+  it.each(["constructor", "toString", "hasOwnProperty", "valueOf"])(
+    "takes a field that is named %s for any other",
+    (name) => {
+      const notes = new RowNotes();
+      const parser = new RowParser({ key: "id", cursor: null, schema: { type: "object", properties: {} } });
+      const raw = `{"id":"1",${JSON.stringify(name)}:1.5}` as RawLine;
+      parser.parse(raw, JSON.parse(raw), notes);
+      const facts = notes.take();
+      expect(facts?.newFields.get(name)).toMatchObject({ rows: 1, schema: { type: ["null", "number"] } });
+      expect(facts?.contradictions.size).toBe(0);
     },
   );
 

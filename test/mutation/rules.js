@@ -41,7 +41,7 @@ const RULES = {
     return [];
   },
   ReturnStatement: ({ argument }) =>
-    argument?.type === "CallExpression" || argument?.type === "Identifier"
+    argument?.type === "CallExpression" || (argument?.type === "Identifier" && argument.name !== "undefined")
       ? [replace(argument, "undefined as never")]
       : [],
   ContinueStatement: (node) => [replace(node, ";")],

@@ -34,7 +34,7 @@ export default defineConfig({
     testTimeout: 60_000,
     // One after the other: the first that fails ends the run. Only a count of the blocks has to know which test ran them.
     ...(hits === undefined
-      ? { maxWorkers: 1, bail: 1, sequence: { sequencer: InOrder } }
+      ? { maxWorkers: 1, isolate: false, bail: 1, sequence: { sequencer: InOrder } }
       : { maxWorkers: 3, setupFiles: ["test/mutation/hits.ts"] }),
   },
 });

@@ -108,6 +108,43 @@ describe("SeenRows", () => {
   });
 });
 
+/** The algorithm as its authors wrote it down, with 64 bits of output. */
+function halfSipHash(text: string, k0: number, k1: number): readonly [number, number] {
+  const units = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
+  const blocks = [];
+  for (let at = 0; at + 1 < units.length; at += 2)
+    blocks.push((units[at] ?? 0) | ((units[at + 1] ?? 0) << 16));
+  blocks.push((units.length << 16) | (units.length % 2 === 1 ? (units.at(-1) ?? 0) : 0));
+  const v = Uint32Array.of(k0, k1 ^ 0xee, k0 ^ 0x6c796765, k1 ^ 0x74656462);
+  const [a, b, c, d] = [0, 1, 2, 3];
+  const at = (index: number): number => v[index] ?? 0;
+  const set = (index: number, value: number): void => void v.set([value], index);
+  const rotated = (value: number, by: number): number => (value << by) | (value >>> (32 - by));
+  const round = (): void => {
+    set(a, at(a) + at(b));
+    set(b, rotated(at(b), 5) ^ at(a));
+    set(a, rotated(at(a), 16));
+    set(c, at(c) + at(d));
+    set(d, rotated(at(d), 8) ^ at(c));
+    set(a, at(a) + at(d));
+    set(d, rotated(at(d), 7) ^ at(a));
+    set(c, at(c) + at(b));
+    set(b, rotated(at(b), 13) ^ at(c));
+    set(c, rotated(at(c), 16));
+  };
+  for (const block of blocks) {
+    set(d, at(d) ^ block);
+    round();
+    set(a, at(a) ^ block);
+  }
+  set(c, at(c) ^ 0xee);
+  for (let rounds = 0; rounds < 3; rounds++) round();
+  const first = (at(b) ^ at(d)) >>> 0;
+  set(b, at(b) ^ 0xdd);
+  for (let rounds = 0; rounds < 3; rounds++) round();
+  return [first, (at(b) ^ at(d)) >>> 0];
+}
+
 describe("KeyedHash", () => {
   const digestsOf = (seed: Uint32Array, texts: readonly string[]): readonly string[] => {
     const hash = new KeyedHash(seed);
@@ -124,6 +161,16 @@ describe("KeyedHash", () => {
     for (let word = 0; word < SEED.length; word++) {
       const other = digestsOf(SEED.with(word, 1_000_003), texts);
       expect(other.at(-1)).not.toBe(first.at(-1));
+    }
+  });
+
+  it("is HalfSipHash-1-3 over pairs of UTF-16 units, the last block with the length", () => {
+    const texts = ["", "a", "ab", "abc", "per_0123456789abcdef", "é\u4e2d\ud800", "x".repeat(70_000)];
+    const hash = new KeyedHash(SEED);
+    for (const text of texts) {
+      hash.setKey(text);
+      expect([hash.high, hash.low]).toEqual(halfSipHash(text, SEED[0] ?? 0, SEED[1] ?? 0));
+      expect(hash.ofText(text)).toBe(halfSipHash(text, SEED[2] ?? 0, SEED[3] ?? 0)[1]);
     }
   });
 

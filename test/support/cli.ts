@@ -1,4 +1,5 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -106,19 +107,22 @@ export async function pipe(
 let folder: Promise<string> | undefined;
 let files = 0;
 
+/** A folder for the files of this test run, which is there while the test file runs. */
+async function folderOfRun(): Promise<string> {
+  if (folder === undefined || !existsSync(await folder)) folder = tempDir();
+  return await folder;
+}
+
 /** Writes a file of this test run and returns its path. */
 export async function file(name: string, content: unknown): Promise<string> {
-  folder ??= tempDir();
   files += 1;
-  const unique = `${files}-${name}`;
-  const path = join(await folder, unique);
+  const path = join(await folderOfRun(), `${files}-${name}`);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }
 
 /** What a program under test learns of this machine. The user's own files stay out of its reach. */
 async function bareEnvironment(): Promise<Record<string, string>> {
-  folder ??= tempDir();
   const { PATH = "", TZ = "" } = process.env;
-  return { PATH, TZ, TMPDIR: tmpdir(), HOME: await folder };
+  return { PATH, TZ, TMPDIR: tmpdir(), HOME: await folderOfRun() };
 }

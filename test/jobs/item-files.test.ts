@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { readItemFile } from "../../src/jobs/item-files.ts";
+import { file } from "../support/cli.ts";
+
+async function read(content: string, column = "domain"): Promise<readonly (readonly [string, number])[]> {
+  const found: [string, number][] = [];
+  await readItemFile(await file("items.csv", content), column, (text, line) => void found.push([text, line]));
+  return found;
+}
+
+describe("readItemFile()", () => {
+  it.each(["a.example\nb.example\n", "a.example\r\nb.example", "\uFEFFa.example\nb.example"])(
+    "reads a text of each line of %j, and numbers the lines from 1",
+    async (content) => {
+      expect(await read(content)).toEqual([
+        ["a.example", 1],
+        ["b.example", 2],
+      ]);
+    },
+  );
+
+  it.each([
+    ["first", "domain,name\na.example,A\nb.example,B\n"],
+    ["in the middle", "name,domain,size\nA,a.example,1\nB,b.example,2\n"],
+    [
+      "last, in quotes, after a byte order mark",
+      '\uFEFF"name";"size";" Domain "\n"A;1";1;a.example\n"B ""2""";2;b.example\n',
+    ],
+    ["between tabs", "name\tDOMAIN\nA\ta.example\nB\tb.example\n"],
+  ])("reads the column of a CSV file that is %s", async (_where, content) => {
+    expect(await read(content)).toEqual([
+      ["a.example", 2],
+      ["b.example", 3],
+    ]);
+  });
+
+  it("gives an empty text for a row that ends before the column", async () => {
+    expect(await read("name,domain\nA\n")).toEqual([["", 2]]);
+  });
+
+  it("reads lines and characters whole wherever a piece of the file ends", async () => {
+    const lines = Array.from({ length: 40_000 }, (_, nth) => `é${nth}.example`);
+    const found = await read(`${lines.join("\n")}\n`);
+    expect(found.map(([text]) => text)).toEqual(lines);
+  });
+
+  it("names the file that it cannot read", async () => {
+    await expect(readItemFile("/not/there.csv", "domain", () => {})).rejects.toThrow(
+      'Cannot read the file of items "/not/there.csv"',
+    );
+  });
+});
