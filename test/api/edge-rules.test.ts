@@ -258,6 +258,17 @@ describe("RowParser", () => {
     },
   );
 
+  it("says which fields of a row contradict the schema, or are not in it", () => {
+    const properties = { id: { type: "string" }, size: { type: ["null", "integer"] } };
+    const parser = new RowParser({ key: "id", cursor: null, schema: { type: "object", properties } });
+    const notes = new RowNotes();
+    const rows = ['{"id":"1","size":2}', '{"id":"2","size":"two"}', '{"id":"3","colour":"red"}'];
+    for (const raw of rows) parser.parse(raw as RawLine, JSON.parse(raw), notes);
+    const facts = notes.take();
+    expect([...(facts?.contradictions ?? [])]).toEqual([["size", 1]]);
+    expect([...(facts?.newFields.keys() ?? [])]).toEqual(["colour"]);
+  });
+
   it("knows a row by its line once it has seen one of its names", () => {
     const properties = { id: { type: "string" }, name: { type: ["null", "string"] } };
     const parser = new RowParser({ key: "id", cursor: null, schema: { type: "object", properties } });

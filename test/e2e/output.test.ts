@@ -34,6 +34,8 @@ describe("read --output", () => {
     const folder = join(await tempDir(), "contacts");
     const first = await read(sandbox, folder);
     expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "" });
+    expect(first.stderr).toMatch(/complete, 62 rows in 1 file\b/);
+    expect(first.stderr).toContain("Run complete: 70 rows of 3 streams");
     const files = filesIn(folder);
     const START = "\\d{8}T\\d{6}Z";
     expect([...files.keys()]).toEqual([
@@ -64,7 +66,12 @@ describe("read --output", () => {
     expect(rowsIn(text)).toBe(62);
     expect(JSON.parse(readFileSync(summary, "utf8"))).toMatchObject({
       saved_to: join(folder, "state.json"),
-      streams: [{ stream: "people", rows: 62, files: 1 }],
+      streams: [
+        {
+          ...{ stream: "people", rows: 62, files: 1, saved_up_to: expect.stringMatching(/^20\d\d-/) },
+          state_after: expect.objectContaining({ undated: "done" }),
+        },
+      ],
     });
   });
 
@@ -123,6 +130,7 @@ describe("read --output", () => {
     ],
     ["numbers that are none", { numbers: { people: -1 }, pending: [] }],
     ["no list", { numbers: {}, pending: {} }],
+    ["entries that say nothing", { numbers: {}, pending: [null] }],
   ])("refuses a state with %s, and touches nothing", async (_what, output) => {
     await using sandbox = await startSandbox(SMALL);
     const folder = await tempDir();

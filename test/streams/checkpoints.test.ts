@@ -157,6 +157,19 @@ describe("Checkpoints", () => {
     expect(run.state.full_refresh?.done).toBe(false);
   });
 
+  it.each([
+    [[day(0)], `Cannot prove the day ${day(0)} of "people" complete`],
+    [[day(0), day(1)], `Cannot prove the days ${day(0)}, ${day(1)} of "people" complete`],
+  ])("names the days that are missing, and the way out: %j", (days, text) => {
+    const run = new Run();
+    for (const [nth] of days.entries()) run.finish(closed(nth), { kind: "missing", cause: new Error("why") });
+    const closing = run.close().at(-1);
+    const error = closing?.kind === "close" ? (closing.error as Error) : undefined;
+    expect(error?.message).toContain(text);
+    expect(error?.message).toContain("ignore_missing_days");
+    expect(error?.cause).toMatchObject({ message: "why" });
+  });
+
   it("notes ranges that drained, and is complete with them", () => {
     const run = new Run();
     run.finish(closed(0, 4), { kind: "draining" });

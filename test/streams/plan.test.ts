@@ -123,6 +123,14 @@ describe("planWindows()", () => {
     expect(requests.length).toBeLessThan(plan.length * 1.1 + 30);
   });
 
+  it("finds an oldest day that holds one row alone, years before the others", async () => {
+    const days = lastDays(3_650);
+    const { api } = accountOf((day) => (day === days[7] ? 1 : day > "2025" ? 500 : 0), days);
+    const plan = await planOf({ ...api, rowAt: async () => undefined });
+    expect(plan.reduce((sum, { count }) => sum + (count?.rows ?? 0), 0)).toBeGreaterThan(1);
+    expect(plan[0]).toMatchObject({ window: { kind: "closed", from: days[7] } });
+  });
+
   it("believes no last place of the list before which rows are counted", async () => {
     const days = lastDays(3_650);
     const { api } = accountOf(() => 100, days);

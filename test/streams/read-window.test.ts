@@ -17,7 +17,7 @@ const rowsOf = (many: number, window: Window): Row[] =>
   Array.from({ length: many }, (_, nth) => ({
     raw: `{"id":${nth}}` as RawLine,
     key: String(many > 10_000 ? nth % 4_000 : nth),
-    cursor: `${window.kind === "closed" ? window.from : ""}T12:00:00Z`,
+    cursor: `${"from" in window ? window.from : ""}T12:00:00Z`,
   }));
 
 type Script = {
@@ -146,6 +146,16 @@ describe("readWindow() of a closed window", () => {
     const { result, asked } = await read({ counts: [5_000], shown: [10_001, 5_000] });
     expect(result).toMatchObject([{ kind: "proven" }]);
     expect(asked).toEqual(["count", "stream", "count", "stream"]);
+  });
+});
+
+describe("readWindow() of an open window", () => {
+  it("takes a body that shows far more than was counted for no proof, and reads it again", async () => {
+    const window: Window = { kind: "open", from: "2026-03-19" as Day, undated: false };
+    // Ten thousand rows of four thousand people, then the three thousand that were counted.
+    const { result, asked } = await read({ counts: [3_000], shown: [10_001, 3_000] }, window);
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(2);
   });
 });
 
