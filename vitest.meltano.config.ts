@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/meltano/**/*.suite.ts"],
     globalSetup: ["test/meltano/setup.ts"],
+    setupFiles: ["test/support/after-file.ts"],
     fileParallelism: false,
     testTimeout: 180_000,
     hookTimeout: 300_000,

@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.suite.ts"],
     globalSetup: ["test/support/setup.ts"],
+    setupFiles: ["test/support/after-file.ts"],
     fileParallelism: false,
     testTimeout: 120_000,
     hookTimeout: 600_000,

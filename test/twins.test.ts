@@ -76,7 +76,7 @@ const WITHOUT: readonly Group[] = [
       .map((name) => `run/${name}`)
       .concat("shards/*"),
     tested: "test/e2e/read.test.ts",
-    why: "They compose; test/e2e runs them in the built program.",
+    why: "They compose; test/e2e runs them as commands.",
   },
   {
     modules: [

@@ -6,6 +6,7 @@ import { RowParser } from "../../src/api/rows.ts";
 import type { JsonSchema } from "../../src/catalog/schema.ts";
 import { toLatin1 } from "../../src/latin1.ts";
 import type { RawLine } from "../../src/streams/event.ts";
+import { runs } from "../support/runs.ts";
 
 const SCHEMA: JsonSchema = {
   type: "object",
@@ -138,7 +139,7 @@ describe("LinePattern", () => {
           if (parsed(line) !== undefined) read(line);
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(1_000, 5_000) },
     );
     expect(matches).toBeGreaterThan(5_000);
   });

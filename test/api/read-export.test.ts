@@ -9,6 +9,7 @@ import { RowParser } from "../../src/api/rows.ts";
 import { noUsage } from "../../src/api/usage.ts";
 import { BodyError } from "../../src/errors.ts";
 import type { Row } from "../../src/streams/stream-api.ts";
+import { runs } from "../support/runs.ts";
 
 const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
 
@@ -90,7 +91,7 @@ describe("readExport()", () => {
           expect(texts).toEqual(lines.map(asPromised));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(100, 300) },
     );
   });
 

@@ -7,6 +7,7 @@ import {
   lineRewriter,
 } from "../../src/catalog/field-rules.ts";
 import { asRead, rawLine } from "../support/events.ts";
+import { runs } from "../support/runs.ts";
 
 const DROP: FieldAction = { kind: "drop", setting: "test" };
 const HASH: FieldAction = { kind: "hash", setting: "test" };
@@ -127,7 +128,7 @@ describe("lineRewriter()", () => {
         const json = JSON.stringify(value, null, space);
         expect(compact(rewritten(json, rule))).toBe(JSON.stringify(model(value, rule)));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(250, 1000) },
     );
   });
 

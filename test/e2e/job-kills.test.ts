@@ -8,10 +8,11 @@ import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { airbyteCatalogOf, tapCatalogOf } from "../support/job-catalogs.ts";
+import { runs } from "../support/runs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** How often each test kills; CONTACT_INTELLIGENCE_KILLS asks for more. */
-const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? 1);
+const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? runs(1, 3));
 /** After so many kills a life ends: runs that nobody kills collect what is left, and other items begin another life. */
 const KILLS_A_LIFE = 10;
 const RECEIPTS = "receipts.jsonl";

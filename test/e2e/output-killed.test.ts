@@ -7,11 +7,12 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
+import { runs } from "../support/runs.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** How often a run is killed; OUTPUT_KILLS asks for more, as for the figure in the docs. */
-const KILLS = Number(process.env["OUTPUT_KILLS"] ?? 4);
+const KILLS = Number(process.env["OUTPUT_KILLS"] ?? runs(4, 12));
 
 type Saved = {
   readonly bookmarks: Record<string, { readonly discoveredAt?: string; readonly undated?: string }>;

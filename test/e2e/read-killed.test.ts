@@ -8,13 +8,14 @@ import {
   readProcess,
 } from "../faultlab/process.ts";
 import { withSandbox } from "../faultlab/read-once.ts";
+import { runs } from "../support/runs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const CONFIG = { maxWindowRows: 1_000, numWorkers: 2, lookbackWindowDays: 1, isUser: "all" } as const;
 const SANDBOX = { people: 2_400, undated: 4, days: 100, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" };
 
-/** How many of the places in its output a run is killed at; READ_KILLS asks for more. */
-const KILLS = Number(process.env["READ_KILLS"] ?? 3);
+/** At how many places in its output a run is killed. */
+const KILLS = runs(2, 8);
 const LINES = [1_201, 2, 2_000, 50, 800, 4, 1, 2_408].slice(0, KILLS);
 const BYTES = [700_001, 70_000, 10].slice(0, KILLS);
 
@@ -50,13 +51,13 @@ describe("read, killed", () => {
       }
       expect(struck).toBeGreaterThan(KILLS / 3);
     });
-  }, 120_000);
+  });
 
   it("has all rows in the union after SIGKILL in the middle of a line", async () => {
     await withSandbox(SANDBOX, async (sandbox) => {
       for (const bytes of BYTES) await killAndResume(sandbox, { killAfterBytes: bytes });
     });
-  }, 60_000);
+  });
 
   it.each(["SIGTERM", "SIGINT"] as const)(
     "ends by %s before everything is read, with whole lines, and goes on from there",
@@ -76,7 +77,6 @@ describe("read, killed", () => {
         expect(destination.lacks(sandbox.people())).toEqual([]);
       });
     },
-    60_000,
   );
 
   it("goes on with a full refresh under the same ids after SIGKILL, and starts over under others", async () => {
@@ -100,7 +100,7 @@ describe("read, killed", () => {
       expect(other.code, other.stderr).toBe(0);
       expect(other.records).toHaveLength(served.length);
     });
-  }, 60_000);
+  });
 
   it("ends in silence and not with 0 when nobody reads its output any more", async () => {
     await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
@@ -108,7 +108,7 @@ describe("read, killed", () => {
       expect(first.code).toBe(1);
       expect(first.stderr).toBe("");
     });
-  }, 60_000);
+  });
 
   it("ends when nobody reads its output and the service has fallen silent, before that is a failure", async () => {
     await withSandbox({ ...SANDBOX, faults: ["stall:after=20"] }, async (sandbox) => {
@@ -116,5 +116,5 @@ describe("read, killed", () => {
       const first = await readProcess({ ...base, state: null, killAfterLines: 100, closeInstead: true });
       expect(first.code).toBe(1);
     });
-  }, 60_000);
+  });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CAPS, DAY, JobService, runOnce, Tape } from "../support/job-model.ts";
+import { runs } from "../support/runs.ts";
 
 const ITEMS = ["a.example", "b.example", "c.example", "d.example", "e.example", "f.example", "g.example"];
 const tape = fc.array(fc.nat(1000), { maxLength: 60 });
@@ -53,7 +54,7 @@ describe("readJobs()", { timeout: 60_000 }, () => {
           await live(service, many, memory);
           expect(boughtTooOften(service)).toEqual([]);
         }),
-        { numRuns: 25 },
+        { numRuns: runs(8, 25) },
       );
     },
   );
@@ -68,7 +69,7 @@ describe("readJobs()", { timeout: 60_000 }, () => {
         const missing = [...told].filter((item) => !failed.has(item) && !service.delivered.includes(item));
         expect(missing).toEqual([]);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(8, 25) },
     );
   });
 
@@ -120,7 +121,7 @@ describe("readJobs()", { timeout: 60_000 }, () => {
           expect(beforeLast).toBeLessThanOrEqual(day);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(15, 40) },
     );
   });
 });

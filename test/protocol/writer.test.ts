@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { OutputClosed, Writer } from "../../src/protocol/writer.ts";
 import type { Event, RawLine } from "../../src/streams/event.ts";
 import { END } from "../support/events.ts";
+import { runs } from "../support/runs.ts";
 
 /** Says a log's text and a batch's lines, and a checkpoint as one line. */
 const say = (event: Event): string => {
@@ -110,7 +111,7 @@ describe("Writer", () => {
           expect(got.every((chunk) => chunk.endsWith("\n"))).toBe(true);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(20, 60) },
     );
   });
 

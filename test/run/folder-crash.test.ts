@@ -6,6 +6,7 @@ import type { StateFileWorld } from "../../src/run/state-file.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
+import { runs } from "../support/runs.ts";
 
 const held = vi.hoisted(() => ({ disk: undefined as { readonly module: object } | undefined }));
 vi.mock("node:fs/promises", async (original) => {
@@ -199,7 +200,7 @@ const hasCrash = (error: unknown): boolean =>
 
 describe("FolderOutput over crashes", () => {
   it("holds exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
-    const numRuns = Number(process.env["FOLDER_CHAINS"] ?? 150);
+    const numRuns = Number(process.env["FOLDER_CHAINS"] ?? runs(50, 150));
     await fc.assert(
       fc.asyncProperty(
         fc.array(plan, { minLength: 1, maxLength: 4 }),

@@ -8,11 +8,12 @@ import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import { addDays, type Day } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
+import { runs } from "../support/runs.ts";
 import { byId, runStream } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-21" as Day;
 const DAY_MS = 86_400_000;
-const RUNS = Number(process.env["SHARD_WORLDS"] ?? 200);
+const RUNS = Number(process.env["SHARD_WORLDS"] ?? runs(60, 200));
 
 const WORLD = fc.record({
   seed: fc.nat(),

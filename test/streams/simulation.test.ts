@@ -5,12 +5,13 @@ import type { Day } from "../../src/time.ts";
 import { addDays, dayOf } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import { type Cut, ModelService, type Person, peopleOn, undatedPeople } from "../support/model-service.ts";
+import { runs } from "../support/runs.ts";
 import { byId, type Ran, repeated, runStream } from "../support/sync-run.ts";
 
 const MIDNIGHT = Date.parse("2026-03-21");
 const DAY_MS = 86_400_000;
-/** How many worlds each property is tried on; more outside of the usual tests. */
-const RUNS = Number(process.env["SIMULATION_WORLDS"] ?? 60);
+/** How many worlds each property is tried on. */
+const RUNS = Number(process.env["SIMULATION_WORLDS"] ?? runs(20, 60));
 
 const WORLD = fc.record({
   seed: fc.nat(),

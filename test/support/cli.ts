@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +7,7 @@ import { promisify } from "node:util";
 import type { Clock } from "../../src/api/clock.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { runInProcess } from "./in-process.ts";
-import { tempDir } from "./temp-dir.ts";
+import { commonTempDir } from "./temp-dir.ts";
 
 /** The built program, as package.json's "bin" names it. */
 export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
@@ -104,19 +103,12 @@ export async function pipe(
   return { messages: expectAirbyteMessages(linesOf(stdout)) };
 }
 
-let folder: Promise<string> | undefined;
 let files = 0;
-
-/** A folder for the files of this test run, which is there while the test file runs. */
-async function folderOfRun(): Promise<string> {
-  if (folder === undefined || !existsSync(await folder)) folder = tempDir();
-  return await folder;
-}
 
 /** Writes a file of this test run and returns its path. */
 export async function file(name: string, content: unknown): Promise<string> {
   files += 1;
-  const path = join(await folderOfRun(), `${files}-${name}`);
+  const path = join(await commonTempDir(), `${files}-${name}`);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }
@@ -124,5 +116,5 @@ export async function file(name: string, content: unknown): Promise<string> {
 /** What a program under test learns of this machine. The user's own files stay out of its reach. */
 async function bareEnvironment(): Promise<Record<string, string>> {
   const { PATH = "", TZ = "" } = process.env;
-  return { PATH, TZ, TMPDIR: tmpdir(), HOME: await folderOfRun() };
+  return { PATH, TZ, TMPDIR: tmpdir(), HOME: await commonTempDir() };
 }

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 
 const made: string[] = [];
+let common: Promise<string> | undefined;
 
 /** Makes an empty folder. It is removed after the last test of the file that called this. */
 export async function tempDir(): Promise<string> {
@@ -12,6 +12,13 @@ export async function tempDir(): Promise<string> {
   return folder;
 }
 
-afterAll(async () => {
+/** The folder that all tests of a file share. */
+export function commonTempDir(): Promise<string> {
+  common ??= tempDir();
+  return common;
+}
+
+export async function removeTempDirs(): Promise<void> {
+  common = undefined;
   for (const folder of made.splice(0)) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-});
+}
