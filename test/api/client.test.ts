@@ -284,7 +284,7 @@ describe("Client", () => {
     });
     let read = 0;
     let slow = 3;
-    for await (const batch of open(url).api.stream(RECENT)) {
+    for await (const batch of open(url, { idle: 0.7 }).api.stream(RECENT)) {
       read += batch.rows.length;
       if (slow-- > 0) await delay(1_500);
     }

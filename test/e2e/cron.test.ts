@@ -15,7 +15,7 @@ it("docs/cron.md has a line that works as cron runs it, also while the run befor
     people: 30,
     companies: 4,
     requestsPerMinute: 0,
-    latencyMs: 500,
+    latencyMs: 300,
   });
   const [, path, line] = /PATH=(.*)\n\S+ \* \* \* \* (.*)\n/.exec(docBlock("docs/cron.md", "cron")) ?? [];
   const folder = await tempDir();

@@ -380,7 +380,7 @@ describe("answers in the place of the endpoint", () => {
     await using sandbox = await started("429=7", "429=60:date=1", "429:header=none");
     expect((await get(sandbox, PEOPLE)).header("retry-after")).toBe("7");
     const date = Date.parse((await get(sandbox, PEOPLE)).header("retry-after") ?? "");
-    expect(Math.abs(date - Date.now() - 60_000)).toBeLessThan(3000);
+    expect(Math.abs(date - Date.now() - 60_000)).toBeLessThan(30_000);
     const bare = await get(sandbox, PEOPLE);
     expect([bare.status, codeOf(bare), bare.header("retry-after")]).toEqual([
       429,
