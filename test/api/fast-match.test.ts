@@ -141,7 +141,7 @@ describe("LinePattern", () => {
       }),
       { numRuns: runs(1_000, 5_000) },
     );
-    expect(matches).toBeGreaterThan(5_000);
+    expect(matches).toBeGreaterThan(runs(1_000, 5_000));
   });
 
   it("matches rows as services write them, whatever their texts, with fields that are null or left out", () => {
