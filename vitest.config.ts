@@ -7,9 +7,10 @@ const shared = {
   // Files share a process, which starts and loads the source once.
   isolate: false,
 };
-/** These measure memory, or replace a module of Node's. */
+/** These measure memory, watch the files that the process has open, or replace a module of Node's. */
 const alone = [
   "test/api/read-export-memory.test.ts",
+  "test/files/lock.test.ts",
   "test/jobs/memory.test.ts",
   "test/run/folder-crash.test.ts",
   "test/sandbox/scale.test.ts",

@@ -36,9 +36,12 @@ export class SimulatedClock {
   #sleep(ms: number, process: { frozen: boolean }, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) reject(signal.reason);
-      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+      const abort = (): void => reject(signal?.reason);
+      signal?.addEventListener("abort", abort, { once: true });
       const wake = (): void => {
-        if (!process.frozen) resolve();
+        if (process.frozen) return;
+        signal?.removeEventListener("abort", abort);
+        resolve();
       };
       this.#sleepers.push({ at: this.#now + ms, wake });
     });
