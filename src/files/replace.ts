@@ -1,9 +1,22 @@
 import { randomBytes } from "node:crypto";
 import type { Stats } from "node:fs";
-import { copyFile, type FileHandle, link, lstat, open, readdir, rename, rm } from "node:fs/promises";
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  lstat,
+  open,
+  readdir,
+  rename,
+  rm,
+  writeFile,
+} from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../errors.ts";
 import { codeOf, reasonOf } from "./reason.ts";
+
+/** All at once, or in pieces. */
+export type Content = string | Uint8Array | AsyncIterable<string>;
 
 export type ReplaceOptions = {
   /** Keeps the file that is replaced as `<path>.previous`. */
@@ -19,7 +32,7 @@ export type ReplaceOptions = {
  */
 export async function replaceFile(
   path: string,
-  content: string | Uint8Array,
+  content: Content,
   { keepPrevious = false, beforeRename }: ReplaceOptions = {},
 ): Promise<void> {
   const old = await statReplaceable(path);
@@ -79,11 +92,11 @@ const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
 
-async function writeDurably(path: string, content: string | Uint8Array, like?: Stats): Promise<void> {
+async function writeDurably(path: string, content: Content, like?: Stats): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
     if (like !== undefined) await copyRights(file, like);
-    await file.writeFile(content);
+    await writeFile(file, content);
     await file.sync();
   } finally {
     await file.close();

@@ -19,8 +19,9 @@ import { DAYS_KEPT } from "./store.ts";
 
 const FORMAT = 1;
 const DAY_MS = 86_400_000;
-/** Bytes above which the file is compacted when it is opened. */
+/** Bytes above which the file is compacted when it is opened, and then again whenever it has doubled. */
 export const COMPACTED_ABOVE = 64 * 1024 * 1024;
+const GROWTH = 2;
 
 /** One submission as the receipts know it. `sealed`: the response of a verification. */
 export type Receipt = {
@@ -96,14 +97,12 @@ export class Receipts {
       const size = await attempt(path, () => sizeOf(path));
       if (size === undefined)
         await attempt(path, () => replaceFile(path, header(salt ?? newDigests().salt ?? "")));
-      const content = await attempt(path, () =>
-        read(path, isNews, size !== undefined && size > COMPACTED_ABOVE),
-      );
-      if (content.compacted !== undefined)
-        await attempt(path, () => replaceFile(path, content.compacted ?? ""));
+      const content = await attempt(path, () => read(path, isNews));
+      const isLarge = (size ?? 0) > Math.max(COMPACTED_ABOVE, GROWTH * content.compactedTo);
+      if (isLarge) await attempt(path, () => replaceFile(path, compacted(path, content.salt)));
       const file = await attempt(path, () => open(path, "a", 0o600));
       const receipts = new Receipts(path, lock, file, content.salt, content.news);
-      if (content.isTorn) await receipts.#append("\n");
+      if (content.isTorn && !isLarge) await receipts.#append("\n");
       return receipts;
     } catch (error) {
       await lock.release();
@@ -165,7 +164,7 @@ export async function readReceipts(
 ): Promise<Pick<Receipts, "salt" | "news"> | undefined> {
   return (await attempt(path, () => sizeOf(path))) === undefined
     ? undefined
-    : await attempt(path, () => read(path, isNews, false));
+    : await attempt(path, () => read(path, isNews));
 }
 
 const header = (salt: string): string => `${JSON.stringify({ receipts: FORMAT, salt })}\n`;
@@ -183,55 +182,94 @@ type Content = {
   readonly salt: string;
   readonly news: readonly Receipt[];
   readonly isTorn: boolean;
-  /** The file without what later lines replace. */
-  readonly compacted: string | undefined;
+  /** How many bytes were left when the file was last compacted. */
+  readonly compactedTo: number;
 };
 
 /** A line that is no JSON is one that a crash tore: its request never left. */
-async function read(path: string, isNews: IsNews, compacts: boolean): Promise<Content> {
+async function read(path: string, isNews: IsNews): Promise<Content> {
   const submissions = new Map<string, JsonObject>();
   let salt: string | undefined;
-  for await (const line of createInterface({
-    input: createReadStream(path, "utf8"),
-    crlfDelay: Number.POSITIVE_INFINITY,
-  })) {
+  let compactedTo = 0;
+  for await (const line of linesOf(path)) {
     const value = parse(line);
     if (!isObject(value)) continue;
     if (salt === undefined) {
       salt = saltOf(path, value);
       continue;
     }
-    const { for: setting, item, at, step } = value;
-    if (!isSetting(setting) || !isDigest(item) || typeof at !== "string") continue;
-    if (!compacts && !isNews(setting, item, Date.parse(at))) continue;
-    const name = `${setting} ${item} ${at}`;
-    if (step === "void") submissions.delete(name);
+    if (typeof value["compacted"] === "number") compactedTo = value["compacted"];
+    const submission = submissionIn(value);
+    if (submission === undefined) continue;
+    const { setting, item, at, name, isVoid } = submission;
+    if (!isNews(setting, item, Date.parse(at))) continue;
+    if (isVoid) submissions.delete(name);
     else submissions.set(name, value);
   }
   if (salt === undefined) throw damaged(path);
-  const isTorn = !(await endsWithNewline(path));
-  const receipts = [...submissions.values()].flatMap(toReceipt).sort((a, b) => a.job.at - b.job.at);
-  return {
-    salt,
-    isTorn: isTorn && !compacts,
-    news: receipts.filter(({ setting, key, job }) => isNews(setting, key, job.at)),
-    compacted: compacts ? header(salt) + compact(receipts) : undefined,
-  };
+  const news = [...submissions.values()].flatMap(toReceipt).sort((a, b) => a.job.at - b.job.at);
+  return { salt, news, isTorn: !(await endsWithNewline(path)), compactedTo };
 }
 
-/** Only an item's newest submission matters, and what the caps still count. */
-function compact(receipts: readonly Receipt[]): string {
-  const newest = new Map(receipts.map((receipt) => [`${receipt.setting} ${receipt.key}`, receipt]));
-  const last = receipts.reduce((at, { job }) => Math.max(at, job.at), 0);
-  const kept = receipts.filter(
-    (receipt) =>
-      newest.get(`${receipt.setting} ${receipt.key}`) === receipt ||
-      last - receipt.job.at <= DAYS_KEPT * DAY_MS,
-  );
-  return kept
-    .map(({ setting, key, job, sealed }) => lineOf(setting, key, { ...toFields(job), sealed }))
-    .join("");
+/** The file without what later lines replace, in pieces: of each item its newest submission, and what caps still count. */
+async function* compacted(path: string, salt: string): AsyncGenerator<string> {
+  const voided = new Set<string>();
+  let last = 0;
+  for await (const { name, at, isVoid } of submissionsIn(path)) {
+    if (isVoid) voided.add(name);
+    else voided.delete(name);
+    last = Math.max(last, Date.parse(at));
+  }
+  const newest = new Map<string, { at: string; place: number }>();
+  for await (const { setting, item, at, name, place } of submissionsIn(path)) {
+    const known = newest.get(`${setting} ${item}`);
+    if (!voided.has(name) && (known === undefined || at >= known.at))
+      newest.set(`${setting} ${item}`, { at, place });
+  }
+  let bytes = 0;
+  const counted = (text: string): string => {
+    bytes += Buffer.byteLength(text);
+    return text;
+  };
+  yield counted(header(salt));
+  for await (const { setting, item, at, name, place, isVoid, line } of submissionsIn(path)) {
+    const known = newest.get(`${setting} ${item}`);
+    const isNewest = known?.at === at;
+    const isCharged = last - Date.parse(at) <= DAYS_KEPT * DAY_MS;
+    if (isVoid || voided.has(name) || !(isNewest ? known.place === place : isCharged)) continue;
+    yield counted(`${line}\n`);
+  }
+  yield `${JSON.stringify({ compacted: bytes })}\n`;
 }
+
+/** What a line says of a submission. */
+type Submission = {
+  readonly setting: JobSetting;
+  readonly item: string;
+  readonly at: string;
+  readonly name: string;
+  readonly isVoid: boolean;
+};
+
+function submissionIn(value: unknown): Submission | undefined {
+  const { for: setting, item, at, step } = isObject(value) ? value : {};
+  if (!isSetting(setting) || !isDigest(item) || typeof at !== "string") return undefined;
+  return { setting, item, at, name: `${setting} ${item} ${at}`, isVoid: step === "void" };
+}
+
+async function* submissionsIn(
+  path: string,
+): AsyncGenerator<Submission & { readonly place: number; readonly line: string }> {
+  let place = 0;
+  for await (const line of linesOf(path)) {
+    place += 1;
+    const submission = submissionIn(parse(line));
+    if (submission !== undefined) yield { ...submission, place, line };
+  }
+}
+
+const linesOf = (path: string): AsyncIterable<string> =>
+  createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
 
 function toReceipt(value: JsonObject): Receipt[] {
   const { for: setting, item, sealed, normalization } = value;

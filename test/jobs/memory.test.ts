@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -9,13 +9,14 @@ import { newDigests } from "../../src/jobs/digest.ts";
 import { FinishedItems } from "../../src/jobs/finished-items.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
 import { type Job, newJob } from "../../src/jobs/job.ts";
-import { Receipts } from "../../src/jobs/receipts.ts";
+import { type Receipt, Receipts, readReceipts } from "../../src/jobs/receipts.ts";
 import { seal, unseal } from "../../src/jobs/seal.ts";
 import { parseJobState, type Saved, toJobState } from "../../src/jobs/state.ts";
 import type { Day } from "../../src/time.ts";
 
 const DAY = "2026-03-02" as Day;
 const NOW = Date.UTC(2026, 2, 2, 10);
+const DAY_MS = 86_400_000;
 const KEY = "kkkkkkkkkkkkkkkk";
 const OLD = (item: string): string =>
   createHash("sha256").update(item).digest().subarray(0, 12).toString("base64url");
@@ -139,6 +140,62 @@ describe("Receipts", () => {
     const after = await open();
     expect(after.news).toHaveLength(1);
     await after.close();
+  });
+
+  it("are compacted when they are large, and again when they have doubled; nothing that counts is lost", async () => {
+    const path = join(folder, "deep", "r.jsonl");
+    const first = await open();
+    const [other, gone] = ["vvvvvvvvvvvvvvvv", "wwwwwwwwwwwwwwww"];
+    const old = {
+      ...newJob(NOW - 90 * DAY_MS, DAY, []),
+      step: "answered" as const,
+      jobId: "job_old",
+      cost: 3,
+    };
+    const recent = { ...old, at: NOW - 10 * DAY_MS, jobId: "job_recent" };
+    for (const known of [old, recent, newJob(NOW, DAY, [])])
+      await first.write("companyLookup", [[KEY, known]]);
+    // The answer to one verification, as large as none is, again and again.
+    const sealed = "x".repeat(14 * 1024 * 1024);
+    for (let nth = 0; nth < 5; nth++)
+      await first.write("emailVerification", [[other, { ...old, cost: 0 }]], sealed);
+    await first.write("companyLookup", [[KEY, job]]);
+    await first.write("companyLookup", [[gone, { ...old, at: NOW - DAY_MS }]]);
+    await first.write("companyLookup", [[gone, newJob(NOW, DAY, [])]]);
+    await first.void("companyLookup", gone, NOW);
+    await first.close();
+    await appendFile(path, '{"for":"companyLookup","item":"kkkk');
+    const before = await readReceipts(path, () => true);
+    await (await open()).close();
+    const { size, mode } = await stat(path);
+    expect(size).toBeLessThan(15 * 1024 * 1024);
+    expect(mode & 0o777).toBe(0o600);
+    const after = await open();
+    expect(after.salt).toBe(first.salt);
+    // Only a submission that no cap counts any more, and that is not the item's newest, is gone.
+    const isGone = ({ key, job: { at } }: Receipt): boolean => key === KEY && at === old.at;
+    expect(before?.news.filter(isGone)).toHaveLength(1);
+    expect(after.news).toEqual(before?.news.filter((receipt) => !isGone(receipt)));
+    await after.write("companyLookup", [["zzzzzzzzzzzzzzzz", job]]);
+    await after.close();
+    const again = await open();
+    expect(again.news).toHaveLength(after.news.length + 1);
+    await again.close();
+  });
+
+  it("are not compacted in each run because they are large and hold nothing that is superseded", async () => {
+    const path = join(folder, "deep", "r.jsonl");
+    const first = await open();
+    const sealed = "x".repeat(14 * 1024 * 1024);
+    for (let nth = 0; nth < 5; nth++)
+      await first.write("emailVerification", [[`${nth}`.padStart(16, "k"), job]], sealed);
+    await first.close();
+    await (await open()).close();
+    const { ino } = await stat(path);
+    const third = await open();
+    expect(third.news).toHaveLength(5);
+    await third.close();
+    expect((await stat(path)).ino).toBe(ino);
   });
 
   it("are refused to a second run, and when they are something else", async () => {
