@@ -20,7 +20,7 @@ import { DAYS_KEPT } from "./store.ts";
 const FORMAT = 1;
 const DAY_MS = 86_400_000;
 /** Bytes above which the file is compacted when it is opened, and then again whenever it has doubled. */
-export const COMPACTED_ABOVE = 64 * 1024 * 1024;
+const COMPACTED_ABOVE = 64 * 1024 * 1024;
 const GROWTH = 2;
 
 /** One submission as the receipts know it. `sealed`: the response of a verification. */
@@ -83,6 +83,7 @@ export class Receipts {
    * Opens the receipts for this run alone. Throws TransientError while another run has them, ConfigError for a file that
    * cannot be read or written.
    * @param salt of the state, for receipts that begin
+   * @param compactedAbove bytes; fewer than usual only in tests
    */
   static async open(
     path: string,
@@ -90,6 +91,7 @@ export class Receipts {
     notify: (text: string) => void,
     salt: string | undefined,
     isNews: IsNews,
+    compactedAbove: number = COMPACTED_ABOVE,
   ): Promise<Receipts> {
     await attempt(path, () => mkdir(dirname(path), { recursive: true, mode: 0o700 }));
     const lock = await Lock.acquire(path, world, notify);
@@ -98,7 +100,7 @@ export class Receipts {
       if (size === undefined)
         await attempt(path, () => replaceFile(path, header(salt ?? newDigests().salt ?? "")));
       const content = await attempt(path, () => read(path, isNews));
-      const isLarge = (size ?? 0) > Math.max(COMPACTED_ABOVE, GROWTH * content.compactedTo);
+      const isLarge = (size ?? 0) > Math.max(compactedAbove, GROWTH * content.compactedTo);
       if (isLarge) await attempt(path, () => replaceFile(path, compacted(path, content.salt)));
       const file = await attempt(path, () => open(path, "a", 0o600));
       const receipts = new Receipts(path, lock, file, content.salt, content.news);
