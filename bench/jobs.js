@@ -1,14 +1,17 @@
-// Size and speed of a run with one new e-mail beside a million that are done: node bench/jobs.js [items]. Needs npm run build.
+// Size and speed of a run with one new e-mail beside a million that are done, and whose purchases the receipts remember:
+// node bench/jobs.js [items] [--without-receipts]. Needs npm run build.
 
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const count = Number(process.argv[2] ?? 1_000_000);
+const args = process.argv.slice(2);
+const count = Number(args.find((arg) => /^\d+$/.test(arg)) ?? 1_000_000);
+const hasReceipts = !args.includes("--without-receipts");
 const SALT = "bench";
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
 const PROGRAM = fileURLToPath(new URL("../dist/source-contact-intelligence.js", import.meta.url));
@@ -23,6 +26,22 @@ const done = DAYS.map((day, nth) => [
     .map(digest)
     .join(""),
 ]);
+/** The receipts of all items, as they are after they were compacted. */
+function writeReceipts(path) {
+  writeFileSync(path, `${JSON.stringify({ receipts: 1, salt: SALT })}\n`);
+  for (const [day, packed] of done) {
+    const lines = [];
+    for (let at = 0; at < packed.length; at += 16) {
+      const item = packed.slice(at, at + 16);
+      const fields = { step: "answered", day, at: `${day}T10:00:00.000Z`, ended: `${day}T10:00:01.000Z` };
+      const head = { for: "emailVerification", item, normalization: 1 };
+      lines.push(`${JSON.stringify({ ...head, ...fields, sealed: "x".repeat(128) })}\n`);
+    }
+    appendFileSync(path, lines.join(""));
+  }
+  const compacted = statSync(path).size;
+  appendFileSync(path, `${JSON.stringify({ compacted })}\n`);
+}
 const ledger = { salt: SALT, normalization: 1, jobs: [], done };
 const state = { version: 2, verified_at: null, ...ledger, older: [], spent: [], prices: [], inputs: [] };
 
@@ -50,8 +69,10 @@ server.listen(0, "127.0.0.1", async () => {
       email_verification: { emails_file: path("emails.txt") },
     }),
   );
+  if (hasReceipts) writeReceipts(path("receipts.jsonl"));
+  const receiptsBytes = hasReceipts ? statSync(path("receipts.jsonl")).size : 0;
   const began = performance.now();
-  const args = [
+  const words = [
     "read",
     "--config",
     path("config.json"),
@@ -60,7 +81,7 @@ server.listen(0, "127.0.0.1", async () => {
     "--stream",
     "email_verifications",
   ];
-  const child = spawn("/usr/bin/env", ["time", "-f", "%U %S %M", process.execPath, PROGRAM, ...args], {
+  const child = spawn("/usr/bin/env", ["time", "-f", "%U %S %M", process.execPath, PROGRAM, ...words], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let bytes = 0;
@@ -81,7 +102,7 @@ server.listen(0, "127.0.0.1", async () => {
       `${count} finished items, 1 new: exit ${code}, ${records} record, ${seconds} s (${(user + system).toFixed(1)} s of processor), ${memory} MB of memory`,
     );
     console.log(
-      `state: ${(statSync(path("state.json")).size / 1e6).toFixed(1)} MB; all output: ${(bytes / 1e6).toFixed(1)} MB`,
+      `state: ${(statSync(path("state.json")).size / 1e6).toFixed(1)} MB; receipts: ${(receiptsBytes / 1e6).toFixed(0)} MB; all output: ${(bytes / 1e6).toFixed(1)} MB`,
     );
     rmSync(folder, { recursive: true });
     server.close();
