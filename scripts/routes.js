@@ -19,7 +19,7 @@ const INIT = ["init", "README.md", "sh", "intelligence init"];
 const READ = ["read", "README.md", "sh", "--output rows"];
 const IMAGE = ["docker build", "docs/docker.md", "sh", "docker build"];
 
-/** The blocks of each route, and what has the first row in it afterwards: a path below the folder in which it ran. */
+/** The blocks of each route, with the folder of the clone in which each runs, and the path there that has rows at the end. */
 const ROUTES = {
   npm: { steps: [NPM, INIT, READ], rows: "rows/people" },
   pip: { steps: [["pip", "README.md", "sh", "npm run wheel"], INIT, READ], rows: "rows/people" },
@@ -42,7 +42,7 @@ const ROUTES = {
       NPM,
       ["pip", "docs/meltano.md", "sh", "pip install"],
       ["project", "docs/meltano.md", "sh", "meltano init"],
-      ["add", "docs/meltano.md", "sh", "--from-ref"],
+      ["add", "docs/meltano.md", "sh", "--from-ref", "contacts"],
       ["run", "docs/meltano.md", "sh", "target-jsonl\n", "contacts"],
     ],
     rows: "contacts/output/people.jsonl",
@@ -69,12 +69,18 @@ function run(what, script, { cwd, env, input = "" }) {
   return [what, (performance.now() - began) / 1000];
 }
 
+/** A volume of its own, because a user's may have the name of the page's. */
+const VOLUME = `routes-${process.pid}`;
+
 /** The block as a script, with the sandbox in place of the examples' addresses, and on the network of this machine. */
 function scriptOf(text, language, { url, key }) {
   const said = text
     .replaceAll(/https:\/\/contacts\.example\.com|http:\/\/127\.0\.0\.1:8080/g, url)
     .replaceAll("svc_…", key)
-    .replaceAll("docker run ", `docker run --network host --user ${process.getuid?.() ?? 1000} `)
+    .replaceAll("docker run ", "docker run --network host ")
+    .replaceAll('--rm -v "$PWD', `--rm --user ${process.getuid?.() ?? 1000} -v "$PWD`)
+    .replaceAll("volume create contacts", `volume create ${VOLUME}`)
+    .replaceAll("contacts:/data", `${VOLUME}:/data`)
     .replaceAll("docker build ", `docker build ${process.env.DOCKER_BUILD_ARGUMENTS ?? ""} `);
   return language === "python" ? `python <<'PYTHON'\n${said}\nPYTHON` : said;
 }
@@ -105,6 +111,7 @@ function measure({ steps, rows }, sandbox) {
     if (rows !== undefined) expectRows(join(clone, rows));
     return times;
   } finally {
+    if (steps.includes(IMAGE)) spawnSync("docker", ["volume", "rm", "-f", VOLUME]);
     rmSync(home, { recursive: true, force: true });
   }
 }

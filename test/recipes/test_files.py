@@ -75,7 +75,8 @@ def postgres():
 
 def test_postgresql(contacts, postgres):
     folder, people = contacts
-    shell(blocks("sh")[1], folder, **postgres)
+    for _ in ("the files", "nothing new"):
+        shell(blocks("sh")[1], folder, **postgres)
     query = "SELECT record ->> 'id', record ->> 'email', record ->> 'discoveredAt' FROM people"
     words = ["psql", "-At", "-F", "\t", "--pset=null=NULL", "-c", query]
     text = subprocess.run(words, env={**os.environ, **postgres}, check=True, capture_output=True, text=True).stdout
