@@ -29,6 +29,8 @@ export class Checkpoints {
   readonly #ignored: readonly Day[];
   #state: DatedState;
   #written = "";
+  /** How many windows the last checkpoint covered. */
+  #covered = 0;
   #next = 0;
   #windows = 0;
   /** Outcomes that may yet be the first of three missing days in a row. */
@@ -119,8 +121,10 @@ export class Checkpoints {
     const isWhole = this.#range.kind === "all";
     const state: StreamState = isWhole ? { version: 1, full_refresh } : { ...this.#state };
     const written = JSON.stringify(state);
-    if (written === this.#written) return;
+    // The rows of a window need a checkpoint after them, even one that says nothing new.
+    if (written === this.#written && this.#covered === this.#next) return;
     this.#written = written;
+    this.#covered = this.#next;
     yield { kind: "checkpoint", stream: this.#stream, state, windows: this.#next };
   }
 

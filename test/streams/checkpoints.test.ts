@@ -76,6 +76,15 @@ describe("Checkpoints", () => {
     );
   });
 
+  it("follows every window with a checkpoint, although the state says nothing new", () => {
+    const run = new Run({ discoveredAt: "2026-03-20T09:00:00Z", undated: "done", undated_checked: null });
+    const kinds = (events: readonly Event[]): string[] => events.map(({ kind }) => kind);
+    expect(kinds(run.finish(UNDATED, { undatedRows: 3 }))).toEqual(["checkpoint"]);
+    const newest = "2026-03-20T09:00:00Z";
+    expect(kinds(run.finish(OPEN, { newest }))).toEqual(["checkpoint"]);
+    expect(kinds(run.close())).toEqual(["close"]);
+  });
+
   it("keeps days that could not be proven, and drops those of the state that were", () => {
     const run = new Run(
       { discoveredAt: endOf(day(9)), missing_days: [day(2), day(4)] },
