@@ -119,7 +119,7 @@ function valuesOf(
   for (const [name, schema] of fields) {
     // An object that says success: false may be the service's error.
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
-    const value = name === key ? keyOf(schema) : simpleValueOf(schema, name === cursor ? CURSOR : STRING);
+    const value = name === key ? keyOf(schema) : name === cursor ? cursorOf(schema) : simpleValueOf(schema);
     if (value !== undefined) values.set(name, value);
   }
   return values;
@@ -131,8 +131,17 @@ function keyOf(schema: JsonSchema): string | undefined {
   return mayBeText ? KEY : undefined;
 }
 
+/** A cursor is a text or null; one that is a number is left to the parser. */
+const cursorOf = (schema: JsonSchema): string | undefined =>
+  simpleValueOf(schema, CURSOR, 0, new Set(["integer", "number"]));
+
 /** The simple values that a schema allows, strings as `text`; undefined if there are none, or if it asks for more than a type. */
-function simpleValueOf(schema: unknown, text = STRING, depth = 0): string | undefined {
+function simpleValueOf(
+  schema: unknown,
+  text = STRING,
+  depth = 0,
+  without: ReadonlySet<unknown> = new Set(),
+): string | undefined {
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.has(keyword))) return undefined;
@@ -140,6 +149,7 @@ function simpleValueOf(schema: unknown, text = STRING, depth = 0): string | unde
   // A text that matched in two ways would be tried in both, and with another such field in four.
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {
+    if (without.has(kind)) return [];
     if (kind === "array") return listOf(items, depth + 1) ?? [];
     return kind === "string" ? text : (SCALARS.get(String(kind)) ?? []);
   });

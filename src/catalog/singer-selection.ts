@@ -66,9 +66,9 @@ const unusable = (why: string): ConfigError =>
 
 const NOTHING = "The catalog selects no stream: nothing will be read";
 
-function whole(tapStream: TapStream): Selection {
-  const { name: stream, schema, keyProperties, replicationKey, methods, sampled } = tapStream;
-  return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled };
+/** Without a catalog no field is withheld, whether or not the live rows told it. */
+function whole({ name: stream, schema, keyProperties, replicationKey, methods }: TapStream): Selection {
+  return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled: null };
 }
 
 /** A node of a catalog that somebody else wrote. */

@@ -123,6 +123,15 @@ const LINE = fc
   });
 
 describe("LinePattern", () => {
+  it.each([[{}], [{ type: ["null", "number"] }], [{ type: "integer" }], [{ type: ["string", "number"] }]])(
+    "leaves a cursor that is a number to the parser, whatever the schema says: %j",
+    (at) => {
+      const { pattern } = open({ type: "object", properties: { id: { type: "string" }, at } });
+      pattern.learn(["id", "at"]);
+      expect(pattern.match('{"id":"1","at":1772584791538}')).toBeUndefined();
+    },
+  );
+
   it("says of a line what parsing and checking it say, or nothing", () => {
     let matches = 0;
     fc.assert(

@@ -41,6 +41,11 @@ describe("select()", () => {
     ]);
   });
 
+  it("lets every row out without a catalog, also where the live rows could not be seen", () => {
+    const [selection] = select(undefined, [{ ...PEOPLE, sampled: false }]).selections;
+    expect(selection).toMatchObject({ stream: "people", rules: null, sampled: null });
+  });
+
   it("takes the catalog of discovery as it is", () => {
     const { selections, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]), [PEOPLE, LOOKUPS]);
     expect(selections.map(({ stream }) => stream)).toEqual(["people"]);
