@@ -2,6 +2,7 @@ import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
 import { systemProcesses } from "./files/processes.ts";
+import { printableLines } from "./json.ts";
 import { readPackageFile } from "./package-file.ts";
 import type { Process } from "./run/runtime.ts";
 
@@ -120,7 +121,7 @@ async function reportError(error: unknown, stderr: NodeJS.WritableStream): Promi
   const { OutputClosed } = await import("./protocol/writer.ts");
   if (error instanceof OutputClosed && error.isUnread) return 1;
   const text = error instanceof Error ? error.message : String(error);
-  stderr.write(`${text}\n`);
+  stderr.write(`${printableLines(text)}\n`);
   return error instanceof UsageError ? 2 : 1;
 }
 

@@ -163,6 +163,7 @@ function checkOfAll(
   const checks: SchemaCheck[] = [];
   for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
     const part = entries.slice(at, at + FIELDS_AT_ONCE);
+    if (!part.every(([, field]) => isSchema(field))) throw notASchema(compile, part, undefined);
     try {
       checks.push(compile({ type: "object", properties: Object.fromEntries(part) }));
     } catch (cause) {
@@ -186,7 +187,11 @@ function notASchema(
   );
 }
 
+/** What a catalog gives for a schema may be any JSON; the compiler looks at it only where a row asks for it. */
+const isSchema = (field: unknown): boolean => isObject(field) || typeof field === "boolean";
+
 function canCompile(compile: (schema: object) => SchemaCheck, field: JsonSchema): boolean {
+  if (!isSchema(field)) return false;
   try {
     compile({ properties: { field } });
     return true;

@@ -96,13 +96,20 @@ describe("a schema from a catalog", () => {
     expect(parser.parse("" as RawLine, { id: "1", tags: [[[[1]]]] }, notes)).toMatchObject({ raw: "" });
   });
 
-  it.each([[{ type: "strnig" }], [{ pattern: "(" }], [{ $ref: "#/nowhere" }], [{ enum: 3 }], [{ type: {} }]])(
-    "is refused by name if it is none: %j",
-    (field) => {
-      const schema = { type: "object", properties: { id: { type: "string" }, "odd\n": field } };
-      const open = (): unknown => new RowParser({ key: "id", cursor: null, schema: schema as JsonSchema });
-      expect(open).toThrow(ConfigError);
-      expect(open).toThrow('the schema of the field "odd\\n" is not one');
-    },
-  );
+  it.each([
+    [{ type: "strnig" }],
+    [{ pattern: "(" }],
+    [{ $ref: "#/nowhere" }],
+    [{ enum: 3 }],
+    [{ type: {} }],
+    [5],
+    [null],
+    ["x"],
+    [[]],
+  ])("is refused by name if it is none: %j", (field) => {
+    const schema = { type: "object", properties: { id: { type: "string" }, "odd\n": field } };
+    const open = (): unknown => new RowParser({ key: "id", cursor: null, schema: schema as JsonSchema });
+    expect(open).toThrow(ConfigError);
+    expect(open).toThrow('the schema of the field "odd\\n" is not one');
+  });
 });

@@ -26,6 +26,17 @@ describe("the process", () => {
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
   });
 
+  it("says what is wrong without what would move a terminal's cursor", async () => {
+    const state = await file("state.json", '{"a\\u001b[2J\\u202e\\u2028":{}}');
+    const { code, stderr } = await run(CONNECTOR, ["state", "show", state]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("Cannot use the state");
+    expect(stderr).not.toMatch(/[\u001b\u202e\u2028]/);
+    const wrong = await run(CONNECTOR, ["read", "--shard", "\u202e\u001b[2J", "--plan", "x"]);
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).not.toMatch(/[\u001b\u202e]/);
+  });
+
   it("helps, also without any words, and says its version", async () => {
     const help = await run(CONNECTOR, ["--help"], { asProcess: true });
     expect(help).toMatchObject({ code: 0, stderr: "" });
