@@ -58,6 +58,9 @@ export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
+/** A body whose check sum is wrong: what was decompressed of it, and passed on, may not be what the service sent. */
+export class ScrambledError extends BodyError {}
+
 export function failureTypeOf(error: unknown): FailureType {
   return error instanceof ConnectorError ? error.failureType : "system_error";
 }

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import split2 from "split2";
-import { BodyError, ConnectorError } from "../errors.ts";
+import { BodyError, ConnectorError, ScrambledError } from "../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../json.ts";
 import type { RawLine } from "../streams/event.ts";
 import type { Batch, Row } from "../streams/stream-api.ts";
@@ -55,13 +55,17 @@ export async function* readExport(opened: Export, parser: RowParser, what: strin
   } catch (error) {
     const last = batcher.take();
     if (last !== undefined) yield last;
-    throw error instanceof ConnectorError
-      ? error
-      : new BodyError(`Cannot ${what}: the body broke off`, { cause: error });
+    throw error instanceof ConnectorError ? error : brokenOff(what, error);
   } finally {
     patience.end();
     body.destroy();
   }
+}
+
+function brokenOff(what: string, cause: unknown): BodyError {
+  return isObject(cause) && cause["code"] === "Z_DATA_ERROR"
+    ? new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause })
+    : new BodyError(`Cannot ${what}: the body broke off`, { cause });
 }
 
 /** Lets a body flow into lines; the promise fails for what is wrong on the way, and may be left alone. */

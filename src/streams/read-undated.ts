@@ -1,4 +1,4 @@
-import { BodyError } from "../errors.ts";
+import { BodyError, ScrambledError } from "../errors.ts";
 import { BEGINNING, instant } from "../time.ts";
 import { endless, isEndless, readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
@@ -93,7 +93,7 @@ async function* fromExport(
 ): AsyncGenerator<LineBatch, Outcome> {
   const everything = new SeenRows(first.rows + first.undated);
   const lacking = new BodyError("Cannot find as many people without a date as the service counts");
-  return yield* exportTries(rules.api, lacking, async function* (failures) {
+  return yield* exportTries(rules.api, lacking, [everything, seen], async function* (failures) {
     const count = failures === 0 ? first : await rules.api.count(UNDATED);
     const { found } = yield* readEverything(count, rules, everything, seen);
     found.refuseMissingKeys();
@@ -128,6 +128,7 @@ async function* readEverything(
 async function* exportTries(
   api: StreamApi,
   unproven: BodyError,
+  tables: readonly SeenRows[],
   attempt: (failures: number) => AsyncGenerator<LineBatch, number | undefined>,
 ): AsyncGenerator<LineBatch, Outcome> {
   let cause: unknown = unproven;
@@ -138,6 +139,7 @@ async function* exportTries(
       if (undatedRows !== undefined) return { window: UNDATED, kind: "proven", undatedRows };
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
+      if (error instanceof ScrambledError) for (const table of tables) table.forget();
       cause = error;
     }
   }
@@ -164,7 +166,7 @@ async function isTooLow(api: StreamApi, count: Count): Promise<boolean> {
 async function* fromUncounted(rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Outcome> {
   const everything = new SeenRows();
   const lacking = new BodyError("The list holds more rows than the export shows, and its totals are too low");
-  return yield* exportTries(rules.api, lacking, async function* () {
+  return yield* exportTries(rules.api, lacking, [everything, seen], async function* () {
     const { all, found } = yield* readEverything(NOT_COUNTED, rules, everything, seen);
     all.refuseMissingKeys();
     const past = await rules.api.rowAt(EVERYTHING, all.distinct + 1);

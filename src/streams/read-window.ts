@@ -1,4 +1,4 @@
-import { BodyError } from "../errors.ts";
+import { BodyError, ScrambledError } from "../errors.ts";
 import { endless, isEndless, readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import { contradiction, judge, Pass, provenBy } from "./proof.ts";
@@ -80,6 +80,7 @@ async function* tryUntilClosed(
       next === "pages"
         ? readPages(window, purpose, rules, shared.seen)
         : readExport(window, purpose, count, rules, shared.seen),
+      shared.seen,
     );
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
@@ -117,10 +118,12 @@ async function freshCount(
 
 async function* catchBodyError(
   attempt: AsyncGenerator<LineBatch, Attempt>,
+  seen: SeenRows,
 ): AsyncGenerator<LineBatch, Attempt> {
   try {
     return yield* attempt;
   } catch (error) {
+    if (error instanceof ScrambledError) seen.forget();
     if (error instanceof BodyError) return { kind: "failed", cause: error };
     throw error;
   }

@@ -57,6 +57,13 @@ export class SeenRows {
     this.#marks.fill(0);
   }
 
+  /** Forgets every row, so that each is passed on again: what was passed on may not be what it was. */
+  forget(): void {
+    this.#words.fill(EMPTY);
+    this.#marks.fill(0);
+    this.#size = 0;
+  }
+
   /**
    * Adds a row that the pass shows.
    * @param identity what tells the rows of one key apart; a number if it is a moment

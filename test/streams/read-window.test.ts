@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BodyError, DataError } from "../../src/errors.ts";
+import { BodyError, DataError, ScrambledError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
@@ -79,6 +79,27 @@ describe("readWindow() of a closed window", () => {
     const { result, asked } = await read({ counts: [5], shown: [5] });
     expect(result).toMatchObject([{ kind: "proven" }]);
     expect(asked).toEqual(["count", "stream"]);
+  });
+
+  it.each([
+    ["delivers rows again that came in a body whose check sum is wrong", ScrambledError, 10],
+    ["delivers rows once that came in a body that broke off", BodyError, 5],
+  ])("%s", async (_, Failure, delivered) => {
+    const { api } = scripted({ counts: [5], shown: [5] });
+    let streams = 0;
+    const stream: StreamApi["stream"] = async function* (window) {
+      yield { rows: rowsOf(5, window) };
+      streams += 1;
+      if (streams === 1) throw new Failure("The body is not whole");
+    };
+    const reading = readWindow(
+      { window: ONE_DAY, purpose: "range" },
+      rulesWith({ api: { ...api, stream } }),
+    );
+    let lines = 0;
+    for (let next = await reading.next(); next.done !== true; next = await reading.next())
+      lines += next.value.lines.length;
+    expect(lines).toBe(delivered);
   });
 
   it("is draining where fewer were shown than counted before, and no fewer than counted after", async () => {
