@@ -2,7 +2,6 @@ import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
 import { systemProcesses } from "./files/processes.ts";
-import { printableLines } from "./json.ts";
 import { readPackageFile } from "./package-file.ts";
 import type { Process } from "./run/runtime.ts";
 
@@ -118,10 +117,11 @@ function written(out: NodeJS.WritableStream): Promise<void> {
 
 /** Says on stderr what went wrong, unless the output was closed. Returns the exit code. */
 async function reportError(error: unknown, stderr: NodeJS.WritableStream): Promise<number> {
+  const { fitText } = await import("./protocol/error-text.ts");
   const { OutputClosed } = await import("./protocol/writer.ts");
   if (error instanceof OutputClosed && error.isUnread) return 1;
   const text = error instanceof Error ? error.message : String(error);
-  stderr.write(`${printableLines(text)}\n`);
+  stderr.write(`${fitText(text)}\n`);
   return error instanceof UsageError ? 2 : 1;
 }
 

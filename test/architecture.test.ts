@@ -59,7 +59,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   cli: ["commands", "errors", "protocol", "run"],
   "tap-cli": ["cli", "commands"],
-  main: ["api", "cli", "commands", "errors", "files", "json", "package-file", "protocol", "run"],
+  main: ["api", "cli", "commands", "errors", "files", "package-file", "protocol", "run"],
   "source-contact-intelligence": ["cli", "main"],
   "tap-contact-intelligence": ["main", "tap-cli"],
 };

@@ -1,7 +1,6 @@
 import { type FailureType, failureTypeOf } from "../errors.ts";
-import { printableLines } from "../json.ts";
 import type { StreamState } from "../streams/event.ts";
-import { causeChain, framesOf, userMessage } from "./error-text.ts";
+import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson } from "./language.ts";
 
 /** The Airbyte messages that are no records, each as one line of ASCII. */
@@ -21,7 +20,7 @@ export const statusMessage = (connectionStatus: ConnectionStatus): string =>
 export const catalogMessage = (catalog: object): string => line({ type: "CATALOG", catalog });
 
 export const logMessage = (level: AirbyteLevel, message: string): string =>
-  line({ type: "LOG", log: { level, message: printableLines(message) } });
+  line({ type: "LOG", log: { level, message: fitText(message) } });
 
 export function streamStatus(stream: StreamDescriptor, status: StreamStatus, emittedAt: number): string {
   return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status } });

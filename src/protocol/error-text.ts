@@ -3,9 +3,15 @@ import { printableLines } from "../json.ts";
 
 const MAX_CAUSES = 8;
 
+/** Characters of a message. Meltano reads stderr with a limit of 64 KiB a line; an escaped character takes six bytes. */
+const MAX_TEXT = 8 * 1024;
+
+/** A text as a log or a message may hold it, however long a catalog or a state has made it. */
+export const fitText = (text: string): string => printableLines(text.slice(0, MAX_TEXT));
+
 /** What a person must know. An unexpected error is a bug of ours, and its own message may hold anything. */
 export function userMessage(error: unknown): string {
-  if (error instanceof ConnectorError) return printableLines(error.message);
+  if (error instanceof ConnectorError) return fitText(error.message);
   return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${nameOf(error)})`;
 }
 
@@ -15,7 +21,7 @@ export function causeChain(error: unknown): string {
   for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next)) {
     links.push(linkOf(next));
   }
-  return printableLines(links.join("; caused by "));
+  return fitText(links.join("; caused by "));
 }
 
 /** Where an unexpected error was thrown: the frames without the message. Undefined for an expected one. */

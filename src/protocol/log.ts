@@ -1,7 +1,6 @@
 import { ConnectorError } from "../errors.ts";
-import { printableLines } from "../json.ts";
 import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
-import { causeChain, framesOf, userMessage } from "./error-text.ts";
+import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson, type Language } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
@@ -44,12 +43,9 @@ export function log(options: LogOptions): Language {
 /** One line, or "" if its level is too low. */
 export function logLine(entry: LogEntry, options: LogOptions): string {
   if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(options.level)) return "";
-  const cut = { ...entry, text: printableLines(entry.text.slice(0, MAX_TEXT)) };
+  const cut = { ...entry, text: fitText(entry.text) };
   return options.readable ? readableLine(cut, options) : meltanoLine(cut, options);
 }
-
-/** Meltano reads stderr with a limit of 64 KiB a line; an escaped character takes six bytes. */
-const MAX_TEXT = 8 * 1024;
 
 /** The tap's own variable wins over the shell's, and that over what Meltano was started with. */
 export function logLevelOf(

@@ -33,6 +33,16 @@ const wordsOf = (events: readonly Event[]): string[] => messagesOf(events).map(w
 const errorsOf = (events: readonly Event[]) => messagesOf(events).flatMap(({ trace }) => trace?.error ?? []);
 
 describe("airbyte()", () => {
+  it("cuts what a catalog or a state has made of a message", () => {
+    const error = new ConfigError("x".repeat(70_000), { cause: new Error("y".repeat(70_000)) });
+    const text = outputOf([
+      { kind: "log", level: "warn", text: error.message },
+      { kind: "failed", error },
+      END,
+    ]);
+    expect(text.length).toBeLessThan(30_000);
+  });
+
   it("tells a stream in the order that platforms rely on", () => {
     const said = wordsOf([
       open("people"),
