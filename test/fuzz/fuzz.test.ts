@@ -1,29 +1,35 @@
 import { describe, expect, it } from "vitest";
+import { refusePrivate, refuseUnprintable } from "./canary.ts";
 import { Dice } from "./dice.ts";
+import { canonical, judgeLine } from "./judge.ts";
+import { playOne } from "./main.ts";
 import { TARGETS } from "./targets.ts";
+import { judgeEnded } from "./verdict.ts";
 
 /** Few enough for every run of the tests; `npm run fuzz` plays for as long as it is told. */
 const CASES: Readonly<Record<string, number>> = {
-  config: 250,
-  catalog: 100,
-  state: 500,
-  answers: 200,
-  lines: 150,
+  configs: 50,
+  catalogs: 30,
+  states: 50,
+  answers: 12,
+  lines: 4,
 };
 
 describe("any input", () => {
   it.each(Object.keys(TARGETS))("%s: ends well or by an error that says what to do", async (name) => {
     const target = await TARGETS[name]?.();
+    if (target === undefined) throw new Error("There is no such target");
     const first = Math.floor(Math.random() * 4_000_000_000);
-    for (let seed = first; seed < first + (CASES[name] ?? 100); seed++) {
+    let units = 0;
+    for (let seed = first; seed < first + (CASES[name] ?? 1); seed++) {
       try {
-        await target?.play(new Dice(seed));
+        units += await playOne(target, seed);
       } catch (error) {
         throw new Error(`Play it again: npm run fuzz -- --target ${name} --seed ${seed}`, { cause: error });
       }
     }
-    await target?.close();
-    expect(target).toBeDefined();
+    await target.close();
+    expect(units).toBeGreaterThan(0);
   });
 });
 
@@ -35,5 +41,74 @@ describe("Dice", () => {
     };
     expect(thrown(7)).toEqual(thrown(7));
     expect(thrown(7)).not.toEqual(thrown(8));
+  });
+});
+
+describe("judgeLine()", () => {
+  it.each([
+    ['{"id":"1"}', { kind: "row", key: '"1"' }],
+    ['{"id":1}', { kind: "row", key: "1" }],
+    ['{"id":9007199254740993}', { kind: "row", key: "9007199254740993" }],
+    ['{"id":null}', { kind: "row", key: "" }],
+    [" \t\r", { kind: "blank" }],
+    ['{"success":false,"error":{}}', { kind: "error" }],
+    ["[]", { kind: "junk" }],
+    ['{"id":"\xff"}', { kind: "junk" }],
+    ['{"id":"1"', { kind: "junk" }],
+  ])("takes %j for what it is", (line, judged) => {
+    expect(judgeLine(line, "id")).toEqual(judged);
+  });
+});
+
+describe("canonical()", () => {
+  it("is one for two spellings of one row, and another for another", () => {
+    expect(canonical('{ "a" :\r"\\u0062", "n": 1.0}')).toBe(canonical('{"a":"b","n":1.0}'));
+    expect(canonical('{"a":"\\ud800"}')).toBe(canonical('{"a":"\\ufffd"}'));
+    expect(canonical('{"n":1.0}')).not.toBe(canonical('{"n":1}'));
+  });
+});
+
+describe("the checks", () => {
+  it.each([
+    "at Kanarek-5",
+    "size 73164290",
+    "Verboten-email-1",
+    "00112233445566778899AABBCCDDEEFF",
+    "this is a bug of ours",
+    'TypeError\\n    at run (file.js:1:2)"',
+  ])("refuse %j outside of records", (text) => {
+    expect(() => refusePrivate("stderr", text)).toThrow("stderr holds");
+  });
+
+  it.each(["\u001b[2J", "a\rb", "\u2028", "\u202e"])("refuse %j for a terminal", (text) => {
+    expect(() => refuseUnprintable("stderr", text)).toThrow("stderr holds");
+  });
+
+  const status = (word: string, at: number): string =>
+    `{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":${at},"stream_status":{"stream_descriptor":{"name":"people"},"status":"${word}"}}}\n`;
+  const state =
+    '{"type":"STATE","state":{"type":"STREAM","stream":{"stream_descriptor":{"name":"people"},"stream_state":{}},"sourceStats":{"recordCount":1.0}}}\n';
+  const record = '{"type":"RECORD","record":{"stream":"people","emitted_at":1,"data":{"id":"Kanarek"}}}\n';
+  const [started, running] = [status("STARTED", 1), status("RUNNING", 2)];
+  const whole = started + running + record + state;
+
+  it("take a run that says what it did", () => {
+    const ended = { code: 0, stdout: whole + status("COMPLETE", 3), stderr: "" };
+    expect(judgeEnded("airbyte", ended).records.get("people")).toEqual(['{"id":"Kanarek"}']);
+  });
+
+  it.each([
+    ["exits with 0 and is incomplete", 0, whole + status("INCOMPLETE", 3)],
+    ["exits with 1 and is complete", 1, whole + status("COMPLETE", 3)],
+    ["exits with 2", 2, ""],
+    ["has a stream without an end", 0, whole],
+    ["has a record before its stream runs", 0, started + record + running + state + status("COMPLETE", 3)],
+    ["counts another number of records", 0, started + running + state + status("COMPLETE", 3)],
+    ["is complete after records without a state", 0, started + running + record + status("COMPLETE", 3)],
+    ["ends twice", 0, whole + status("COMPLETE", 3) + status("COMPLETE", 4)],
+    ["ends within a line", 0, whole + status("COMPLETE", 3).trim()],
+    ["says what is no message", 0, `${whole}${status("COMPLETE", 3)}{"type":"ODD"}\n`],
+  ])("refuse a run that %s", (_, code, stdout) => {
+    expect(() => judgeEnded("airbyte", { code, stdout, stderr: "" })).toThrow();
   });
 });

@@ -1,13 +1,35 @@
 import { Dice } from "./dice.ts";
-import { TARGETS, type Target } from "./targets.ts";
+import type { Target } from "./target.ts";
+import { TARGETS } from "./targets.ts";
 
-/** Milliseconds for which one target is played before the next. */
-const TURN_MS = 2_000;
+/** Milliseconds for which one target is played before another. */
+const TURN_MS = 10_000;
+/** How often (ms) the figures are said. */
+const REPORT_MS = 300_000;
+
+/** How many of each are enough. */
+const GOALS: Readonly<Record<string, number>> = {
+  lines: 5_000_000,
+  configs: 100_000,
+  catalogs: 100_000,
+  states: 100_000,
+  answers: 100_000,
+};
 
 const USAGE = "Usage: npm run fuzz -- --minutes N [--target NAME] | --target NAME --seed N";
 
-/** Plays targets for some minutes, or one case again. Returns the exit code. */
-export async function main(args: readonly string[], print: (text: string) => void): Promise<number> {
+/** What was thrown so far, by target, and how much of it failed. */
+export type Figures = { readonly units: Readonly<Record<string, number>>; readonly failures: number };
+
+/** Whoever watches over the run: told of each case before it begins, so that it can name one that never ends. */
+export type Watch = (target: string, seed: number, figures: Figures) => void;
+
+/** Plays targets until the minutes are over or the goals are reached, or plays one case again. Returns the exit code. */
+export async function main(
+  args: readonly string[],
+  print: (text: string) => void,
+  watch: Watch = () => {},
+): Promise<number> {
   const option = (name: string): string | undefined => {
     const at = args.indexOf(`--${name}`);
     return at < 0 ? undefined : args[at + 1];
@@ -19,47 +41,88 @@ export async function main(args: readonly string[], print: (text: string) => voi
     return 2;
   }
   if (seed !== undefined && target !== undefined) {
-    await playOnce(target, Number(seed));
+    const opened = await open(target);
+    await playOne(opened, Number(seed)).finally(() => opened.close());
     print(`${target} ${seed}: nothing found`);
     return 0;
   }
-  return await playFor(minutes * 60_000, names, print);
+  const earlier = JSON.parse(option("earlier") ?? '{"units":{},"failures":0}') as Figures;
+  return await new Player(names, earlier, print, watch).play(minutes * 60_000);
 }
 
-async function playFor(ms: number, names: readonly string[], print: (text: string) => void): Promise<number> {
-  const ends = performance.now() + ms;
-  const played = new Map(names.map((name) => [name, { cases: 0, units: 0, unit: "" }]));
-  let failures = 0;
-  while (performance.now() < ends) {
-    for (const name of names) {
-      const target = await open(name);
-      const so = played.get(name) ?? { cases: 0, units: 0, unit: "" };
-      for (const turnEnds = performance.now() + TURN_MS; performance.now() < turnEnds; ) {
-        const seed = Math.floor(Math.random() * 4_294_967_296);
-        try {
-          so.units += await target.play(new Dice(seed));
-        } catch (error) {
-          failures += 1;
-          print(`FAILED ${name}: npm run fuzz -- --target ${name} --seed ${seed}\n${describe(error)}`);
-        }
-        so.cases += 1;
-      }
-      played.set(name, { ...so, unit: target.unit });
-      await target.close();
-    }
+class Player {
+  readonly #names: readonly string[];
+  readonly #print: (text: string) => void;
+  readonly #watch: Watch;
+  readonly #units: Map<string, number>;
+  #failures: number;
+
+  constructor(names: readonly string[], earlier: Figures, print: (text: string) => void, watch: Watch) {
+    this.#names = names;
+    this.#print = print;
+    this.#watch = watch;
+    this.#units = new Map(names.map((name) => [name, earlier.units[name] ?? 0]));
+    this.#failures = earlier.failures;
   }
-  const counts = [...played.values()].map(({ units, unit }) => `${units.toLocaleString("en-US")} ${unit}`);
-  print(`${counts.join(", ")}; ${failures} failures`);
-  return failures === 0 ? 0 : 1;
+
+  async play(ms: number): Promise<number> {
+    const ends = performance.now() + ms;
+    let reported = performance.now();
+    for (let next = this.#furthest(); next !== undefined; next = this.#furthest()) {
+      if (performance.now() >= ends) break;
+      await this.#turn(next, Math.min(ends, performance.now() + TURN_MS));
+      if (performance.now() - reported > REPORT_MS) {
+        this.#report();
+        reported = performance.now();
+      }
+    }
+    this.#report();
+    return this.#failures === 0 ? 0 : 1;
+  }
+
+  /** The target that is furthest from its goal; undefined if all goals are reached. */
+  #furthest(): string | undefined {
+    const share = (name: string): number => (this.#units.get(name) ?? 0) / (GOALS[name] ?? 1);
+    const [first] = this.#names.toSorted((one, other) => share(one) - share(other));
+    return first !== undefined && share(first) < 1 ? first : undefined;
+  }
+
+  async #turn(name: string, ends: number): Promise<void> {
+    const target = await open(name);
+    while (performance.now() < ends) {
+      const seed = Math.floor(Math.random() * 4_294_967_296);
+      this.#watch(name, seed, this.#figures);
+      try {
+        this.#units.set(name, (this.#units.get(name) ?? 0) + (await playOne(target, seed)));
+      } catch (error) {
+        this.#failures += 1;
+        this.#print(`FAILED ${name}: npm run fuzz -- --target ${name} --seed ${seed}\n${describe(error)}`);
+      }
+    }
+    await target.close();
+  }
+
+  get #figures(): Figures {
+    return { units: Object.fromEntries(this.#units), failures: this.#failures };
+  }
+
+  #report(): void {
+    const counts = [...this.#units].map(([name, units]) => `${units.toLocaleString("en-US")} ${name}`);
+    this.#print(`${counts.join(", ")}; ${this.#failures} failures`);
+  }
 }
 
-/** Plays the case of a seed. Throws what it finds. */
-export async function playOnce(name: string, seed: number): Promise<void> {
-  const target = await open(name);
+/** Plays the case of a seed; returns how many things it threw. Throws what it finds, errors that nobody caught too. */
+export async function playOne(target: Target, seed: number): Promise<number> {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown): void => void uncaught.push(error);
+  process.on("uncaughtException", note).on("unhandledRejection", note);
   try {
-    await target.play(new Dice(seed));
+    const units = await target.play(new Dice(seed));
+    if (uncaught.length > 0) throw new Error("Nobody caught an error", { cause: uncaught[0] });
+    return units;
   } finally {
-    await target.close();
+    process.off("uncaughtException", note).off("unhandledRejection", note);
   }
 }
 
@@ -72,5 +135,5 @@ async function open(name: string): Promise<Target> {
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : `\ncaused by ${describe(error.cause)}`;
-  return `${(error.stack ?? error.message).slice(0, 2_000)}${cause}`;
+  return `${(error.stack ?? error.message).slice(0, 4_000)}${cause}`;
 }

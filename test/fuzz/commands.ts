@@ -1,0 +1,47 @@
+import type { Command } from "../../src/cli.ts";
+import type { Language } from "./verdict.ts";
+
+/** A command line, and what its output is. */
+export type Asked = {
+  readonly language: Language;
+  readonly command: Command;
+  /** See `judgeEnded`. */
+  readonly alwaysZero?: boolean;
+};
+
+type Read = Extract<Command, { kind: "read" }>;
+type Tap = Extract<Command, { kind: "tap" }>;
+
+export const readWith = (options: Partial<Read>): Asked => ({
+  language: options.format === "jsonl" ? "jsonl" : "airbyte",
+  command: {
+    ...{
+      kind: "read",
+      config: undefined,
+      catalog: undefined,
+      state: undefined,
+      streams: [],
+      format: "airbyte",
+    },
+    ...options,
+  },
+});
+
+export const tapWith = (options: Partial<Tap>): Asked => ({
+  language: options.face === "discover" ? "text" : "singer",
+  command: {
+    ...{ kind: "tap", face: "sync", configs: [], catalog: undefined, state: undefined, stateFile: undefined },
+    ...{ logLevel: undefined, format: "text", ...options },
+  },
+});
+
+export const checkWith = (config: string | undefined, exitCode: boolean): Asked => ({
+  language: "check",
+  command: { kind: "check", config, exitCode },
+  alwaysZero: !exitCode,
+});
+
+export const discoverWith = (config: string | undefined): Asked => ({
+  language: "discover",
+  command: { kind: "discover", config },
+});

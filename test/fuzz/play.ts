@@ -1,0 +1,80 @@
+import { Writable } from "node:stream";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Clock } from "../../src/api/clock.ts";
+import type { Command } from "../../src/cli.ts";
+import { RENEW_MS } from "../../src/files/lock.ts";
+import { reportError, run } from "../../src/main.ts";
+import type { Process } from "../../src/run/runtime.ts";
+import { fastClock } from "../faultlab/read-once.ts";
+import { KEY } from "./canary.ts";
+
+/** How a command ended. Texts hold one byte a character. */
+export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** A run that does not end. The slowest wait for silence on a real clock. */
+const HUNG_MS = 100_000;
+
+/**
+ * Does what a command line asks for within this process, as the program's own `main` does it: the same commands, real
+ * files and sockets, and the same last words. Nobody waits on its clock.
+ */
+export async function play(command: Command, environment: Process["environment"]): Promise<Ended> {
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  const abort = new AbortController();
+  const world: Process = {
+    ...{ clock: labClock(), signal: abort.signal, environment, random: Math.random, pid: 1 },
+    ...{ stdout: stdout.stream, stderr: stderr.stream },
+  };
+  const patience = setTimeout(() => abort.abort(new Error("The command does not end")), HUNG_MS);
+  try {
+    const code = await run(command, world).catch((error: unknown) => {
+      abort.signal.throwIfAborted();
+      return reportError(error, stderr.stream);
+    });
+    return { code, stdout: stdout.text, stderr: stderr.text };
+  } finally {
+    clearTimeout(patience);
+  }
+}
+
+/** What an environment says of a service, and of a home that is nobody's. */
+export const environmentOf = (url: string, home: string): Record<string, string> => ({
+  CONTACT_INTELLIGENCE_BASE_URL: url,
+  CONTACT_INTELLIGENCE_API_KEY: KEY,
+  CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
+  ...safeEnvironment(url, home),
+});
+
+/** Sends every request that does not go to this machine to `url`, and keeps files in `home`. */
+export const safeEnvironment = (url: string, home: string): Record<string, string> => ({
+  ...{ HTTP_PROXY: url, HTTPS_PROXY: url, HOME: home, XDG_STATE_HOME: home },
+});
+
+/** Nobody waits, except for the renewal of a lock, which would otherwise be done all the time. */
+function labClock(): Clock {
+  const fast = fastClock();
+  return {
+    ...fast,
+    sleep: async (ms, signal) => {
+      if (ms === RENEW_MS) await wait(ms, undefined, { ...(signal && { signal }), ref: false });
+      else await fast.sleep(ms, signal);
+    },
+  };
+}
+
+/** Takes all that is written. */
+class Sink {
+  readonly #chunks: string[] = [];
+  readonly stream = new Writable({
+    decodeStrings: false,
+    write: (chunk: Buffer | string, encoding: string, done) => {
+      const isBytes = encoding === "latin1" && typeof chunk === "string";
+      this.#chunks.push(isBytes ? chunk : Buffer.from(chunk as string).toString("latin1"));
+      done();
+    },
+  });
+
+  get text(): string {
+    return this.#chunks.join("");
+  }
+}
