@@ -7,10 +7,11 @@ const shared = {
   // Files share a process, which starts and loads the source once.
   isolate: false,
 };
-/** These measure memory, watch the files that the process has open, or replace a module of Node's. */
+/** These measure memory, watch the files that the process has open, change its folder, or replace a module of Node's. */
 const alone = [
   "test/api/read-export-memory.test.ts",
   "test/files/lock.test.ts",
+  "test/fuzz/fuzz.test.ts",
   "test/jobs/memory.test.ts",
   "test/run/folder-crash.test.ts",
   "test/sandbox/scale.test.ts",

@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../src/api/clock.ts";
 import type { Command } from "../../src/cli.ts";
 import { RENEW_MS } from "../../src/files/lock.ts";
-import { reportError, run } from "../../src/main.ts";
+import { runProgram } from "../../src/main.ts";
 import type { Process } from "../../src/run/runtime.ts";
 import { fastClock } from "../faultlab/read-once.ts";
 import { KEY } from "./canary.ts";
@@ -27,10 +27,7 @@ export async function play(command: Command, environment: Process["environment"]
   };
   const patience = setTimeout(() => abort.abort(new Error("The command does not end")), HUNG_MS);
   try {
-    const code = await run(command, world).catch((error: unknown) => {
-      abort.signal.throwIfAborted();
-      return reportError(error, stderr.stream);
-    });
+    const code = await runProgram(async () => async () => command, [], world);
     return { code, stdout: stdout.text, stderr: stderr.text };
   } finally {
     clearTimeout(patience);

@@ -169,7 +169,7 @@ const CODES = [
     "x".repeat(500),
     CANARY,
     "",
-    "BUG",
+    "ODD_CODE",
   ],
 ];
 
