@@ -92,10 +92,7 @@ describe("readWindow() of a closed window", () => {
       streams += 1;
       if (streams === 1) throw new Failure("The body is not whole");
     };
-    const reading = readWindow(
-      { window: ONE_DAY, purpose: "range" },
-      rulesWith({ api: { ...api, stream } }),
-    );
+    const reading = readWindow({ window: ONE_DAY, purpose: "range" }, rulesWith({ api: { ...api, stream } }));
     let lines = 0;
     for (let next = await reading.next(); next.done !== true; next = await reading.next())
       lines += next.value.lines.length;
