@@ -38,7 +38,8 @@ function toDomain(text: string): string | null {
   const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().toLowerCase().replace(/\.$/, "");
   // Characters that end a host name in a URL would cut the name short.
   if (/[\s/\\?#@:%[\]]/.test(bare)) return null;
-  const ascii = domainToASCII(bare);
+  // Dots of other scripts are dots only now.
+  const ascii = domainToASCII(bare).replace(/\.$/, "");
   const rest = ascii.replace(/^www\./, "");
   const host = rest.includes(".") ? rest : ascii;
   const isHost = HOST.test(host) && host.length <= LONGEST_ITEM && !/^[\d.]+$/.test(host);

@@ -132,7 +132,11 @@ export class JobSession {
     const streams = this.#streamsOf(spec.setting);
     const parser = new RowParser({ key: "", cursor: null, schema });
     const isSecond = memory.started.size > 0;
-    memory.started.add(spec.name);
+    const isFullRefresh = streams.some(
+      ({ name, syncMode }) => name === spec.name && syncMode === "full_refresh",
+    );
+    // A full refresh buys nothing, so the setting's other stream still has to.
+    if (!isFullRefresh) memory.started.add(spec.name);
     const { book, sealed, unrecoverable, answers, asked, hasState } = memory;
     return {
       type,
@@ -144,7 +148,7 @@ export class JobSession {
       streams: streams.map(({ name }) => name),
       receipts: this.#receipts,
       blocked: this.#blocked,
-      isFullRefresh: streams.some(({ name, syncMode }) => name === spec.name && syncMode === "full_refresh"),
+      isFullRefresh,
       isSecond,
       knowsThePast: hasState || book.size > 0,
       mostSubmissions: this.#hasNoMemory && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,

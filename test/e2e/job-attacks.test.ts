@@ -2,7 +2,9 @@ import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { CONNECTOR, file, run } from "../support/cli.ts";
 import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { JobWorld } from "../support/job-world.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -236,6 +238,69 @@ describe("a key that is wrong for one sync", { timeout: 60_000 }, () => {
     const after = await world.readStream("company_lookups", { state: wrong.state() });
     expect(after.records()).toMatchObject([{ domain: "a.example" }]);
     expect(service.boughtTwice).toEqual([]);
+  });
+});
+
+describe("one stream of look-ups refreshed, the other incremental", { timeout: 60_000 }, () => {
+  it("buys once, by the incremental one", async () => {
+    await using service = await CountingService.start();
+    const folder = await tempDir();
+    const { url } = service;
+    const config = await file("config.json", {
+      base_url: url,
+      api_key: "k",
+      requests_per_minute: 6000,
+      receipts_file: join(folder, "receipts.jsonl"),
+      external_api: { api_url: url, api_key: "k" },
+      company_lookup: { domains: ITEMS },
+    });
+    const modes = [
+      ["company_lookups", "full_refresh"],
+      ["company_lookup_contacts", "incremental"],
+    ];
+    const catalog = await file("catalog.json", {
+      streams: modes.map(([name, sync_mode]) => ({ stream: { name, json_schema: {} }, sync_mode })),
+    });
+    const args = ["read", "--config", config, "--catalog", catalog, "--state-file", join(folder, "s.json")];
+    for (let sync = 0; sync < 2; sync++) {
+      expect((await run(CONNECTOR, args, { clock: hurriedClock() })).code).toBe(0);
+      expect(service.bought.toSorted()).toEqual(ITEMS);
+    }
+  });
+});
+
+describe("receipts that are there and cannot be used", { timeout: 60_000 }, () => {
+  it("stop the submissions, and open jobs are collected", async () => {
+    await using service = await CountingService.start();
+    const folder = await tempDir();
+    const world = await lookups(service, { max_wait_seconds: 0, receipts_file: "" });
+    const first = await world.readStream("company_lookups");
+    expect(service.bought).toEqual(["a.example"]);
+    const blocked = await worldOf(service, service, {
+      company_lookup: { domains: ITEMS },
+      receipts_file: folder,
+    });
+    const ran = await blocked.readStream("company_lookups", { state: first.state() });
+    expect(ran.errors()).toMatchObject([{ failure_type: "config_error" }]);
+    expect(ran.records()).toMatchObject([{ domain: "a.example" }]);
+    expect(service.bought).toEqual(["a.example"]);
+  });
+});
+
+describe("a bare record stream without a memory", () => {
+  it("is refused before any request, with exit 2", async () => {
+    await using service = await CountingService.start();
+    const { url } = service;
+    const config = await file("config.json", {
+      base_url: url,
+      api_key: "k",
+      email_check: { emails: ["a@x.example"] },
+    });
+    const args = ["read", "--config", config, "--format", "jsonl", "--stream", "email_checks"];
+    const { code, stderr } = await run(CONNECTOR, args);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--state-file");
+    expect(service.requests).toEqual([]);
   });
 });
 

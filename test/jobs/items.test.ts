@@ -10,6 +10,8 @@ describe("normalize()", () => {
     "exam\u200bple.com",
     "‘example.com’",
     "www.example.com.",
+    "example.com\u3002",
+    "\uff37ww.example.com",
   ])("takes %j for example.com", (text) => {
     expect(normalize("domain", text)).toBe("example.com");
   });
