@@ -82,13 +82,19 @@ export async function withSandbox<Value>(
   }
 }
 
-/** The config of a lab run: small windows, a short patience, and a rate that never waits. */
+const SILENT: ReadonlySet<string> = new Set(["stall", "stall-headers", "early-hints", "endless", "drip"]);
+
+/** How many seconds without a new row a run bears: few where a fault falls silent, else more than a busy machine needs. */
+export const patienceFor = (faults: readonly string[]): number =>
+  faults.some((fault) => SILENT.has(fault.split(/[=:]/)[0] ?? "")) ? 0.4 : 10;
+
+/** The config of a lab run: small windows, and a rate that never waits. */
 export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Config {
   const config = parseConfig(
     { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000, lookback_window_days: 1 },
     {},
   );
-  return { ...config, maxWindowRows: 60, idleTimeoutSeconds: 0.4, ...overrides };
+  return { ...config, maxWindowRows: 60, idleTimeoutSeconds: patienceFor([]), ...overrides };
 }
 
 class Killed extends Error {}

@@ -16,6 +16,7 @@ import {
   Hung,
   labConfig,
   type Outcome,
+  patienceFor,
   readOnce,
   withSandbox,
 } from "./read-once.ts";
@@ -76,7 +77,7 @@ async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result>
   const { expect, mostRequestsHealed = MOST_REQUESTS } = scenario;
   const pipeline = new Pipeline(sandbox, labConfig(sandbox, scenario.config), scenario);
   sandbox.fault(...scenario.faults);
-  const first = await pipeline.run();
+  const first = await pipeline.run(scenario.faults);
   if (expect === "refused" && first.complete) pipeline.violate("complete where an error was due");
   if (expect === "complete" && !first.complete) pipeline.violate(`not complete: ${reasonOf(first)}`);
   sandbox.fault();
@@ -84,7 +85,7 @@ async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result>
   for (let run = 0; run < HEALED_RUNS && lacking > 0; run++) {
     sandbox.advance(run === 0 ? 5_000 : DAY_MS);
     const before = sandbox.requests.length;
-    const healed = await pipeline.run();
+    const healed = await pipeline.run([]);
     if (!healed.complete) pipeline.violate(`healed run ${run + 1} is not complete: ${reasonOf(healed)}`);
     const asked = sandbox.requests.length - before;
     if (run === 0 && asked > mostRequestsHealed) pipeline.violate(`${asked} requests in the healed run`);
@@ -150,12 +151,13 @@ class Pipeline {
     return this.destination.lacks(servedTo(this.#sandbox, this.#scenario));
   }
 
-  async run(): Promise<Outcome> {
+  /** @param faults those under which it runs */
+  async run(faults: readonly string[]): Promise<Outcome> {
     const sandbox = this.#sandbox;
     const before = servedTo(sandbox, this.#scenario);
     const asked = sandbox.requests.length;
     const outcome = await readOnce({
-      config: this.#config,
+      config: { ...this.#config, idleTimeoutSeconds: patienceFor(faults) },
       stream: this.#scenario.stream,
       state: this.#state,
       clock: fastClock(this.#scenario.skew),

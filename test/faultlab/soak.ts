@@ -17,7 +17,15 @@ import {
   stayed,
 } from "./invariants.ts";
 import { readProcess } from "./process.ts";
-import { type Delivered, fastClock, Hung, labConfig, type Outcome, readOnce } from "./read-once.ts";
+import {
+  type Delivered,
+  fastClock,
+  Hung,
+  labConfig,
+  type Outcome,
+  patienceFor,
+  readOnce,
+} from "./read-once.ts";
 
 export type SoakOptions = {
   readonly minutes: number;
@@ -163,7 +171,7 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
             ...(killed && !byLines && { killAfterBytes: 1 + roll.below(60_000) }),
           })
         : await readOnce({
-            config,
+            config: { ...config, idleTimeoutSeconds: patienceFor(faults) },
             state: soaked.state,
             clock: fastClock(skew),
             ...(killed && { stopAfter: 1 + roll.below(roll.pick([4, 12, 40])) }),
