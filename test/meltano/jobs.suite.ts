@@ -32,7 +32,7 @@ const bought = (): readonly string[] => service.submissions.map(({ item }) => it
 const domainsIn = (lines: readonly string[]): readonly unknown[] =>
   lines.map((line) => (JSON.parse(line) as { domain: unknown }).domain).toSorted();
 
-describe("Meltano, with look-ups and verifications", () => {
+describe("Meltano, with look-ups and verifications", { timeout: 600_000 }, () => {
   it("buys nothing twice with --full-refresh, and loads again what was bought", async () => {
     await using mine = await project.copy(service, env);
     for (const stream of ["company_lookups", "company_lookup_contacts", "email_verifications", "sources"])
