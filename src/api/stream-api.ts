@@ -19,6 +19,8 @@ const MOST_ELEMENTS = 100_000;
 export type Endpoint = {
   readonly stream: string;
   readonly list: string;
+  /** The setting that says where the list is; null: the interface does. */
+  readonly listSetting: string | null;
   /** Undefined for a stream that is only listed. */
   readonly export: string | undefined;
   /** The filters that every request carries besides its days. */
@@ -144,16 +146,28 @@ const isNoSuchPage = (error: unknown): boolean =>
 /** Asks the list, under the endpoint's filters. `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53. */
 function list(
   client: Client,
-  { stream, list: path, filters }: Endpoint,
+  { stream, list: path, listSetting, filters }: Endpoint,
   what: string,
   query: Query,
 ): Promise<Answer<List & { readonly texts: () => readonly string[] }>> {
-  return client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
+  const answer = client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
     ...parseList(value, stream),
     // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.
     texts: () => elementTexts(toLatin1(body.toString("utf8")), "data"),
   }));
+  return answer.catch(notThere(what, path, listSetting));
 }
+
+/** Names the path, which the interface may not say, and the setting that corrects it. */
+export const notThere =
+  (what: string, path: string, setting: string | null) =>
+  (error: unknown): never => {
+    if (setting === null || !(error instanceof NotFoundError)) throw error;
+    throw new NotFoundError(
+      `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into ${setting}`,
+      { cause: error, code: error.code },
+    );
+  };
 
 /** `total`: null if the service did not count. */
 export type List = {

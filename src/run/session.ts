@@ -4,7 +4,7 @@ import { type Dispatcher, type Environment, openDispatcher } from "../api/dispat
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
 import { Limiter } from "../api/limiter.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
-import { parseList, streamApi } from "../api/stream-api.ts";
+import { notThere, parseList, streamApi } from "../api/stream-api.ts";
 import { sumOfUsages, type Usage } from "../api/usage.ts";
 import { Privacy } from "../catalog/privacy.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
@@ -134,6 +134,7 @@ export class Session {
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.#config.endpoints),
+      listSetting: listSettingOf(spec),
       export: spec.exportPath ?? undefined,
       filters: this.#filters(spec),
       verify: this.#config.verifyCounts,
@@ -272,10 +273,9 @@ export class Session {
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
     const path = listPathOf(spec, this.#config.endpoints);
     const filtered = { limit: "1", ...this.#filters(spec), ...query };
-    const answer = await this.client.getJson(`read ${spec.name}`, path, filtered, (value) =>
-      parseList(value, spec.name),
-    );
-    return answer.value;
+    const what = `read ${spec.name}`;
+    const answer = this.client.getJson(what, path, filtered, (value) => parseList(value, spec.name));
+    return (await answer.catch(notThere(what, path, listSettingOf(spec)))).value;
   }
 
   /** The filters of the config; a list without days has none. */
@@ -295,6 +295,9 @@ function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
     `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
   );
 }
+
+const listSettingOf = ({ endpoint }: RowStreamSpec): string | null =>
+  endpoint === null ? null : `endpoints.${endpoint}`;
 
 function rowSpec(name: string): RowStreamSpec {
   const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === name);

@@ -129,6 +129,17 @@ describe("check", () => {
     });
   });
 
+  it("names the path at which there is no list, and the setting that corrects it", async () => {
+    await using sandbox = await startSandbox({ people: 2, undated: 0, companies: 3 });
+    const endpoints = { sources: "/api/v1/public/products" };
+    const { status, message } = await checked(await configFor(sandbox, { endpoints }));
+    expect(status).toBe("SUCCEEDED");
+    expect(message).toContain(
+      "sources: Cannot read sources: the service has nothing at /api/v1/public/products (status 404). " +
+        "Put the right path into endpoints.sources",
+    );
+  });
+
   it.each([
     [
       "need a total that is not there",
