@@ -26,7 +26,7 @@ const ROUTES = {
   docker: { steps: [IMAGE, ["docker run", "docs/docker.md", "sh", "docker volume create"]] },
   // What Airbyte does with the image; Airbyte's own time comes on top.
   airbyte: {
-    steps: [IMAGE, NPM, INIT, ["spec to read", "docs/docker.md", "sh", "messages.jsonl"]],
+    steps: [IMAGE, NPM, INIT, ["spec to read", "docs/docker.md", "sh", "0.1.0 spec"]],
     rows: "messages.jsonl",
   },
   pyairbyte: {
@@ -43,7 +43,7 @@ const ROUTES = {
       ["pip", "docs/meltano.md", "sh", "pip install"],
       ["project", "docs/meltano.md", "sh", "meltano init"],
       ["add", "docs/meltano.md", "sh", "--from-ref", "contacts"],
-      ["run", "docs/meltano.md", "sh", "target-jsonl\n", "contacts"],
+      ["run", "docs/meltano.md", "sh", "meltano run tap-contact-intelligence target-jsonl", "contacts"],
     ],
     rows: "contacts/output/people.jsonl",
   },
