@@ -7,6 +7,6 @@ export default defineConfig({
     setupFiles: ["test/support/after-file.ts"],
     fileParallelism: false,
     testTimeout: 180_000,
-    hookTimeout: 300_000,
+    hookTimeout: 900_000,
   },
 });
