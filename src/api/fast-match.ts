@@ -1,16 +1,16 @@
 import type { JsonSchema } from "../catalog/schema.ts";
 import { isObject } from "../json.ts";
-
-/** What a line says that matches. */
-export type Matched = { readonly key: string; readonly cursor: string | null };
+import type { RawLine } from "../streams/event.ts";
+import type { Row } from "../streams/stream-api.ts";
 
 /** A character of a JSON string, in latin1-decoded UTF-8, that stands for itself. */
 const PLAIN = String.raw`[^"\\\x00-\x1f]`;
 const PLAIN_ONLY = new RegExp(`^${PLAIN}*$`);
 const ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
 const STRING = `"${PLAIN}*(?:${ESCAPE}${PLAIN}*)*"`;
-const KEY = `(?<key>"${PLAIN}+")`;
-const CURSOR = `"(?<cursor>${PLAIN}*)"`;
+/** Captures by number: names would make each match an object that costs more than the capture. */
+const KEY = `("${PLAIN}+")`;
+const CURSOR = `"(${PLAIN}*)"`;
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -57,6 +57,8 @@ export class LinePattern {
   /** Every name that was seen, in an order that suits the rows so far. */
   #names: readonly string[] = [];
   #expression: RegExp | undefined;
+  /** The number of the key's capture, 1 or 2. The cursor's is the other. */
+  #keyGroup = 1;
   #matches = 0;
   #others = 0;
 
@@ -66,8 +68,8 @@ export class LinePattern {
     this.#key = key;
   }
 
-  /** The key and the cursor of a line that matches; an empty cursor is none. */
-  match(line: string): Matched | undefined {
+  /** The row of a line that matches; an empty cursor is none. */
+  match(line: string): Row | undefined {
     if (this.#expression === undefined || line.length > LONGEST) return undefined;
     const found = this.#expression.exec(line);
     if (found === null) {
@@ -76,8 +78,9 @@ export class LinePattern {
       return undefined;
     }
     this.#matches += 1;
-    const { key = "", cursor } = found.groups ?? {};
-    return { key, cursor: cursor === undefined || cursor === "" ? null : cursor };
+    const key = found[this.#keyGroup] ?? "";
+    const cursor = found[3 - this.#keyGroup] || null;
+    return { raw: line as RawLine, key, cursor };
   }
 
   /** Takes in the names of a row that obeys the schema, in their order. */
@@ -94,6 +97,8 @@ export class LinePattern {
       return;
     }
     this.#names = all;
+    const cursorAt = all.findIndex((name) => this.#values.get(name)?.includes(CURSOR));
+    this.#keyGroup = cursorAt >= 0 && cursorAt < all.indexOf(this.#key) ? 2 : 1;
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
 

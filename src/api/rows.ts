@@ -51,8 +51,7 @@ export class RowParser {
 
   /** The row of a usual line; undefined for a line that has to be parsed. */
   match(line: string): Row | undefined {
-    const found = this.#pattern.match(line);
-    return found === undefined ? undefined : { raw: line as RawLine, key: found.key, cursor: found.cursor };
+    return this.#pattern.match(line);
   }
 
   /** The row of a parsed line. */

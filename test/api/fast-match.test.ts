@@ -52,7 +52,7 @@ function open(schema: JsonSchema = SCHEMA): Opened {
 }
 
 /** What a reader that parses takes from a line; undefined for one that is no row or contradicts the schema. */
-function parsed(line: string): { key: string; cursor: string | null } | undefined {
+function parsed(line: string): { raw: string; key: string; cursor: string | null } | undefined {
   let row: unknown;
   try {
     row = JSON.parse(line);
@@ -64,7 +64,7 @@ function parsed(line: string): { key: string; cursor: string | null } | undefine
   if (typeof id !== "string" || id === "" || !obeys(SCHEMA, row as Record<string, unknown>)) {
     return undefined;
   }
-  return { key: JSON.stringify(id), cursor: typeof at === "string" && at !== "" ? at : null };
+  return { raw: line, key: JSON.stringify(id), cursor: typeof at === "string" && at !== "" ? at : null };
 }
 
 const TEXT = fc.oneof(
@@ -182,7 +182,11 @@ describe("LinePattern", () => {
           row[name as keyof typeof row],
         ]);
         const line = latin1(JSON.stringify(Object.fromEntries(ordered)));
-        expect(pattern.match(line)).toEqual({ key: JSON.stringify(row.id), cursor: row.at ?? null });
+        expect(pattern.match(line)).toEqual({
+          raw: line,
+          key: JSON.stringify(row.id),
+          cursor: row.at ?? null,
+        });
       }),
     );
   });
@@ -194,7 +198,7 @@ describe("LinePattern", () => {
       read(line);
     }
     const all = '{"name":"x","id":"4","size":5,"at":"2026-01-01T00:00:00Z"}';
-    expect(pattern.match(all)).toEqual({ key: '"4"', cursor: "2026-01-01T00:00:00Z" });
+    expect(pattern.match(all)).toEqual({ raw: all, key: '"4"', cursor: "2026-01-01T00:00:00Z" });
   });
 
   it.each<[string, object, string]>([
@@ -224,6 +228,17 @@ describe("LinePattern", () => {
       expect(pattern.match('{"id":1}')).toBeUndefined();
       expect(pattern.match('{"id":null}')).toBeUndefined();
     }
+  });
+
+  it("captures the key and the cursor whichever comes first", () => {
+    const { pattern } = open();
+    pattern.learn(["at", "name", "id"]);
+    const line = '{"at":"2026-01-01T00:00:00Z","name":"x","id":"1"}';
+    expect(pattern.match(line)).toEqual({ raw: line, key: '"1"', cursor: "2026-01-01T00:00:00Z" });
+    expect(pattern.match('{"name":"x","id":"1"}')).toMatchObject({ key: '"1"', cursor: null });
+    const { pattern: flagged } = open({ properties: { at: { type: "boolean" }, id: { type: "string" } } });
+    flagged.learn(["at", "id"]);
+    expect(flagged.match('{"at":true,"id":"1"}')).toMatchObject({ key: '"1"', cursor: null });
   });
 
   it("gives up where most lines do not match", () => {
