@@ -45,9 +45,8 @@ export async function* readBounded(window: Window, count: Count, bounds: Bounds)
   const pass = { distinct: 0 };
   let rows = 0;
   for await (const batch of readWhileNew(window, pass, bounds)) {
-    for (const { key, raw } of batch.rows) {
-      if (seen.add(key === "" ? raw : key, "", 0) & IS_NEW) pass.distinct += 1;
-    }
+    const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
+    for (const nth of batch.rows.keys()) if (seen.add(keys, nth, "", 0) & IS_NEW) pass.distinct += 1;
     yield batch;
     rows += batch.rows.length;
     if (isEndless(rows, count)) throw endless(window, rows, count);

@@ -2,7 +2,7 @@ import { BodyError, DataError } from "../errors.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { addDays, DAY_MS, instant, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
-import { IS_NEW, inGroup, inPass, type SeenRows } from "./seen-rows.ts";
+import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { Outcome, RunRules } from "./window-result.ts";
@@ -58,9 +58,9 @@ export class Pass {
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
   accept({ rows, facts }: Batch): LineBatch {
-    const lines: RawLine[] = [];
     const before = this.#unreadable;
-    for (const row of rows) if (this.#add(row)) lines.push(row.raw);
+    const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (key === "" ? contentOf(raw) : key)));
+    const lines = rows.filter((row, nth) => this.#add(row, keys, nth)).map(({ raw }) => raw);
     const unreadable = this.#unreadable - before;
     if (unreadable > 0) return { lines, facts: { ...(facts ?? NO_FACTS), unreadable } };
     return facts === undefined ? { lines } : { lines, facts };
@@ -75,7 +75,7 @@ export class Pass {
   }
 
   /** Whether the row's line is to be emitted. */
-  #add(row: Row): boolean {
+  #add(row: Row, keys: KeyDigests, nth: number): boolean {
     const { onMissingKey, until } = this.#rules;
     if (row.key === "" && onMissingKey === "reject") {
       this.#withoutKey += 1;
@@ -83,10 +83,9 @@ export class Pass {
     }
     const at = row.cursor === null ? Number.NaN : instant(row.cursor);
     if (this.#hasMoved(at)) return false;
-    const content = Number.isNaN(at) || row.key === "" ? contentOf(row.raw) : "";
-    const identity = Number.isNaN(at) ? content : identityOf(row.cursor ?? "", at);
+    const identity = Number.isNaN(at) ? contentOf(row.raw) : identityOf(row.cursor ?? "", at);
     const flags = this.#flagsOf(row, at);
-    const known = this.#seen.add(row.key === "" ? content : row.key, identity, flags);
+    const known = this.#seen.add(keys, nth, identity, flags);
     this.#tally(flags, inPass(known), inGroup(known));
     if (flags & DATED && flags & UNDATED && known & IS_NEW) this.#unreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;

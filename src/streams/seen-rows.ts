@@ -14,6 +14,9 @@ export const IS_NEW = 256;
 export const inPass = (known: number): number => known & FLAGS;
 export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS;
 
+/** Digests of keys, two words each. */
+export type KeyDigests = Uint32Array;
+
 /** Random words under which texts are hashed, so that nobody can craft two keys that collide. */
 export type Seed = Uint32Array;
 
@@ -32,6 +35,9 @@ export class SeenRows {
   #marks: Uint8Array;
   #size = 0;
   readonly #hash: KeyedHash;
+
+  /** What the last prefetch read. Public, because a compiler drops reads that nobody can use. */
+  prefetched = 0;
 
   /** @param expectedRows how many rows the window is counted to hold */
   constructor(expectedRows = 0, seed: Seed = PROCESS_SEED) {
@@ -64,18 +70,35 @@ export class SeenRows {
     this.#size = 0;
   }
 
+  /** The digests of a batch's keys, for `add`. Prefetches their slots so that the cache misses of the batch overlap. */
+  digestsOf(keys: readonly string[]): KeyDigests {
+    const digests = new Uint32Array(keys.length * 2);
+    const hash = this.#hash;
+    let at = 0;
+    for (const key of keys) {
+      hash.setKey(key);
+      digests[at++] = hash.high || 1;
+      digests[at++] = hash.low;
+    }
+    let read = 0;
+    for (at = 0; at < digests.length; at += 2) {
+      read |= this.#words[slotOf(digests[at] ?? 0, this.#capacity) * WORDS] ?? 0;
+    }
+    this.prefetched = read;
+    return digests;
+  }
+
   /**
    * Adds a row that the pass shows.
+   * @param nth which of the keys is the row's
    * @param identity what tells the rows of one key apart; a number if it is a moment
    * @param flags at most four bits
    * @returns bits for IS_NEW, `inPass` and `inGroup`: what was known of the row and its key before
    */
-  add(key: string, identity: string | number, flags: number): number {
-    const hash = this.#hash;
-    hash.setKey(key);
-    const a = hash.high || 1;
-    const b = hash.low;
-    const c = typeof identity === "number" ? hash.ofNumber(identity) : hash.ofText(identity);
+  add(keys: KeyDigests, nth: number, identity: string | number, flags: number): number {
+    const a = keys[2 * nth] ?? 0;
+    const b = keys[2 * nth + 1] ?? 0;
+    const c = typeof identity === "number" ? this.#hash.ofNumber(identity) : this.#hash.ofText(identity);
     const words = this.#words;
     const marks = this.#marks;
     let known = 0;
