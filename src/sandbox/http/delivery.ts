@@ -5,7 +5,8 @@ import { createGzip } from "node:zlib";
 import type { Answer, Delivery, Ending } from "../faults/answer.ts";
 
 const BATCH_BYTES = 65_536;
-const THROTTLE_STEPS_PER_SECOND = 20;
+/** A response of a set speed is sent in steps that each take so long. */
+const STEP_MS = 50;
 /** What was written must have left before its connection is ended. */
 const GRACE_MS = 40;
 
@@ -16,8 +17,9 @@ export async function deliver(answer: Answer, delivery: Delivery, response: Serv
       ? measured(answer, delivery)
       : { answer, delivery };
   writeHead(ready.answer, ready.delivery, response);
+  const write = writer(response, ready.delivery);
   for await (const chunk of body(ready.answer, ready.delivery)) {
-    if (!(await write(response, chunk, ready.delivery))) return;
+    if (!(await write(chunk))) return;
   }
   await end(response, ready.delivery.ending);
 }
@@ -78,24 +80,35 @@ async function* withoutLast(
   }
 }
 
-/** Resolves when the client's side has room again; false if the client is gone. */
-async function write(response: ServerResponse, chunk: Buffer, delivery: Delivery): Promise<boolean> {
-  const { drip, bytesPerSecond } = delivery;
-  if (drip !== undefined) return writeSlowly(response, chunk, drip.bytes, drip.everyMs);
-  if (bytesPerSecond === undefined) return writeWhole(response, chunk);
-  const step = Math.max(1, Math.floor(bytesPerSecond / THROTTLE_STEPS_PER_SECOND));
-  return writeSlowly(response, chunk, step, 1000 / THROTTLE_STEPS_PER_SECOND);
+/** Returns what writes a chunk. It resolves when the client's side has room again; to false if the client is gone. */
+function writer(
+  response: ServerResponse,
+  { drip, bytesPerSecond }: Delivery,
+): (chunk: Buffer) => Promise<boolean> {
+  if (drip !== undefined)
+    return (chunk) => writeSlowly(response, chunk, drip.bytes, () => delay(drip.everyMs));
+  if (bytesPerSecond === undefined) return (chunk) => writeWhole(response, chunk);
+  const step = Math.max(1, Math.floor((bytesPerSecond * STEP_MS) / 1000));
+  let due = performance.now();
+  const rest = async (bytes: number): Promise<void> => {
+    due = Math.max(due, performance.now() - STEP_MS) + (bytes / bytesPerSecond) * 1000;
+    const early = due - performance.now();
+    // Timers are too coarse for a wait after each chunk of a fast response.
+    if (early >= STEP_MS / 2) await delay(early);
+  };
+  return (chunk) => writeSlowly(response, chunk, step, rest);
 }
 
 async function writeSlowly(
   response: ServerResponse,
   chunk: Buffer,
   bytes: number,
-  everyMs: number,
+  rest: (bytes: number) => Promise<void>,
 ): Promise<boolean> {
   for (let at = 0; at < chunk.length; at += bytes) {
-    if (!(await writeWhole(response, chunk.subarray(at, at + bytes)))) return false;
-    await delay(everyMs);
+    const part = chunk.subarray(at, at + bytes);
+    if (!(await writeWhole(response, part))) return false;
+    await rest(part.length);
   }
   return true;
 }
