@@ -1,116 +1,155 @@
-// What proofs cost: how many requests a sync takes, which of them brings the first row, and how many bytes of rows are
-// read for each byte of a row that is delivered.
-import { fork, spawn } from "node:child_process";
+// What proofs cost: how many requests a sync takes, which of them brings the first row, and how many rows are read for
+// each row of the account.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { CLI, KEY } from "./candidates.js";
+import { startServer } from "./server-process.js";
 
-const CLI = fileURLToPath(new URL("../dist/source-contact-intelligence.js", import.meta.url));
-const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const ROWS_PER_SECOND = 50_000;
 const ROW_BYTES = 490;
 
+/** `syncs`: one after the other, each with the state of the one before; `reach`: what the design promises. */
 const ACCOUNTS = [
   {
-    name: "20,000 people over ten years",
-    service: { people: 20_000 },
-    again: true,
-  },
-  {
-    name: "1,000,000 people of one day",
     service: { people: 1_000_000, days: 0.9, now: "2026-03-10T23:59:00Z", passDays: 20 },
+    syncs: [{ name: "1,000,000 people of one day", reach: "10 requests, first row within 6" }],
   },
   {
-    name: "1,000,000 people over ten years, windows of 100,000",
     service: { people: 1_000_000 },
     config: { max_window_rows: 100_000 },
+    syncs: [
+      {
+        name: "1,000,000 people over ten years, windows of 100,000",
+        reach: "2.5 requests an export, first row within 6",
+      },
+    ],
   },
   {
-    name: "600,000 people, 24 a second checked again at random",
     service: { people: 600_000, faults: [`drain=1:every=${Math.round(ROWS_PER_SECOND / 24)}:order=random`] },
+    syncs: [
+      {
+        name: "600,000 people, 24 a second checked again at random while 50,000 rows a second are read",
+        reach: "1.2 times the rows, exit 0",
+      },
+    ],
   },
   {
-    name: "300,000 people of 30 days, 100 a second checked again, the oldest first",
-    service: { people: 300_000, days: 30, faults: ["drain=1:every=300"], speed: 30_000 },
+    service: { people: 300_000, days: 30, faults: ["drain=1:every=300"], rowsPerSecond: 30_000 },
+    syncs: [
+      {
+        name: "300,000 people of 30 days, the oldest checked again first, 100 a second at 30,000 rows a second",
+        reach: "1.2 times the rows, exit 0",
+      },
+    ],
+  },
+  {
+    service: { people: 20_000, now: "2026-03-10T12:00:00Z" },
+    syncs: [
+      { name: "20,000 people", reach: "3 requests" },
+      { name: "the same, a quiet incremental sync", reach: "2 requests" },
+      { name: "the same, the first sync of a UTC day", reach: "4 requests", passDays: 1 },
+    ],
   },
 ];
 
 /** @param said told what is under way */
 export async function planning(said) {
   const rows = [];
-  for (const { name, service, config, again } of ACCOUNTS) {
-    said(name);
-    const { speed = ROWS_PER_SECOND, ...options } = service;
-    const server = fork(fileURLToPath(new URL("./planning-server.js", import.meta.url)), [
-      JSON.stringify({ bytesPerSecond: speed * ROW_BYTES, ...options }),
-    ]);
-    const [url] = await once(server, "message");
+  for (const { service, config, syncs } of ACCOUNTS) {
+    const { rowsPerSecond = ROWS_PER_SECOND, ...options } = service;
+    const server = await startServer(
+      "./planning-server.js",
+      JSON.stringify({ bytesPerSecond: rowsPerSecond * ROW_BYTES, ...options }),
+    );
+    const meter = await startMeter(server.url);
     const folder = mkdtempSync(join(tmpdir(), "planning-"));
     try {
-      rows.push([name, ...(await sync(server, url, folder, config))]);
-      if (again)
-        rows.push(["the same, a quiet incremental sync", ...(await sync(server, url, folder, config))]);
+      for (const { name, reach, passDays = 0 } of syncs) {
+        said(name);
+        await server.ask({ passDays });
+        const exit = await sync(meter, folder, config);
+        const { requests, exports, firstExport, rows: read } = meter.take();
+        rows.push([name, reach, requests, exports, firstExport, (read / service.people).toFixed(2), exit]);
+      }
     } finally {
       rmSync(folder, { recursive: true });
-      server.disconnect();
+      meter.close();
+      server.stop();
     }
   }
-  const head = ["account", "requests", "exports", "first row with request", "bytes read / delivered", "exit"];
-  const line = (cells) => `| ${cells.join(" | ")} |`;
-  const rule = head.map((_, nth) => (nth === 0 ? "---" : "---:"));
-  return [{ text: [head, rule, ...rows].map(line).join("\n") }];
+  const head = [
+    "account",
+    "to reach",
+    "requests",
+    "exports",
+    "first row with request",
+    "rows read / of the account",
+    "exit",
+  ];
+  const rule = head.map((_, nth) => (nth < 2 ? "---" : "---:"));
+  return [{ text: [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n") }];
 }
 
-/** One sync, with the state of the one before. */
-async function sync(server, url, folder, config) {
-  const before = (await requestsOf(server)).length;
-  const wire = await countedWire(new URL(url));
+/** Runs one sync to its end and returns its exit code. */
+async function sync({ url }, folder, config) {
   const file = join(folder, "config.json");
-  const all = { base_url: wire.url, api_key: KEY, requests_per_minute: 6000, ...config };
-  writeFileSync(file, JSON.stringify(all));
-  const state = join(folder, "state.json");
-  const args = ["read", "--config", file, "--format", "jsonl", "--stream", "people", "--state-file", state];
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ["ignore", "pipe", "ignore"] });
-  let delivered = 0;
-  child.stdout.on("data", (chunk) => {
-    delivered += chunk.length;
-  });
+  writeFileSync(
+    file,
+    JSON.stringify({ base_url: url, api_key: KEY, requests_per_minute: 6000, ...config }),
+  );
+  const args = ["--config", file, "--state-file", join(folder, "state.json"), "--stream", "people"];
+  const child = spawn(process.execPath, [CLI, "read", ...args], { stdio: "ignore" });
   const [code] = await once(child, "close");
-  wire.close();
-  const requests = (await requestsOf(server)).slice(before);
-  const isExport = ({ path }) => path.endsWith("/stream");
-  const first = requests.findIndex(isExport) + 1;
-  const ratio = delivered === 0 ? "" : (wire.received / delivered).toFixed(2);
-  return [requests.length, requests.filter(isExport).length, first, ratio, code];
+  return code;
 }
 
-async function requestsOf(server) {
-  server.send("requests");
-  const [requests] = await once(server, "message");
-  return requests;
-}
-
-/** A way to a server that counts the bytes that come back. */
-async function countedWire({ hostname, port }) {
-  const wire = { url: "", received: 0, close: () => listener.close() };
-  const listener = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
-    upstream.on("data", (chunk) => {
-      wire.received += chunk.length;
-    });
-    client.pipe(upstream).pipe(client);
-    for (const socket of [client, upstream]) {
-      socket.on("error", () => {
-        client.destroy();
-        upstream.destroy();
-      });
+/** A way to a service that counts requests and the rows in their answers. */
+async function startMeter(serviceUrl) {
+  const none = { requests: 0, exports: 0, firstExport: 0, rows: 0 };
+  let counts = { ...none };
+  const proxy = createServer(({ method, url, headers }, response) => {
+    const isExport = new URL(url, serviceUrl).pathname.endsWith("/stream");
+    counts.requests += 1;
+    if (isExport) {
+      counts.exports += 1;
+      counts.firstExport ||= counts.requests;
     }
+    const options = { method, headers: { ...headers, "accept-encoding": "identity" } };
+    const onward = request(new URL(url, serviceUrl), options, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      const pieces = [];
+      answer.on("data", (chunk) => {
+        if (isExport) counts.rows += lineFeedsIn(chunk);
+        else pieces.push(chunk);
+      });
+      answer.on("end", () => {
+        if (!isExport) counts.rows += JSON.parse(Buffer.concat(pieces)).data.length;
+      });
+      answer.pipe(response);
+    });
+    response.on("close", () => onward.destroy());
+    onward.on("error", () => response.destroy()).end();
   });
-  listener.listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  wire.url = `http://127.0.0.1:${listener.address().port}`;
-  return wire;
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  return {
+    url: `http://127.0.0.1:${proxy.address().port}`,
+    /** What was counted since the last call. */
+    take: () => {
+      const taken = counts;
+      counts = { ...none };
+      return taken;
+    },
+    close: () => proxy.close(),
+  };
+}
+
+function lineFeedsIn(chunk) {
+  let count = 0;
+  for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) count += 1;
+  return count;
 }

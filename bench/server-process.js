@@ -3,9 +3,17 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** @param module beside this file; sends its address once it listens */
+/** @param module beside this file; sends its address once it listens, and may answer messages */
 export async function startServer(module, ...args) {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), args.map(String));
   const [url] = await once(child, "message");
-  return { url, stop: () => child.connected && child.disconnect() };
+  return {
+    url,
+    stop: () => child.connected && child.disconnect(),
+    ask: async (message) => {
+      child.send(message);
+      const [answer] = await once(child, "message");
+      return answer;
+    },
+  };
 }
