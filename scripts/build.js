@@ -21,9 +21,11 @@ const { output } = await build({
   resolve: { alias: { undici: join(root, "scripts/undici.cjs") } },
   output: {
     dir: "dist",
+    // Node loads CommonJS sooner than ES modules: of `spec`, those took a tenth of the time.
+    format: "cjs",
     cleanDir: true,
     chunkFileNames: "[name].js",
-    comments: { annotation: false },
+    comments: { annotation: false, jsdoc: false },
     // `spec` loads two files. What a command line names beyond that is loaded when it is asked for.
     codeSplitting: {
       groups: [
@@ -34,6 +36,7 @@ const { output } = await build({
   },
 });
 
+writeFileSync(join(root, "dist/package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 for (const file of Object.values(bin)) chmodSync(join(root, file), 0o755);
 writeFileSync(join(root, "dist/third-party-licenses.txt"), licensesOf(bundledPackages()));
 

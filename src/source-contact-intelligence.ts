@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import { main } from "./main.ts";
 
-await main(async () => (await import("./cli.ts")).parseCommand);
+void main(async () => (await import("./cli.ts")).parseCommand);

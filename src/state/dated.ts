@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, kindOf } from "../json.ts";
-import { schemaCompiler } from "../json-schema.ts";
+import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import { compareInstants, isDay, parseInstant, toUtc } from "../time.ts";
 
@@ -49,10 +49,16 @@ const NO_FILTERS = { source_slug: null, is_user: "all" };
 const NO_IDS = { generation_id: null, sync_id: null };
 
 const compile = schemaCompiler({ fill: false });
-const check = compile<Partial<DatedState>>({
-  type: "object",
-  properties: Object.fromEntries(Object.entries(KEYS).map(([key, [schema]]) => [key, schema])),
-});
+let compiled: SchemaCheck<Partial<DatedState>> | undefined;
+
+/** Compiled for the first state that there is: a short command has none. */
+function isShaped(value: JsonObject): value is Partial<DatedState> {
+  compiled ??= compile<Partial<DatedState>>({
+    type: "object",
+    properties: Object.fromEntries(Object.entries(KEYS).map(([key, [schema]]) => [key, schema])),
+  });
+  return compiled(value);
+}
 
 /**
  * Reads the state of a dated stream. A hand-written one needs only `discoveredAt` (or Singer's `replication_key_value`);
@@ -65,7 +71,7 @@ export function parseDatedState(value: unknown): DatedState | null {
   if (Object.keys(value).every((key) => key.startsWith("__ab_"))) return null;
   refuseOtherVersion(value);
   const discoveredAt = cursorOf(value);
-  if (!check(value) || !daysOf(value).every(isDay)) throw unusable(whatIsWrong(value));
+  if (!isShaped(value) || !daysOf(value).every(isDay)) throw unusable(whatIsWrong(value));
   return {
     ...NEW_STATE,
     discoveredAt,
