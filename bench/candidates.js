@@ -1,5 +1,6 @@
 // Who is measured, as command lines. Programs that are not at hand are left out.
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -11,12 +12,19 @@ const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 export const CLI = at("../dist/source-contact-intelligence.js");
 
 /** Our own program, with all that a user has on. */
-export function ours(url, config = {}) {
-  const file = at(`../.cache/bench/config-${new URL(url).port}-${config.num_workers ?? 2}.json`);
+export const ours = (url, config = {}) => [
+  ...[process.execPath, CLI, "read", "--stream", "people"],
+  ...["--config", configFile({ base_url: url, ...config })],
+];
+
+/** The path of a file with this config. The same config has the same file. */
+export function configFile(config) {
+  const text = JSON.stringify({ api_key: KEY, requests_per_minute: 6000, ...config });
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  const file = at(`../.cache/bench/config-${digest}.json`);
   mkdirSync(at("../.cache/bench/"), { recursive: true });
-  const all = { base_url: url, api_key: KEY, requests_per_minute: 6000, ...config };
-  writeFileSync(file, JSON.stringify(all));
-  return [process.execPath, CLI, "read", "--config", file, "--stream", "people"];
+  writeFileSync(file, text);
+  return file;
 }
 
 export const prototype = (name, url) => [process.execPath, at(`prototypes/${name}.js`), url];

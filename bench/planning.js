@@ -2,11 +2,12 @@
 // each row of the account.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CLI, KEY } from "./candidates.js";
+import { ours } from "./candidates.js";
+import { table } from "./report.js";
 import { startServer } from "./server-process.js";
 
 const ROWS_PER_SECOND = 50_000;
@@ -90,19 +91,13 @@ export async function planning(said) {
     "rows read / of the account",
     "exit",
   ];
-  const rule = head.map((_, nth) => (nth < 2 ? "---" : "---:"));
-  return [{ text: [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n") }];
+  return [{ text: table(head, rows, 2) }];
 }
 
-/** Runs one sync to its end and returns its exit code. */
+/** Runs one sync to its end and returns its exit code. The state stays in the folder. */
 async function sync({ url }, folder, config) {
-  const file = join(folder, "config.json");
-  writeFileSync(
-    file,
-    JSON.stringify({ base_url: url, api_key: KEY, requests_per_minute: 6000, ...config }),
-  );
-  const args = ["--config", file, "--state-file", join(folder, "state.json"), "--stream", "people"];
-  const child = spawn(process.execPath, [CLI, "read", ...args], { stdio: "ignore" });
+  const command = [...ours(url, config), "--state-file", join(folder, "state.json")];
+  const child = spawn(command[0], command.slice(1), { stdio: "ignore" });
   const [code] = await once(child, "close");
   return code;
 }

@@ -1,25 +1,25 @@
 // `node bench/start.js [--runs 20] [--against DIST]`: how long short commands take, beside `node -e 0`, in turns.
 // --against names another build's dist folder, which takes its turns beside this one.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { CLI, KEY } from "./candidates.js";
-import { median, ratio, takeTurns } from "./measure.js";
+import { CLI, configFile } from "./candidates.js";
+import { takeTurns } from "./measure.js";
+import { startUpTable } from "./report.js";
 import { startServer } from "./server-process.js";
 
-const { values } = parseArgs({
-  options: { runs: { type: "string", default: "20" }, against: { type: "string" } },
-});
-const server = await startServer("./sandbox.js", JSON.stringify({ people: 100 }));
-const folder = mkdtempSync(join(tmpdir(), "start-"));
-try {
-  const config = join(folder, "config.json");
-  writeFileSync(config, JSON.stringify({ base_url: server.url, api_key: KEY, requests_per_minute: 6000 }));
-  const words = [["spec"], ["--version"], ["--help"], ["check", "--config", config]];
+/** The runs of each command by its name: what a platform that asks for the spec, or a person who tries a config, waits for. */
+export async function startUp(runs, against) {
+  const server = await startServer("./sandbox.js", JSON.stringify({ people: 100 }));
+  const words = [
+    ["spec"],
+    ["--version"],
+    ["--help"],
+    ["check", "--config", configFile({ base_url: server.url })],
+  ];
   const builds = [["", CLI]];
-  if (values.against !== undefined)
-    builds.push([" (other)", join(values.against, "source-contact-intelligence.js")]);
+  if (against !== undefined)
+    builds.push([", the other build", join(against, "source-contact-intelligence.js")]);
   const candidates = words.flatMap((args) =>
     builds.map(([name, program]) => ({
       name: `${args[0]}${name}`,
@@ -27,14 +27,15 @@ try {
     })),
   );
   const bare = { name: "node -e 0", command: [process.execPath, "-e", "0"] };
-  const results = await takeTurns([bare, ...candidates], Number(values.runs), () => {}, false);
-  const base = results.get(bare.name);
-  for (const [name, runs] of results) {
-    const ms = median(runs.map(({ seconds }) => seconds)) * 1000;
-    const against = ratio(runs, base, ({ seconds }) => seconds).median;
-    console.log(`${name.padEnd(16)} ${ms.toFixed(0).padStart(5)} ms  ${against.toFixed(2)} × node -e 0`);
+  try {
+    return await takeTurns([bare, ...candidates], runs, () => {}, false);
+  } finally {
+    server.stop();
   }
-} finally {
-  server.stop();
-  rmSync(folder, { recursive: true });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const options = { runs: { type: "string", default: "20" }, against: { type: "string" } };
+  const { values } = parseArgs({ options });
+  console.log(startUpTable(await startUp(Number(values.runs), values.against)).text);
 }

@@ -8,11 +8,11 @@ export function writeReport(report) {
   const file = new URL("benchmarks.md", DOCS);
   let text = readFileSync(file, "utf8");
   for (const [name, tables] of Object.entries(report)) {
-    text = replaced(text, name, tables.map((table) => table.text).join("\n\n"));
+    text = replaced(text, name, [...tables.map((table) => table.text), taken()].join("\n\n"));
     const bars = tables.find((table) => table.bars !== undefined)?.bars;
     if (bars !== undefined) writeFileSync(new URL("benchmarks.svg", DOCS), chart(bars));
   }
-  writeFileSync(file, replaced(text, "machine", machine()));
+  writeFileSync(file, text);
 }
 
 function replaced(text, name, content) {
@@ -23,9 +23,10 @@ function replaced(text, name, content) {
   return `${before}${open}\n\n${content}\n\n${close}${rest.split(close)[1]}`;
 }
 
-function machine() {
+function taken() {
   const memory = Math.round(totalmem() / 2 ** 30);
-  return `${cpus().length} × ${cpus()[0].model.trim()}, ${memory} GiB, Node ${process.version}, ${process.platform}`;
+  const machine = `${cpus().length} × ${cpus()[0].model.trim()}, ${memory} GiB, Node ${process.version}, ${process.platform}`;
+  return `Taken on ${new Date().toISOString().slice(0, 10)}: ${machine}.`;
 }
 
 const ROW = 34;
