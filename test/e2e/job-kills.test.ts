@@ -81,7 +81,7 @@ class Life {
     const { code, stdout, stderr } = await run(
       program,
       this.#language === "airbyte" ? ["read", ...args] : args,
-      kill === undefined ? { clock: hurriedClock() } : { started },
+      kill === undefined ? { clock: hurriedClock(20) } : { started },
     );
     for (const line of stdout.slice(0, stdout.lastIndexOf("\n") + 1).split("\n"))
       if (line !== "") this.#take(JSON.parse(line));

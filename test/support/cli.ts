@@ -108,7 +108,9 @@ let files = 0;
 /** Writes a file of this test run and returns its path. */
 export async function file(name: string, content: unknown): Promise<string> {
   files += 1;
-  const path = join(await commonTempDir(), `${files}-${name}`);
+  // Named before anything is waited for: several tests may write files at once.
+  const unique = `${files}-${name}`;
+  const path = join(await commonTempDir(), unique);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;
 }
