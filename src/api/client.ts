@@ -67,6 +67,8 @@ export type ClientOptions = {
   readonly apiKey: string;
   /** The names of the settings that address and key come from, for errors. */
   readonly settings: SettingNames;
+  /** The variable that names a proxy for `base`, for errors. */
+  readonly proxy?: string | undefined;
   readonly dispatcher: Dispatcher;
   /** For POSTs: a connection each, because one that dies of age takes along what was just written to it. */
   readonly fresh?: () => Dispatcher;
@@ -120,9 +122,9 @@ export class Client {
 
   constructor(options: ClientOptions) {
     this.#options = options;
-    const { base, settings } = options;
+    const { base, settings, proxy } = options;
     const port = base.port === "" ? (base.protocol === "https:" ? "443" : "80") : base.port;
-    this.#place = { host: `${base.hostname}:${port}`, settings };
+    this.#place = { host: `${base.hostname}:${port}`, settings, ...(proxy !== undefined && { proxy }) };
   }
 
   /** Epoch ms by the service's clock, as far as its answers have told it. */

@@ -58,6 +58,13 @@ export function openDispatcher(
   });
 }
 
+/** The variable that names a proxy for an address. NO_PROXY may still exempt it. */
+export function proxyVariable({ protocol, hostname }: URL, environment: Environment): string | undefined {
+  if (isLoopback(hostname)) return undefined;
+  const name = `${protocol.slice(0, -1)}_proxy`;
+  return [name, name.toUpperCase()].find((variable) => (environment[variable] ?? "") !== "");
+}
+
 /** Looks a name up and refuses it if it is not this machine's: `*.localhost` may be anyone's where a DNS says so. */
 export const lookupLoopback: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {

@@ -54,8 +54,8 @@ export const EXTERNAL_API: SettingNames = {
   key: "external_api.api_key",
 };
 
-/** Where a request went: `host` has a name and a port. */
-export type Place = { readonly host: string; readonly settings: SettingNames };
+/** Where a request went: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
+export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
 
 const config = (wrong: string, remedy: string, submission: RetryWhen = "operator"): Failure => ({
   error: ConfigError,
@@ -263,7 +263,12 @@ function failureOfStatus(status: number): Failure {
 /** A request that got no answer. */
 export function networkError(what: string, place: Place, cause: unknown): ConnectorError {
   const detail = codeOf(cause);
-  return toError(what, place, NETWORK.get(detail ?? "") ?? OTHER_NETWORK, { detail, cause });
+  const failure = NETWORK.get(detail ?? "") ?? OTHER_NETWORK;
+  const remedy =
+    place.proxy === undefined
+      ? failure.remedy
+      : `${failure.remedy}. ${place.proxy} is set: check that proxy, too`;
+  return toError(what, place, { ...failure, remedy }, { detail, cause });
 }
 
 /** Codes of failures that can come after the first byte of a request has left. */

@@ -1,6 +1,6 @@
 import { Client, type Query } from "../api/client.ts";
 import type { Clock } from "../api/clock.ts";
-import { type Dispatcher, type Environment, openDispatcher } from "../api/dispatcher.ts";
+import { type Dispatcher, type Environment, openDispatcher, proxyVariable } from "../api/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
 import { Limiter } from "../api/limiter.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
@@ -220,6 +220,7 @@ export class Session {
       base,
       apiKey,
       settings,
+      proxy: proxyVariable(base, this.#world.environment),
       dispatcher: this.#dispatcher(base, true),
       fresh: () => this.#dispatcher(base, false),
       limiter: this.#limiter(apiKey),

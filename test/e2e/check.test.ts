@@ -215,6 +215,14 @@ describe("check", () => {
     });
   });
 
+  it("names the variable of a proxy that may be what refused the connection", async () => {
+    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
+    const env = { HTTPS_PROXY: `http://someone:hunter2@127.0.0.1:${await deadPort()}` };
+    const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
+    expect(stdout).toMatch(/refused.*HTTPS_PROXY is set: check that proxy, too/);
+    expect(stdout).not.toContain("hunter2");
+  });
+
   it.each([
     ["no JSON", "{", /config file.*not JSON/],
     ["no object", "[1]", /not an object/],
