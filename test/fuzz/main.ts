@@ -119,6 +119,8 @@ export async function playOne(target: Target, seed: number): Promise<number> {
   process.on("uncaughtException", note).on("unhandledRejection", note);
   try {
     const units = await target.play(new Dice(seed));
+    // What nobody catches is told when the work of this moment is done.
+    await new Promise((resolve) => setImmediate(resolve));
     if (uncaught.length > 0) throw new Error("Nobody caught an error", { cause: uncaught[0] });
     return units;
   } finally {
