@@ -60,8 +60,8 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["adopt", "agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
-      ...["inputs", "job-checkpoints", "job-context", "job-session"],
+      ...["agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
+      ...["job-checkpoints", "job-context", "job-session"],
       ...["job-type", "job", "outlook", "probe", "report", "requests", "seal"],
       "submitter",
     ].map((name) => `jobs/${name}`),

@@ -222,16 +222,19 @@ describe("Client", () => {
     expect(requests).toHaveLength(7);
   });
 
-  it("refuses redirects and says where they point, without their path", async () => {
-    const { url } = await serve((response) => {
-      response.writeHead(302, { location: `https://elsewhere.example/x?key=${KEY}` });
-      response.end("moved");
-    });
-    const error = await failure(open(url).api.count(RECENT));
-    expect(error).toBeInstanceOf(ConfigError);
-    expect(error.message).toContain("https://elsewhere.example");
-    saysNoSecret(error);
-  });
+  it.each([300, 301, 302, 308])(
+    "refuses a redirect by %i and says where it points, without its path",
+    async (status) => {
+      const { url } = await serve((response) => {
+        response.writeHead(status, { location: `https://elsewhere.example/x?key=${KEY}` });
+        response.end("moved");
+      });
+      const error = await failure(open(url).api.count(RECENT));
+      expect(error).toBeInstanceOf(ConfigError);
+      expect(error.message).toContain("https://elsewhere.example");
+      saysNoSecret(error);
+    },
+  );
 
   it("takes a web page for no answer", async () => {
     const { url } = await serve((response) => response.end("<html></html>"));

@@ -269,6 +269,12 @@ describe("RowParser", () => {
     expect([...(facts?.newFields.keys() ?? [])]).toEqual(["colour"]);
   });
 
+  it.each(["", "__proto__", "a\0b"])("declares nothing of a field that no platform can name: %j", (name) => {
+    const notes = new RowNotes();
+    notes.addNewField(name, 1.5);
+    expect(notes.take()?.newFields.get(name)).toStrictEqual({ rows: 1, schema: {} });
+  });
+
   it("knows a row by its line once it has seen one of its names", () => {
     const properties = { id: { type: "string" }, name: { type: ["null", "string"] } };
     const parser = new RowParser({ key: "id", cursor: null, schema: { type: "object", properties } });

@@ -1,6 +1,11 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
 import { JobWorld } from "../support/job-world.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const MONDAY = "2026-03-02T10:00:00Z";
 const HOUR = 3_600_000;
@@ -424,7 +429,6 @@ describe("company_lookups", () => {
 
   it("passes the webhook on", async () => {
     await using sandbox = await start({ jobs: { lookupSeconds: 0 } });
-    const { createServer } = await import("node:http");
     const bodies: string[] = [];
     const hook = createServer(async (request, response) => {
       for await (const chunk of request) bodies.push(String(chunk));
@@ -577,6 +581,45 @@ describe("email_verifications", () => {
     ]);
     await runs.readStream("email_verifications", { state: first.state() });
     expect(items(sandbox)).toHaveLength(1);
+  });
+});
+
+describe("submissions", () => {
+  it("go one at a time until one is answered, then ten verifications side by side", async () => {
+    const waiting: (() => void)[] = [];
+    let answered = 0;
+    let most = 0;
+    const server = createServer((request, response) => {
+      request.resume();
+      if (request.method !== "POST") return void response.writeHead(404).end("{}");
+      waiting.push(() => {
+        answered += 1;
+        response.end(JSON.stringify({ success: true, deliverable: true }));
+      });
+      if (answered === 0) most = Math.max(most, waiting.length);
+      // The first is answered by itself, the others once there are ten of them.
+      if (answered === 0 || waiting.length === 10) for (const answer of waiting.splice(0)) answer();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const runs = new JobWorld(
+      {
+        ...{ base_url: url, api_key: EXTERNAL_KEY, requests_per_minute: 6000 },
+        external_api: { api_url: url, api_key: EXTERNAL_KEY },
+        receipts_file: join(await tempDir(), "receipts.jsonl"),
+        email_verification: { emails: Array.from({ length: 21 }, (_, nth) => `e${nth}@x.example`) },
+      },
+      { url, advance: () => undefined },
+    );
+    const ran = await runs.readStream("email_verifications");
+    server.closeAllConnections();
+    server.close();
+    expect({ code: ran.code, records: ran.records().length, most }).toEqual({
+      code: 0,
+      records: 21,
+      most: 1,
+    });
   });
 });
 

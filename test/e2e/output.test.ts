@@ -36,6 +36,7 @@ describe("read --output", () => {
     expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "" });
     expect(first.stderr).toMatch(/complete, 62 rows in 1 file\b/);
     expect(first.stderr).toContain("Run complete: 70 rows of 3 streams");
+    expect(first.stderr).toMatch(/62 rows in 1 new file in \S*people/);
     const files = filesIn(folder);
     const START = "\\d{8}T\\d{6}Z";
     expect([...files.keys()]).toEqual([

@@ -1,9 +1,12 @@
+import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { noUsage } from "../../src/api/usage.ts";
-import { progressLog, progressText } from "../../src/run/progress.ts";
+import { openDisplay, progressLog, progressText } from "../../src/run/progress.ts";
+import type { Process } from "../../src/run/runtime.ts";
 import { RunStats } from "../../src/run/stats.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
+import { testProcess } from "../support/terminal.ts";
 
 const rows = (count: number): readonly unknown[] => Array.from({ length: count }, (_, id) => ({ id }));
 const refused: Event = {
@@ -14,6 +17,24 @@ const refused: Event = {
   attempts: 5,
   waitMs: 900,
 };
+
+describe("openDisplay()", () => {
+  const pipe = (): Process["stdout"] => new PassThrough();
+
+  it("draws only on a terminal that can draw over a line and takes no records", async () => {
+    const isOpen = async (changes: Partial<Process>, files = false): Promise<boolean> => {
+      const display = await openDisplay(new RunStats(() => 0), testProcess(changes), files);
+      display?.stop();
+      return display !== undefined;
+    };
+    expect(await isOpen({ stdout: pipe() })).toBe(true);
+    expect(await isOpen({})).toBe(false);
+    expect(await isOpen({}, true)).toBe(true);
+    expect(await isOpen({ stdout: pipe(), stderr: pipe() })).toBe(false);
+    for (const environment of [{ TERM: "dumb" }, { CI: "true" }])
+      expect(await isOpen({ stdout: pipe(), environment }), JSON.stringify(environment)).toBe(false);
+  });
+});
 
 describe("progressText()", () => {
   it("shows rows and windows at once, and guesses nothing before rows have come for three seconds", () => {

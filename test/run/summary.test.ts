@@ -8,6 +8,7 @@ import {
   checkSummaryPath,
   type Ending,
   runText,
+  shownSeconds,
   summaryText,
   toSummary,
   writeSummary,
@@ -119,6 +120,21 @@ describe("summaryText() and runText()", () => {
         "companies: interrupted, 0 rows, 2 requests, 1.0 s\n",
     );
     expect(runText(summary)).toBe("Run incomplete: 2 rows of 3 streams, 12 requests, 6.0 s");
+    expect(summary.streams.map((stream) => stream.waited_seconds)).toEqual([1, 0.5, 0.5]);
+    expect(summary.streams.map((stream) => stream.bytes_received)).toEqual([2_000, 1_000, 1_000]);
+  });
+
+  it.each([
+    [0.04, "0.0 s"],
+    [9.94, "9.9 s"],
+    [10.4, "10 s"],
+    [119.4, "119 s"],
+    [120, "2 min"],
+    [7_199, "120 min"],
+    [7_200, "2 h"],
+    [90_000, "25 h"],
+  ])("say %d seconds as %s", (seconds, text) => {
+    expect(shownSeconds(seconds)).toBe(text);
   });
 
   it("say that the time limit ended a stream, how far it came, and what to do", () => {

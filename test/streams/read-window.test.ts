@@ -167,6 +167,20 @@ describe("readWindow() of a closed window", () => {
   });
 });
 
+describe("readWindow() of everything", () => {
+  it("takes no count where nothing is to be verified", async () => {
+    const { api, asked } = scripted({ counts: [5], shown: [3] });
+    const reading = readWindow(
+      { window: { kind: "all" }, purpose: "range" },
+      rulesWith({ api, verifyCounts: false }),
+    );
+    let step = await reading.next();
+    while (step.done !== true) step = await reading.next();
+    expect(step.value).toMatchObject([{ kind: "proven" }]);
+    expect(asked).toEqual(["stream"]);
+  });
+});
+
 describe("readWindow() of an open window", () => {
   it("takes a body that shows far more than was counted for no proof, and reads it again", async () => {
     const window: Window = { kind: "open", from: "2026-03-19" as Day, undated: false };
