@@ -457,6 +457,23 @@ describe("the error table", () => {
     expect(statusError("x", PLACE, 599, undefined)).toBeInstanceOf(TransientError);
   });
 
+  it.each([
+    [400, "query parameter|parameter", ConfigError],
+    [404, "there is nothing at this address", ConfigError],
+    [407, "the proxy wants credentials", ConfigError],
+    [408, "gave up waiting for the request", TransientError],
+    [413, "too large", ConfigError],
+    [422, "refuses the request", ConfigError],
+    [423, "maintenance|paused", TransientError],
+    [502, "a gateway could not reach the service", TransientError],
+    [503, "the service is unavailable", TransientError],
+    [504, "a gateway waited too long for the service", TransientError],
+  ])("says what a bare status %i means: %s", (status, words, kind) => {
+    const error = statusError("x", PLACE, status, undefined);
+    expect(error).toBeInstanceOf(kind);
+    expect(error.message).toMatch(new RegExp(words));
+  });
+
   it("finds the code of a network error however deep it lies", () => {
     const deep = new Error("outer", { cause: Object.assign(new Error("inner"), { code: "ENOTFOUND" }) });
     expect(networkError("x", PLACE, deep).message).toContain("the host name is not known");

@@ -584,6 +584,23 @@ describe("email_verifications", () => {
   });
 });
 
+describe("receipts of verifications", () => {
+  it("bring a full refresh what was answered before, which buys nothing", async () => {
+    await using sandbox = await start({ externalKey: EXTERNAL_KEY });
+    const runs = world(sandbox, {
+      external_api: { api_url: sandbox.url, api_key: EXTERNAL_KEY },
+      receipts_file: join(await tempDir(), "receipts.jsonl"),
+      email_verification: { emails: ["a@x.example", "b@x.example"] },
+    });
+    const first = await runs.readStream("email_verifications");
+    const second = await runs.readStream("email_verifications", { syncMode: "full_refresh" });
+    const byEmail = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).toSorted();
+    expect(byEmail(second.records())).toEqual(byEmail(first.records()));
+    expect(second.text).toContain("2 answered, 0 submitted");
+    expect(items(sandbox)).toHaveLength(2);
+  });
+});
+
 describe("submissions", () => {
   it("go one at a time until one is answered, then ten verifications side by side", async () => {
     const waiting: (() => void)[] = [];
