@@ -328,6 +328,21 @@ describe("toText()", () => {
   });
 });
 
+describe("toText() of one line", () => {
+  it("takes sixteen MiB, and no byte more", async () => {
+    const lengthOf = async (bytes: number): Promise<number> => {
+      const chunks = (async function* () {
+        yield Buffer.alloc(bytes, "x");
+      })();
+      let length = 0;
+      for await (const text of toText(chunks, new RowNotes())) length += text.length;
+      return length;
+    };
+    expect(await lengthOf(16_777_216)).toBe(16_777_216);
+    await expect(lengthOf(16_777_217)).rejects.toThrow("longer than 16 MiB");
+  });
+});
+
 describe("secretsOf()", () => {
   it("has the key of each API, the salt and the webhook's address", () => {
     const config = parseConfig(

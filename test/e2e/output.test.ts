@@ -76,6 +76,13 @@ describe("read --output", () => {
     });
   });
 
+  it("says that a stream without rows has got no file", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, companies: 0 });
+    const { code, stderr } = await read(sandbox, await tempDir(), "--stream", "companies");
+    expect(code).toBe(0);
+    expect(stderr).toContain("0 rows in 0 new files in");
+  });
+
   it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [first, second] = [await tempDir(), await tempDir()];
