@@ -57,8 +57,8 @@ function changesTo(file) {
   });
 }
 
-const isEquivalent = ({ file, before, after }) =>
-  equivalents.some((known) => known.file === file && known.before === before && known.after === after);
+const isSame = (a, b) => a.file === b.file && a.before === b.before && a.after === b.after;
+const isEquivalent = (change) => equivalents.some((known) => isSame(known, change));
 
 /** A copy of the repository that changes may break, built. */
 function workshop(number) {
@@ -222,6 +222,9 @@ const chosen = fresh
   .sort((a, b) => (a.rank < b.rank ? -1 : 1))
   .slice(0, Number(values.count))
   .map(({ change }) => change);
+const stale = equivalents.filter((known) => !all.some((change) => isSame(known, change)));
+for (const { file, before } of values.only === "src/" ? stale : [])
+  console.error(`equivalent.json names a change that is no longer possible: ${file}: ${before}`);
 mkdirSync(cache, { recursive: true });
 const kept = existsSync(values.results) ? readFileSync(values.results, "utf8").trim().split("\n") : [];
 const found = new Map(
@@ -263,7 +266,8 @@ async function work(number) {
   }
   rmSync(folder, { recursive: true, force: true });
 }
-await Promise.all(Array.from({ length: Number(values.workers) }, (_, index) => work(index + 1)));
+const workers = todo.length === 0 ? 0 : Number(values.workers);
+await Promise.all(Array.from({ length: workers }, (_, index) => work(index + 1)));
 
 const tried = chosen
   .map(({ id }) => found.get(id))

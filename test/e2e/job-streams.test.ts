@@ -477,7 +477,7 @@ describe("email_checks", () => {
       });
     }
     // One submission, and no credits.
-    expect(ran.text).toContain('"spent":[["2026-03-02",1,0]]');
+    expect(JSON.stringify(ran.state())).toContain('"spent":[["2026-03-02",1,0]]');
   });
 
   it("parks what waits for office hours, asks nothing before, and collects it then", async () => {
