@@ -102,6 +102,7 @@ function choose(entry: Entry, stream: TapStream): Chosen {
   return {
     selection: {
       ...whole(stream),
+      sampled: stream.sampled,
       schema: chosenSchema(schema, rules),
       keyProperties: key.value,
       method: method.value,

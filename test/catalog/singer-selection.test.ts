@@ -46,6 +46,12 @@ describe("select()", () => {
     expect(selection).toMatchObject({ stream: "people", rules: null, sampled: null });
   });
 
+  it("remembers that a catalog was made when there were no rows", () => {
+    const unseen = { ...PEOPLE, sampled: false };
+    const [selection] = select(toSingerCatalog([unseen]), [unseen]).selections;
+    expect(selection).toMatchObject({ stream: "people", sampled: false });
+  });
+
   it("takes the catalog of discovery as it is", () => {
     const { selections, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]), [PEOPLE, LOOKUPS]);
     expect(selections.map(({ stream }) => stream)).toEqual(["people"]);
