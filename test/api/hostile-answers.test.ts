@@ -253,7 +253,7 @@ describe("a service that no connection reaches", () => {
     expect(notices).toEqual([
       {
         kind: "retrying",
-        what: "count people",
+        what: "count people at 127.0.0.1:9",
         reason: "the connection was refused (ECONNREFUSED)",
         attempt: 2,
         attempts: 2,

@@ -10,7 +10,8 @@ import { runs } from "../support/runs.ts";
 
 const held = vi.hoisted(() => ({ disk: undefined as { readonly module: object } | undefined }));
 vi.mock("node:fs/promises", async (original) => {
-  const names = ["open", "readFile", "readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
+  const disk = ["readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
+  const names = ["open", "readFile", "writeFile", ...disk];
   const standIns = names.map((name) => [
     name,
     (...args: unknown[]) => Reflect.get(held.disk?.module ?? {}, name)(...args),

@@ -67,6 +67,8 @@ export class MemoryDisk {
   /** The functions that stand in for the module's own. */
   readonly module = {
     open: (path: string, flags: string) => this.#do(() => this.#open(path, flags)),
+    writeFile: (file: { writeFile(content: string): Promise<void> }, content: string) =>
+      file.writeFile(content),
     readFile: (path: string, _encoding: string) =>
       this.#do(() => {
         const inode = this.#existing(path);
