@@ -20,7 +20,7 @@ PEOPLE = 20_003
 @pytest.fixture(scope="module")
 def sandbox():
     with Sandbox(
-        people=PEOPLE, undated=11, days=400, requestsPerMinute=0, bytesPerSecond=3_000_000
+        people=PEOPLE, undated=11, days=400, requestsPerMinute=0, bytesPerSecond=300_000
     ) as service:
         yield service
 

@@ -232,7 +232,7 @@ describe("at a terminal", () => {
   afterEach(() => void vi.unstubAllEnvs());
 
   it("shows progress and a summary on stderr", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 2_000_000 });
+    await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 200_000 });
     const stderr = new Terminal();
     expect(await readAt(stderr, new Sink(), sandbox)).toBe(0);
     expect(stderr.text).toMatch(/people: [\d,]+ of about 2,003 rows/);
@@ -254,7 +254,7 @@ describe("at a terminal", () => {
   });
 
   it("shows progress where records go to files, and what it waits for where they go to the terminal", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 2_000_000 });
+    await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 200_000 });
     const [files, rows] = [new Terminal(), new Terminal()];
     const output = join(await tempDir(), "rows");
     expect(await readAt(files, new Terminal(), sandbox, {}, { output })).toBe(0);
