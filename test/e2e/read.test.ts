@@ -341,13 +341,18 @@ describe("read", () => {
   });
 
   it.each([
-    ["the connector", CONNECTOR, ["read"]],
-    ["the tap", TAP, []],
-  ])("fails without a catalog where the key is not valid, as %s", async (_what, program, words) => {
-    await using sandbox = await startSandbox({ ...SMALL, faults: ["status=401:times=always"] });
-    const { code, stdout } = await run(program, [...words, "--config", await configFor(sandbox)]);
-    expect(code).toBe(1);
-    expect(stdout).not.toMatch(/"type": ?"RECORD"/);
+    ["the key is not valid", "status=401"],
+    ["the subscription is not active", "status=403:code=SUBSCRIPTION_INACTIVE"],
+  ])("fails without a catalog where %s, in both programs", async (_what, fault) => {
+    await using sandbox = await startSandbox({ ...SMALL, faults: [`${fault}:times=always`] });
+    const config = await configFor(sandbox);
+    for (const ended of [
+      await run(CONNECTOR, ["read", "--config", config]),
+      await run(TAP, ["--config", config]),
+    ]) {
+      expect(ended.code).toBe(1);
+      expect(ended.stdout).not.toMatch(/"type": ?"RECORD"/);
+    }
   });
 
   it("lets the other streams finish when some fail, and names what failed last", async () => {
