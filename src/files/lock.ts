@@ -121,6 +121,7 @@ export class Lock {
     } catch {
       // The next run takes the lock over.
     }
+    void this.#handle.close().catch(() => undefined);
   }
 
   async #isOurs(): Promise<boolean> {
