@@ -101,12 +101,13 @@ function choose(entry: Entry, stream: TapStream): Chosen {
   const rules = fieldRules(schema, [], metadataOf(entry), automatic);
   return {
     selection: {
-      ...whole(stream),
-      sampled: stream.sampled,
+      stream: stream.name,
       schema: chosenSchema(schema, rules),
       keyProperties: key.value,
+      replicationKey: stream.replicationKey,
       method: method.value,
       rules,
+      sampled: stream.sampled,
     },
     refusals: cursorRefusals(entry, stream, method.value),
     warnings: [...key.warnings, ...method.warnings],
