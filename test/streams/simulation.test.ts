@@ -62,6 +62,22 @@ const settingsOf = ({ maxWindowRows, numWorkers, lookbackWindowDays }: World) =>
   lookbackWindowDays,
 });
 
+/** The service of a world, whose people move until it is calm. */
+function movingService(
+  world: World,
+  from: number,
+  calm: () => boolean,
+  others: { readonly cut?: () => Cut | undefined } = {},
+): ModelService {
+  return new ModelService({
+    ...populate(world),
+    filter: filterOf(world),
+    latency: world.latency,
+    moment: moving(world, from, calm),
+    ...others,
+  });
+}
+
 function expectNotAhead(service: ModelService, before: ReadonlyMap<string, string>, ran: Ran): void {
   const delivered = new Set(ran.lines);
   // Yesterday's and today's rows are the next run's to prove.
@@ -83,12 +99,7 @@ describe("readStream() while people move", () => {
     await fc.assert(
       fc.asyncProperty(WORLD, async (world) => {
         let calm = false;
-        const service = new ModelService({
-          ...populate(world),
-          filter: filterOf(world),
-          latency: world.latency,
-          moment: moving(world, 1, () => calm),
-        });
+        const service = movingService(world, 1, () => calm);
         const before = service.served();
         const first = await runStream(service.api(), { settings: settingsOf(world) });
         expectNotAhead(service, before, first);
@@ -111,12 +122,7 @@ describe("readStream() while people move", () => {
     await fc.assert(
       fc.asyncProperty(WORLD, async (world) => {
         let calm = false;
-        const service = new ModelService({
-          ...populate(world),
-          filter: filterOf(world),
-          latency: world.latency,
-          moment: moving(world, 2, () => calm),
-        });
+        const service = movingService(world, 2, () => calm);
         const lines: string[] = [];
         let state: DatedState | null = null;
         for (let run = 0; run < 4; run++) {
@@ -142,13 +148,7 @@ describe("readStream() when bodies are cut while people move", () => {
         const roll = dice(world.seed ^ 0x55aa);
         const cut = (): Cut | undefined =>
           calm || roll(rate) > 0 ? undefined : { rows: roll(6), loud: roll(2) === 0 };
-        const service = new ModelService({
-          ...populate(world),
-          filter: filterOf(world),
-          latency: world.latency,
-          moment: moving(world, 3, () => calm),
-          cut,
-        });
+        const service = movingService(world, 3, () => calm, { cut });
         const before = service.served();
         const first = await runStream(service.api(), { settings: settingsOf(world) });
         expectNotAhead(service, before, first);
@@ -199,12 +199,7 @@ describe("readStream() when the process dies", () => {
         fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 }),
         async (world, stops) => {
           let calm = false;
-          const service = new ModelService({
-            ...populate(world),
-            filter: filterOf(world),
-            latency: world.latency,
-            moment: moving(world, 4, () => calm),
-          });
+          const service = movingService(world, 4, () => calm);
           const lines: string[] = [];
           let state: DatedState | null = null;
           for (const stopAfter of [...stops, Number.POSITIVE_INFINITY]) {
