@@ -1,4 +1,5 @@
 import { loadSpec, type Spec } from "../config/spec.ts";
+import { toLatin1 } from "../latin1.ts";
 import { readPackageFile } from "../package-file.ts";
 import { meltanoHubPlugin, meltanoPlugin } from "../protocol/meltano-plugin.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
@@ -9,7 +10,7 @@ import type { TapOptions } from "./tap-options.ts";
 /** Describes the tap, for people and for programs that list taps. */
 export async function about(format: TapOptions["format"], { stdout }: Process): Promise<number> {
   const described = `${WRITTEN[format](loadProgram(), loadSpec()).trimEnd()}\n`;
-  await write(stdout, Buffer.from(described, "utf8").toString("latin1"));
+  await write(stdout, toLatin1(described));
   return 0;
 }
 

@@ -2,6 +2,7 @@ import { withoutTotal } from "../api/stream-api.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { describeCaps } from "../jobs/report.ts";
+import { toLatin1 } from "../latin1.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
@@ -65,13 +66,10 @@ type Says = {
 const MESSAGES: Says = { warning: (text) => logMessage("WARN", text), status: statusMessage };
 
 const SENTENCES: Says = {
-  warning: (text) => latin1(`Warning: ${text}\n`),
+  warning: (text) => toLatin1(`Warning: ${text}\n`),
   status: ({ status, message }) =>
-    latin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
+    toLatin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
 };
-
-/** UTF-8 as one byte a character, which is what output is written in. */
-const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. Submits nothing. */
 async function whatCanBeRead({ config, session }: Run): Promise<string> {

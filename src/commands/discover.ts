@@ -4,6 +4,7 @@ import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
+import { fromLatin1 } from "../latin1.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { Writer, write } from "../protocol/writer.ts";
@@ -99,5 +100,5 @@ export async function sample(
       if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
     }
   }
-  return rows.slice(0, most).map(({ raw }) => JSON.parse(Buffer.from(raw, "latin1").toString("utf8")));
+  return rows.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
 }

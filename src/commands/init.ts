@@ -3,6 +3,7 @@ import { type Config, parseConfig } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
+import { toLatin1 } from "../latin1.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openQuestions, type Questions } from "../run/questions.ts";
@@ -77,5 +78,4 @@ function nextCommands(path: string): string {
   ].join("\n");
 }
 
-const say = async ({ stdout }: Process, text: string): Promise<void> =>
-  await write(stdout, Buffer.from(text, "utf8").toString("latin1"));
+const say = async ({ stdout }: Process, text: string): Promise<void> => await write(stdout, toLatin1(text));
