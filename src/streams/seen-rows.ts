@@ -80,9 +80,11 @@ export class SeenRows {
       digests[at++] = hash.high || 1;
       digests[at++] = hash.low;
     }
+    const [words, marks, capacity] = [this.#words, this.#marks, this.#capacity];
     let read = 0;
     for (at = 0; at < digests.length; at += 2) {
-      read |= this.#words[slotOf(digests[at] ?? 0, this.#capacity) * WORDS] ?? 0;
+      const slot = slotOf(digests[at] ?? 0, capacity);
+      read |= (words[slot * WORDS] ?? 0) | (marks[slot] ?? 0);
     }
     this.prefetched = read;
     return digests;
@@ -156,7 +158,10 @@ function capacityFor(rows: number): number {
   return Math.max(SMALLEST, Math.ceil((rows + 1) / FULLEST) + 1);
 }
 
-/** HalfSipHash-1-3 of UTF-16 units, two a block: a keyed hash, because the keys are other people's typing. */
+/**
+ * HalfSipHash-1-3 with 64 bits of output: a keyed hash, because the keys are other people's typing. Texts hold one byte a
+ * character.
+ */
 export class KeyedHash {
   /** The digest of the key that was set last, as two unsigned words. */
   high = 0;
@@ -185,19 +190,18 @@ export class KeyedHash {
   }
 
   #run(text: string, k0: number, k1: number): void {
-    const pairs = text.length >>> 1;
+    const blocks = text.length >>> 2;
     let v0 = k0;
     let v1 = k1 ^ 0xee;
     let v2 = k0 ^ 0x6c796765;
     let v3 = k1 ^ 0x74656462;
-    // The pairs, the last unit with the length, and two rounds of three that finish the digest.
-    for (let step = 0; step < pairs + 7; step++) {
+    // The blocks, the last bytes with the length, and two rounds of three that finish the digest.
+    for (let step = 0; step < blocks + 7; step++) {
       let block = 0;
-      if (step < pairs) block = text.charCodeAt(2 * step) | (text.charCodeAt(2 * step + 1) << 16);
-      else if (step === pairs)
-        block = (text.length << 16) | (text.length & 1 ? text.charCodeAt(2 * step) : 0);
-      else if (step === pairs + 1) v2 ^= 0xee;
-      else if (step === pairs + 4) {
+      if (step < blocks) block = blockAt(text, 4 * step);
+      else if (step === blocks) block = lastBlockOf(text);
+      else if (step === blocks + 1) v2 ^= 0xee;
+      else if (step === blocks + 4) {
         this.high = (v1 ^ v3) >>> 0;
         v1 ^= 0xdd;
       }
@@ -216,4 +220,19 @@ export class KeyedHash {
     }
     this.low = (v1 ^ v3) >>> 0;
   }
+}
+
+const blockAt = (text: string, at: number): number =>
+  text.charCodeAt(at) |
+  (text.charCodeAt(at + 1) << 8) |
+  (text.charCodeAt(at + 2) << 16) |
+  (text.charCodeAt(at + 3) << 24);
+
+/** The one to three bytes behind the blocks, if any, and the length above them. */
+function lastBlockOf(text: string): number {
+  let block = text.length << 24;
+  for (let at = text.length & ~3, shift = 0; at < text.length; at++, shift += 8) {
+    block |= text.charCodeAt(at) << shift;
+  }
+  return block;
 }
