@@ -274,7 +274,9 @@ const tried = chosen
   .filter((one) => one !== undefined && one.noticed !== "compiler");
 const noticed = tried.filter((one) => one.noticed !== null);
 const score = (part, of) =>
-  `${((100 * part.length) / of.length).toFixed(1)} % (${part.length} of ${of.length})`;
+  of.length === 0
+    ? "none, nothing was tried"
+    : `${((100 * part.length) / of.length).toFixed(1)} % (${part.length} of ${of.length})`;
 for (const folder of FOLDERS) {
   const [part, of] = [noticed, tried].map((list) =>
     list.filter(({ file }) => file.startsWith(`src/${folder}/`)),
