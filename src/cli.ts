@@ -38,7 +38,7 @@ const NAME = "source-contact-intelligence";
 const CONFIG = {
   type: "string",
   requiresArg: true,
-  describe: "config file (JSON; - is stdin); default: the environment",
+  describe: "config file (- is stdin); default: environment",
 } as const;
 
 export const STATE = { type: "string", nargs: 1, describe: "state to continue from (- is stdin)" } as const;
@@ -46,7 +46,7 @@ export const STATE = { type: "string", nargs: 1, describe: "state to continue fr
 export const STATE_FILE = {
   type: "string",
   requiresArg: true,
-  describe: "continue from this state, and keep it up to date",
+  describe: "continue from this state, and update it",
 } as const;
 
 export const LOG_LEVEL = {
@@ -60,7 +60,7 @@ const spec: AddCommand = (parser, choose) =>
 const check: AddCommand = (parser, choose) =>
   parser.command(
     "check",
-    "test the config and say what its key can read",
+    "test the config and its key",
     {
       config: CONFIG,
       "exit-code": { type: "boolean", default: false, describe: "exit with 1 if the check fails" },
@@ -71,7 +71,7 @@ const check: AddCommand = (parser, choose) =>
 const init: AddCommand = (parser, choose) =>
   parser.command(
     "init",
-    "ask for address and key, test both, write the config file",
+    "ask for address and key, and save them",
     {
       config: {
         type: "string",
@@ -91,7 +91,7 @@ const discover: AddCommand = (parser, choose) =>
 const read: AddCommand = (parser, choose) =>
   parser.command(
     "read",
-    "read streams and write them to stdout",
+    "read streams to stdout or into files",
     (words) =>
       words
         .options({
@@ -99,7 +99,7 @@ const read: AddCommand = (parser, choose) =>
           catalog: {
             type: "string",
             nargs: 1,
-            describe: "what to read, as a catalog; default: all that the key can",
+            describe: "what to read, as a catalog; default: all",
           },
           state: STATE,
           stream: {
@@ -118,7 +118,7 @@ const read: AddCommand = (parser, choose) =>
           output: {
             type: "string",
             requiresArg: true,
-            describe: "folder that takes the records as files, and the state; stdout gets nothing",
+            describe: "write records and state to files in this folder",
           },
           compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
           "file-bytes": { type: "number", hidden: true },
@@ -127,12 +127,12 @@ const read: AddCommand = (parser, choose) =>
             nargs: 1,
             describe: "write what the run did to this file (JSON)",
           },
-          plan: { type: "string", nargs: 1, describe: "read one shard of this plan (see the command plan)" },
+          plan: { type: "string", nargs: 1, describe: "plan whose shard is read (see the command plan)" },
           shard: { type: "string", nargs: 1, describe: "which shard of the plan: its number, or open" },
           "shards-at-once": {
             type: "string",
             nargs: 1,
-            describe: "how many shards run at the same time and share the key's requests; default 1",
+            describe: "how many shards run at the same time; default 1",
           },
           "log-level": LOG_LEVEL,
         })
@@ -142,7 +142,7 @@ const read: AddCommand = (parser, choose) =>
             ["all streams into files, and later what is new", "read --config config.json --output contacts"],
             [
               "the people who are new since the last run, as bare records",
-              "read --config config.json --format jsonl --stream people --state-file state.json",
+              "read --config config.json --format jsonl \\\n    --stream people --state-file state.json",
             ],
           ]),
         ),
@@ -181,20 +181,26 @@ const read: AddCommand = (parser, choose) =>
 const plan: AddCommand = (parser, choose) =>
   parser.command(
     "plan",
-    "cut a stream into shards for several machines",
+    "split a stream for several machines",
     (words) =>
       words
         .options({
           config: CONFIG,
           stream: { type: "string", default: "people", requiresArg: true, describe: "stream to cut" },
-          shards: { type: "string", nargs: 1, describe: "at most so many; default: by the number of rows" },
+          shards: { type: "string", nargs: 1, describe: "at most so many; default: depends on the rows" },
         })
         .epilogue(
           examples([
-            ["a plan of ten shards", "plan --config config.json --shards 10 > plan.jsonl"],
-            ["one of them", "read --config config.json --plan plan.jsonl --shard 0 --output rows"],
-            ["the last one", "read --config config.json --plan plan.jsonl --shard open --output rows"],
-            ["one state of all", "state merge --plan plan.jsonl rows/shard-*/state.json > state.json"],
+            ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
+            ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output rows"],
+            [
+              "the last one",
+              "read --config config.json \\\n    --plan plan.jsonl --shard open --output rows",
+            ],
+            [
+              "one state of all",
+              "state merge \\\n    --plan plan.jsonl rows/shard-*/state.json > state.json",
+            ],
           ]),
         ),
     ({ config, stream, shards }) =>
@@ -202,13 +208,15 @@ const plan: AddCommand = (parser, choose) =>
   );
 
 const state: AddCommand = (parser, choose) =>
-  parser.command("state", "show a state to a person, or merge the states of shards", (words) =>
+  parser.command("state", "show a state, or merge states of shards", (words) =>
     words
       .command(
         "merge <states..>",
-        "make one state of the shards of a plan",
+        false,
         (merge) =>
           merge
+            .usage(`${NAME} state merge --plan PLAN STATES..`)
+            .epilogue("Makes one state of the states of all shards.")
             .positional("states", {
               type: "string",
               array: true,
@@ -228,18 +236,29 @@ const state: AddCommand = (parser, choose) =>
       )
       .command(
         "show <file>",
-        "how far each stream has come; - is stdin",
-        (show) => show.positional("file", { type: "string", demandOption: true }),
+        false,
+        (show) =>
+          show
+            .usage(`${NAME} state show FILE`)
+            .epilogue("Shows how far each stream has come.")
+            .positional("file", { type: "string", demandOption: true, describe: "state file (- is stdin)" }),
         // The parser makes an empty text of a dash.
         ({ file }) => choose({ kind: "state", file: file === "" ? "-" : file }),
       )
-      .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command"),
+      .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
+      // The parser's own list has too little room for the names of these two.
+      .epilogue(
+        examples([
+          ["how far each stream has come", "state show state.json"],
+          ["one state of the shards of a plan", "state merge --plan plan.jsonl shard-*/state.json"],
+        ]),
+      ),
   );
 
 const sandbox: AddCommand = (parser, choose) =>
   parser.command(
     "sandbox",
-    "run the bundled stand-in for the service in the foreground",
+    "run the bundled stand-in service",
     async (words) =>
       words
         .options({
@@ -247,21 +266,21 @@ const sandbox: AddCommand = (parser, choose) =>
             type: "number",
             nargs: 1,
             default: 8080,
-            describe: "port to listen on, at 127.0.0.1; 0: any free one",
+            describe: "port on 127.0.0.1; 0: any free one",
           },
           people: { type: "number", nargs: 1, default: 1000, describe: "number of people" },
           seed: { type: "number", nargs: 1, default: 1, describe: "makes other data" },
           plan: {
             choices: ["enterprise", "agency"] as const,
             default: "enterprise" as const,
-            describe: "plan of its key: enterprise lists people, agency checks e-mails",
+            describe: "enterprise lists people, agency checks e-mails",
           },
           fault: {
             type: "string",
             array: true,
             requiresArg: true,
             nargs: 1,
-            describe: "what goes wrong, see below; repeatable",
+            describe: "what goes wrong (see below); repeatable",
           },
         })
         .epilogue((await import("./commands/sandbox.ts")).describeSandboxFaults()),
@@ -270,20 +289,17 @@ const sandbox: AddCommand = (parser, choose) =>
   );
 
 const demo: AddCommand = (parser, choose) =>
-  parser.command("demo", "show a whole sync against the sandbox, without an account", {}, () =>
-    choose({ kind: "demo" }),
-  );
+  parser.command("demo", "show a whole sync, without an account", {}, () => choose({ kind: "demo" }));
 
-/** Not the parser's own examples: it breaks their lines in the middle of words. */
+/** Not the parser's own examples, which stand side by side. */
 function examples(all: readonly (readonly [what: string, words: string])[]): string {
   return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
 }
 
-/** In the order of the help text. */
 const jobs: AddCommand = (parser, choose) =>
   parser.command(
     "jobs",
-    "show what the next run would buy, without buying it",
+    "show what the next run would buy",
     {
       config: CONFIG,
       state: { ...STATE, conflicts: "state-file" },
@@ -293,6 +309,7 @@ const jobs: AddCommand = (parser, choose) =>
     ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
   );
 
+/** In the order of the help text. */
 const COMMANDS: readonly AddCommand[] = [demo, init, spec, check, discover, read, jobs, plan, state, sandbox];
 
 /** Parses the Airbyte words; no words ask for help. Throws UsageError. */
@@ -331,7 +348,10 @@ export function quickCommand(args: readonly string[], version: string): Command 
     : undefined;
 }
 
-/** A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. */
+/**
+ * A parser that neither prints nor exits: `answerOf` runs it. Of a flag that is given twice the last one counts. Its help
+ * breaks a text in the middle of a word where the text does not fit into 80 columns.
+ */
 export async function openParser(
   name: string,
   version: string,
@@ -347,7 +367,7 @@ export async function openParser(
     .strict()
     .middleware((flags) => keepLast(flags, ["_", ...repeatable]))
     .exitProcess(false)
-    .wrap(100);
+    .wrap(80);
 }
 
 function keepLast(flags: Record<string, unknown>, lists: readonly string[]): void {

@@ -27,7 +27,7 @@ export async function parseTapCommand(args: readonly string[], version: string):
         "  # list the streams and their fields",
         "  tap-contact-intelligence --config config.json --discover > catalog.json",
         "  # read what the catalog selects",
-        "  tap-contact-intelligence --config config.json --catalog catalog.json | target-jsonl",
+        "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
       ].join("\n"),
     )
     .command(
@@ -40,12 +40,12 @@ export async function parseTapCommand(args: readonly string[], version: string):
           array: true,
           nargs: 1,
           requiresArg: true,
-          describe: "config file (JSON; - is stdin; ENV is the environment)",
+          describe: "config file (- is stdin, ENV the environment)",
         },
         discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
         catalog: {
           type: "string",
-          describe: "streams and fields to read (default: all that the key can read)",
+          describe: "streams and fields to read; default: all",
         },
         properties: { alias: "p", type: "string", nargs: 1, describe: "older name of --catalog" },
         state: { alias: "s", ...STATE },
@@ -53,10 +53,9 @@ export async function parseTapCommand(args: readonly string[], version: string):
         about: { type: "boolean", describe: "describe this tap" },
         format: {
           choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
-          default: "text" as const,
-          describe: "form of --about",
+          describe: "form of --about; default: text",
         },
-        test: { type: "string", describe: "read one record of each stream without buying anything" },
+        test: { type: "string", describe: "read one record of each stream; buys nothing" },
         "log-level": LOG_LEVEL,
       },
       (flags) => {
@@ -69,7 +68,7 @@ export async function parseTapCommand(args: readonly string[], version: string):
           state: named(state),
           stateFile: named(stateFile),
           logLevel,
-          format,
+          format: format ?? "text",
         };
       },
     );

@@ -48,12 +48,13 @@ function mustBeWhole(name: string, value: number, most: number): void {
 
 /** Columns of the help: where descriptions begin, and where they end. */
 const BEGIN = 28;
-const END = 98;
+const END = 77;
 
 /** The faults for the help: how to combine them, then each with what it does. */
 export function describeSandboxFaults(): string {
   return [
-    "Faults, for --fault, or for one request in its header X-Sandbox-Fault. Each may be followed by:",
+    "Faults, for --fault or for one request in its header X-Sandbox-Fault.",
+    "Each may be followed by:",
     ...described(":path=TEXT", "strikes requests whose path holds this text; TEXT$: ends with it"),
     ...described(":times=N", "strikes so many requests; always: all"),
     ...described(":skip=N", "lets so many requests pass first"),
