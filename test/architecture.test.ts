@@ -21,7 +21,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   api: ["catalog", "config", "errors", "json", "json-schema", "latin1", "streams", "time"],
   jobs: ["api", "catalog", "config", "errors", "files", "json", "json-schema", "state", "streams", "time"],
   shards: ["config", "errors", "json-schema", "state", "streams", "time"],
-  protocol: ["catalog", "config", "errors", "files", "json", "streams", "time"],
+  protocol: ["catalog", "config", "errors", "files", "json", "latin1", "streams", "time"],
   run: [
     "api",
     "catalog",
@@ -30,6 +30,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "files",
     "jobs",
     "json",
+    "latin1",
     "protocol",
     "state",
     "streams",

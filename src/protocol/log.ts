@@ -1,4 +1,5 @@
 import { ConnectorError } from "../errors.ts";
+import { toLatin1 } from "../latin1.ts";
 import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson, type Language } from "./language.ts";
@@ -139,6 +140,5 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
 /** UTF-8 as one byte a character, as in every language. Measurements are for programs. */
 function readableLine({ level, text, metric }: LogEntry, { now }: LogOptions): string {
   if (metric !== undefined) return "";
-  const line = `${new Date(now()).toISOString()} ${level.toUpperCase().padEnd(8)} ${text}\n`;
-  return Buffer.from(line, "utf8").toString("latin1");
+  return toLatin1(`${new Date(now()).toISOString()} ${level.toUpperCase().padEnd(8)} ${text}\n`);
 }

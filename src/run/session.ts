@@ -24,6 +24,7 @@ import type { JobContext } from "../jobs/job-context.ts";
 import { JobSession, type SelectedStream, type StateKeeping } from "../jobs/job-session.ts";
 import { probeExternal, probePublic } from "../jobs/probe.ts";
 import type { JsonObject } from "../json.ts";
+import { fromLatin1 } from "../latin1.ts";
 import { readBounded } from "../streams/endless.ts";
 import type { Notice, RawLine } from "../streams/event.ts";
 import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
@@ -308,6 +309,6 @@ function rowSpec(name: string): RowStreamSpec {
 
 /** The text of a field of a row; empty if there is none. */
 function textIn(raw: RawLine, field: string): string {
-  const { [field]: value } = JSON.parse(Buffer.from(raw, "latin1").toString("utf8")) as JsonObject;
+  const { [field]: value } = JSON.parse(fromLatin1(raw)) as JsonObject;
   return typeof value === "string" ? value : "";
 }
