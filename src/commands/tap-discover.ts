@@ -2,12 +2,12 @@ import type { DiscoveredStream } from "../catalog/airbyte.ts";
 import { loadSchema } from "../catalog/schema.ts";
 import { toSingerCatalog, toTapStream } from "../catalog/singer.ts";
 import { streamsOf } from "../catalog/streams.ts";
-import { type Config, parseConfig } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { ConfigError, TransientError } from "../errors.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import { type ConfigDraft, readConfigs } from "../run/config-files.ts";
+import { type ConfigDraft, parseDraft, readConfigs } from "../run/config-files.ts";
 import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
@@ -71,11 +71,11 @@ async function discovered(
 
 /** Undefined, with a warning, for a config that cannot be used yet: its streams can be shown all the same. */
 async function usableConfig(
-  { value, environment, file }: ConfigDraft,
+  draft: ConfigDraft,
   emit: (event: Event) => Promise<void>,
 ): Promise<Config | undefined> {
   try {
-    return parseConfig(value, environment, file);
+    return parseDraft(draft);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     await emit({ kind: "log", level: "warn", text: `${error.message}. The catalog shows what is declared` });

@@ -1,11 +1,11 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type TapStream, tapStreamsIn, toTapStream } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
-import { type Config, parseConfig } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import { singer } from "../protocol/singer.ts";
-import { readConfigs } from "../run/config-files.ts";
+import { parseDraft, readConfigs } from "../run/config-files.ts";
 import { type Meter, withMetrics } from "../run/metrics.ts";
 import { forSinger } from "../run/outgoing.ts";
 import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
@@ -23,7 +23,7 @@ export async function tapSync(options: TapOptions, world: Process): Promise<numb
 
 async function syncSelected(options: TapOptions, world: Process, output: Output): Promise<boolean> {
   const draft = await readConfigs(options.configs, world.environment);
-  const load = async (): Promise<Config> => parseConfig(draft.value, draft.environment, draft.file);
+  const load = async (): Promise<Config> => parseDraft(draft);
   return await withRun({ world, voice: output, load }, async (run) => {
     const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
     const { saved, file } = await openState(options, { ...world, notify: output.notify });

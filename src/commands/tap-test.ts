@@ -1,8 +1,8 @@
 import { loadSchema } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
-import { type Config, parseConfig } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { NotFoundError } from "../errors.ts";
-import { readConfigs } from "../run/config-files.ts";
+import { parseDraft, readConfigs } from "../run/config-files.ts";
 import { openTapOutput, runToEnd } from "../run/output.ts";
 import { isWrongKey, type Run, withRun } from "../run/run.ts";
 import type { Process } from "../run/runtime.ts";
@@ -14,8 +14,8 @@ import type { TapOptions } from "./tap-options.ts";
 export async function tapTest({ configs, logLevel }: TapOptions, world: Process): Promise<number> {
   const output = await openTapOutput(logLevel, world);
   return await runToEnd(output, world, async () => {
-    const { value, environment, file } = await readConfigs(configs, world.environment);
-    const load = async (): Promise<Config> => parseConfig(value, environment, file);
+    const draft = await readConfigs(configs, world.environment);
+    const load = async (): Promise<Config> => parseDraft(draft);
     return await withRun({ world, voice: output, load }, testStreams);
   });
 }

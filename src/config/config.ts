@@ -3,7 +3,13 @@ import { isDeeperThan, isObject, type JsonObject, valueAt } from "../json.ts";
 import { schemaCompiler } from "../json-schema.ts";
 import type { Day } from "../time.ts";
 import { parseAddress } from "./address.ts";
-import { type Environment, variableFor, withEnvironment } from "./environment.ts";
+import {
+  type Environment,
+  OUR_PREFIXES,
+  type Prefixes,
+  variableFor,
+  withEnvironment,
+} from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { loadSpec, propertiesOf, type SpecProperty, typeOf } from "./spec.ts";
@@ -93,37 +99,47 @@ const isValid = schemaCompiler({ fill: true })<JsonObject>(spec);
  * Throws a ConfigError that names every wrong property and holds no secret.
  * @param file where the value comes from, in words
  */
-export function parseConfig(value: unknown, environment: Environment, file = "the config"): Config {
+export function parseConfig(
+  value: unknown,
+  environment: Environment,
+  file = "the config",
+  prefixes = OUR_PREFIXES,
+): Config {
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
-  const merged = withEnvironment(given, environment, spec);
+  const merged = withEnvironment(given, environment, spec, prefixes);
   if (isDeeperThan(MOST_LEVELS, merged)) {
     throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_LEVELS} levels deep`);
   }
   const unknown = unknownSettings(merged, spec);
   const draft = normalize(merged, spec);
-  const problems = ruleProblems(draft, unknown, spec);
+  const problems = ruleProblems(draft, unknown, spec, prefixes);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length === 0) {
-    const warnings = unknownWarnings(unknown, environment, spec);
+    const warnings = unknownWarnings(unknown, environment, spec, prefixes);
     return {
       ...(toShape(candidate, spec) as Settings),
       warnings,
-      origins: originsOf(merged, environment, file),
+      origins: originsOf(merged, environment, file, prefixes),
     };
   }
-  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, spec), ...problems];
+  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, spec, prefixes), ...problems];
   throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
 }
 
 const MOST_LEVELS = 100;
 
 /** Where the value of each setting that was given comes from, in words. */
-function originsOf(merged: JsonObject, environment: Environment, file: string): ReadonlyMap<string, string> {
+function originsOf(
+  merged: JsonObject,
+  environment: Environment,
+  file: string,
+  prefixes: Prefixes,
+): ReadonlyMap<string, string> {
   const origins = [...propertiesOf(spec)].flatMap(({ path }) => {
     if (valueAt(merged, path) === undefined) return [];
-    const variable = variableFor(path, environment, spec);
+    const variable = variableFor(path, environment, spec, prefixes);
     return [
       [path.join("."), variable === undefined ? file : `the environment variable ${variable}`] as const,
     ];

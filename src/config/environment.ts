@@ -1,11 +1,32 @@
 import { isObject, type JsonObject, valueAt } from "../json.ts";
-import { type Located, propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
+import {
+  type Located,
+  propertiesOf,
+  type SpecProperty,
+  TAP_VARIABLE_PREFIX,
+  typeOf,
+  VARIABLE_PREFIX,
+  variableOf,
+} from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What variables may begin with: the first is the one to advise, the last the one that wins. */
+export type Prefixes = readonly [string, ...string[]];
+
+export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
+
+/** Of a tap that was told to read the environment. */
+export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
+
 /** The draft with what the environment says in its place. An empty variable says nothing. */
-export function withEnvironment(draft: JsonObject, environment: Environment, spec: SpecProperty): JsonObject {
-  return variablesIn(environment, spec).reduce(
+export function withEnvironment(
+  draft: JsonObject,
+  environment: Environment,
+  spec: SpecProperty,
+  prefixes: Prefixes,
+): JsonObject {
+  return variablesIn(environment, spec, prefixes).reduce(
     (merged, { path, property, text }) => placed(merged, path, cast(text, property)),
     draft,
   );
@@ -16,24 +37,29 @@ export function variableFor(
   path: readonly string[],
   environment: Environment,
   spec: SpecProperty,
+  prefixes: Prefixes,
 ): string | undefined {
   const name = path.join(".");
-  const given = variablesIn(environment, spec).filter((variable) => {
+  const given = variablesIn(environment, spec, prefixes).filter((variable) => {
     const outer = variable.path.join(".");
     if (name === outer) return true;
     const value = name.startsWith(`${outer}.`) ? parsed(variable.text) : undefined;
     return isObject(value) && valueAt(value, path.slice(variable.path.length)) !== undefined;
   });
-  const last = given.at(-1);
-  return last && variableOf(last.path);
+  return given.at(-1)?.variable;
 }
 
-type Variable = Located & { readonly text: string };
+type Variable = Located & { readonly variable: string; readonly text: string };
 
-function variablesIn(environment: Environment, spec: SpecProperty): readonly Variable[] {
-  return [...propertiesOf(spec)]
-    .map((located) => ({ ...located, text: environment[variableOf(located.path)]?.trim() ?? "" }))
-    .filter(({ text }) => text !== "");
+/** The variables that say something; of several for one property the last. */
+function variablesIn(environment: Environment, spec: SpecProperty, prefixes: Prefixes): readonly Variable[] {
+  return [...propertiesOf(spec)].flatMap((located) =>
+    prefixes
+      .map((prefix) => variableOf(located.path, prefix))
+      .map((variable) => ({ ...located, variable, text: environment[variable]?.trim() ?? "" }))
+      .filter(({ text }) => text !== "")
+      .slice(-1),
+  );
 }
 
 function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {

@@ -2,6 +2,7 @@ import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../json.ts";
 import type { SchemaError } from "../json-schema.ts";
 import { isDay } from "../time.ts";
 import { addressProblem } from "./address.ts";
+import type { Prefixes } from "./environment.ts";
 import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
 import type { Unknown } from "./unknown.ts";
 
@@ -14,11 +15,14 @@ export function schemaProblems(
   draft: JsonObject,
   unknown: readonly Unknown[],
   spec: SpecProperty,
+  prefixes: Prefixes,
 ): Problem[] {
   return errors.flatMap((error) => {
     const segments = error.instancePath.split("/").slice(1);
     const { missingProperty } = error.params;
-    if (error.keyword === "required") return [missing([...segments, String(missingProperty)], unknown)];
+    if (error.keyword === "required") {
+      return [missing([...segments, String(missingProperty)], unknown, prefixes)];
+    }
     const property = propertyAt(spec, segments);
     // The rule for dates quotes what it cannot read.
     if (error.keyword === "pattern" && property.format === "date") return [];
@@ -45,13 +49,18 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
 }
 
 /** What no schema can say. Looks only at properties whose type is right. */
-export function ruleProblems(draft: JsonObject, unknown: readonly Unknown[], spec: SpecProperty): Problem[] {
+export function ruleProblems(
+  draft: JsonObject,
+  unknown: readonly Unknown[],
+  spec: SpecProperty,
+  prefixes: Prefixes,
+): Problem[] {
   return [
     ...dateProblems(draft, spec),
     ...addressProblems(draft),
-    ...externalProblems(draft, unknown),
+    ...externalProblems(draft, unknown, prefixes),
     ...jobProblems(draft, spec),
-    ...privacyProblems(draft),
+    ...privacyProblems(draft, prefixes),
   ];
 }
 
@@ -118,29 +127,36 @@ function jobProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   });
 }
 
-function externalProblems({ external_api: external }: JsonObject, unknown: readonly Unknown[]): Problem[] {
+function externalProblems(
+  { external_api: external }: JsonObject,
+  unknown: readonly Unknown[],
+  prefixes: Prefixes,
+): Problem[] {
   if (!isObject(external)) return [];
   return ["api_url", "api_key"]
     .filter((name) => external[name] === undefined)
-    .map((name) => missing(["external_api", name], unknown));
+    .map((name) => missing(["external_api", name], unknown, prefixes));
 }
 
 /** The settings that say what a job works on: a list, a file, or a stream. */
 const inputsOf = (job: SpecProperty | undefined): readonly string[] =>
   Object.keys(job?.properties ?? {}).filter((name) => /^(domains|emails|from_)/.test(name));
 
-function privacyProblems({ hash_fields: fields, hash_salt: salt }: JsonObject): Problem[] {
+function privacyProblems(
+  { hash_fields: fields, hash_salt: salt }: JsonObject,
+  [prefix]: Prefixes,
+): Problem[] {
   if (fields === undefined || salt !== undefined) return [];
-  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"])}`;
+  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"], prefix)}`;
   return [{ path: "hash_salt", text }];
 }
 
-function missing(path: readonly string[], unknown: readonly Unknown[]): Problem {
+function missing(path: readonly string[], unknown: readonly Unknown[], [prefix]: Prefixes): Problem {
   const name = nameOf(path);
   const similar = unknown.find(({ nearest }) => nearest === name);
   const advice =
     similar === undefined
-      ? `set it in the config or as ${variableOf(path)}`
+      ? `set it in the config or as ${variableOf(path, prefix)}`
       : `rename ${quoted(similar.name)} to ${quoted(name)}`;
   return { path: name, text: `is missing: ${advice}` };
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, quoted } from "../json.ts";
-import type { Environment } from "./environment.ts";
-import { innerProperty, propertiesOf, type SpecProperty, VARIABLE_PREFIX, variableOf } from "./spec.ts";
+import type { Environment, Prefixes } from "./environment.ts";
+import { innerProperty, propertiesOf, type SpecProperty, variableOf } from "./spec.ts";
 
 /** A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. */
 export type Unknown = { readonly name: string; readonly nearest: string | undefined };
@@ -18,8 +18,9 @@ export function unknownWarnings(
   unknown: readonly Unknown[],
   environment: Environment,
   spec: SpecProperty,
+  prefixes: Prefixes,
 ): readonly string[] {
-  const variables = Object.keys(environment).flatMap((name) => variableWarning(name, spec));
+  const variables = Object.keys(environment).flatMap((name) => variableWarning(name, spec, prefixes));
   const settings = unknown.map(({ name, nearest }) => {
     const advice = nearest === undefined ? "It has no effect" : `Did you mean ${quoted(nearest)}?`;
     return `Unknown setting ${quoted(name)}. ${advice}`;
@@ -32,14 +33,15 @@ export function unknownWarnings(
 const MOST_WARNINGS = 20;
 
 /** Other programs' variables may begin with the same words: only what comes near a setting is a mistake. */
-function variableWarning(variable: string, spec: SpecProperty): readonly string[] {
-  if (!variable.startsWith(VARIABLE_PREFIX)) return [];
+function variableWarning(variable: string, spec: SpecProperty, prefixes: Prefixes): readonly string[] {
+  const prefix = prefixes.find((one) => variable.startsWith(one));
+  if (prefix === undefined) return [];
   const paths = [...propertiesOf(spec)].map(({ path }) => path);
-  if (paths.some((path) => variableOf(path) === variable)) return [];
-  const path = variable.slice(VARIABLE_PREFIX.length).toLowerCase().split("__");
+  if (paths.some((path) => variableOf(path, prefix) === variable)) return [];
+  const path = variable.slice(prefix.length).toLowerCase().split("__");
   const nearest = nearestOf(path, spec);
   if (nearest === undefined) return [];
-  return [`Unknown environment variable ${quoted(variable)}. Did you mean ${variableOf(nearest)}?`];
+  return [`Unknown environment variable ${quoted(variable)}. Did you mean ${variableOf(nearest, prefix)}?`];
 }
 
 function namesIn(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {

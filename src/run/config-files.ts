@@ -1,6 +1,6 @@
 import type { Environment } from "../api/dispatcher.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import { VARIABLE_PREFIX } from "../config/spec.ts";
+import { OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import { isObject, type JsonObject } from "../json.ts";
@@ -19,7 +19,12 @@ export type ConfigDraft = {
   readonly environment: Environment;
   /** Where the value comes from, in words. */
   readonly file: string;
+  readonly prefixes: Prefixes;
 };
+
+/** Throws ConfigError. */
+export const parseDraft = ({ value, environment, file, prefixes }: ConfigDraft): Config =>
+  parseConfig(value, environment, file, prefixes);
 
 /**
  * Reads config files, of which a later one wins, property by property. `ENV` in place of a file stands for the
@@ -37,8 +42,9 @@ export async function readConfigs(names: readonly string[], environment: Environ
   }
   return {
     value,
-    environment: names.includes("ENV") ? withTapNames(environment) : environment,
+    environment,
     file: files.length === 0 ? ENVIRONMENT : named(files),
+    prefixes: names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES,
   };
 }
 
@@ -52,13 +58,4 @@ function merged(base: JsonObject, over: JsonObject): JsonObject {
     return [name, isObject(below) && isObject(value) ? { ...below, ...value } : value] as const;
   });
   return { ...base, ...Object.fromEntries(entries) };
-}
-
-const TAP_PREFIX = `TAP_${VARIABLE_PREFIX}`;
-
-function withTapNames(environment: Environment): Environment {
-  const renamed = Object.entries(environment)
-    .filter(([name]) => name.startsWith(TAP_PREFIX))
-    .map(([name, text]) => [VARIABLE_PREFIX + name.slice(TAP_PREFIX.length), text] as const);
-  return { ...Object.fromEntries(renamed), ...environment };
 }

@@ -53,14 +53,16 @@ describe("unknownSettings()", () => {
 describe("unknownWarnings()", () => {
   it("says at most twenty, and how many more there are", () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`zz${index}`, 1]));
-    const warnings = unknownWarnings(unknownSettings(many, spec), {}, spec);
+    const warnings = unknownWarnings(unknownSettings(many, spec), {}, spec, ["CONTACT_INTELLIGENCE_"]);
     expect(warnings).toHaveLength(21);
     expect(warnings.at(-1)).toBe("980 more settings are unknown");
   });
 
   it("escapes what would move the cursor, and cuts what is long", () => {
     const names = { "a\u001b[2J\u202eb\n\u2028": 1, [`k${"y".repeat(5_000)}`]: 1 };
-    const [first = "", second = ""] = unknownWarnings(unknownSettings(names, spec), {}, spec);
+    const [first = "", second = ""] = unknownWarnings(unknownSettings(names, spec), {}, spec, [
+      "CONTACT_INTELLIGENCE_",
+    ]);
     expect(first).toBe('Unknown setting "a\\u001b[2J\\u202eb\\n\\u2028". It has no effect');
     expect(second.length).toBeLessThan(300);
   });

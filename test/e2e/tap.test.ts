@@ -323,6 +323,12 @@ describe("tap-contact-intelligence", () => {
       TAP_CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
     };
     expect((await run(TAP, ["--test", "--config", "ENV"], { env })).code).toBe(0);
+    const wrong = await run(TAP, ["--test", "--config", "ENV"], {
+      env: { ...env, TAP_CONTACT_INTELLIGENCE_API_KEY: "wrong" },
+    });
+    expect(wrong.stderr).toContain(
+      "The key is from the environment variable TAP_CONTACT_INTELLIGENCE_API_KEY",
+    );
     expect((await run(TAP, ["--test"], { env })).code).toBe(1);
   });
 

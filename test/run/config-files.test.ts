@@ -1,14 +1,12 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { openConfig, readConfigs } from "../../src/run/config-files.ts";
+import { openConfig, parseDraft, readConfigs } from "../../src/run/config-files.ts";
 import { file } from "../support/cli.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "svc_key" };
 
 async function openConfigs(names: readonly string[], environment: Record<string, string>) {
-  const draft = await readConfigs(names, environment);
-  return parseConfig(draft.value, draft.environment, draft.file);
+  return parseDraft(await readConfigs(names, environment));
 }
 
 describe("openConfig()", () => {
@@ -49,6 +47,29 @@ describe("readConfigs()", () => {
     const config = await openConfigs(["ENV"], variables);
     expect([config.baseUrl.host, config.apiKey]).toEqual(["tap.example.com", "own_key"]);
     await expect(openConfigs([], variables)).rejects.toThrow("base_url is missing");
+  });
+
+  it("names the variable that is read, or that may be set, under the names of ENV", async () => {
+    const [base, key] = ["TAP_CONTACT_INTELLIGENCE_BASE_URL", "TAP_CONTACT_INTELLIGENCE_API_KEY"];
+    await expect(openConfigs(["ENV"], { [base]: account.base_url })).rejects.toThrow(
+      `api_key is missing: set it in the config or as ${key}`,
+    );
+    const variables = {
+      [base]: account.base_url,
+      CONTACT_INTELLIGENCE_BASE_URL: " ",
+      [key]: "tap_key",
+      TAP_CONTACT_INTELLIGENCE_START_DAT: "2026-01-01",
+      CONTACT_INTELLIGENCE_END_DAT: "2026-01-01",
+      CONTACT_INTELLIGENCE_NUM_WORKERS: "2",
+    };
+    const { origins, warnings } = await openConfigs(["ENV"], variables);
+    expect(["base_url", "api_key", "num_workers"].map((name) => origins.get(name))).toEqual(
+      [base, key, "CONTACT_INTELLIGENCE_NUM_WORKERS"].map((name) => `the environment variable ${name}`),
+    );
+    expect(warnings).toEqual([
+      'Unknown environment variable "TAP_CONTACT_INTELLIGENCE_START_DAT". Did you mean TAP_CONTACT_INTELLIGENCE_START_DATE?',
+      'Unknown environment variable "CONTACT_INTELLIGENCE_END_DAT". Did you mean CONTACT_INTELLIGENCE_END_DATE?',
+    ]);
   });
 
   it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
