@@ -113,7 +113,7 @@ For whoever changes the code. Both pictures are drawn from the imports by \`npm 
 ## The folders
 
 An arrow means "imports", and arrows point down only. An arrow that follows from others is left out.
-\`errors\`, \`json\`, \`json-schema\`, \`latin1\`, \`time\` and \`package-file\` stand below all folders.
+\`errors\`, \`json\`, \`json-schema\`, \`latin1\`, \`plural\`, \`time\` and \`package-file\` stand below all folders.
 
 ${folderPicture()}
 

@@ -12,16 +12,29 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   "json-schema": [],
   latin1: [],
   "package-file": [],
+  plural: [],
   time: [],
   files: ["errors", "json"],
-  streams: ["errors", "json", "latin1", "time"],
-  config: ["errors", "files", "json", "json-schema", "package-file", "time"],
+  streams: ["errors", "json", "latin1", "plural", "time"],
+  config: ["errors", "files", "json", "json-schema", "package-file", "plural", "time"],
   catalog: ["config", "errors", "json", "json-schema", "latin1", "package-file", "time"],
   state: ["catalog", "config", "errors", "files", "json", "json-schema", "streams", "time"],
-  api: ["catalog", "config", "errors", "json", "json-schema", "latin1", "streams", "time"],
-  jobs: ["api", "catalog", "config", "errors", "files", "json", "json-schema", "state", "streams", "time"],
+  api: ["catalog", "config", "errors", "json", "json-schema", "latin1", "plural", "streams", "time"],
+  jobs: [
+    "api",
+    "catalog",
+    "config",
+    "errors",
+    "files",
+    "json",
+    "json-schema",
+    "plural",
+    "state",
+    "streams",
+    "time",
+  ],
   shards: ["config", "errors", "json-schema", "state", "streams", "time"],
-  protocol: ["catalog", "config", "errors", "files", "json", "latin1", "streams", "time"],
+  protocol: ["catalog", "config", "errors", "files", "json", "latin1", "plural", "streams", "time"],
   run: [
     "api",
     "catalog",
@@ -31,6 +44,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "jobs",
     "json",
     "latin1",
+    "plural",
     "protocol",
     "state",
     "streams",
@@ -50,6 +64,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "json",
     "latin1",
     "package-file",
+    "plural",
     "protocol",
     "run",
     "sandbox",
@@ -75,7 +90,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Parts that touch nothing but values: no files, no sockets, no clock. */
-const PURE: ReadonlySet<string> = new Set(["errors", "json", "streams", "time"]);
+const PURE: ReadonlySet<string> = new Set(["errors", "json", "plural", "streams", "time"]);
 
 type Import = { readonly file: string; readonly part: string; readonly target: string };
 

@@ -117,9 +117,15 @@ async function rowAt(
 
 async function* exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
   if (endpoint.export === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
-  const what = `read ${endpoint.stream}${window.kind === "all" ? "" : ` of ${describe(window)}`}`;
+  const what = `read ${endpoint.stream}${rowsIn(window)}`;
   const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
   yield* readExport(opened, endpoint.parser, what);
+}
+
+/** Which rows of a stream a window holds; "" for all of them. */
+function rowsIn(window: Window): string {
+  if (window.kind === "undated") return " without a date";
+  return window.kind === "all" || (window.kind === "open" && window.undated) ? "" : ` of ${describe(window)}`;
 }
 
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import { plural } from "../plural.ts";
 import type { Process } from "../run/runtime.ts";
 import { type Sandbox, startSandbox } from "../sandbox/server.ts";
 import { check } from "./check.ts";
@@ -266,9 +267,5 @@ function statusOf(message: Message): string | undefined {
 function isFailure(message: Message): boolean {
   return (message as { trace?: { type: string } }).trace?.type === "ERROR";
 }
-
-const count = (number: number): string => number.toLocaleString("en-US");
-
-const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 const abridge = (line: string): string => (line.length > WIDTH ? `${line.slice(0, WIDTH - 2)} …` : line);

@@ -4,6 +4,7 @@ import { type Outlook, outlooksOf } from "../jobs/outlook.ts";
 import { describeCaps } from "../jobs/report.ts";
 import { printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
@@ -48,15 +49,16 @@ async function exists(path: string): Promise<boolean> {
 
 function describe(outlook: Outlook): string {
   const { setting, items, unknown_inputs, may_cost, open, unknown, invalid } = outlook;
-  const more = unknown_inputs.length === 0 ? "" : `, and what ${unknown_inputs.join(" and ")} name`;
-  const cost = may_cost === null ? "" : `. It may use up to ${may_cost} credits`;
+  const more =
+    unknown_inputs.length === 0 ? "" : `, and what the rows of ${unknown_inputs.join(" and ")} name`;
+  const cost = may_cost === null ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
   return [
-    `${setting}: the next run would submit ${outlook.would_submit} of ${outlook.waiting} items that wait${more}${cost}`,
-    `${open} jobs are open, ${unknown} submissions are unknown. ${spentOf(outlook)}`,
+    `${setting}: the next run would submit ${outlook.would_submit} of ${plural(outlook.waiting, "waiting item")}${more}${cost}`,
+    `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(outlook)}`,
     ...outlook.spent.map(([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`),
     ...(invalid.count === 0
       ? []
@@ -77,7 +79,7 @@ const spentOf = ({
   `Today ${counted(submitted_today, spent_today, may_cost)}; this month ${counted(submitted_this_month, spent_this_month, may_cost)}`;
 
 const counted = (submitted: number, credits: number, mayCost: number | null): string =>
-  mayCost === null ? `${submitted} submitted` : `${submitted} submitted, ${credits} credits`;
+  mayCost === null ? `${submitted} submitted` : `${submitted} submitted, ${plural(credits, "credit")}`;
 
 /** Columns as wide as their widest cell. */
 function table(rows: readonly (readonly string[])[]): readonly string[] {

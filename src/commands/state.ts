@@ -3,6 +3,7 @@ import { readText } from "../files/read.ts";
 import { parseJobState } from "../jobs/state.ts";
 import { isObject, printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
 import type { Process } from "../run/runtime.ts";
 import { type DatedState, parseDatedState } from "../state/dated.ts";
@@ -73,7 +74,7 @@ function describeJobs(stream: string, state: unknown, cursorField: string): read
     cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,
     `items: ${[...byStep, `${finished} finished`].join(", ")}`,
     ...[...knowledge.spent].map(
-      ([day, { submitted, credits }]) => `${day}: ${submitted} submitted, ${credits} credits`,
+      ([day, { submitted, credits }]) => `${day}: ${submitted} submitted, ${plural(credits, "credit")}`,
     ),
   ];
 }

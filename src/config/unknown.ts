@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, quoted } from "../json.ts";
+import { plural } from "../plural.ts";
 import type { Environment, Prefixes } from "./environment.ts";
 import { innerProperty, propertiesOf, type SpecProperty, variableOf } from "./spec.ts";
 
@@ -27,7 +28,10 @@ export function unknownWarnings(
   });
   const all = [...settings, ...variables];
   if (all.length <= MOST_WARNINGS) return all;
-  return [...all.slice(0, MOST_WARNINGS), `${all.length - MOST_WARNINGS} more settings are unknown`];
+  return [
+    ...all.slice(0, MOST_WARNINGS),
+    `Unknown besides: ${plural(all.length - MOST_WARNINGS, "setting")}`,
+  ];
 }
 
 const MOST_WARNINGS = 20;

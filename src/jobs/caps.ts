@@ -1,3 +1,4 @@
+import { plural } from "../plural.ts";
 import type { Day } from "../time.ts";
 
 /** The most that may be submitted and spent. Infinity: no cap. Only look-ups cost credits. */
@@ -48,7 +49,7 @@ function creditRoom(cap: number, { credits, open }: Charged, estimate: number): 
 export function passedCaps({ credits }: Caps, charged: ChargedSoFar): readonly string[] {
   return (["sync", "day", "month"] as const).flatMap((period) =>
     charged[period].credits > credits[period]
-      ? [`${charged[period].credits} credits were used of the ${credits[period]} that a ${period} may use`]
+      ? [`a ${period} may use ${plural(credits[period], "credit")}, and ${charged[period].credits} were used`]
       : [],
   );
 }

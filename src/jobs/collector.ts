@@ -279,7 +279,7 @@ export class Collector {
 
 const accessDenied = (count: number, cause: Error | undefined): ConfigError =>
   new ConfigError(
-    `Cannot collect results: this key may not read any of the ${count} jobs that were asked for. Use the key that ` +
+    `Cannot collect results: this key may not read ${count === 1 ? "the one job that was" : `any of the ${count} jobs that were`} asked for. Use the key that ` +
       "submitted them. Nothing is lost: they are asked for again",
     { cause },
   );

@@ -1,5 +1,6 @@
 import { ConnectorError } from "../errors.ts";
 import { toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { asciiJson, type Language } from "./language.ts";
@@ -73,7 +74,7 @@ function toEntry(event: Event, waits: LogLevel): LogEntry | undefined {
     case "estimate":
       return {
         level: "info",
-        text: `Stream "${event.stream}": about ${event.rows.toLocaleString("en-US")} rows`,
+        text: `Stream "${event.stream}": about ${plural(event.rows, "row")}`,
         stream: event.stream,
       };
     case "close":

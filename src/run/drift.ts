@@ -1,4 +1,5 @@
 import { quoted } from "../json.ts";
+import { plural } from "../plural.ts";
 import type { FieldSchema, RowFacts } from "../streams/event.ts";
 
 /** Names beyond this many are not counted: they come from outside. */
@@ -59,8 +60,8 @@ function said(fields: ReadonlyMap<string, number>, clause: (name: string, rows: 
   if (left === 0) return clauses;
   return [
     ...clauses,
-    `${left} more fields${fields.size >= MOST_NAMES ? ", and others that are not counted" : ""}`,
+    `${plural(left, "more field")}${fields.size >= MOST_NAMES ? ", and others that are not counted" : ""}`,
   ];
 }
 
-const rowsOf = (rows: number): string => `${rows} row${rows === 1 ? "" : "s"}`;
+const rowsOf = (rows: number): string => plural(rows, "row");

@@ -6,6 +6,7 @@ import type { Part } from "../files/part.ts";
 import { publish } from "../files/publish.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
+import { plural } from "../plural.ts";
 import { type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import {
@@ -19,7 +20,6 @@ import {
 } from "./folder-state.ts";
 import { StateFile, type StateFileWorld } from "./state-file.ts";
 import { StreamParts } from "./stream-parts.ts";
-import { plural } from "./summary.ts";
 
 /** How many bytes, before they have names, are worth a commit. */
 const CUT_BYTES = 256 * 1024 * 1024;

@@ -1,6 +1,7 @@
+import { plural, shown } from "../plural.ts";
 import type { Process } from "./runtime.ts";
 import type { RunStats, Waiting } from "./stats.ts";
-import { plural, shown, shownSeconds } from "./summary.ts";
+import { shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run gets on. */
 export type Display = {

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
+import { plural, shown } from "../plural.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import type { Spent, StreamState } from "../streams/event.ts";
 import type { RunStats, StreamStats } from "./stats.ts";
@@ -192,11 +193,6 @@ export async function writeSummary(
     throw new ConfigError(`Cannot write the summary "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
-
-export const shown = (count: number): string => count.toLocaleString("en-US");
-
-export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${shown(count)} ${count === 1 ? one : many}`;
 
 export function shownSeconds(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;

@@ -1,4 +1,5 @@
 import { BodyError } from "../errors.ts";
+import { plural } from "../plural.ts";
 import { addDays, cursorToUtc, type Day, dayOf, endOf, instant } from "../time.ts";
 import type { DatedState, DayRange } from "./dated-state.ts";
 import type { Event, StreamState } from "./event.ts";
@@ -239,9 +240,8 @@ function drainingOf(result: WindowResult): readonly DayRange[] {
 }
 
 function toBeRechecked(stream: string, recheck: readonly DayRange[]): string {
-  const ranges = recheck.length === 1 ? "1 range of days" : `${recheck.length} ranges of days`;
   return (
-    `${ranges} of "${stream}" will be checked again by the next run: people left them while they were read, ` +
+    `${plural(recheck.length, "range")} of days of "${stream}" will be checked again by the next run: people left them while they were read, ` +
     "so their counts could not be met exactly"
   );
 }

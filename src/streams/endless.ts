@@ -1,4 +1,5 @@
 import { BodyError } from "../errors.ts";
+import { plural } from "../plural.ts";
 import { IS_NEW, SeenRows } from "./seen-rows.ts";
 import type { Batch, Count } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
@@ -55,7 +56,7 @@ export async function* readBounded(window: Window, count: Count, bounds: Bounds)
 
 export function endless(window: Window, rows: number, count: Count): BodyError {
   return new BodyError(
-    `Cannot read ${describe(window)} to its end: ${rows} rows came, ${count.rows + count.undated} were counted`,
+    `Cannot read ${describe(window)} to its end: ${plural(rows, "row")} came, and the service counts ${plural(count.rows + count.undated, "row")}`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { BodyError, DataError } from "../errors.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { addDays, DAY_MS, instant, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
@@ -70,7 +71,7 @@ export class Pass {
   refuseMissingKeys(): void {
     if (this.#withoutKey === 0) return;
     throw new BodyError(
-      `Cannot read ${describe(this.#window)}: ${this.#withoutKey} rows have no key. The others were read`,
+      `Cannot read ${describe(this.#window)}: ${plural(this.#withoutKey, "row")} came without a key. The others were read`,
     );
   }
 
@@ -193,7 +194,7 @@ export function provenBy(window: Window, pass: Pass, count: Count): Outcome {
 /** The totals are not what they say. */
 export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
   return new DataError(
-    `Cannot trust the service's totals: ${describe(window)} shows ${shown} rows, the counts before and after it say ` +
+    `Cannot trust the service's totals: ${describe(window)} shows ${plural(shown, "row")}, the counts before and after it say ` +
       `${saidBy(before)} and ${saidBy(after)}. Tell the service's owner. "verify_counts": false reads without proof`,
   );
 }

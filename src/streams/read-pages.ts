@@ -1,4 +1,5 @@
 import { BodyError } from "../errors.ts";
+import { plural } from "../plural.ts";
 import type { LineBatch } from "./event.ts";
 import { contradiction, Pass, provenBy } from "./proof.ts";
 import type { SeenRows } from "./seen-rows.ts";
@@ -58,7 +59,7 @@ async function* walkClosed(
         ? provenBy(window, pass, count)
         : { window, kind: "draining", newest: pass.newest };
     }
-    fault = wrong ?? `they show ${shown} rows of ${count.rows}`;
+    fault = wrong ?? `they show ${shown} of ${plural(count.rows, "row")}`;
     if (after.rows === count.rows && count.isTooLow !== true) continue;
     // The walks that were made under one count are proven together; another count begins anew.
     count = after;
@@ -121,7 +122,7 @@ async function* walkOpen(
         pass.undated < Math.min(before.undated, after.undated));
     before = after;
     if (wrong !== undefined) fault = wrong;
-    else if (isShort) fault = `they show ${pass.distinct} rows, fewer than were counted`;
+    else if (isShort) fault = `they show ${plural(pass.distinct, "row")}, fewer than were counted`;
     else if (isShown && pass.added === 0) return { ...provenBy(window, pass, after), newest };
     else isShown = true;
   }
@@ -143,7 +144,7 @@ async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncG
     total = walk.total;
     if (shownInAll >= total || !rules.verifyCounts) return provenBy(window, pass, NOT_COUNTED);
     if (walks + 1 < MOST_WALKS && pass.added > 0) continue;
-    return { kind: "failed", cause: unproven(window, `they show ${shownInAll} rows of ${total}`) };
+    return { kind: "failed", cause: unproven(window, `they show ${shownInAll} of ${plural(total, "row")}`) };
   }
 }
 

@@ -1,4 +1,5 @@
 import { BodyError, ScrambledError } from "../errors.ts";
+import { plural } from "../plural.ts";
 import { endless, isEndless, readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import { contradiction, judge, Pass, provenBy } from "./proof.ts";
@@ -241,7 +242,7 @@ function givenUp(window: Window, cause: unknown): Outcome {
 function unproven(window: Window, count: Count, pass: Pass): BodyError {
   const shown = window.kind === "closed" ? pass.beforeCount : pass.distinct;
   return new BodyError(
-    `Cannot prove ${describe(window)} complete: ${count.rows + count.undated} rows were counted, ${shown} were shown`,
+    `Cannot prove ${describe(window)} complete: the service counts ${plural(count.rows + count.undated, "row")} and shows ${shown}`,
   );
 }
 
@@ -250,7 +251,7 @@ function notifyFull(api: StreamApi, window: Window): void {
     kind: "log",
     level: "warn",
     text:
-      `The window ${describe(window)} holds more than ${MOST_SEEN_ROWS} rows: beyond them a row that comes twice is passed on twice. ` +
+      `The window ${describe(window)} holds more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is passed on twice. ` +
       "Lower max_window_rows, or upsert on the key",
   });
 }

@@ -49,10 +49,10 @@ export function describe(window: Window): string {
     case "closed":
       return window.from === window.to ? window.from : `${window.from} to ${window.to}`;
     case "open":
-      return window.undated ? "everything up to now" : `${window.from} up to now`;
+      return window.undated ? "all rows up to now" : `${window.from} up to now`;
     case "undated":
       return "rows without a date";
     case "all":
-      return "everything";
+      return "all rows";
   }
 }

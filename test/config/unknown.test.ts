@@ -55,7 +55,7 @@ describe("unknownWarnings()", () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`zz${index}`, 1]));
     const warnings = unknownWarnings(unknownSettings(many, spec), {}, spec, ["CONTACT_INTELLIGENCE_"]);
     expect(warnings).toHaveLength(21);
-    expect(warnings.at(-1)).toBe("980 more settings are unknown");
+    expect(warnings.at(-1)).toBe("Unknown besides: 980 settings");
   });
 
   it("escapes what would move the cursor, and cuts what is long", () => {

@@ -48,13 +48,13 @@ describe("jobs", () => {
     expect(code).toBe(0);
     const lines = stdout.split("\n");
     expect(lines).toContain(
-      "company_lookup: the next run would submit 2 of 3 items that wait, and what people name. It may use up to 40 credits",
+      "company_lookup: the next run would submit 2 of 3 waiting items, and what the rows of people name. It may use up to 40 credits",
     );
     expect(lines).toContain("Never sent, because they are no items: company_lookup.domains[3]");
     expect(lines.filter((line) => line.startsWith("a.example"))).toEqual(["a.example  new"]);
-    expect(lines).toContain("email_check: the next run would submit 1 of 1 items that wait");
+    expect(lines).toContain("email_check: the next run would submit 1 of 1 waiting item");
     expect(lines).toContain("ü@x.example  new");
-    expect(lines).toContain("email_verification: the next run would submit 1 of 2 items that wait");
+    expect(lines).toContain("email_verification: the next run would submit 1 of 2 waiting items");
     expect(await readdir(folder)).toEqual([]);
   });
 

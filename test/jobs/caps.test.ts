@@ -64,11 +64,11 @@ describe("passedCaps()", () => {
     const caps: Caps = { ...OPEN_CAPS, credits: { sync: 10, day: 20, month: 30 } };
     expect(passedCaps(caps, all({ credits: 10 }))).toEqual([]);
     expect(passedCaps(caps, all({ credits: 25 }))).toEqual([
-      "25 credits were used of the 10 that a sync may use",
-      "25 credits were used of the 20 that a day may use",
+      "a sync may use 10 credits, and 25 were used",
+      "a day may use 20 credits, and 25 were used",
     ]);
     expect(passedCaps(caps, { ...all({}), month: { ...NOTHING, credits: 31 } })).toEqual([
-      "31 credits were used of the 30 that a month may use",
+      "a month may use 30 credits, and 31 were used",
     ]);
   });
 });

@@ -149,7 +149,7 @@ describe("readBounded()", () => {
     const read = async (): Promise<void> => {
       for await (const _ of readBounded(DAY, count, { api, idleMs: 1 })) expect(sent).toBeLessThan(14_000);
     };
-    await expect(read()).rejects.toThrow("13000 rows came, 6000 were counted");
+    await expect(read()).rejects.toThrow("13,000 rows came, and the service counts 6,000 rows");
   });
 });
 
@@ -168,7 +168,7 @@ describe("isEndless()", () => {
     expect(isEndless(20_001, counted(9_000, 1_000))).toBe(true);
     expect(isEndless(1_000_000, NOT_COUNTED)).toBe(false);
     expect(String(endless(DAY, 20_001, counted(9_000, 1_000)))).toContain(
-      "20001 rows came, 10000 were counted",
+      "20,001 rows came, and the service counts 10,000 rows",
     );
   });
 });
