@@ -41,6 +41,8 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
       return `must be at least ${limit}, not ${value}`;
     case "maximum":
       return `must be at most ${limit}, not ${value}`;
+    case "maxLength":
+      return `must be at most ${limit} characters long`;
     case "pattern":
       return `must look like this: ${property.pattern_descriptor ?? pattern}`;
     default:

@@ -273,6 +273,28 @@ describe("parseConfig()", () => {
     },
   );
 
+  it.each([
+    ["api_key", 1_000, (text: string) => ({ api_key: text })],
+    ["external_api.api_key", 1_000, (text: string) => ({ external_api: { ...external, api_key: text } })],
+    ["hash_salt", 1_000, (text: string) => ({ hash_salt: text })],
+    [
+      "company_lookup.webhook_url",
+      2_000,
+      (text: string) => ({
+        external_api: external,
+        company_lookup: { domains: ["a.example"], webhook_url: `https://${text.slice(8)}` },
+      }),
+    ],
+  ])(
+    "refuses a secret in %s that is too long to be searched for in every message",
+    (name, most, settings) => {
+      expect(() => parseConfig({ ...account, ...settings("x".repeat(most)) }, {})).not.toThrow();
+      const message = refusal({ ...account, ...settings("x".repeat(most + 1)) });
+      expect(message).toContain(`${name} must be at most ${most} characters long`);
+      expect(message).not.toContain("xxx");
+    },
+  );
+
   it("says all that is wrong in one message, each property once", () => {
     const message = refusal({
       base_url: "ftp://x",

@@ -29,6 +29,12 @@ describe("secretMask()", () => {
     expect(secretMask([odd])('{"a":"p\\u00e4\\"ss\\\\w\\u00f6rd"}')).toBe('{"a":"***"}');
   });
 
+  it("masks the longest secrets that a config may hold", () => {
+    const secrets = [`${"aB".repeat(500)}`, `cD${"é中".repeat(499)}`, "eF".repeat(500), "gH".repeat(1_000)];
+    const longest = secretMask(secrets);
+    for (const secret of secrets) expect(longest(`<${secret}>`)).toBe("<***>");
+  });
+
   it("masks a secret in base64 wherever it stands", () => {
     fc.assert(
       fc.property(
