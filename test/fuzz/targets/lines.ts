@@ -311,14 +311,21 @@ function checkKeys(
   raws: readonly string[],
   { nul }: Way,
   account: Account,
-  { isHidden, isScrambled }: Exports,
+  { isHidden, isScrambled, sent }: Exports,
   expected: Expected,
 ): void {
   const name = KEY_NAMES[account.collection];
   const rows = account.held.filter(({ judged }) => judged.kind === "row").map(identityOf);
   const wanted = new Set(nul === undefined ? rows : rows.map((key) => key.replaceAll("\\u0000", nul)));
   const keys = new Set(raws.map((raw) => identityOf({ text: raw, judged: judgeLine(raw, name) })));
-  const other = isHidden || isScrambled ? undefined : [...keys].find((key) => !wanted.has(key));
+  const others = isHidden || isScrambled ? [] : [...keys].filter((key) => !wanted.has(key));
+  // Junk may be a row without a key.
+  const judged = (others.length === 0 ? [] : sent.flatMap(linesIn)).map((text) => ({
+    text,
+    judged: judgeLine(text, name),
+  }));
+  const allowed = new Set(judged.filter(({ judged }) => judged.kind === "row").map(identityOf));
+  const other = others.find((key) => !allowed.has(key));
   if (other !== undefined) throw new Error(`A record that nobody sent: ${other.slice(0, 300)}`);
   if (expected !== "complete") return;
   for (const key of wanted)
