@@ -47,13 +47,16 @@ export const safeEnvironment = (url: string, home: string): Record<string, strin
   ...{ HTTP_PROXY: url, HTTPS_PROXY: url, HOME: home, XDG_STATE_HOME: home },
 });
 
-/** Nobody waits, except for the renewal of a lock, which would otherwise be done all the time. */
+/** How long (ms) a wait takes that may be for the renewal of a lock, which would otherwise be done all the time. */
+const RENEWAL_MS = 20;
+
+/** Nobody waits for long. */
 function labClock(): Clock {
   const fast = fastClock();
   return {
     ...fast,
     sleep: async (ms, signal) => {
-      if (ms === RENEW_MS) await wait(ms, undefined, { ...(signal && { signal }), ref: false });
+      if (ms === RENEW_MS) await wait(RENEWAL_MS, undefined, { ...(signal && { signal }), ref: false });
       else await fast.sleep(ms, signal);
     },
   };
