@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FinishedItems } from "../../src/jobs/finished-items.ts";
-import type { Day } from "../../src/time.ts";
+import { addDays, type Day } from "../../src/time.ts";
 
 const DAYS = ["1970-01-01", "2026-02-28", "2026-03-01", "2026-03-02"] as Day[];
 
@@ -16,7 +16,9 @@ const keyOf = (number: number): string => {
 const STEP = fc.record({
   what: fc.constantFrom("add", "add", "add", "pack", "delete"),
   number: fc.nat(200),
-  day: fc.constantFrom(...DAYS),
+  /** What is packed with it: the same again, or others. */
+  others: fc.array(fc.nat(200), { maxLength: 3 }),
+  day: fc.nat(30).map((days) => addDays(DAYS[1] as Day, days)),
 });
 
 /** What a packed list says: each item and its day. */
@@ -29,22 +31,26 @@ describe("FinishedItems", () => {
       fc.property(fc.array(STEP, { maxLength: 400 }), (steps) => {
         const items = new FinishedItems();
         const plain = new Map<string, Day>();
-        for (const { what, number, day } of steps) {
+        for (const { what, number, others, day } of steps) {
           const key = keyOf(number);
+          const added = what === "pack" ? [key, ...others.map(keyOf)] : [key];
           if (what === "delete") {
             items.delete(key);
             plain.delete(key);
           } else {
             if (what === "add") items.add(key, day);
-            else expect(items.addPacked(day, key)).toBe(true);
-            const before = plain.get(key);
-            if (before === undefined || before < day) plain.set(key, day);
+            else expect(items.addPacked(day, added.join(""))).toBe(true);
+            for (const one of added) {
+              const before = plain.get(one);
+              if (before === undefined || before < day) plain.set(one, day);
+            }
           }
           expect(items.size).toBe(plain.size);
           expect(items.dayOf(key)).toBe(plain.get(key));
           // What is packed is kept until it changes.
           if (number % 7 === 0) items.toPacked();
         }
+        expect(unpacked(items)).toHaveLength(plain.size);
         expect(new Map(unpacked(items))).toEqual(plain);
         expect([...items.keys()].toSorted()).toEqual([...plain.keys()].toSorted());
       }),
