@@ -1,5 +1,5 @@
 // Size and speed of a run with one new e-mail beside a million that are done, and whose purchases the receipts remember:
-// node bench/jobs.js [items] [--without-receipts]. Needs npm run build.
+// node bench/jobs.js [items] [--without-receipts] [--singer]. Needs npm run build.
 
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -12,9 +12,12 @@ import { fileURLToPath } from "node:url";
 const args = process.argv.slice(2);
 const count = Number(args.find((arg) => /^\d+$/.test(arg)) ?? 1_000_000);
 const hasReceipts = !args.includes("--without-receipts");
+const isSinger = args.includes("--singer");
 const SALT = "bench";
+const KEY = "svc_0badc0de_0123456789abcdef0123456789abcdef";
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
-const PROGRAM = fileURLToPath(new URL("../dist/source-contact-intelligence.js", import.meta.url));
+const NAME = isSinger ? "tap-contact-intelligence" : "source-contact-intelligence";
+const PROGRAM = fileURLToPath(new URL(`../dist/${NAME}.js`, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "bench-jobs-"));
 
 const digest = (email) => createHmac("sha256", SALT).update(email).digest().toString("base64url", 0, 12);
@@ -45,6 +48,19 @@ function writeReceipts(path) {
 const ledger = { salt: SALT, normalization: 1, jobs: [], done };
 const state = { version: 2, verified_at: null, ...ledger, older: [], spent: [], prices: [], inputs: [] };
 
+const stream = "email_verifications";
+const catalog = {
+  streams: [
+    {
+      tap_stream_id: stream,
+      stream,
+      schema: { type: "object", properties: {} },
+      key_properties: ["email"],
+      metadata: [{ breadcrumb: [], metadata: { selected: true } }],
+    },
+  ],
+};
+
 const server = createServer((request, response) => {
   request.resume();
   response.writeHead(request.method === "POST" ? 200 : 404, { "content-type": "application/json" });
@@ -58,14 +74,15 @@ server.listen(0, "127.0.0.1", async () => {
   const url = `http://127.0.0.1:${server.address().port}`;
   const path = (name) => join(folder, name);
   writeFileSync(path("emails.txt"), [...emails, "new@example.com"].join("\n"));
-  writeFileSync(path("state.json"), JSON.stringify({ email_verifications: state }));
+  writeFileSync(path("state.json"), JSON.stringify({ bookmarks: { email_verifications: state } }));
+  writeFileSync(path("catalog.json"), JSON.stringify(catalog));
   writeFileSync(
     path("config.json"),
     JSON.stringify({
       base_url: url,
-      api_key: "k",
+      api_key: KEY,
       receipts_file: path("receipts.jsonl"),
-      external_api: { api_url: url, api_key: "k" },
+      external_api: { api_url: url, api_key: KEY },
       email_verification: { emails_file: path("emails.txt") },
     }),
   );
@@ -73,13 +90,8 @@ server.listen(0, "127.0.0.1", async () => {
   const receiptsBytes = hasReceipts ? statSync(path("receipts.jsonl")).size : 0;
   const began = performance.now();
   const words = [
-    "read",
-    "--config",
-    path("config.json"),
-    "--state",
-    path("state.json"),
-    "--stream",
-    "email_verifications",
+    ...(isSinger ? ["--catalog", path("catalog.json")] : ["read", "--stream", stream]),
+    ...["--config", path("config.json"), "--state", path("state.json")],
   ];
   const child = spawn("/usr/bin/env", ["time", "-f", "%U %S %M", process.execPath, PROGRAM, ...words], {
     stdio: ["ignore", "pipe", "pipe"],

@@ -7,17 +7,19 @@ const SMALLEST = 64;
 
 /**
  * Items whose life is over, by digest, with the day on which each was answered. A million of them take about 30 MB,
- * because digests stand in a flat table, and as much as their state for the days whose packed texts are known.
+ * because digests and days stand in flat tables, and as much as their state for the days whose packed texts are known.
  */
 export class FinishedItems {
   #digests = Buffer.alloc(SMALLEST * DIGEST_BYTES);
-  /** The day of each item; undefined: it is no longer here. */
-  readonly #days: (Day | undefined)[] = [];
+  /** For each item the number of its day in the calendar; 0: it is no longer here. */
+  #days = new Uint32Array(SMALLEST);
   /** Open addressing: the place of an item plus 1, 0 where there is none. */
   #slots = new Uint32Array(SMALLEST * 2);
+  #used = 0;
   #size = 0;
   /** Every day that an item ever had. */
-  readonly #calendar = new Set<Day>();
+  readonly #calendar: (Day | undefined)[] = [undefined];
+  readonly #numbers = new Map<Day, number>();
   /** The packed texts of days that have not changed. */
   readonly #packed = new Map<Day, string>();
 
@@ -28,7 +30,7 @@ export class FinishedItems {
   /** The day on which an item was answered; undefined if it is not among these. */
   dayOf(key: string): Day | undefined {
     const place = this.#find(Buffer.from(key, "base64url"));
-    return place === undefined ? undefined : this.#days[place];
+    return place === undefined ? undefined : this.#dayAt(place);
   }
 
   add(key: string, day: Day): void {
@@ -37,21 +39,22 @@ export class FinishedItems {
 
   delete(key: string): void {
     const place = this.#find(Buffer.from(key, "base64url"));
-    const day = place === undefined ? undefined : this.#days[place];
+    const day = place === undefined ? undefined : this.#dayAt(place);
     if (place === undefined || day === undefined) return;
-    this.#days[place] = undefined;
+    this.#days[place] = 0;
     this.#size -= 1;
     this.#packed.delete(day);
   }
 
   /** Adds the items of a day; of two days for one item the later counts. Returns false for a text that is not packed digests. */
   addPacked(day: Day, packed: string): boolean {
-    const digests = Buffer.from(packed, "base64url");
     const count = packed.length / 16;
-    if (digests.length !== count * DIGEST_BYTES) return false;
-    const isFirst = !this.#calendar.has(day);
+    const isFirst = !this.#numbers.has(day);
     const before = this.#size;
-    for (let at = 0; at < digests.length; at += DIGEST_BYTES) this.#add(digests, at, day);
+    this.#reserve(count);
+    const end = this.#used * DIGEST_BYTES;
+    if (this.#digests.write(packed, end, "base64url") !== count * DIGEST_BYTES) return false;
+    for (let nth = 0; nth < count; nth++) this.#add(this.#digests, end + nth * DIGEST_BYTES, day);
     if (isFirst && this.#size === before + count) this.#packed.set(day, packed);
     return true;
   }
@@ -59,7 +62,8 @@ export class FinishedItems {
   /** The items by day, oldest first; each takes 16 characters. */
   toPacked(): (readonly [Day, string])[] {
     const byDay = new Map<Day, number[]>();
-    for (const [place, day] of this.#days.entries()) {
+    for (let place = 0; place < this.#used; place++) {
+      const day = this.#dayAt(place);
       if (day === undefined || this.#packed.has(day)) continue;
       const places = byDay.get(day);
       if (places === undefined) byDay.set(day, [place]);
@@ -71,8 +75,8 @@ export class FinishedItems {
 
   /** The keys of all items. */
   *keys(): Generator<string> {
-    for (const [place, day] of this.#days.entries())
-      if (day !== undefined) yield this.#digestAt(place).toString("base64url");
+    for (let place = 0; place < this.#used; place++)
+      if (this.#dayAt(place) !== undefined) yield this.#digestAt(place).toString("base64url");
   }
 
   #pack(places: readonly number[]): string {
@@ -81,30 +85,41 @@ export class FinishedItems {
     return digests.toString("base64url");
   }
 
+  #dayAt(place: number): Day | undefined {
+    return this.#calendar[this.#days[place] ?? 0];
+  }
+
   #digestAt(place: number): Buffer {
     return this.#digests.subarray(place * DIGEST_BYTES, (place + 1) * DIGEST_BYTES);
   }
 
-  /** Adds the digest that stands at a place of a buffer. */
+  /** Adds the digest that stands at a place of a buffer, which may be the free end of the table. */
   #add(digests: Buffer, at: number, day: Day): void {
-    this.#calendar.add(day);
+    const number = this.#numberOf(day);
     const known = this.#find(digests, at);
     if (known !== undefined) {
-      const before = this.#days[known];
+      const before = this.#dayAt(known);
       if (before !== undefined && before >= day) return;
       if (before === undefined) this.#size += 1;
       else this.#packed.delete(before);
       this.#packed.delete(day);
-      this.#days[known] = day;
+      this.#days[known] = number;
       return;
     }
-    const place = this.#days.length;
-    if ((place + 1) * 2 > this.#slots.length) this.#grow();
-    digests.copy(this.#digests, place * DIGEST_BYTES, at, at + DIGEST_BYTES);
-    this.#days.push(day);
-    this.#slots[this.#slotOf(digests, at)] = place + 1;
+    this.#reserve(1);
+    digests.copy(this.#digests, this.#used * DIGEST_BYTES, at, at + DIGEST_BYTES);
+    this.#days[this.#used] = number;
+    this.#slots[this.#slotOf(digests, at)] = this.#used + 1;
+    this.#used += 1;
     this.#size += 1;
     this.#packed.delete(day);
+  }
+
+  #numberOf(day: Day): number {
+    const known = this.#numbers.get(day);
+    if (known !== undefined) return known;
+    this.#numbers.set(day, this.#calendar.length);
+    return this.#calendar.push(day) - 1;
   }
 
   #find(digests: Buffer, at = 0): number | undefined {
@@ -123,13 +138,19 @@ export class FinishedItems {
     }
   }
 
-  #grow(): void {
-    const capacity = this.#slots.length;
+  /** Makes room for so many more items. The slots stay half empty. */
+  #reserve(count: number): void {
+    let capacity = this.#slots.length / 2;
+    while (capacity < this.#used + count) capacity *= 2;
+    if (capacity * 2 === this.#slots.length) return;
     const digests = Buffer.alloc(capacity * DIGEST_BYTES);
     this.#digests.copy(digests);
     this.#digests = digests;
+    const days = new Uint32Array(capacity);
+    days.set(this.#days);
+    this.#days = days;
     this.#slots = new Uint32Array(capacity * 2);
-    for (let place = 0; place < this.#days.length; place++)
+    for (let place = 0; place < this.#used; place++)
       this.#slots[this.#slotOf(digests, place * DIGEST_BYTES)] = place + 1;
   }
 }

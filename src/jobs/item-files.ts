@@ -4,7 +4,7 @@ import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 
 /** Bytes that are read at once. */
-const PIECE = 256 * 1024;
+const PIECE = 64 * 1024;
 
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.

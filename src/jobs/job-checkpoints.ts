@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Event } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import type { JobContext } from "./job-context.ts";
@@ -24,6 +25,8 @@ export class JobCheckpoints {
   readonly #context: JobContext;
   #cursor: string | null;
   #written = 0;
+  /** The last checkpoint; undefined while it does not cover every record. */
+  #covering: Event | undefined;
   #last: number;
 
   constructor(context: JobContext) {
@@ -34,16 +37,21 @@ export class JobCheckpoints {
 
   /** Records up to this moment were delivered. */
   advance(cursor: string | null): void {
+    this.#covering = undefined;
     if (cursor !== null && (this.#cursor === null || cursor > this.#cursor)) this.#cursor = cursor;
   }
 
   /** The state as it is now. */
   write(): Event {
-    const { stream, cursorField, book, now, monotonic } = this.#context;
     this.#written += this.#size();
-    this.#last = monotonic();
-    const state = toJobState(cursorField, this.#cursor, book.knowledge(dayOf(now())));
-    return { kind: "checkpoint", stream, state, spent: { ...this.spent } };
+    this.#last = this.#context.monotonic();
+    this.#covering = this.#checkpoint();
+    return this.#covering;
+  }
+
+  /** The last state of the run, unless it was written already: a large one takes its time. */
+  *conclude(): Generator<Event> {
+    if (!isDeepStrictEqual(this.#checkpoint(), this.#covering)) yield this.write();
   }
 
   /** The state after an answer, if states are small enough to be written so often. */
@@ -64,6 +72,12 @@ export class JobCheckpoints {
     const affordable = Math.floor((this.#allowed() - this.#written) / this.#size()) - 1;
     if (affordable < 1) return this.#written === 0 ? left : 0;
     return Math.ceil((left * (affordable < 200 ? 2 : 1)) / affordable);
+  }
+
+  #checkpoint(): Event {
+    const { stream, cursorField, book, now } = this.#context;
+    const state = toJobState(cursorField, this.#cursor, book.knowledge(dayOf(now())));
+    return { kind: "checkpoint", stream, state, spent: { ...this.spent } };
   }
 
   #size(): number {

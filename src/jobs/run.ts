@@ -272,6 +272,6 @@ class JobRun {
       troubles: this.#collector.troubles,
       isOutOfCredits: this.#failures.isOutOfCredits,
     });
-    yield this.#checkpoints.write();
+    yield* this.#checkpoints.conclude();
   }
 }

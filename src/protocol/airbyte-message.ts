@@ -1,7 +1,7 @@
 import { type FailureType, failureTypeOf } from "../errors.ts";
 import type { StreamState } from "../streams/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { asciiJson } from "./language.ts";
+import { jsonLine, toAscii } from "./language.ts";
 
 /** The Airbyte messages that are no records, each as one line of ASCII. */
 
@@ -12,15 +12,15 @@ export type ConnectionStatus = { readonly status: "SUCCEEDED" | "FAILED"; readon
 /** A stream as the protocol names it. */
 export type StreamDescriptor = { readonly name: string; readonly namespace?: string | undefined };
 
-export const specMessage = (spec: object): string => line({ type: "SPEC", spec });
+export const specMessage = (spec: object): string => jsonLine({ type: "SPEC", spec });
 
 export const statusMessage = (connectionStatus: ConnectionStatus): string =>
-  line({ type: "CONNECTION_STATUS", connectionStatus });
+  jsonLine({ type: "CONNECTION_STATUS", connectionStatus });
 
-export const catalogMessage = (catalog: object): string => line({ type: "CATALOG", catalog });
+export const catalogMessage = (catalog: object): string => jsonLine({ type: "CATALOG", catalog });
 
 export const logMessage = (level: AirbyteLevel, message: string): string =>
-  line({ type: "LOG", log: { level, message: fitText(message) } });
+  jsonLine({ type: "LOG", log: { level, message: fitText(message) } });
 
 export function streamStatus(stream: StreamDescriptor, status: StreamStatus, emittedAt: number): string {
   return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status } });
@@ -37,11 +37,21 @@ export function estimateMessage(stream: StreamDescriptor, rows: number, emittedA
   return trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 }
 
-/** `recordCount` always has a decimal point: the protocol's readers tell an integer from a number by it. */
-export function stateMessage(stream: StreamDescriptor, state: StreamState, recordCount: number): string {
-  const body = asciiJson({ stream_descriptor: stream, stream_state: state });
+/**
+ * `recordCount` always has a decimal point: the protocol's readers tell an integer from a number by it.
+ * @param before lines that leave first; joined to a large state later they would copy it
+ */
+export function stateMessage(
+  stream: StreamDescriptor,
+  state: StreamState,
+  recordCount: number,
+  before: string,
+): string {
+  const body = JSON.stringify({ stream_descriptor: stream, stream_state: state });
   const stats = `{"recordCount":${recordCount}.0}`;
-  return `{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`;
+  return toAscii(
+    `${before}{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`,
+  );
 }
 
 /** A failure of a stream, or of the run when there is no stream. */
@@ -75,6 +85,4 @@ function rank({ stream, error }: Failure): number {
 }
 
 const trace = (type: string, emittedAt: number, body: object): string =>
-  line({ type: "TRACE", trace: { type, emitted_at: emittedAt, ...body } });
-
-const line = (message: object): string => `${asciiJson(message)}\n`;
+  jsonLine({ type: "TRACE", trace: { type, emitted_at: emittedAt, ...body } });

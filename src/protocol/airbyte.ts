@@ -88,7 +88,7 @@ class AirbyteRun {
     const progress = this.#live(stream);
     const { unstated } = progress;
     progress.unstated = 0;
-    return this.#running(progress) + stateMessage(stream, state, unstated);
+    return stateMessage(stream, state, unstated, this.#running(progress));
   }
 
   #close(stream: StreamDescriptor, complete: boolean, error: unknown): string {

@@ -18,8 +18,15 @@ export function splice(head: string, tail: string, lines: readonly string[]): st
  * A lone surrogate, which readers in Python cannot encode, becomes U+FFFD.
  */
 export function asciiJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(LONE_SURROGATE, "$1\\ufffd").replace(NOT_ASCII, escaped);
+  return toAscii(JSON.stringify(value, null, indent));
 }
+
+/** A message as a line of ASCII. A text that is put together before its end is not copied once more. */
+export const jsonLine = (message: object): string => toAscii(`${JSON.stringify(message)}\n`);
+
+/** Escapes in JSON text what is not ASCII. */
+export const toAscii = (json: string): string =>
+  json.replace(LONE_SURROGATE, "$1\\ufffd").replace(NOT_ASCII, escaped);
 
 /** `JSON.stringify` escapes a surrogate only if it is alone. The look-behind tells an escape from an escaped backslash. */
 const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;

@@ -3,7 +3,7 @@ import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { asciiJson, type Language } from "./language.ts";
+import { jsonLine, type Language } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
 
@@ -135,7 +135,7 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
     message: text,
     metric_info: metric,
   };
-  return `${asciiJson(keys)}\n`;
+  return jsonLine(keys);
 }
 
 /** UTF-8 as one byte a character, as in every language. Measurements are for programs. */

@@ -1,7 +1,7 @@
 import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { FieldSchema, Lines, StreamState } from "../streams/event.ts";
-import { asciiJson, splice } from "./language.ts";
+import { asciiJson, jsonLine, splice } from "./language.ts";
 
 /** What one selected stream says in Singer's messages, each as whole lines. */
 export class SingerStream {
@@ -17,7 +17,7 @@ export class SingerStream {
 
   schema(): string {
     const { stream, keyProperties, replicationKey } = this.#selection;
-    return line({
+    return jsonLine({
       type: "SCHEMA",
       stream,
       schema: this.#schema,
@@ -50,8 +50,6 @@ export class SingerStream {
   /** Only after the whole table: targets drop what has an older version at once. */
   activation(): string {
     if (this.#version === undefined) return "";
-    return line({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });
+    return jsonLine({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });
   }
 }
-
-const line = (message: object): string => `${asciiJson(message)}\n`;

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { isObject } from "../json.ts";
 import type { Event } from "../streams/event.ts";
-import { asciiJson, type Language } from "./language.ts";
+import { jsonLine, type Language } from "./language.ts";
 import { SingerStream } from "./singer-stream.ts";
 
 export type SingerOptions = {
@@ -23,7 +24,7 @@ class SingerRun {
   readonly #rest: Readonly<Record<string, unknown>>;
   /** A Map, because a stream's name is no safe key of an object. */
   readonly #bookmarks: Map<string, unknown>;
-  #lastState = "";
+  #hasStated = false;
   #lastIsState = false;
 
   constructor({ selections, state = {}, version }: SingerOptions) {
@@ -44,12 +45,12 @@ class SingerRun {
       case "records":
         return this.#before(this.#of(event.stream).records(event.lines, event.at));
       case "checkpoint":
-        this.#bookmarks.set(event.stream, this.#of(event.stream).bookmark(event.state));
-        return this.#state();
+        return this.#checkpoint(event.stream, this.#of(event.stream).bookmark(event.state));
       case "close":
         return this.#close(event.stream, event.complete && event.error === undefined);
       case "end":
-        return this.#end();
+        // Some targets lose the state if anything follows it, so every run ends with one.
+        return this.#lastIsState ? "" : this.#state();
       case "estimate":
       case "limited":
       case "retrying":
@@ -63,19 +64,20 @@ class SingerRun {
     return whole ? this.#before(this.#of(stream).activation()) : "";
   }
 
-  /** Some targets lose the state if anything follows it, so every run ends with one. */
-  #end(): string {
-    if (!this.#lastIsState) this.#lastState = "";
-    return this.#state();
+  /** A state that says nothing new is not said again. */
+  #checkpoint(stream: string, bookmark: object): string {
+    const isNews = !this.#hasStated || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
+    this.#bookmarks.set(stream, bookmark);
+    return isNews ? this.#state() : "";
   }
 
   #state(): string {
-    const value = { ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) };
-    const text = line({ type: "STATE", value });
-    if (text === this.#lastState) return "";
-    this.#lastState = text;
+    this.#hasStated = true;
     this.#lastIsState = true;
-    return text;
+    return jsonLine({
+      type: "STATE",
+      value: { ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) },
+    });
   }
 
   #before(text: string): string {
@@ -89,5 +91,3 @@ class SingerRun {
     return known;
   }
 }
-
-const line = (message: object): string => `${asciiJson(message)}\n`;

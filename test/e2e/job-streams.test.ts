@@ -66,7 +66,7 @@ describe("company_lookups", () => {
     const steps = messages.flatMap(({ type, state }) =>
       type === "STATE" || type === "RECORD" ? [state?.stream.stream_state.jobs[0]?.step ?? "record"] : [],
     );
-    expect(steps).toEqual(["unknown", "open", "record", "record", "record"]);
+    expect(steps).toEqual(["unknown", "open", "record", "record"]);
   });
 
   it("holds no item in state", async () => {
