@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../src/api/clock.ts";
@@ -6,6 +7,7 @@ import { RENEW_MS } from "../../src/files/lock.ts";
 import { runProgram } from "../../src/main.ts";
 import type { Process } from "../../src/run/runtime.ts";
 import { fastClock } from "../faultlab/read-once.ts";
+import { argvOf } from "./argv.ts";
 import { KEY } from "./canary.ts";
 
 /** How a command ended. Texts hold one byte a character. */
@@ -32,6 +34,22 @@ export async function play(command: Command, environment: Process["environment"]
   } finally {
     clearTimeout(patience);
   }
+}
+
+/** Does the same as the built program, in a process of its own and on a real clock. */
+export async function playApart(command: Command, environment: Process["environment"]): Promise<Ended> {
+  const child = spawn(process.execPath, argvOf(command), {
+    env: environment,
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: HUNG_MS,
+  });
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  child.stdout.pipe(stdout.stream);
+  child.stderr.pipe(stderr.stream);
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on("error", reject).on("close", resolve);
+  });
+  return { code: code ?? -1, stdout: stdout.text, stderr: stderr.text };
 }
 
 /** What an environment says of a service, and of a home that is nobody's. */

@@ -4,7 +4,7 @@ import { loadSchema } from "../../../src/catalog/schema.ts";
 import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
-import { environmentOf, play } from "../play.ts";
+import { environmentOf, play, playApart } from "../play.ts";
 import { Service } from "../service.ts";
 import { faithfully, ROWS, refusing } from "../small-service.ts";
 import { openFolder, type Target } from "../target.ts";
@@ -33,7 +33,8 @@ export async function catalogs(): Promise<Target> {
       const { language, command } = isSinger
         ? tapWith({ catalog: file })
         : readWith(optionsFor(dice, file, isUsual));
-      const verdict = judgeEnded(language, await play(command, environment));
+      const playIn = dice.chance(0.005) ? playApart : play;
+      const verdict = judgeEnded(language, await playIn(command, environment));
       if (isUsual && !verdict.succeeded)
         throw new Error(`A good catalog fails: ${verdict.said.slice(-2_000)}`);
       checkWhole(verdict);

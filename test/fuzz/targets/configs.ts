@@ -4,7 +4,7 @@ import { KEY } from "../canary.ts";
 import { type Asked, checkWith, discoverWith, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
-import { play, safeEnvironment } from "../play.ts";
+import { play, playApart, safeEnvironment } from "../play.ts";
 import { Service } from "../service.ts";
 import { answerer, faithfully } from "../small-service.ts";
 import { openFolder, type Target } from "../target.ts";
@@ -28,10 +28,14 @@ export async function configs(): Promise<Target> {
         ? Buffer.from(JSON.stringify(configFor(service.url)))
         : changed(dice, service.url);
       writeFileSync(file, bytes);
-      service.answer = isUsual ? faithfully : answerer(dice);
+      const isApart = dice.chance(0.003);
+      service.answer = isUsual || isApart ? faithfully : answerer(dice);
       const variables = !isUsual && dice.chance(0.1) ? { [dice.pick(VARIABLES)]: dice.pick(TEXTS) } : {};
       const { language, command, alwaysZero } = askedFor(dice, file);
-      const ended = await play(command, { ...safeEnvironment(service.url, home), ...variables });
+      const ended = await (isApart ? playApart : play)(command, {
+        ...safeEnvironment(service.url, home),
+        ...variables,
+      });
       const verdict = judgeEnded(language, ended, alwaysZero);
       if (isUsual && !verdict.succeeded)
         throw new Error(`A good config fails: ${verdict.said.slice(-2_000)}`);

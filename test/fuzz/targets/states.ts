@@ -5,7 +5,7 @@ import { refusePrivate } from "../canary.ts";
 import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
-import { environmentOf, play } from "../play.ts";
+import { environmentOf, play, playApart } from "../play.ts";
 import { Service } from "../service.ts";
 import { faithfully, RECENT_ROWS, refusing } from "../small-service.ts";
 import { openFolder, type Target } from "../target.ts";
@@ -28,7 +28,8 @@ export async function states(): Promise<Target> {
         JSON.stringify(isUsual ? state : mutated(state, dice, dice.pick([0.01, 0.04, 0.12]))) ?? "";
       writeFileSync(file, !isUsual && dice.chance(0.04) ? bent(Buffer.from(json), dice) : json);
       const { language, command } = askedFor(dice, file, plan);
-      const verdict = judgeEnded(language, await play(command, environment));
+      const playIn = dice.chance(0.005) ? playApart : play;
+      const verdict = judgeEnded(language, await playIn(command, environment));
       const isMerge = command.kind === "state-merge";
       if (isUsual && !isMerge && !verdict.succeeded)
         throw new Error(`A good state fails: ${verdict.said.slice(-2_000)}`);
@@ -53,7 +54,7 @@ function askedFor(dice: Dice, state: string, plan: string): Asked {
   if (way < 40) return readWith({ state, streams, format: "jsonl" });
   if (way < 44)
     return readWith({ stateFile: state, streams: ["people"], format: dice.pick(["airbyte", "jsonl"]) });
-  if (way < 35) return tapWith({ state });
+  if (way < 60) return tapWith({ state });
   if (way < 88) return { language: "text", command: { kind: "state", file: state } };
   if (way < 95)
     return { language: "text", command: { kind: "state-merge", plans: [plan], states: [state, state] } };
