@@ -79,6 +79,11 @@ const WITHOUT: readonly Group[] = [
     why: "They compose; test/e2e runs them as commands.",
   },
   {
+    modules: ["streams/state-volume"],
+    tested: "test/e2e/job-volume.test.ts",
+    why: "Numbers that whole runs keep to.",
+  },
+  {
     modules: [
       ...["dated-state", "event", "range", "read-pages", "stream-api", "window-result", "window-size"],
     ].map((name) => `streams/${name}`),

@@ -1,13 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Event } from "../streams/event.ts";
+import { BESIDES } from "../streams/state-volume.ts";
 import { dayOf } from "../time.ts";
 import type { JobContext } from "./job-context.ts";
 import { toJobState } from "./state.ts";
 import type { JobBook } from "./store.ts";
 
-/** All state that one run writes: at most so many times the last one, and so many bytes besides. */
-export const TIMES = 20;
-const BESIDES = 8 * 1024 * 1024;
 /** What cannot be said later may use all of it; what merely saves time a part. */
 const PART_FOR_ANSWERS = 0.5;
 const BYTES_FINISHED = 16;

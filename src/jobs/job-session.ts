@@ -7,13 +7,14 @@ import type { Config } from "../config/config.ts";
 import { ConfigError, TransientError } from "../errors.ts";
 import type { Processes } from "../files/processes.ts";
 import type { LineBatch } from "../streams/event.ts";
+import { PART_OF_ROWS, TIMES } from "../streams/state-volume.ts";
 import { newsTo, openBook } from "./adopt.ts";
 import { companyLookups } from "./company-lookups.ts";
 import { newDigests } from "./digest.ts";
 import { emailChecks } from "./email-checks.ts";
 import { emailVerifications } from "./email-verifications.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
-import { sizeOf, TIMES } from "./job-checkpoints.ts";
+import { sizeOf } from "./job-checkpoints.ts";
 import type { JobContext, StateBudget } from "./job-context.ts";
 import type { Answer, JobType } from "./job-type.ts";
 import { probeExternal, probePublic } from "./probe.ts";
@@ -180,11 +181,12 @@ export class JobSession {
     await this.#receipts?.close();
   }
 
-  /** Where one state holds all streams, each stream of jobs has its part of what all of them may write together. */
+  /** Where one state holds all streams, each has its part of what all of them may write together. */
   #stateBudget(setting: JobSetting): StateBudget {
     const names = jobSpecs().map(({ name }) => name);
-    const share = 1 / this.#selected.filter(({ name }) => names.includes(name)).length;
-    if (!this.#keeping.isOne) return { share, times: TIMES, besides: () => 0 };
+    const jobs = this.#selected.filter(({ name }) => names.includes(name)).length;
+    if (!this.#keeping.isOne) return { share: 1 / jobs, times: TIMES, besides: () => 0 };
+    const share = (jobs < this.#selected.length ? 1 - PART_OF_ROWS : 1) / jobs;
     return { share, times: TIMES * share, besides: () => this.#bytesBeside(setting) };
   }
 

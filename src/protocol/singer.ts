@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Selection } from "../catalog/singer-selection.ts";
+import { STREAMS } from "../catalog/streams.ts";
 import { isObject } from "../json.ts";
 import type { Event } from "../streams/event.ts";
 import { jsonLine, type Language } from "./language.ts";
+import { RowStates } from "./row-states.ts";
 import { SingerStream } from "./singer-stream.ts";
 
 export type SingerOptions = {
@@ -24,7 +26,10 @@ class SingerRun {
   readonly #rest: Readonly<Record<string, unknown>>;
   /** A Map, because a stream's name is no safe key of an object. */
   readonly #bookmarks: Map<string, unknown>;
-  #hasStated = false;
+  /** Undefined where no state holds jobs: then every one is small. */
+  readonly #rowStates: RowStates | undefined;
+  /** Characters of the last STATE; 0: there was none. */
+  #size = 0;
   #lastIsState = false;
 
   constructor({ selections, state = {}, version }: SingerOptions) {
@@ -34,9 +39,13 @@ class SingerRun {
     this.#streams = new Map(
       selections.map((selection) => [selection.stream, new SingerStream(selection, version)]),
     );
+    const rows = [...this.#streams.keys()].filter((stream) => !isJob(stream)).length;
+    const hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(isJob);
+    this.#rowStates = hasJobs ? new RowStates(rows) : undefined;
   }
 
   say(event: Event): string {
+    this.#rowStates?.note(event);
     switch (event.kind) {
       case "open":
         return this.#before(this.#of(event.stream).schema());
@@ -64,20 +73,27 @@ class SingerRun {
     return whole ? this.#before(this.#of(stream).activation()) : "";
   }
 
-  /** A state that says nothing new is not said again. */
+  /** A state that says nothing new is not said again. A large one waits, unless it says what is about to be bought. */
   #checkpoint(stream: string, bookmark: object): string {
-    const isNews = !this.#hasStated || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
+    const isNews = this.#size === 0 || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
     this.#bookmarks.set(stream, bookmark);
-    return isNews ? this.#state() : "";
+    if (!isNews) return "";
+    if (isJob(stream) || this.#rowStates === undefined) return this.#state();
+    if (!this.#rowStates.lets(this.#size)) {
+      this.#lastIsState = false;
+      return "";
+    }
+    const text = this.#state();
+    this.#rowStates.wrote(text.length);
+    return text;
   }
 
   #state(): string {
-    this.#hasStated = true;
+    const bookmarks = Object.fromEntries(this.#bookmarks);
+    const text = jsonLine({ type: "STATE", value: { ...this.#rest, bookmarks } });
+    this.#size = text.length;
     this.#lastIsState = true;
-    return jsonLine({
-      type: "STATE",
-      value: { ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) },
-    });
+    return text;
   }
 
   #before(text: string): string {
@@ -91,3 +107,6 @@ class SingerRun {
     return known;
   }
 }
+
+const isJob = (stream: string): boolean =>
+  STREAMS.some(({ name, reading }) => name === stream && reading === "job");

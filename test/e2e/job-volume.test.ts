@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../src/sandbox/server.ts";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
@@ -61,6 +62,37 @@ const CASES: readonly Case[] = [
     bought: 200,
   },
 ];
+
+describe("all STATE of a run that reads people in many windows", { timeout: 120_000 }, () => {
+  it("is at most 20 times the last one and 8 MiB in Singer, where each holds the jobs, and the last says all", async () => {
+    await using sandbox = await startSandbox({ people: 60_000, requestsPerMinute: 0 });
+    const { url } = sandbox;
+    const config = await file("config.json", {
+      base_url: url,
+      api_key: sandbox.key,
+      requests_per_minute: 6000,
+      max_window_rows: 1_000,
+      receipts_file: "",
+      external_api: { api_url: url, api_key: sandbox.key },
+      email_verification: { emails: ["new@x.example"] },
+    });
+    const state = { bookmarks: { email_verifications: verifiedState(digestsOf(names(40_000, "done"))) } };
+    const streams = ["people", "email_verifications"];
+    const words = ["--config", config, "--catalog", await file("catalog.json", tapCatalogOf(streams))];
+    const { code, stdout } = await run(TAP, [...words, "--state", await file("state.json", state)], {});
+    expect(code).toBe(0);
+    const lines = stdout.split("\n").filter((line) => line !== "");
+    const states = lines.filter((line) => line.startsWith('{"type":"STATE"'));
+    const last = JSON.parse(lines.at(-1) ?? "");
+    expect(last.value.bookmarks.people.undated).toBe("done");
+    const ofPeople = states.filter(
+      (line) => JSON.parse(line).value.bookmarks.email_verifications.jobs.length === 0,
+    );
+    expect(ofPeople.length).toBeGreaterThan(5);
+    const all = states.reduce((sum, line) => sum + line.length, 0);
+    expect(all).toBeLessThanOrEqual(20 * (states.at(-1)?.length ?? 0) + BESIDES);
+  });
+});
 
 describe.each(["airbyte", "singer"])("all STATE of one run, %s", { timeout: 120_000 }, (language) => {
   it.each(CASES)(
