@@ -26,7 +26,7 @@ const FOLDERS = ["streams", "api", "state", "catalog", "protocol", "jobs", "run"
 const OF_THE_PROGRAM = {
   jobs: ["job-kills"],
   protocol: ["process"],
-  run: ["process", "output-killed", "disk-full"],
+  run: ["process", "standalone", "output-killed", "disk-full"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, ".cache", "mutation");

@@ -70,7 +70,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["drift", "folder-output", "folder-state", "outgoing", "output", "run"],
+      ...["drift", "folder-output", "folder-state", "outgoing", "run"],
       ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
     ]
       .map((name) => `run/${name}`)

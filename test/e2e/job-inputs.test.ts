@@ -56,7 +56,10 @@ describe("the items of a job", () => {
     expect(new Set(items(sandbox))).toEqual(emails);
     runs.pass(3 * DAY);
     sandbox.arrive(2);
+    const before = sandbox.requests.length;
     await runs.readStream("email_verifications", { state: first.state() });
+    const days = sandbox.requests.slice(before).flatMap(({ query }) => query["discovered_from"] ?? []);
+    expect(days, "only the last days are read again").toEqual(["2026-03-01", "2026-03-01"]);
     expect(new Set(items(sandbox)).size).toBe(items(sandbox).length);
     expect(items(sandbox).length).toBeGreaterThan(emails.size);
   });

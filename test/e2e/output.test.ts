@@ -81,6 +81,10 @@ describe("read --output", () => {
     const { code, stderr } = await read(sandbox, await tempDir(), "--stream", "companies");
     expect(code).toBe(0);
     expect(stderr).toContain("0 rows in 0 new files in");
+    sandbox.fault("status=403:path=/sources:times=always");
+    const failed = await read(sandbox, await tempDir(), "--stream", "sources");
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toContain("0 rows in 0 new files in");
   });
 
   it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {

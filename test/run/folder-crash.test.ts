@@ -199,6 +199,34 @@ async function check(plans: readonly Plan[]): Promise<number> {
 const hasCrash = (error: unknown): boolean =>
   error instanceof Crash || (error instanceof Error && hasCrash(error.cause ?? undefined));
 
+describe("FolderOutput on a disk that fails", () => {
+  it.each([
+    ["removes its parts where the new state cannot have taken effect", "state.json.", 0],
+    ["leaves its parts to the next run where it can", FOLDER, 1],
+  ])("%s", async (_what, refused, left) => {
+    const disk = new MemoryDisk();
+    held.disk = disk;
+    disk.start();
+    const options = { gzip: false, cutBytes: 1 };
+    const output = await FolderOutput.open(FOLDER, options, worldOf(0));
+    const stream = "people";
+    const checkpoint = (day: number) => ({
+      ...{ kind: "checkpoint" as const, stream, windows: day },
+      state: { version: 1, discoveredAt: String(day), full_refresh: null },
+    });
+    await output.emit({ kind: "open", stream });
+    await output.emit({ kind: "records", stream, lines: rowsOf(0, 1), at: 0, window: 0 });
+    disk.refuses = (path) => path === refused || path.startsWith(`${FOLDER}/${refused}`);
+    await expect(output.emit(checkpoint(1))).rejects.toThrow("Cannot replace the state file");
+    disk.refuses = () => false;
+    await output.release();
+    expect([...disk.files(FOLDER).keys()].filter((path) => path.includes(".part"))).toHaveLength(left);
+    await (await FolderOutput.open(FOLDER, options, worldOf(1))).release();
+    expect(linesIn(visible(disk, stream))).toEqual(expectedRows(disk, [1]));
+    expect(linesIn(visible(disk, stream))).toHaveLength(left);
+  });
+});
+
 describe("FolderOutput over crashes", () => {
   it("holds exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
     const numRuns = Number(process.env["FOLDER_CHAINS"] ?? runs(50, 150));
@@ -245,6 +273,14 @@ describe("FolderOutput over crashes", () => {
         await check([
           { ...one, end: "kill", crashAt: killedAt },
           { ...one, end: "power", crashAt: cutAt },
+          one,
+        ]);
+      }
+      // A run without a row replaces the state, which named what the killed one left.
+      for (let cutAt = 30; cutAt <= 60; cutAt += 10) {
+        await check([
+          { ...one, end: "kill", crashAt: killedAt },
+          { ...one, windows: [], end: "power", crashAt: cutAt },
           one,
         ]);
       }

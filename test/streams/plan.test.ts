@@ -7,7 +7,7 @@ import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Planned } from "../../src/streams/window-result.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
-import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
+import { addDays, BEGINNING, type Day, daysBetween, startOf } from "../../src/time.ts";
 import { apiWith, rulesWith } from "../support/run-rules.ts";
 import { SETTINGS } from "../support/sync-run.ts";
 
@@ -105,6 +105,15 @@ describe("planWindows()", () => {
       expect(plan.length).toBeGreaterThan(100);
       expect(requests.length).toBeLessThan(plan.length * 1.1 + 8);
     }
+  });
+
+  it("guesses at most four times the days of the span before", async () => {
+    const { api } = accountOf((day) => (day < "2024" ? 1 : 3_000), lastDays(3_650));
+    const spans = (await planOf(api)).flatMap(({ window }) =>
+      window.kind === "closed" ? [daysBetween(window.from, window.to)] : [],
+    );
+    const growth = spans.slice(1).map((span, nth) => span / (spans[nth] ?? span));
+    expect(Math.max(...growth)).toBe(4);
   });
 
   it("asks for few counts where all people are of one old day, or of today", async () => {

@@ -28,6 +28,8 @@ export class MemoryDisk {
   #operations = 0;
   #crashAt = Number.POSITIVE_INFINITY;
   #life = 0;
+  /** Paths that cannot be opened, as on a disk that is full or broken. */
+  refuses: (path: string) => boolean = () => false;
 
   /** Begins the life of a process. @param crashAt the operation (from 1) that does not come to its end */
   start(crashAt = Number.POSITIVE_INFINITY): void {
@@ -113,6 +115,7 @@ export class MemoryDisk {
   }
 
   #open(path: string, flags: string): object {
+    if (this.refuses(path)) throw failure("EIO");
     const inode = flags === "wx" ? this.#add(path, this.#inode(false)) : this.#existing(path);
     const life = this.#life;
     const write = (bytes: Buffer, position: number): void => {
