@@ -178,6 +178,12 @@ describe("company_lookups", () => {
     expect(run.code).toBe(0);
     expect(run.slept).toBeLessThanOrEqual(21_000);
     expect(items(sandbox).length).toBeLessThan(40);
+    // Asked after 5 and 15 s; the next question would come after the end.
+    await using slow = await start({ jobs: { lookupSeconds: 3600 } });
+    const waited = await limited(slow, { company_lookup: { domains: ["1.example"] } }).readStream(
+      "company_lookups",
+    );
+    expect(Math.round(waited.slept / 1000)).toBe(15);
   });
 
   it("does not poll before the time for which a job is scheduled, nor in a later run", async () => {
