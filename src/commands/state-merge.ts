@@ -43,7 +43,7 @@ async function readState(file: string): Promise<readonly Given[]> {
   const text = await readText("state", file);
   const { streams } = parseStateText(text);
   const found = [...streams].flatMap(([stream, saved]) => {
-    const state = parseDatedState(saved);
+    const state = parseDatedState(stream, saved);
     return state === null ? [] : [{ name: `"${file}"`, stream, state, language: languageOf(text) }];
   });
   if (found.length > 0) return found;

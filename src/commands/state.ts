@@ -33,7 +33,7 @@ function describe(stream: string, state: unknown): readonly string[] {
   if (spec.reading === "job") return describeJobs(stream, state, spec.cursorField);
   const isDated = isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
   if (!isDated) return ["is read from the start in every run"];
-  const dated = parseDatedState(state);
+  const dated = parseDatedState(stream, state);
   return dated === null ? ["nothing is read yet"] : describeDated(dated);
 }
 

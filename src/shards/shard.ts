@@ -61,7 +61,7 @@ export const markOf = ({ plan, shard }: ShardLine): NonNullable<DatedState["shar
 
 /** Throws ConfigError for the state of anything but this shard; returns the state of a shard that is done. */
 export function doneState(saved: unknown, line: ShardLine): DatedState | undefined {
-  const state = parseDatedState(saved);
+  const state = parseDatedState(line.stream, saved);
   if (state === null) return undefined;
   const { shard } = state;
   if (shard === null || shard.plan !== line.plan || shard.index !== line.shard) {

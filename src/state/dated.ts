@@ -65,13 +65,13 @@ function isShaped(value: JsonObject): value is Partial<DatedState> {
  * of both the earlier counts. Unknown keys are ignored. Null for an empty state and for the marks that other sources leave
  * in streams without a cursor. Throws ConfigError for anything that cannot be relied on.
  */
-export function parseDatedState(value: unknown): DatedState | null {
+export function parseDatedState(stream: string, value: unknown): DatedState | null {
   if (value === null || value === undefined) return null;
-  if (!isObject(value)) throw unusable(`it is of type ${kindOf(value)}, not an object`);
+  if (!isObject(value)) throw unusable(stream, `it is of type ${kindOf(value)}, not an object`);
   if (Object.keys(value).every((key) => key.startsWith("__ab_"))) return null;
-  refuseOtherVersion(value);
-  const discoveredAt = cursorOf(value);
-  if (!isShaped(value) || !daysOf(value).every(isDay)) throw unusable(whatIsWrong(value));
+  refuseOtherVersion(stream, value);
+  const discoveredAt = cursorOf(stream, value);
+  if (!isShaped(value) || !daysOf(value).every(isDay)) throw unusable(stream, whatIsWrong(value));
   return {
     ...NEW_STATE,
     discoveredAt,
@@ -88,14 +88,15 @@ export function parseDatedState(value: unknown): DatedState | null {
   };
 }
 
-function refuseOtherVersion({ version = NEW_STATE.version }: JsonObject): void {
+function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: JsonObject): void {
   if (version === NEW_STATE.version) return;
   if (typeof version === "number" && version > NEW_STATE.version) {
     throw unusable(
+      stream,
       `it was written by a newer version of this program (state version ${version}): update the program`,
     );
   }
-  throw unusable("version is not a version of this program's state");
+  throw unusable(stream, "version is not a version of this program's state");
 }
 
 /** Every text that stands where a day must. */
@@ -127,22 +128,28 @@ function whatIsWrong(value: JsonObject): string {
   return "it is not of this program's form";
 }
 
-function cursorOf({ discoveredAt, replication_key, replication_key_value }: JsonObject): string | null {
+function cursorOf(
+  stream: string,
+  { discoveredAt, replication_key, replication_key_value }: JsonObject,
+): string | null {
   const isOurs = (replication_key ?? "discoveredAt") === "discoveredAt";
   const singer = isOurs ? replication_key_value : undefined;
   if (discoveredAt === undefined && singer === undefined) {
-    throw unusable("it has no discoveredAt: without it nothing tells what was delivered");
+    throw unusable(stream, "it has no discoveredAt: without it nothing tells what was delivered");
   }
-  const moments = [momentOf(discoveredAt, "discoveredAt"), momentOf(singer, "replication_key_value")];
+  const moments = [
+    momentOf(stream, discoveredAt, "discoveredAt"),
+    momentOf(stream, singer, "replication_key_value"),
+  ];
   return moments.filter((moment) => moment !== undefined).reduce(earlierOf);
 }
 
 /** As it is written here: UTC. A plain day is its first moment. */
-function momentOf(value: unknown, name: string): string | null | undefined {
+function momentOf(stream: string, value: unknown, name: string): string | null | undefined {
   if (value === undefined || value === null) return value;
   const text = typeof value === "string" && isDay(value) ? `${value}T00:00:00Z` : value;
   const moment = typeof text === "string" ? parseInstant(text) : null;
-  if (moment === null) throw unusable(`${name} is not a date-time such as 2026-01-02T03:04:05Z`);
+  if (moment === null) throw unusable(stream, `${name} is not a date-time such as 2026-01-02T03:04:05Z`);
   return String(text).endsWith("Z") ? String(text) : toUtc(moment);
 }
 
@@ -153,7 +160,7 @@ function earlierOf(a: string | null, b: string | null): string | null {
   return compareInstants(left, right) <= 0 ? a : b;
 }
 
-const unusable = (why: string): ConfigError =>
+const unusable = (stream: string, why: string): ConfigError =>
   new ConfigError(
-    `Cannot use the state of a stream: ${why}. Correct it, or remove it to read the stream from the start`,
+    `Cannot use the state of "${stream}": ${why}. Correct it, or remove it to read the stream from the start`,
   );

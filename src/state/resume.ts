@@ -49,7 +49,7 @@ export function resumeDated(
       why: `The state of "${configured.name}" is of a time when its records had no date: the stream is read from the start`,
     };
   }
-  const state = parseDatedState(saved);
+  const state = parseDatedState(configured.name, saved);
   if (state === null) return { kind: "read", state: fresh };
   if (state.filters !== null && !hasSameFilters(state.filters, filters)) {
     return {

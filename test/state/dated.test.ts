@@ -52,14 +52,14 @@ describe("parseDatedState()", () => {
         const singer = { bookmarks: { people: { ...clothes, ...state } } };
         for (const saved of [airbyte, singer]) {
           const read = parseState(JSON.parse(JSON.stringify(saved))).streams.get("people");
-          expect(parseDatedState(read)).toEqual(written);
+          expect(parseDatedState("people", read)).toEqual(written);
         }
       }),
     );
   });
 
   it("fills what a state written by hand leaves out", () => {
-    expect(parseDatedState(minimal)).toEqual({
+    expect(parseDatedState("people", minimal)).toEqual({
       version: 1,
       discoveredAt: moment,
       missing_days: [],
@@ -82,12 +82,12 @@ describe("parseDatedState()", () => {
     [{ __ab_full_refresh_sync_complete: true }],
     [{ __ab_no_cursor_state_message: true }],
   ])("takes %j for no state", (blob) => {
-    expect(parseDatedState(blob)).toBeNull();
+    expect(parseDatedState("people", blob)).toBeNull();
   });
 
   it("ignores keys that it does not know", () => {
-    expect(parseDatedState({ ...minimal, __ab_x: 1, note: "mine", progress_markers: {} })).toEqual(
-      parseDatedState(minimal),
+    expect(parseDatedState("people", { ...minimal, __ab_x: 1, note: "mine", progress_markers: {} })).toEqual(
+      parseDatedState("people", minimal),
     );
   });
 
@@ -98,7 +98,7 @@ describe("parseDatedState()", () => {
     ["2026-01-02T03:04:05.100Z", "2026-01-02T03:04:05.100Z"],
     [null, null],
   ])("reads %j as %j", (given, discoveredAt) => {
-    expect(parseDatedState({ discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
+    expect(parseDatedState("people", { discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
   });
 
   it.each([
@@ -112,18 +112,25 @@ describe("parseDatedState()", () => {
     [undefined, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
     ["2026-01-02T03:04:05Z", undefined, "2026-01-02T03:04:05Z"],
   ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
-    const read = parseDatedState({ discoveredAt, replication_key: "discoveredAt", replication_key_value });
+    const read = parseDatedState("people", {
+      discoveredAt,
+      replication_key: "discoveredAt",
+      replication_key_value,
+    });
     expect(read?.discoveredAt).toBe(earlier);
   });
 
   it("ignores Singer's value of another replication key", () => {
     const blob = { ...minimal, replication_key: "updatedAt", replication_key_value: "1999-01-01T00:00:00Z" };
-    expect(parseDatedState(blob)?.discoveredAt).toBe(moment);
+    expect(parseDatedState("people", blob)?.discoveredAt).toBe(moment);
   });
 
   it("puts missing days in order, once each", () => {
     const missing_days = ["2026-01-03", "2026-01-01", "2026-01-03"];
-    expect(parseDatedState({ ...minimal, missing_days })?.missing_days).toEqual(["2026-01-01", "2026-01-03"]);
+    expect(parseDatedState("people", { ...minimal, missing_days })?.missing_days).toEqual([
+      "2026-01-01",
+      "2026-01-03",
+    ]);
   });
 
   it.each([
@@ -157,9 +164,10 @@ describe("parseDatedState()", () => {
     [{ ...minimal, undated_rows: -1 }, "undated_rows is not"],
     [{ ...minimal, shard: { plan: "x", index: 0 } }, "shard is not"],
   ])("refuses %j", (blob, why) => {
-    expect(() => parseDatedState(blob)).toThrow(ConfigError);
-    expect(() => parseDatedState(blob)).toThrow(why);
-    expect(() => parseDatedState(blob)).not.toThrow("hunter2");
+    expect(() => parseDatedState("people", blob)).toThrow(ConfigError);
+    expect(() => parseDatedState("people", blob)).toThrow(why);
+    expect(() => parseDatedState("people", blob)).toThrow(/^Cannot use the state of "people": /);
+    expect(() => parseDatedState("people", blob)).not.toThrow("hunter2");
   });
 
   it("is a state or a ConfigError for any JSON at all", () => {
@@ -179,8 +187,8 @@ describe("parseDatedState()", () => {
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue()), (blob) => {
         try {
-          const read = parseDatedState(blob);
-          if (read !== null) expect(parseDatedState(read)).toEqual(read);
+          const read = parseDatedState("people", blob);
+          if (read !== null) expect(parseDatedState("people", read)).toEqual(read);
         } catch (error) {
           expect(error).toBeInstanceOf(ConfigError);
         }
@@ -194,10 +202,10 @@ describe("DatedState", () => {
     const keys = Object.keys(NEW_STATE).sort();
     fc.assert(
       fc.property(blobs, (written) => {
-        expect(Object.keys(Object(parseDatedState(written))).sort()).toEqual(keys);
+        expect(Object.keys(Object(parseDatedState("people", written))).sort()).toEqual(keys);
       }),
     );
-    expect(Object.keys(Object(parseDatedState(minimal))).sort()).toEqual(keys);
+    expect(Object.keys(Object(parseDatedState("people", minimal))).sort()).toEqual(keys);
   });
 
   it("understands a state of version 0.1.0", () => {
@@ -206,7 +214,7 @@ describe("DatedState", () => {
       ...{ filters: { source_slug: null, is_user: "all" }, from: null, undated: "done" },
       ...{ full_refresh: null, gap: null },
     };
-    expect(parseDatedState(old)).toEqual({
+    expect(parseDatedState("people", old)).toEqual({
       ...old,
       ...{ undated_checked: null, undated_rows: 0, recheck: [], shard: null },
     });
