@@ -61,7 +61,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
-      ...["job-checkpoints", "job-context", "job-session"],
+      ...["job-context", "job-session"],
       ...["job-type", "job", "outlook", "probe", "report", "requests", "seal"],
       "submitter",
     ].map((name) => `jobs/${name}`),

@@ -91,6 +91,19 @@ describe("Limiter", () => {
     expect(clock.time).toBeGreaterThanOrEqual(9_000);
   });
 
+  it("keeps to the longer of two blocks", async () => {
+    for (const blocks of [
+      [5_000, 1_000],
+      [1_000, 5_000],
+    ]) {
+      const clock = new SleepyClock();
+      const limiter = new Limiter(60, clock);
+      for (const ms of blocks) limiter.block(ms);
+      await limiter.take();
+      expect(clock.time).toBe(5_000);
+    }
+  });
+
   it("goes on with the next when one who waits gives up", async () => {
     const clock = new SleepyClock();
     const limiter = new Limiter(60, clock);

@@ -15,6 +15,8 @@ import { tempDir } from "../support/temp-dir.ts";
 const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? runs(1, 3));
 /** After so many kills a life ends: runs that nobody kills collect what is left, and other items begin another life. */
 const KILLS_A_LIFE = 10;
+/** After the first output. */
+const LATEST_KILL_MS = 2_000;
 const RECEIPTS = "receipts.jsonl";
 const STREAMS = ["company_lookups", "company_lookup_contacts", "email_checks", "email_verifications"];
 
@@ -178,7 +180,7 @@ function parseWhole(line: string): Readonly<Record<string, unknown>> {
 
 /**
  * Kills at a random moment: some ms after the first output, when the service has seen so many steps of requests, or as
- * soon as the receipts have changed so many times.
+ * soon as the receipts have changed so many times. A run that does not get so far is killed while it waits for answers.
  */
 function killer(service: CountingService, folder: string, delay: () => number): Kill {
   return (end, firstOutput) => {
@@ -188,6 +190,7 @@ function killer(service: CountingService, folder: string, delay: () => number): 
       left -= 1;
       if (left <= 0) end();
     };
+    void firstOutput.then(() => setTimeout(end, LATEST_KILL_MS).unref());
     if (way < 1) void firstOutput.then(() => setTimeout(end, Math.random() * 400));
     else if (way < 2) service.behaviour = { delay, onStep: step };
     else watch(folder, { persistent: false }, (_, name) => name === RECEIPTS && step());

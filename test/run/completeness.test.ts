@@ -136,6 +136,14 @@ describe("a run is never falsely complete", () => {
     expectWhole(service, await runStream(service.api(), { source }));
   });
 
+  it("is not complete where a list that is read by pages alone ends before its total", async () => {
+    const service = model(undatedPeople(25), { total: () => 26 });
+    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
+    const ran = await runStream(service.api(), { source });
+    expect(ran).toMatchObject({ complete: false, error: expect.any(BodyError) });
+    expect(ran.lines).toHaveLength(25);
+  });
+
   it("proves walks together whose union is all there is, of a list that is read by pages alone", async () => {
     const roll = dice(1);
     const service = model(undatedPeople(25), { list: (rows) => shuffled(roll, rows) });

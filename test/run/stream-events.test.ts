@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { read } from "../../src/commands/read.ts";
 import { startSandbox } from "../../src/sandbox/server.ts";
-import { readOptions, worldWith } from "../support/in-process.ts";
+import { connector } from "../support/cli.ts";
+import { catalogFor, configFor } from "../support/configs.ts";
+import { hurriedClock, readOptions, worldWith } from "../support/in-process.ts";
 
 describe("streamEvents() of companies without a list", () => {
   it("says in every run that they cannot be counted, and what to do", async () => {
@@ -24,6 +26,40 @@ describe("streamEvents() of companies without a list", () => {
     expect(warnings).toEqual([expect.stringMatching(/cannot .*counted|Cannot count/i)]);
     expect(warnings[0]).toContain("endpoints.companies");
     expect(warnings[0]).toContain("verify_counts");
+  });
+});
+
+describe("streamEvents()", () => {
+  it("reads a full refresh to its end, however little time the run may take", async () => {
+    await using sandbox = await startSandbox({ people: 3_000, requestsPerMinute: 0 });
+    const config = await configFor(sandbox, {
+      ...{ max_window_rows: 1_000, max_run_seconds: 1, requests_per_minute: 6_000 },
+    });
+    const read = async (settings: object): Promise<readonly [number | null, number]> => {
+      const catalog = await catalogFor({ people: settings });
+      const args = ["read", "--config", config, "--catalog", catalog];
+      // The time is up before the second window.
+      const { code, messages } = await connector(args, { clock: hurriedClock(1_000) });
+      return [code, messages.filter(({ type }) => type === "RECORD").length];
+    };
+    const refresh = { sync_mode: "full_refresh", generation_id: 1, sync_id: 1 };
+    expect(await read(refresh)).toEqual([0, sandbox.people().length]);
+    expect((await read({}))[1]).toBeLessThan(sandbox.people().length);
+  });
+
+  it("leaves rows without a key out only where the destination merges by key", async () => {
+    await using sandbox = await startSandbox({ companies: 7, requestsPerMinute: 0 });
+    const config = await configFor(sandbox);
+    for (const [mode, rows] of [
+      ["append_dedup", 6],
+      ["overwrite_dedup", 6],
+      ["append", 7],
+    ] as const) {
+      sandbox.fault("keyless=1:times=always");
+      const catalog = await catalogFor({ companies: { destination_sync_mode: mode } });
+      const { code, messages } = await connector(["read", "--config", config, "--catalog", catalog]);
+      expect([code, messages.filter(({ type }) => type === "RECORD").length], mode).toEqual([0, rows]);
+    }
   });
 });
 
