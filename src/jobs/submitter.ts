@@ -231,8 +231,12 @@ export class Submitter {
   async #mark(key: string, step: "refused" | "doubted", code: string): Promise<void> {
     const { book, now, receipts, type } = this.#context;
     const before = book.get(key);
-    // What is known of an earlier answer is worth more.
-    if (book.finished.dayOf(key) !== undefined || before?.step === "unknown") return;
+    if (before?.step === "unknown") return;
+    if (book.finished.dayOf(key) !== undefined) {
+      // What is known of the earlier answer is worth more: only the next refresh is put off.
+      if (step === "refused") book.finish(key, this.#today());
+      return;
+    }
     const job = before ?? newJob(now(), dayOf(now()), []);
     const marked = { ...job, at: now(), step, code };
     book.put(key, marked);

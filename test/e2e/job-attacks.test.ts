@@ -171,6 +171,58 @@ describe("the service's clock", { timeout: 60_000 }, () => {
   });
 });
 
+describe("a refresh that the service refuses", { timeout: 60_000 }, () => {
+  it.each([
+    ["COMPANY_NOT_FOUND", 0],
+    ["INVALID_REQUEST", 1],
+  ])("is not tried in every run, and the answer is kept: %s", async (code, taken) => {
+    await using service = await CountingService.start();
+    const world = await lookups(service, { refresh_after_days: 3 });
+    let { state } = await world.readStream("company_lookups");
+    const asked: string[] = [];
+    const refuse = (item: string) => (asked.push(item) <= taken ? undefined : envelope(400, code));
+    service.behaviour = { refuse };
+    world.pass(5 * DAY);
+    for (let run = 0; run < 3; run++) {
+      const ran = await world.readStream("company_lookups", { state: state() });
+      state = ran.state;
+      expect(ran.code).toBe(0);
+      expect(ran.done()).toBe(ITEMS.length);
+      world.pass(HOUR);
+    }
+    expect(asked.toSorted()).toEqual(ITEMS);
+    expect(service.bought).toHaveLength(ITEMS.length + taken);
+    service.behaviour = {};
+    world.pass(4 * DAY);
+    const healed = await world.readStream("company_lookups", { state: state() });
+    expect(healed.records()).toHaveLength(ITEMS.length);
+    const refreshed = await world.readStream("company_lookups", { syncMode: "full_refresh" });
+    expect(refreshed.records()).toHaveLength(ITEMS.length);
+    expect(service.bought).toHaveLength(2 * ITEMS.length + taken);
+  });
+
+  it("for want of credits is tried once in every run, and the answer is kept", async () => {
+    await using service = await CountingService.start();
+    const world = await lookups(service, { refresh_after_days: 3 });
+    let { state } = await world.readStream("company_lookups");
+    let asked = 0;
+    const refuse = () => {
+      asked += 1;
+      return envelope(402, "INSUFFICIENT_CREDITS");
+    };
+    service.behaviour = { refuse };
+    world.pass(5 * DAY);
+    for (let run = 0; run < 3; run++) {
+      const ran = await world.readStream("company_lookups", { state: state() });
+      state = ran.state;
+      expect(ran.code).toBe(0);
+      expect(ran.done()).toBe(ITEMS.length);
+    }
+    expect(asked).toBe(3);
+    expect(service.bought).toHaveLength(ITEMS.length);
+  });
+});
+
 describe("a platform that always throws its state away", { timeout: 60_000 }, () => {
   const refusing = (code: string): Behaviour => ({
     refuse: (item) => (item === "d.example" ? undefined : envelope(400, code)),
