@@ -4,7 +4,7 @@ import { type Outlook, outlooksOf } from "../jobs/outlook.ts";
 import { describeCaps } from "../jobs/report.ts";
 import { printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
+import { plural, shown } from "../plural.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
@@ -48,23 +48,26 @@ async function exists(path: string): Promise<boolean> {
 }
 
 function describe(outlook: Outlook): string {
-  const { setting, items, unknown_inputs, may_cost, open, unknown, invalid } = outlook;
-  const more =
-    unknown_inputs.length === 0 ? "" : `, and what the rows of ${unknown_inputs.join(" and ")} name`;
-  const cost = may_cost === null ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
+  const { setting, items, may_cost, open, unknown, invalid } = outlook;
+  const cost = may_cost === null || may_cost === 0 ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
   return [
-    `${setting}: the next run would submit ${outlook.would_submit} of ${plural(outlook.waiting, "waiting item")}${more}${cost}`,
+    `${setting}: the next run would submit ${toSubmit(outlook)}${cost}`,
     `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(outlook)}`,
     ...outlook.spent.map(([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`),
-    ...(invalid.count === 0
-      ? []
-      : [`Never sent, because they are no items: ${invalid.places.join(", ")}${others}`]),
+    ...(invalid.count === 0 ? [] : [`Invalid, and never sent: ${invalid.places.join(", ")}${others}`]),
     ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
   ].join("\n");
+}
+
+function toSubmit({ would_submit, waiting, unknown_inputs }: Outlook): string {
+  const rows = `what the rows of ${unknown_inputs.join(" and ")} name`;
+  if (waiting === 0) return unknown_inputs.length === 0 ? "nothing" : `only ${rows}`;
+  const items = `${shown(would_submit)} of ${plural(waiting, "waiting item")}`;
+  return unknown_inputs.length === 0 ? items : `${items}, and ${rows}`;
 }
 
 const HEAD = ["item", "step", "job", "submitted", "due", "credits", "code"];
@@ -76,10 +79,12 @@ const spentOf = ({
   spent_this_month,
   may_cost,
 }: Outlook) =>
-  `Today ${counted(submitted_today, spent_today, may_cost)}; this month ${counted(submitted_this_month, spent_this_month, may_cost)}`;
+  `Today: ${counted(submitted_today, spent_today, may_cost)}; this month: ${counted(submitted_this_month, spent_this_month, may_cost)}`;
 
 const counted = (submitted: number, credits: number, mayCost: number | null): string =>
-  mayCost === null ? `${submitted} submitted` : `${submitted} submitted, ${plural(credits, "credit")}`;
+  mayCost === null
+    ? `${shown(submitted)} submitted`
+    : `${shown(submitted)} submitted, ${plural(credits, "credit")}`;
 
 /** Columns as wide as their widest cell. */
 function table(rows: readonly (readonly string[])[]): readonly string[] {

@@ -1,4 +1,5 @@
 import type { CompanyLookup, Config } from "../config/config.ts";
+import { plural, shown } from "../plural.ts";
 import type { Notice } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import { passedCaps } from "./caps.ts";
@@ -22,11 +23,11 @@ export function* openingReport(context: JobContext, count: number): Generator<No
   const { invalid } = inputs;
   if (invalid.count > 0) {
     const more = invalid.count > invalid.places.length ? " and others" : "";
-    const noun = type.kind === "domain" ? "domains" : "e-mail addresses";
-    yield warning(
-      stream,
-      `${invalid.count} entries are no ${noun} and are never sent: ${invalid.places.join(", ")}${more}`,
-    );
+    const invalids =
+      type.kind === "domain"
+        ? plural(invalid.count, "invalid domain")
+        : plural(invalid.count, "invalid e-mail address", "invalid e-mail addresses");
+    yield warning(stream, `${invalids}, never sent: ${invalid.places.join(", ")}${more}`);
   }
   if (knowsThePast || count === 0) return;
   const most = Math.min(count, type.caps.submissions.sync, mostSubmissions);
@@ -36,24 +37,25 @@ export function* openingReport(context: JobContext, count: number): Generator<No
       : "there is no state, and the receipts are new";
   yield warning(
     stream,
-    `${known}, so nothing is known of what was submitted before: up to ${most} of ${count} items of "${type.settingName}" ` +
-      `will be submitted (${capsOf(context)})`,
+    `${known}, so nothing is known of what was submitted before: up to ${shown(most)} of ${plural(count, "item")} of ` +
+      `"${type.settingName}" will be submitted (${capsOf(context)})`,
   );
   if (mostSubmissions < count)
     yield warning(
       stream,
-      `at most ${mostSubmissions} items are submitted, because there is neither a state nor a receipts file`,
+      `at most ${plural(mostSubmissions, "item")} will be submitted, because there is neither a state nor a receipts file`,
     );
 }
 
 /** What is out, what is due next and what was spent, during a long wait. */
-export function progressReport({ stream, book, now }: JobContext, next: number | undefined): Notice {
+export function progressReport(context: JobContext, next: number | undefined): Notice {
+  const { stream, book, now } = context;
   const due =
     next === undefined ? "" : `, the next is asked for at ${new Date(Math.max(next, now())).toISOString()}`;
   return {
     kind: "log",
     level: "info",
-    text: `${stream}: waiting for ${count(book, "open")} jobs${due}; ${spentSoFar(book.charged(book.dayToCharge(dayOf(now()))))}`,
+    text: `${stream}: waiting for ${plural(count(book, "open"), "job")}${due}${spentSoFar(context)}`,
   };
 }
 
@@ -67,28 +69,35 @@ export function* finalReport(context: JobContext, done: Done): Generator<Notice>
   if (unknown > 0) {
     yield warning(
       stream,
-      `the answer to ${unknown} submissions was lost, so they may or may not have been charged. They are not repeated ` +
-        `on their own: set ${type.settingName}.retry_unknown to true to submit them again`,
+      `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
+        `${type.settingName}.retry_unknown to true for one sync`,
     );
   }
   if (done.isOutOfCredits)
     yield warning(
       stream,
-      `out of credits or quota, ${inputs.waiting} items wait. The next sync tries one of them`,
+      `out of credits or quota, with ${plural(inputs.waiting, "item")} waiting. The next sync tries one`,
     );
   for (const { place, code } of done.refused.slice(0, PLACES_TOLD))
-    yield warning(stream, `the service refuses ${place} (${code}). It is submitted again after 30 days`);
+    yield warning(
+      stream,
+      `the service refuses ${place} (${code}). It is submitted again after 30 days, or when its next refresh is due`,
+    );
   if (done.refused.length > PLACES_TOLD)
-    yield warning(stream, `the service refuses ${done.refused.length - PLACES_TOLD} other items as well`);
+    yield warning(
+      stream,
+      `the service refuses ${plural(done.refused.length - PLACES_TOLD, "other item")} as well`,
+    );
   for (const [code, jobs] of done.troubles)
     yield warning(
       stream,
-      `${jobs} jobs bring no result (${code}). They are asked for again later, and never submitted again`,
+      `no result for ${plural(jobs, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
     );
   for (const text of passedCaps(type.caps, charged)) yield warning(stream, `a cap was passed: ${text}`);
 }
 
-function summary({ book, now, inputs }: JobContext, { answered, submitted }: Done): string {
+function summary(context: JobContext, { answered, submitted }: Done): string {
+  const { book, now, inputs } = context;
   const moment = now();
   const due = [...book.jobs()]
     .flatMap(([, { step, notBefore }]) => (step === "open" && notBefore !== null ? [notBefore] : []))
@@ -97,20 +106,24 @@ function summary({ book, now, inputs }: JobContext, { answered, submitted }: Don
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
   const left = Math.max(0, inputs.waiting - submitted);
   return (
-    `${answered} answered, ${submitted} submitted, ${spentSoFar(book.charged(book.dayToCharge(dayOf(moment))))}; ` +
-    `${count(book, "open")} parked until the next sync${until}; ${left} still to be submitted by later syncs`
+    `${shown(answered)} answered, ${shown(submitted)} submitted${spentSoFar(context)}; ` +
+    `${plural(count(book, "open"), "job")} left open until the next sync${until}; ${plural(left, "item")} left for later syncs`
   );
 }
 
-const spentSoFar = ({ sync, day, month }: ReturnType<JobContext["book"]["charged"]>): string =>
-  `${sync.credits} credits used in this sync, ${day.credits} today, ${month.credits} this month`;
+/** Credits, for jobs that cost any. */
+function spentSoFar({ book, now, type }: JobContext): string {
+  if (type.caps.credits.sync === Number.POSITIVE_INFINITY) return "";
+  const { sync, day, month } = book.charged(book.dayToCharge(dayOf(now())));
+  return `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`;
+}
 
 function capsOf({ type: { caps } }: JobContext): string {
   const { submissions, credits } = caps;
-  const most = `at most ${submissions.sync} submissions`;
+  const most = `at most ${plural(submissions.sync, "submission")}`;
   return credits.sync === Number.POSITIVE_INFINITY
     ? `${most} a sync`
-    : `${most} and ${credits.sync} credits a sync`;
+    : `${most} and ${plural(credits.sync, "credit")} a sync`;
 }
 
 function count(book: JobContext["book"], step: "open" | "unknown"): number {
@@ -128,23 +141,23 @@ const warning = (stream: string, text: string): Notice => ({
 /** What the jobs of a config may cost, in a sentence; undefined if it has none. */
 export function describeCaps({ companyLookup, emailVerification, emailCheck }: Config): string | undefined {
   const parts = [
-    ...(companyLookup === null ? [] : [`company look-ups: ${lookupCaps(companyLookup)}`]),
-    ...[["e-mail verifications", emailVerification] as const, ["e-mail checks", emailCheck] as const].flatMap(
+    ...(companyLookup === null ? [] : [lookupCaps(companyLookup)]),
+    ...[["e-mail verification", emailVerification] as const, ["e-mail check", emailCheck] as const].flatMap(
       ([name, settings]) => {
         if (settings === null) return [];
-        const day = settings.maxPerDay === null ? "no cap by day" : `${settings.maxPerDay} a day`;
-        return [`${name}: ${settings.maxPerSync} a sync, ${day}`];
+        const day = settings.maxPerDay === null ? "no cap by day" : `${shown(settings.maxPerDay)} a day`;
+        return [`${plural(settings.maxPerSync, name)} a sync, ${day}`];
       },
     ),
   ];
-  return parts.length === 0 ? undefined : `At most ${parts.join("; ")}`;
+  return parts.length === 0 ? undefined : `At most ${parts.join("; at most ")}`;
 }
 
 function lookupCaps(settings: CompanyLookup): string {
   const { maxLookupsPerSync, maxCreditsPerSync, maxCreditsPerDay, maxCreditsPerMonth } = settings;
-  const long = [
-    maxCreditsPerDay === null ? "no cap by day" : `${maxCreditsPerDay} credits a day`,
-    maxCreditsPerMonth === null ? "no cap by month" : `${maxCreditsPerMonth} credits a month`,
-  ];
-  return [`${maxLookupsPerSync} look-ups and ${maxCreditsPerSync} credits a sync`, ...long].join(", ");
+  const day = maxCreditsPerDay === null ? "no cap by day" : `${plural(maxCreditsPerDay, "credit")} a day`;
+  const month =
+    maxCreditsPerMonth === null ? "no cap by month" : `${plural(maxCreditsPerMonth, "credit")} a month`;
+  const lookups = plural(maxLookupsPerSync, "company look-up");
+  return `${lookups} and ${plural(maxCreditsPerSync, "credit")} a sync, ${day}, ${month}`;
 }

@@ -50,7 +50,7 @@ describe("jobs", () => {
     expect(lines).toContain(
       "company_lookup: the next run would submit 2 of 3 waiting items, and what the rows of people name. It may use up to 40 credits",
     );
-    expect(lines).toContain("Never sent, because they are no items: company_lookup.domains[3]");
+    expect(lines).toContain("Invalid, and never sent: company_lookup.domains[3]");
     expect(lines.filter((line) => line.startsWith("a.example"))).toEqual(["a.example  new"]);
     expect(lines).toContain("email_check: the next run would submit 1 of 1 waiting item");
     expect(lines).toContain("ü@x.example  new");

@@ -168,7 +168,7 @@ describe("company_lookups", () => {
       "company_lookups",
     );
     expect(run.slept).toBeLessThanOrEqual(61_000);
-    expect(run.text).toContain("1 parked");
+    expect(run.text).toContain("1 job left open");
   });
 
   it("submits and waits for nothing more once the run is to end", async () => {
@@ -312,7 +312,7 @@ describe("company_lookups", () => {
     runs.pass(DAY);
     const third = await runs.readStream("company_lookups", { state: second.state() });
     expect(third.code).toBe(0);
-    expect(third.warnings()).toContainEqual(expect.stringContaining("bring no result"));
+    expect(third.warnings()).toContainEqual(expect.stringContaining("no result for"));
     expect(items(sandbox)).toEqual(["1.example"]);
   });
 
@@ -337,7 +337,7 @@ describe("company_lookups", () => {
       expect(first.warnings().at(-1)).toContain("retry_unknown");
       const second = await lookup(sandbox, settings).readStream("company_lookups", { state: first.state() });
       expect(items(sandbox)).toHaveLength(1);
-      expect(second.warnings()).toEqual([expect.stringContaining("1 submissions")]);
+      expect(second.warnings()).toEqual([expect.stringContaining("1 submission got no answer")]);
       const retrying = lookup(sandbox, { ...settings, retry_unknown: true });
       const third = await retrying.readStream("company_lookups", { state: second.state() });
       expect(third.records()).toHaveLength(1);
@@ -705,7 +705,7 @@ describe("check", () => {
       status: "SUCCEEDED",
       message:
         "This key can read people (23), companies (4), sources (5), company_lookups, company_lookup_contacts. " +
-        "At most company look-ups: 100 look-ups and 100 credits a sync, no cap by day, no cap by month",
+        "At most 100 company look-ups and 100 credits a sync, no cap by day, no cap by month",
     });
     expect(items(sandbox)).toEqual([]);
   });
