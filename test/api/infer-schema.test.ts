@@ -85,7 +85,11 @@ describe("inferSchema()", () => {
       "2026-01-02T03:04:05",
       "2026-01-02 03:04:05Z",
     ]) {
-      expect(values("2026-01-02T03:04:05Z", other), other).toEqual({ type: ["null", "string"] });
+      for (const both of [
+        ["2026-01-02T03:04:05Z", other],
+        [other, "2026-01-02T03:04:05Z"],
+      ])
+        expect(values(...both), other).toEqual({ type: ["null", "string"] });
     }
   });
 

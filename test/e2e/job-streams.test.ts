@@ -205,8 +205,9 @@ describe("company_lookups", () => {
   it("shows that it is alive while it waits", async () => {
     await using sandbox = await start({ jobs: { dailyLookups: 1 } });
     const runs = lookup(sandbox, { domains: ["1.example", "2.example"], max_wait_seconds: 86_400 });
-    const { messages, slept } = await runs.readStream("company_lookups");
+    const { messages, slept, text } = await runs.readStream("company_lookups");
     expect(slept).toBeGreaterThan(13 * HOUR);
+    expect(text).toMatch(/waiting for 1 job/);
     const states = messages.filter(({ type }) => type === "STATE").length;
     expect(states).toBeGreaterThan(slept / (5 * 60_000));
   });
