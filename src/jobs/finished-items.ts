@@ -48,6 +48,7 @@ export class FinishedItems {
 
   /** Adds the items of a day; of two days for one item the later counts. Returns false for a text that is not packed digests. */
   addPacked(day: Day, packed: string): boolean {
+    if (this.#packed.get(day) === packed) return true;
     const count = packed.length / 16;
     const isFirst = !this.#numbers.has(day);
     const before = this.#size;

@@ -97,7 +97,8 @@ export function* finalReport(context: JobContext, done: Done): Generator<Notice>
 }
 
 function summary(context: JobContext, { answered, submitted }: Done): string {
-  const { book, now, inputs } = context;
+  const { book, now, inputs, isSecond } = context;
+  if (isSecond) return `${shown(answered)} answered`;
   const moment = now();
   const due = [...book.jobs()]
     .flatMap(([, { step, notBefore }]) => (step === "open" && notBefore !== null ? [notBefore] : []))

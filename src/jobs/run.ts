@@ -57,7 +57,7 @@ class JobRun {
   async *events(): AsyncGenerator<Event> {
     const { inputs, blocked, isSecond, isFullRefresh, stream } = this.#context;
     this.#collector.schedule();
-    const candidates = await inputs.configured();
+    const candidates = isSecond ? [] : await inputs.configured();
     const buys = !isSecond && !isFullRefresh;
     if (buys) this.#submitter.add(candidates);
     if (buys) this.#source = inputs.others();
