@@ -49,6 +49,7 @@ describe("judgeLine()", () => {
     ['{"id":"1"}', { kind: "row", key: '"1"' }],
     ['{"id":1}', { kind: "row", key: "1" }],
     ['{"id":9007199254740993}', { kind: "row", key: "9007199254740993" }],
+    ['{"id":9007199254740993,"in":{"id":1}}', { kind: "row", key: "9007199254740993" }],
     ['{"id":null}', { kind: "row", key: "" }],
     [" \t\r", { kind: "blank" }],
     ['{"success":false,"error":{}}', { kind: "error" }],

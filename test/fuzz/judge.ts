@@ -56,8 +56,9 @@ function keyOf(line: string, value: unknown, name: string): string {
   if (typeof value === "string") return value === "" ? "" : JSON.stringify(wellFormed(value));
   if (typeof value !== "number") return "";
   if (Number.isSafeInteger(value)) return String(value);
-  const spelt = [...line.matchAll(new RegExp(`"${name}"\\s*:\\s*(-?[0-9.eE+-]+)`, "g"))].at(-1);
-  return spelt?.[1] ?? String(value);
+  const spelt = [...line.matchAll(new RegExp(`"${name}"\\s*:\\s*(-?[0-9.eE+-]+)`, "g"))];
+  // A value within the row may hold a field of the same name.
+  return spelt.findLast(([, digits]) => Number(digits) === value)?.[1] ?? String(value);
 }
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
