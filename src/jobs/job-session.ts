@@ -56,7 +56,8 @@ export type StateKeeping = {
 
 /** The memory of one setting's items. `failure`: why its state cannot be used. */
 type Memory = {
-  readonly saved: ReadonlyMap<string, Saved>;
+  /** Of each stream the newest moment of its records. What else the states say is in the book. */
+  readonly cursors: ReadonlyMap<string, string | null>;
   readonly hasState: boolean;
   readonly book: JobBook;
   readonly sealed: ReadonlyMap<string, string>;
@@ -143,7 +144,7 @@ export class JobSession {
       type,
       stream: spec.name,
       cursorField: spec.cursorField,
-      cursor: memory.saved.get(spec.name)?.cursor ?? null,
+      cursor: memory.cursors.get(spec.name) ?? null,
       book,
       inputs: this.#inputs(spec.setting, type, book, client),
       streams: streams.map(({ name }) => name),
@@ -194,7 +195,7 @@ export class JobSession {
     let bytes = this.#bytesOfRows;
     for (const [other, memory] of this.#memories) {
       if (memory instanceof Error) continue;
-      const states = Math.max(this.#streamsOf(other).length, memory.saved.size);
+      const states = Math.max(this.#streamsOf(other).length, memory.cursors.size);
       bytes += sizeOf(memory.book) * (other === setting ? states - 1 : states);
     }
     return bytes;
@@ -218,7 +219,8 @@ export class JobSession {
       (this.#receipts?.news ?? []).filter((receipt) => receipt.setting === setting),
     );
     const hasState = [...saved.values()].some(({ knowledge }) => knowledge !== null);
-    return { saved, hasState, ...opened, answers: new Map(), asked: new Set(), started: new Set() };
+    const cursors = new Map([...saved].map(([name, { cursor }]) => [name, cursor]));
+    return { cursors, hasState, ...opened, answers: new Map(), asked: new Set(), started: new Set() };
   }
 
   #inputs(setting: JobSetting, type: JobType, book: JobBook, client: Client): Inputs {
