@@ -68,6 +68,11 @@ export class Inputs {
     this.#options = options;
   }
 
+  /** The streams whose rows name more items. */
+  get rowsOf(): readonly string[] {
+    return this.#options.sources.map(({ from }) => from);
+  }
+
   /** Every entry of the config's lists, and where a person finds it. Others get their turn now and then. */
   async look(each: (entry: Entry, place: string) => void): Promise<void> {
     const { list, listName, file, kind } = this.#options;

@@ -29,18 +29,21 @@ export function* openingReport(context: JobContext, count: number): Generator<No
         : plural(invalid.count, "invalid e-mail address", "invalid e-mail addresses");
     yield warning(stream, `${invalids}, never sent: ${invalid.places.join(", ")}${more}`);
   }
-  if (knowsThePast || count === 0) return;
+  const rows = inputs.rowsOf.length === 0 ? [] : [`what the rows of ${inputs.rowsOf.join(" and ")} name`];
+  if (knowsThePast || count + rows.length === 0) return;
   const most = Math.min(count, type.caps.submissions.sync, mostSubmissions);
   const known =
     receipts === undefined
       ? "there is no state and there are no receipts"
       : "there is no state, and the receipts are new";
+  const items =
+    count === 0 ? [] : [`up to ${shown(most)} of ${plural(count, "item")} of "${type.settingName}"`];
   yield warning(
     stream,
-    `${known}, so nothing is known of what was submitted before: up to ${shown(most)} of ${plural(count, "item")} of ` +
-      `"${type.settingName}" will be submitted (${capsOf(context)})`,
+    `${known}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
+      `(${capsOf(context)})`,
   );
-  if (mostSubmissions < count)
+  if (mostSubmissions < count || (rows.length > 0 && Number.isFinite(mostSubmissions)))
     yield warning(
       stream,
       `at most ${plural(mostSubmissions, "item")} will be submitted, because there is neither a state nor a receipts file`,

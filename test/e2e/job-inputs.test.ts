@@ -70,6 +70,11 @@ describe("the items of a job", () => {
       email_verification: { from_people: true, max_per_sync: 3, max_per_day: 5 },
     });
     const first = await runs.readStream("email_verifications");
+    expect(first.warnings()).toEqual([
+      expect.stringContaining(
+        "This sync submits what the rows of people name (at most 3 submissions a sync)",
+      ),
+    ]);
     expect(items(sandbox)).toHaveLength(3);
     const second = await runs.readStream("email_verifications", { state: first.state() });
     expect(items(sandbox)).toHaveLength(5);
