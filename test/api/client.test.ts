@@ -307,7 +307,10 @@ describe("Client", () => {
     await gone;
   });
 
-  it("reads nothing of the body of a redirect, however long it goes on", async () => {
+  it.each([
+    ["a question", ({ api }: Opened) => failure(api.count(RECENT))],
+    ["a submission", ({ session }: Opened) => session.client.post("submit", "/x", {})],
+  ])("reads nothing of the body of a redirect of %s, however long it goes on", async (_what, ask) => {
     let closed: (() => void) | undefined;
     const gone = new Promise<void>((resolve) => {
       closed = resolve;
@@ -317,8 +320,19 @@ describe("Client", () => {
       response.writeHead(302, { location: "https://elsewhere.example/" });
       response.write("It has moved. ".repeat(10));
     });
-    await failure(open(url, { idle: 30 }).api.count(RECENT));
+    await ask(open(url, { idle: 30 }));
     await gone;
+  });
+
+  it.each([
+    [300, "unanswered"],
+    [301, "unsent"],
+    [303, "unanswered"],
+    [399, "unanswered"],
+    [400, "answered"],
+  ])("takes a submission that was answered %i for %s", async (status, kind) => {
+    const { url } = await serve((response) => response.writeHead(status).end());
+    expect(await open(url).session.client.post("submit", "/x", {})).toMatchObject({ kind });
   });
 
   it("ends at once when its signal aborts, waiting for an answer, for a body, or for its turn", async () => {
@@ -468,6 +482,7 @@ describe("the error table", () => {
     [502, "a gateway could not reach the service", TransientError],
     [503, "the service is unavailable", TransientError],
     [504, "a gateway waited too long for the service", TransientError],
+    [500, "the service failed", TransientError],
   ])("says what a bare status %i means: %s", (status, words, kind) => {
     const error = statusError("x", PLACE, status, undefined);
     expect(error).toBeInstanceOf(kind);
