@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { toSingerCatalog } from "../../src/catalog/singer.ts";
+import { TIMESTAMP } from "../../src/catalog/schema.ts";
+import { toSingerCatalog, toTapStream } from "../../src/catalog/singer.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
 import { LOOKUPS, PEOPLE } from "../support/tap-streams.ts";
 
 describe("toSingerCatalog()", () => {
@@ -24,6 +26,18 @@ describe("toSingerCatalog()", () => {
       "valid-replication-keys": [],
       sampled: false,
     });
+  });
+
+  it.each([
+    ["people", true, ["INCREMENTAL", "FULL_TABLE"]],
+    ["companies", false, ["FULL_TABLE"]],
+    ["sources", true, ["FULL_TABLE"]],
+    ["email_checks", true, ["INCREMENTAL"]],
+  ])("reads %s as its cursor allows", (name, hasDates, methods) => {
+    const spec = STREAMS.find((one) => one.name === name);
+    if (spec === undefined) throw new Error(`There is no stream ${name}`);
+    const schema = { type: "object", properties: hasDates ? { discoveredAt: TIMESTAMP } : {} };
+    expect(toTapStream({ spec, schema, sampled: null }).methods).toEqual(methods);
   });
 
   it("has metadata for every property, nested ones too, and for none below arrays", () => {
