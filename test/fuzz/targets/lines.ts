@@ -295,12 +295,14 @@ async function recordsOf({ records }: Verdict, way: Way, collection: string): Pr
     return mine;
   }
   const folder = join(way.output, collection);
-  const names = await readdir(folder).catch(() => []);
+  // A stream without dates has a folder for each time that it is read.
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile());
   const state = await readFile(join(way.output, "state.json"), "utf8").catch(() => "");
   refusePrivate("The state", state);
   const texts = await Promise.all(
-    names.map(async (name) => {
-      const bytes = await readFile(join(folder, name));
+    files.map(async ({ parentPath, name }) => {
+      const bytes = await readFile(join(parentPath, name));
       return (name.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("latin1");
     }),
   );
