@@ -449,5 +449,8 @@ export async function answerOf(parser: Argv, args: readonly string[]): Promise<s
 
 /** Parsing does nothing but parse, so whatever it throws is about the words. */
 function usageError(message: string, error: Error | undefined): UsageError {
-  return error instanceof UsageError ? error : new UsageError(message || error?.message);
+  if (error instanceof UsageError) return error;
+  // The parser's own words for a file that is not named.
+  if (message.startsWith("Not enough non-option arguments")) return new UsageError("Name a state file");
+  return new UsageError(message || error?.message);
 }

@@ -29,6 +29,11 @@ describe("the process", () => {
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
   });
 
+  it.each([["show"], ["merge", "--plan", "x"]])("asks for the file of state %s", async (...words) => {
+    const { code, stderr } = await run(CONNECTOR, ["state", ...words]);
+    expect([code, stderr]).toEqual([2, "Name a state file\n"]);
+  });
+
   it("says what is wrong without what would move a terminal's cursor", async () => {
     const state = await file("state.json", '{"a\\u001b[2J\\u202e\\u2028":{}}');
     const { code, stderr } = await run(CONNECTOR, ["state", "show", state]);
