@@ -1,5 +1,24 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { plural } from "../src/plural.ts";
+import { plural, shown } from "../src/plural.ts";
+
+describe("shown()", () => {
+  it("is what an English reader is used to", () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.integer(),
+          fc.maxSafeInteger(),
+          fc.integer().map((n) => n / 1_000),
+        ),
+        (count) => {
+          expect(shown(count)).toBe(count.toLocaleString("en-US"));
+        },
+      ),
+    );
+    expect(shown(0.1 + 0.2)).toBe("0.3");
+  });
+});
 
 describe("plural()", () => {
   it.each([

@@ -34,6 +34,8 @@ export class SeenRows {
   #words: Uint32Array;
   #marks: Uint8Array;
   #size = 0;
+  /** Where the digests of a batch stand; longer than they are. */
+  #digests: KeyDigests = new Uint32Array(0);
   readonly #hash: KeyedHash;
 
   /** What the last prefetch read. Public, because a compiler drops reads that nobody can use. */
@@ -70,9 +72,14 @@ export class SeenRows {
     this.#size = 0;
   }
 
-  /** The digests of a batch's keys, for `add`. Prefetches their slots so that the cache misses of the batch overlap. */
+  /**
+   * The digests of a batch's keys, for `add`, until the next batch. Prefetches their slots so that the cache misses of the
+   * batch overlap.
+   */
   digestsOf(keys: readonly string[]): KeyDigests {
-    const digests = new Uint32Array(keys.length * 2);
+    const count = keys.length * 2;
+    if (this.#digests.length < count) this.#digests = new Uint32Array(2 * count);
+    const digests = this.#digests;
     const hash = this.#hash;
     let at = 0;
     for (const key of keys) {
@@ -82,7 +89,7 @@ export class SeenRows {
     }
     const [words, marks, capacity] = [this.#words, this.#marks, this.#capacity];
     let read = 0;
-    for (at = 0; at < digests.length; at += 2) {
+    for (at = 0; at < count; at += 2) {
       const slot = slotOf(digests[at] ?? 0, capacity);
       read |= (words[slot * WORDS] ?? 0) | (marks[slot] ?? 0);
     }
