@@ -36,6 +36,8 @@ export class SeenRows {
   #size = 0;
   /** Where the digests of a batch stand; longer than they are. */
   #digests: KeyDigests = new Uint32Array(0);
+  /** Where texts stand while they are hashed: a string that is cut from a line gives its characters up slowly. */
+  #bytes: Buffer = Buffer.alloc(0);
   readonly #hash: KeyedHash;
 
   /** What the last prefetch read. Public, because a compiler drops reads that nobody can use. */
@@ -81,11 +83,14 @@ export class SeenRows {
     if (this.#digests.length < count) this.#digests = new Uint32Array(2 * count);
     const digests = this.#digests;
     const hash = this.#hash;
+    const bytes = this.#bytesOf(keys.join(""));
     let at = 0;
-    for (const key of keys) {
-      hash.setKey(key);
+    let from = 0;
+    for (const { length } of keys) {
+      hash.setKey(bytes, from, length);
       digests[at++] = hash.high || 1;
       digests[at++] = hash.low;
+      from += length;
     }
     const [words, marks, capacity] = [this.#words, this.#marks, this.#capacity];
     let read = 0;
@@ -107,7 +112,10 @@ export class SeenRows {
   add(keys: KeyDigests, nth: number, identity: string | number, flags: number): number {
     const a = keys[2 * nth] ?? 0;
     const b = keys[2 * nth + 1] ?? 0;
-    const c = typeof identity === "number" ? this.#hash.ofNumber(identity) : this.#hash.ofText(identity);
+    const c =
+      typeof identity === "number"
+        ? this.#hash.ofNumber(identity)
+        : this.#hash.ofBytes(this.#bytesOf(identity), identity.length);
     const words = this.#words;
     const marks = this.#marks;
     let known = 0;
@@ -127,6 +135,12 @@ export class SeenRows {
     }
     if (!this.isFull) this.#insert(slot, a, b, c, mark);
     return known | IS_NEW;
+  }
+
+  #bytesOf(text: string): Buffer {
+    if (this.#bytes.length < text.length) this.#bytes = Buffer.allocUnsafe(text.length);
+    this.#bytes.write(text, "latin1");
+    return this.#bytes;
   }
 
   #insert(slot: number, a: number, b: number, c: number, mark: number): void {
@@ -165,10 +179,7 @@ function capacityFor(rows: number): number {
   return Math.max(SMALLEST, Math.ceil((rows + 1) / FULLEST) + 1);
 }
 
-/**
- * HalfSipHash-1-3 with 64 bits of output: a keyed hash, because the keys are other people's typing. Texts hold one byte a
- * character.
- */
+/** HalfSipHash-1-3 with 64 bits of output: a keyed hash, because the keys are other people's typing. */
 export class KeyedHash {
   /** The digest of the key that was set last, as two unsigned words. */
   high = 0;
@@ -179,13 +190,14 @@ export class KeyedHash {
     this.#seed = seed;
   }
 
-  setKey(text: string): void {
-    this.#run(text, this.#seed[0] ?? 0, this.#seed[1] ?? 0);
+  /** The key stands at `from` and is `length` bytes long. */
+  setKey(bytes: Buffer, from: number, length: number): void {
+    this.#run(bytes, from, length, this.#seed[0] ?? 0, this.#seed[1] ?? 0);
   }
 
-  /** 32 bits of a text, under another part of the seed. Changes `high` and `low`. */
-  ofText(text: string): number {
-    this.#run(text, this.#seed[2] ?? 0, this.#seed[3] ?? 0);
+  /** 32 bits of the first `length` bytes, under another part of the seed. Changes `high` and `low`. */
+  ofBytes(bytes: Buffer, length: number): number {
+    this.#run(bytes, 0, length, this.#seed[2] ?? 0, this.#seed[3] ?? 0);
     return this.low;
   }
 
@@ -196,8 +208,8 @@ export class KeyedHash {
     return (Math.imul(value | 0, a) + Math.imul(high, b)) >>> 0;
   }
 
-  #run(text: string, k0: number, k1: number): void {
-    const blocks = text.length >>> 2;
+  #run(bytes: Buffer, from: number, length: number, k0: number, k1: number): void {
+    const blocks = length >>> 2;
     let v0 = k0;
     let v1 = k1 ^ 0xee;
     let v2 = k0 ^ 0x6c796765;
@@ -205,8 +217,8 @@ export class KeyedHash {
     // The blocks, the last bytes with the length, and two rounds of three that finish the digest.
     for (let step = 0; step < blocks + 7; step++) {
       let block = 0;
-      if (step < blocks) block = blockAt(text, 4 * step);
-      else if (step === blocks) block = lastBlockOf(text);
+      if (step < blocks) block = blockAt(bytes, from + 4 * step);
+      else if (step === blocks) block = lastBlock(bytes, from, length);
       else if (step === blocks + 1) v2 ^= 0xee;
       else if (step === blocks + 4) {
         this.high = (v1 ^ v3) >>> 0;
@@ -229,17 +241,17 @@ export class KeyedHash {
   }
 }
 
-const blockAt = (text: string, at: number): number =>
-  text.charCodeAt(at) |
-  (text.charCodeAt(at + 1) << 8) |
-  (text.charCodeAt(at + 2) << 16) |
-  (text.charCodeAt(at + 3) << 24);
+/** As `readInt32LE`, in a third of its time. */
+const blockAt = (bytes: Buffer, at: number): number =>
+  (bytes[at] ?? 0) |
+  ((bytes[at + 1] ?? 0) << 8) |
+  ((bytes[at + 2] ?? 0) << 16) |
+  ((bytes[at + 3] ?? 0) << 24);
 
 /** The one to three bytes behind the blocks, if any, and the length above them. */
-function lastBlockOf(text: string): number {
-  let block = text.length << 24;
-  for (let at = text.length & ~3, shift = 0; at < text.length; at++, shift += 8) {
-    block |= text.charCodeAt(at) << shift;
-  }
+function lastBlock(bytes: Buffer, from: number, length: number): number {
+  let block = length << 24;
+  for (let at = length & ~3, shift = 0; at < length; at++, shift += 8)
+    block |= (bytes[from + at] ?? 0) << shift;
   return block;
 }
