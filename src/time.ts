@@ -163,7 +163,8 @@ function parseEpoch(text: string): number {
   if (!EPOCH.test(text)) return Number.NaN;
   const value = Number(text);
   const size = Math.abs(value);
-  if (size < 1e11) return inRange(Math.floor(value * 1000));
+  // By way of whole µs: a product with 1,000 may fall short of the ms that was meant.
+  if (size < 1e11) return inRange(Math.floor(Math.round(value * 1e6) / 1e3));
   if (size < 1e14) return inRange(Math.floor(value));
   return inRange(Math.floor(value / (size < 1e17 ? 1e3 : 1e6)));
 }

@@ -190,6 +190,16 @@ describe("instant()", () => {
     "1e9",
   ])("takes %j for no moment", (text) => expect(instant(text)).toBeNaN());
 
+  it("reads the same moment from an epoch number of any unit", () => {
+    const since1980 = fc.integer({ min: Date.UTC(1980, 0, 1), max: Date.UTC(2100, 0, 1) });
+    fc.assert(
+      fc.property(since1980, (ms) => {
+        for (const text of [String(ms / 1_000), String(ms), `${ms}000`]) expect(instant(text)).toBe(ms);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
   it("takes a leap second for the second after it", () => {
     expect(instant("2016-12-31T23:59:60Z")).toBe(Date.UTC(2017, 0, 1));
   });

@@ -133,6 +133,8 @@ export class Pass {
 function identityOf(cursor: string, at: number): number | string {
   if (cursor.length === 24 && cursor.charCodeAt(23) === 90) return at;
   const finer = /[.,]\d{3}(\d*[1-9])0*(?:\D|$)/.exec(cursor)?.[1];
+  // An epoch number that says no more than the millisecond, in any unit.
+  if ([at / 1_000, at, at * 1_000, at * 1_000_000].some((number) => String(number) === cursor)) return at;
   if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
   return finer === undefined ? at : `${at}.${finer}`;
 }

@@ -81,6 +81,15 @@ describe("Pass", () => {
     expect(passOver(RECENT, [row("a", "2026-03-19T09:00:00.000002+01:00")], { seen }).emitted).toEqual([]);
   });
 
+  it("takes a date for the same in every unit of an epoch number, unless the number is finer", () => {
+    const ms = Date.parse("2026-03-19T08:00:00.123Z");
+    const seen = new SeenRows();
+    passOver(RECENT, [row("a", "2026-03-19T08:00:00.123Z")], { seen });
+    const same = [String(ms / 1_000), String(ms), `${ms}000`, `${ms}000000`].map((date) => row("a", date));
+    expect(passOver(RECENT, same, { seen }).emitted).toEqual([]);
+    expect(passOver(RECENT, [row("a", `${ms}001`)], { seen }).emitted).toHaveLength(1);
+  });
+
   it("tells rows without a date apart by their content, however it is spelt", () => {
     const spelt: Row = {
       raw: '{ "id": "u", "discoveredAt": null, "extra": "" }' as RawLine,
