@@ -20,7 +20,6 @@ const PARTS = {
   config: "settings: one description (spec.json), parsed once",
   protocol: "events in, text out: Airbyte, Singer, JSON lines; masking of secrets",
   files: "lock, atomic replacement, and the folder of `read --output`",
-  sandbox: "the stand-in for the service, with data and faults. It imports nothing of the connector",
 };
 
 /** The way of a row: from the command, where each of these is reached. */
@@ -44,7 +43,12 @@ const imports = new Map(
     const found = text.matchAll(
       /^(?:import|export) (?!type )[^;]*?from "(\.[^"]+)"|\bimport\("(\.[^"]+)"\)/gm,
     );
-    return [file, [...found].map(([, fixed, lazy]) => posix.join(dirname(file), fixed ?? lazy))];
+    return [
+      file,
+      [...found]
+        .map(([, fixed, lazy]) => posix.join(dirname(file), fixed ?? lazy))
+        .filter((target) => !target.startsWith("..")),
+    ];
   }),
 );
 

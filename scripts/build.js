@@ -16,7 +16,7 @@ const { output } = await build({
   input: {
     "source-contact-intelligence": "src/source-contact-intelligence.ts",
     "tap-contact-intelligence": "src/tap-contact-intelligence.ts",
-    "sandbox/server": "src/sandbox/server.ts",
+    "sandbox/server": "sandbox/server.ts",
   },
   resolve: { alias: { undici: join(root, "scripts/undici.cjs") } },
   output: {

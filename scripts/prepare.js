@@ -28,7 +28,9 @@ if (timeOf(join(root, "node_modules/.package-lock.json")) < timeOf(join(root, "p
   console.error("Installing dependencies (npm ci) …");
   npm("ci", "--no-audit", "--no-fund");
 }
-const sources = ["src", "tsconfig.json", "package.json", "scripts/build.js"].map((name) => join(root, name));
+const sources = ["src", "sandbox", "tsconfig.json", "package.json", "scripts/build.js"].map((name) =>
+  join(root, name),
+);
 if (timeOf(join(root, "dist/source-contact-intelligence.js")) < Math.max(...sources.map(newest))) {
   console.error("Building (npm run build) …");
   execFileSync(process.execPath, [join(root, "scripts/build.js")], { stdio });

@@ -3,7 +3,7 @@ import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
 import { systemProcesses } from "./files/processes.ts";
 import { readPackageFile } from "./package-file.ts";
-import type { Process } from "./run/runtime.ts";
+import type { Runtime } from "./run/runtime.ts";
 
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;
@@ -36,7 +36,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
       setTimeout(() => endByForce(signal), GRACE_MS).unref();
     });
   }
-  const world: Process = {
+  const runtime: Runtime = {
     clock: systemClock,
     signal: abort.signal,
     environment: process.env,
@@ -49,7 +49,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     stdin: () => process.stdin,
   };
   try {
-    process.exitCode = await runProgram(openParse, process.argv.slice(2), world);
+    process.exitCode = await runProgram(openParse, process.argv.slice(2), runtime);
   } catch (error) {
     const { reason } = abort.signal;
     if (!(reason instanceof Interrupted)) throw error;
@@ -65,47 +65,47 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
 export async function runProgram(
   openParse: () => Promise<Parse>,
   args: readonly string[],
-  world: Process,
+  runtime: Runtime,
 ): Promise<number> {
   try {
     const { version } = readPackageFile("package.json") as { version: string };
     const parse = await openParse();
-    return await run(await parse(args, version), world);
+    return await run(await parse(args, version), runtime);
   } catch (error) {
-    if (world.signal.aborted) throw error;
-    return await reportError(error, world.stderr);
+    if (runtime.signal.aborted) throw error;
+    return await reportError(error, runtime.stderr);
   }
 }
 
 /** What every run needs is little; the rest is loaded when a command asks for it, so that `spec` is quick. */
-async function run(command: Command, world: Process): Promise<number> {
+async function run(command: Command, runtime: Runtime): Promise<number> {
   switch (command.kind) {
     case "spec":
-      return (await import("./commands/spec.ts")).spec(world);
+      return (await import("./commands/spec.ts")).spec(runtime);
     case "check":
-      return (await import("./commands/check.ts")).check(command, world);
+      return (await import("./commands/check.ts")).check(command, runtime);
     case "init":
-      return (await import("./commands/init.ts")).init(command, world);
+      return (await import("./commands/init.ts")).init(command, runtime);
     case "discover":
-      return (await import("./commands/discover.ts")).discover(command.config, world);
+      return (await import("./commands/discover.ts")).discover(command.config, runtime);
     case "read":
-      return (await import("./commands/read.ts")).read(command, world);
+      return (await import("./commands/read.ts")).read(command, runtime);
     case "jobs":
-      return (await import("./commands/jobs.ts")).jobs(command, world);
+      return (await import("./commands/jobs.ts")).jobs(command, runtime);
     case "state":
-      return (await import("./commands/state.ts")).showState(command, world);
+      return (await import("./commands/state.ts")).showState(command, runtime);
     case "plan":
-      return (await import("./commands/plan.ts")).plan(command, world);
+      return (await import("./commands/plan.ts")).plan(command, runtime);
     case "state-merge":
-      return (await import("./commands/state-merge.ts")).stateMerge(command, world);
+      return (await import("./commands/state-merge.ts")).stateMerge(command, runtime);
     case "sandbox":
-      return (await import("./commands/sandbox.ts")).sandbox(command, world);
+      return (await import("./commands/sandbox.ts")).sandbox(command, runtime);
     case "demo":
-      return (await import("./commands/demo.ts")).demo(world);
+      return (await import("./commands/demo.ts")).demo(runtime);
     case "tap":
-      return (await import("./commands/tap.ts")).tap(command, world);
+      return (await import("./commands/tap.ts")).tap(command, runtime);
     case "text":
-      world.stdout.write(`${command.text}\n`);
+      runtime.stdout.write(`${command.text}\n`);
       return 0;
   }
 }

@@ -62,7 +62,7 @@ export async function parseTapCommand(args: readonly string[], version: string):
         const { config, catalog, properties, state, stateFile, logLevel, format } = flags;
         command = {
           kind: "tap",
-          face: faceOf(flags),
+          mode: modeOf(flags),
           configs: config ?? [],
           catalog: named(catalog) ?? named(properties),
           state: named(state),
@@ -78,14 +78,14 @@ export async function parseTapCommand(args: readonly string[], version: string):
   return command;
 }
 
-type Faces = {
+type Modes = {
   readonly discover?: boolean | undefined;
   about?: boolean | undefined;
   test?: string | undefined;
 };
 
 /** Meltano adds `--discover` to whatever else it says, so it comes first. */
-function faceOf({ discover, about, test }: Faces): TapOptions["face"] {
+function modeOf({ discover, about, test }: Modes): TapOptions["mode"] {
   if (discover === true) return "discover";
   if (about === true) return "about";
   return test === undefined ? "sync" : "test";

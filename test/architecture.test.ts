@@ -3,7 +3,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const SRC = fileURLToPath(new URL("../src", import.meta.url));
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 /** What each part may import besides itself. Imports point down only. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
@@ -96,8 +96,9 @@ type Import = { readonly file: string; readonly part: string; readonly target: s
 
 /** A folder of src or a file in it; the folders of the sandbox are parts of their own. */
 function partOf(file: string): string {
-  const [part = "", folder, nested] = relative(SRC, file).split(sep);
-  return part === "sandbox" && nested !== undefined ? `${part}/${folder}` : part.replace(/\.ts$/, "");
+  const [top = "", part = "", nested] = relative(ROOT, file).split(sep);
+  if (top === "src") return part.replace(/\.ts$/, "");
+  return nested === undefined ? top : `${top}/${part}`;
 }
 
 function importsOf(file: string): readonly Import[] {
@@ -105,7 +106,7 @@ function importsOf(file: string): readonly Import[] {
   const targets = [...text.matchAll(/(?:\bfrom |^import |\bimport\()"([^"\s]+)"/gm)].map(
     (match) => match[1] ?? "",
   );
-  return targets.map((target) => ({ file: relative(SRC, file), part: partOf(file), target }));
+  return targets.map((target) => ({ file: relative(ROOT, file), part: partOf(file), target }));
 }
 
 /** The files that are part of a circle, or stand between two: what is left when ends are taken off again and again. */
@@ -122,16 +123,18 @@ function circular(edges: readonly Import[]): readonly string[] {
   }
 }
 
-const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
-  .filter((name) => name.endsWith(".ts"))
-  .map((name) => join(SRC, name));
+const files = ["src", "sandbox"].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => join(ROOT, folder, name)),
+);
 const imports = files.flatMap(importsOf);
 
 describe("the code's structure", () => {
   it("lets imports point down only", () => {
     const wrong = imports.filter(({ file, part, target }) => {
       if (!target.startsWith(".")) return false;
-      const other = partOf(join(dirname(join(SRC, file)), target));
+      const other = partOf(join(dirname(join(ROOT, file)), target));
       return other !== part && LAYERS[part]?.includes(other) !== true;
     });
     expect(wrong).toEqual([]);
@@ -145,9 +148,9 @@ describe("the code's structure", () => {
   it("finds a circle, and what leads to it or from it is not one", () => {
     const edges = ["a b", "b c", "c b", "c d", "e e"].map((edge) => {
       const [file = "", target] = edge.split(" ");
-      return { file: `x/${file}.ts`, part: "x", target: `./${target}.ts` };
+      return { file: `src/x/${file}.ts`, part: "x", target: `./${target}.ts` };
     });
-    expect(circular(edges)).toEqual(["x/b.ts", "x/c.ts", "x/e.ts"]);
+    expect(circular(edges)).toEqual(["src/x/b.ts", "src/x/c.ts", "src/x/e.ts"]);
   });
 
   it("gives each npm library one home", () => {
@@ -173,7 +176,7 @@ describe("the code's structure", () => {
   it("lets only the shell touch the process", () => {
     const touching = files
       .filter((file) => /\bprocess\.\w/.test(readFileSync(file, "utf8")))
-      .map((file) => relative(SRC, file));
-    expect(touching).toEqual(["main.ts"]);
+      .map((file) => relative(ROOT, file));
+    expect(touching).toEqual(["src/main.ts"]);
   });
 });

@@ -8,11 +8,6 @@ type Group = { readonly modules: readonly string[]; readonly tested: string; rea
 /** Modules of `src/` without a test of their own name, and the tests that fail when they are broken. `x/*`: a whole folder. */
 const WITHOUT: readonly Group[] = [
   {
-    modules: ["sandbox/*"],
-    tested: "test/sandbox/service.test.ts",
-    why: "The sandbox is tested through its address, as its users meet it.",
-  },
-  {
     modules: [
       "commands/*",
       "cli",

@@ -4,6 +4,7 @@ import type { LookupFunction } from "node:net";
 import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { isLoopback } from "../config/address.ts";
+import type { Environment } from "../config/environment.ts";
 
 export type { Dispatcher } from "undici";
 
@@ -15,8 +16,6 @@ const SYSTEM_BUNDLES = [
   "/etc/ssl/ca-bundle.pem",
   "/etc/ssl/cert.pem",
 ];
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type DispatcherOptions = {
   /** False: each request has a connection of its own. */

@@ -4,11 +4,11 @@ import { readPackageFile } from "../package-file.ts";
 import { meltanoHubPlugin, meltanoPlugin } from "../protocol/meltano-plugin.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
 import { write } from "../protocol/writer.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Describes the tap, for people and for programs that list taps. */
-export async function about(format: TapOptions["format"], { stdout }: Process): Promise<number> {
+export async function about(format: TapOptions["format"], { stdout }: Runtime): Promise<number> {
   const described = `${WRITTEN[format](loadProgram(), loadSpec()).trimEnd()}\n`;
   await write(stdout, toLatin1(described));
   return 0;

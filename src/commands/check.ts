@@ -8,8 +8,8 @@ import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { waitingText } from "../run/progress.ts";
-import { type Run, type Voice, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import { type Reporter, type Run, withRun } from "../run/run.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted } from "../run/session.ts";
 import type { Event } from "../streams/event.ts";
 
@@ -23,35 +23,39 @@ export type CheckOptions = {
 };
 
 /** Says whether the config works and what its key can read: in messages, or in sentences to a person at a terminal. */
-export async function check({ config: file, exitCode }: CheckOptions, world: Process): Promise<number> {
-  const says = world.stdout.isTTY === true ? SENTENCES : MESSAGES;
-  const voice: Voice = {
+export async function check({ config: file, exitCode }: CheckOptions, runtime: Runtime): Promise<number> {
+  const says = runtime.stdout.isTTY === true ? SENTENCES : MESSAGES;
+  const reporter: Reporter = {
     mask: (text) => text,
     emit: async (event) => {
-      if (event.kind === "log") await write(world.stdout, voice.mask(says.warning(event.text)));
-      sayWaiting(event, world, voice);
+      if (event.kind === "log") await write(runtime.stdout, reporter.mask(says.warning(event.text)));
+      sayWaiting(event, runtime, reporter);
     },
   };
   let status: ConnectionStatus;
   try {
-    const load = (): Promise<Config> => openConfig(file, world.environment);
-    const message = await testConfig(load, world, voice);
+    const load = (): Promise<Config> => openConfig(file, runtime.environment);
+    const message = await testConfig(load, runtime, reporter);
     status = { status: "SUCCEEDED", message };
   } catch (error) {
-    world.signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     status = { status: "FAILED", message: userMessage(error) };
   }
-  await write(world.stdout, voice.mask(says.status(status)));
+  await write(runtime.stdout, reporter.mask(says.status(status)));
   return status.status === "FAILED" && exitCode === true ? 1 : 0;
 }
 
 /** Returns in words what a config's key can read. Throws what keeps it from reading anything. */
-export async function testConfig(load: () => Promise<Config>, world: Process, voice: Voice): Promise<string> {
-  return await withRun({ world, voice, load, tries: TRIES }, whatCanBeRead);
+export async function testConfig(
+  load: () => Promise<Config>,
+  runtime: Runtime,
+  reporter: Reporter,
+): Promise<string> {
+  return await withRun({ runtime, reporter, load, tries: TRIES }, whatCanBeRead);
 }
 
 /** Tells a person at a terminal what the program waits for. */
-export function sayWaiting(event: Event, { stderr }: Process, { mask }: Pick<Voice, "mask">): void {
+export function sayWaiting(event: Event, { stderr }: Runtime, { mask }: Pick<Reporter, "mask">): void {
   if (stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
   stderr.write(mask(`${capital(waitingText(event))}\n`));
 }

@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { plural } from "../plural.ts";
-import type { Process } from "../run/runtime.ts";
-import { type Sandbox, startSandbox } from "../sandbox/server.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { check } from "./check.ts";
 import { discover } from "./discover.ts";
 import { read } from "./read.ts";
@@ -24,11 +24,11 @@ const BULK: ReadonlySet<string> = new Set(["RECORD", "TRACE", "STATE"]);
 type Message = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** Shows a person two syncs, step by step, against a sandbox of its own: the commands, and what they say, abridged. */
-export async function demo(world: Process): Promise<number> {
+export async function demo(runtime: Runtime): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "contact-intelligence-"));
   const sandbox = await openSandbox();
   try {
-    return await new Demo(sandbox, world, folder).run();
+    return await new Demo(sandbox, runtime, folder).run();
   } finally {
     await sandbox.close();
     await rm(folder, { recursive: true });
@@ -48,19 +48,19 @@ async function openSandbox(): Promise<Sandbox> {
 
 class Demo {
   readonly #sandbox: Sandbox;
-  readonly #world: Process;
+  readonly #runtime: Runtime;
   readonly #config: string;
   readonly #state: string;
   /** How a person here starts the program: from a clone it is not on the path. */
   readonly #program: string;
 
-  constructor(sandbox: Sandbox, world: Process, folder: string) {
+  constructor(sandbox: Sandbox, runtime: Runtime, folder: string) {
     this.#sandbox = sandbox;
-    this.#world = world;
+    this.#runtime = runtime;
     this.#config = join(folder, "config.json");
     this.#state = join(folder, "state.json");
     this.#program =
-      world.environment["npm_lifecycle_event"] === "demo"
+      runtime.environment["npm_lifecycle_event"] === "demo"
         ? "node dist/source-contact-intelligence.js"
         : "source-contact-intelligence";
   }
@@ -71,13 +71,13 @@ class Demo {
     await writeFile(this.#config, config);
     this.#say("Two syncs against the bundled sandbox, a stand-in for the service. No account is needed.");
     this.#say(`The sandbox listens at ${url}. The file config.json holds:\n  ${config}`);
-    await this.#step("spec", (world) => spec(world), describeSpec);
+    await this.#step("spec", (runtime) => spec(runtime), describeSpec);
     await this.#step(
       "check --config config.json",
-      (world) => check({ config: this.#config }, world),
+      (runtime) => check({ config: this.#config }, runtime),
       describeStatus,
     );
-    const toCatalog = (world: Process): Promise<number> => discover(this.#config, world);
+    const toCatalog = (runtime: Runtime): Promise<number> => discover(this.#config, runtime);
     await this.#step("discover --config config.json", toCatalog, describeCatalog);
     const before = this.#sandbox.requests.length;
     const first = await this.#read();
@@ -121,7 +121,7 @@ class Demo {
     };
     const messages = await this.#step(
       "read --config config.json --state-file state.json",
-      (world) => read(options, world),
+      (runtime) => read(options, runtime),
       describeRead,
     );
     this.#say(`  ${this.#sum(messages, before)}`);
@@ -131,12 +131,12 @@ class Demo {
   /** Runs one command as a shell would and tells what it said. */
   async #step(
     words: string,
-    command: (world: Process) => Promise<number>,
+    command: (runtime: Runtime) => Promise<number>,
     describe: (messages: readonly Message[]) => readonly string[],
   ): Promise<readonly Message[]> {
     this.#say(`\n$ ${this.#program} ${words}`);
     const output = new Captured();
-    await command({ ...this.#world, stdout: output, environment: {} });
+    await command({ ...this.#runtime, stdout: output, environment: {} });
     const messages = output.messages();
     for (const line of describe(messages)) this.#say(`  ${line}`);
     return messages;
@@ -150,7 +150,7 @@ class Demo {
   }
 
   #say(line: string): void {
-    this.#world.stdout.write(`${line}\n`);
+    this.#runtime.stdout.write(`${line}\n`);
   }
 }
 

@@ -9,8 +9,8 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { Writer, write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { type Voice, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import { type Reporter, withRun } from "../run/run.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import type { Event } from "../streams/event.ts";
 import type { Row } from "../streams/stream-api.ts";
@@ -19,19 +19,19 @@ const SAMPLE = 10_000;
 const SAMPLE_BYTES = 67_108_864;
 
 /** Says which streams there are and which fields their live records have. */
-export async function discover(file: string | undefined, world: Process): Promise<number> {
-  const writer = new Writer(airbyte({ now: world.clock.now }), world.stdout, undefined, {
-    mask: (text) => voice.mask(text),
+export async function discover(file: string | undefined, runtime: Runtime): Promise<number> {
+  const writer = new Writer(airbyte({ now: runtime.clock.now }), runtime.stdout, undefined, {
+    mask: (text) => reporter.mask(text),
   });
-  const voice: Voice = { mask: (text) => text, emit: (event) => writer.emit(event) };
+  const reporter: Reporter = { mask: (text) => text, emit: (event) => writer.emit(event) };
   try {
-    const load = (): Promise<Config> => openConfig(file, world.environment);
-    const streams = await withRun({ world, voice, load }, ({ session }) => discoverStreams(session));
+    const load = (): Promise<Config> => openConfig(file, runtime.environment);
+    const streams = await withRun({ runtime, reporter, load }, ({ session }) => discoverStreams(session));
     await writer.close();
-    await write(world.stdout, voice.mask(catalogMessage(toCatalog(streams))));
+    await write(runtime.stdout, reporter.mask(catalogMessage(toCatalog(streams))));
     return 0;
   } catch (error) {
-    world.signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     const events: readonly Event[] = [{ kind: "failed", error }, { kind: "end" }];
     for (const event of events) await writer.emit(event);
     await writer.close();

@@ -7,8 +7,8 @@ import { toLatin1 } from "../latin1.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openQuestions, type Questions } from "../run/questions.ts";
-import type { Voice } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Reporter } from "../run/run.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { sayWaiting, testConfig } from "./check.ts";
 
 export type InitOptions = {
@@ -17,18 +17,18 @@ export type InitOptions = {
 };
 
 /** Asks for address and key, says what the key can read, and writes a config file that only its owner can read. */
-export async function init({ config: path }: InitOptions, world: Process): Promise<number> {
+export async function init({ config: path }: InitOptions, runtime: Runtime): Promise<number> {
   const exists = (await statReplaceable(path)) !== undefined;
-  const questions = openQuestions(world);
+  const questions = openQuestions(runtime);
   try {
     if (exists && !(await questions.confirm(`"${path}" is there already. Replace it? (y/N) `))) {
-      await say(world, `"${path}" is as it was\n`);
+      await say(runtime, `"${path}" is as it was\n`);
       return 1;
     }
     const settings = await ask(questions);
-    const found = await test(settings, world);
+    const found = await test(settings, runtime);
     await save(path, settings);
-    await say(world, `${found}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
+    await say(runtime, `${found}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
     return 0;
   } finally {
     questions.close();
@@ -43,17 +43,17 @@ async function ask(questions: Questions): Promise<Settings> {
 }
 
 /** Returns what the key can read. Throws ConfigError for a key or an address that does not work. */
-async function test(settings: Settings, world: Process): Promise<string> {
+async function test(settings: Settings, runtime: Runtime): Promise<string> {
   const load = async (): Promise<Config> => parseConfig(settings, {}, "these settings");
-  const voice: Voice = {
+  const reporter: Reporter = {
     mask: (text) => text,
-    emit: async (event) => sayWaiting(event, world, voice),
+    emit: async (event) => sayWaiting(event, runtime, reporter),
   };
   try {
-    return voice.mask(await testConfig(load, world, voice));
+    return reporter.mask(await testConfig(load, runtime, reporter));
   } catch (error) {
-    world.signal.throwIfAborted();
-    throw new ConfigError(`${voice.mask(userMessage(error))}. No file was written`, { cause: error });
+    runtime.signal.throwIfAborted();
+    throw new ConfigError(`${reporter.mask(userMessage(error))}. No file was written`, { cause: error });
   }
 }
 
@@ -78,4 +78,4 @@ function nextCommands(path: string): string {
   ].join("\n");
 }
 
-const say = async ({ stdout }: Process, text: string): Promise<void> => await write(stdout, toLatin1(text));
+const say = async ({ stdout }: Runtime, text: string): Promise<void> => await write(stdout, toLatin1(text));

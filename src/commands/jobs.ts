@@ -9,7 +9,7 @@ import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { statesByName } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { parseStateText } from "../state/envelopes.ts";
 
 export type JobsOptions = {
@@ -21,14 +21,14 @@ export type JobsOptions = {
 };
 
 /** Says what the next run would submit and where every configured item stands. Submits nothing, and asks the service nothing. */
-export async function jobs(options: JobsOptions, world: Process): Promise<number> {
-  const config = await openConfig(options.config, world.environment);
+export async function jobs(options: JobsOptions, runtime: Runtime): Promise<number> {
+  const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));
-  const outlooks = await outlooksOf(config, world.environment, await statesOf(options));
+  const outlooks = await outlooksOf(config, runtime.environment, await statesOf(options));
   const text = options.json
     ? JSON.stringify(outlooks)
     : [describeCaps(config) ?? "The config has no jobs", ...outlooks.map(describe)].join("\n\n");
-  await write(world.stdout, toLatin1(`${mask(text)}\n`));
+  await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
 }
 

@@ -5,7 +5,7 @@ import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { Output, runToEnd } from "../run/output.ts";
 import { type Run, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { counterOf, cutRange } from "../shards/cut.ts";
 import { type ShardPlan, toShardPlan } from "../shards/plan-file.ts";
 import { planSettingsOf } from "../shards/shard.ts";
@@ -18,12 +18,12 @@ export type PlanOptions = {
 };
 
 /** Prints the shards into which a stream is cut for several machines, one JSON object a line. */
-export async function plan(options: PlanOptions, world: Process): Promise<number> {
-  const output = await Output.open({ name: "source-contact-intelligence", logs: true }, world);
-  return await runToEnd(output, world, async () => {
-    const load = (): Promise<Config> => openConfig(options.config, world.environment);
-    const found = await withRun({ world, voice: output, load }, (run) => planStream(run, options));
-    await write(world.stdout, found.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
+  const output = await Output.open({ name: "source-contact-intelligence", logs: true }, runtime);
+  return await runToEnd(output, runtime, async () => {
+    const load = (): Promise<Config> => openConfig(options.config, runtime.environment);
+    const found = await withRun({ runtime, reporter: output, load }, (run) => planStream(run, options));
+    await write(runtime.stdout, found.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
     return true;
   });
 }

@@ -6,7 +6,7 @@ import { openConfig } from "../run/config-files.ts";
 import { FolderOutput } from "../run/folder-output.ts";
 import type { Output } from "../run/output.ts";
 import { incremental, syncStreams, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { ShardFolder } from "../run/shard-folder.ts";
 import { openState } from "../run/state-file.ts";
 import { expectSameSettings, parsePlans, type ShardLine, type ShardPlan } from "../shards/plan-file.ts";
@@ -36,16 +36,20 @@ type ReadShardOptions = {
  * Reads one shard of a plan. Returns whether it is done: a shard that was done before, and one that the plan does not
  * have, ask the service nothing.
  */
-export async function readShard(options: ReadShardOptions, world: Process, output: Output): Promise<boolean> {
+export async function readShard(
+  options: ReadShardOptions,
+  runtime: Runtime,
+  output: Output,
+): Promise<boolean> {
   const { part } = options;
   const plan = await openPlan(part.plan, options.streams);
   const line = lineOf(plan, part.shard);
   const load = async (): Promise<Config> => {
-    const config = await openConfig(options.config, world.environment);
+    const config = await openConfig(options.config, runtime.environment);
     expectSameSettings(plan, planSettingsOf(config));
     return line === undefined ? config : shardConfig(config, line, part.shardsAtOnce);
   };
-  return await withRun({ world, voice: output, load }, async (run) => {
+  return await withRun({ runtime, reporter: output, load }, async (run) => {
     if (line === undefined) {
       await run.emit(
         info(`The plan of "${plan.stream}" has no shard ${part.shard}: there is nothing to read`),
@@ -53,7 +57,7 @@ export async function readShard(options: ReadShardOptions, world: Process, outpu
       return true;
     }
     const configured = await configuredFor(plan.stream, options.catalog);
-    const place = await openPlace(options, line, world, output);
+    const place = await openPlace(options, line, runtime, output);
     if (place === undefined) {
       await run.emit(info(`Shard ${line.shard} of "${plan.stream}" is complete already`));
       return true;
@@ -100,19 +104,19 @@ type Place = { readonly states: ReadonlyMap<string, unknown>; readonly publish: 
 async function openPlace(
   options: ReadShardOptions,
   { shard }: ShardLine,
-  world: Process,
+  runtime: Runtime,
   output: Output,
 ): Promise<Place | undefined> {
-  const stateWorld = { ...world, notify: output.notify };
+  const stateRuntime = { ...runtime, notify: output.notify };
   if (options.output === undefined) {
-    const { saved, file } = await openState(options, stateWorld);
+    const { saved, file } = await openState(options, stateRuntime);
     output.stateFile = file;
     return { states: saved.streams, publish: async () => {} };
   }
-  const folder = await ShardFolder.open(options.output, shard, stateWorld);
+  const folder = await ShardFolder.open(options.output, shard, stateRuntime);
   if (folder === undefined) return undefined;
   const gzip = options.compress === "gzip";
-  const files = await FolderOutput.open(folder.path, { gzip, cutBytes: options.fileBytes }, stateWorld);
+  const files = await FolderOutput.open(folder.path, { gzip, cutBytes: options.fileBytes }, stateRuntime);
   output.folder = files;
   return {
     states: files.state.streams,

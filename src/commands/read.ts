@@ -10,7 +10,7 @@ import { openConfig } from "../run/config-files.ts";
 import { FolderOutput } from "../run/folder-output.ts";
 import { Output, runToEnd } from "../run/output.ts";
 import { openJobs, readableStreams, syncStreams, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
 import { readShard, type ShardOptions } from "./read-shard.ts";
 
@@ -35,7 +35,7 @@ export type ReadOptions = {
 };
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
-export async function read(options: ReadOptions, world: Process): Promise<number> {
+export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
   const { format, logLevel } = options;
   const name = "source-contact-intelligence";
   const logs = format === "jsonl" || options.output !== undefined;
@@ -43,12 +43,12 @@ export async function read(options: ReadOptions, world: Process): Promise<number
   const files = options.output !== undefined;
   const output = await Output.open(
     { name, logs, bare: logs, files, logLevel, summary: options.summary },
-    world,
+    runtime,
   );
   if (options.output === undefined) {
-    output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: world.clock.now });
+    output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
   }
-  return await runToEnd(output, world, () => readAsked(options, world, output));
+  return await runToEnd(output, runtime, () => readAsked(options, runtime, output));
 }
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
@@ -62,17 +62,17 @@ function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions
   );
 }
 
-function readAsked(options: ReadOptions, world: Process, output: Output): Promise<boolean> {
-  if (options.part !== undefined) return readShard({ ...options, part: options.part }, world, output);
-  const load = (): Promise<Config> => openConfig(options.config, world.environment);
-  return withRun({ world, voice: output, load }, async (run) => {
+function readAsked(options: ReadOptions, runtime: Runtime, output: Output): Promise<boolean> {
+  if (options.part !== undefined) return readShard({ ...options, part: options.part }, runtime, output);
+  const load = (): Promise<Config> => openConfig(options.config, runtime.environment);
+  return withRun({ runtime, reporter: output, load }, async (run) => {
     const catalog =
       options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
     if (catalog === undefined) {
       for (const name of options.streams) run.session.streamNamed(name, "Correct --stream");
     }
     output.stats.measure(() => run.session.usage);
-    const saved = await openSaved(options, world, output);
+    const saved = await openSaved(options, runtime, output);
     const asked = catalog && chosen(catalog, options.streams);
     await openJobs(run, asked, options.streams, saved, {
       check: () => output.checkLock(),
@@ -90,20 +90,20 @@ function readAsked(options: ReadOptions, world: Process, output: Output): Promis
 /** Opens where the run goes on from, and where it saves; returns each stream's part of the state. */
 async function openSaved(
   options: ReadOptions,
-  world: Process,
+  runtime: Runtime,
   output: Output,
 ): Promise<ReadonlyMap<string, unknown>> {
-  const stateWorld = { ...world, notify: output.notify };
+  const stateRuntime = { ...runtime, notify: output.notify };
   if (options.output === undefined) {
-    const { saved, file } = await openState(options, stateWorld);
+    const { saved, file } = await openState(options, stateRuntime);
     output.stateFile = file;
     return saved.streams;
   }
-  const seed = options.state === undefined ? undefined : (await openState(options, stateWorld)).saved;
+  const seed = options.state === undefined ? undefined : (await openState(options, stateRuntime)).saved;
   output.folder = await FolderOutput.open(
     options.output,
     { gzip: options.compress === "gzip", seed, cutBytes: options.fileBytes },
-    stateWorld,
+    stateRuntime,
   );
   return output.folder.state.streams;
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
+import { describeFaults, type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { UsageError } from "../errors.ts";
-import type { Process } from "../run/runtime.ts";
-import { describeFaults, type Sandbox, startSandbox } from "../sandbox/server.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 export type SandboxCommand = {
   readonly port: number;
@@ -15,7 +15,7 @@ export type SandboxCommand = {
 const MOST_PEOPLE = 1_000_000_000;
 
 /** Runs the stand-in for the service until a signal ends it. Throws UsageError. */
-export async function sandbox(options: SandboxCommand, { stdout, signal }: Process): Promise<number> {
+export async function sandbox(options: SandboxCommand, { stdout, signal }: Runtime): Promise<number> {
   mustBeWhole("--port", options.port, 65_535);
   mustBeWhole("--people", options.people, MOST_PEOPLE);
   mustBeWhole("--seed", options.seed, 2 ** 31);

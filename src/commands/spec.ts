@@ -1,10 +1,10 @@
 import { loadSpec } from "../config/spec.ts";
 import { specMessage } from "../protocol/airbyte-message.ts";
 import { write } from "../protocol/writer.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 /** Says how this connector is configured. */
-export async function spec({ stdout }: Process): Promise<number> {
+export async function spec({ stdout }: Runtime): Promise<number> {
   await write(stdout, specMessage(loadSpec()));
   return 0;
 }

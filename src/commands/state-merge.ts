@@ -2,7 +2,7 @@ import { ConfigError } from "../errors.ts";
 import { readText } from "../files/read.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { mergeShards, type ShardState } from "../shards/merge.ts";
 import { parsePlans } from "../shards/plan-file.ts";
 import { parseDatedState } from "../state/dated.ts";
@@ -14,7 +14,7 @@ export type StateMergeOptions = { readonly plans: readonly string[]; readonly st
 type Given = ShardState & { readonly stream: string; readonly language: StateLanguage };
 
 /** Prints the one state that the states of all shards make, in the language that they are in. Throws ConfigError. */
-export async function stateMerge({ plans, states }: StateMergeOptions, { stdout }: Process): Promise<number> {
+export async function stateMerge({ plans, states }: StateMergeOptions, { stdout }: Runtime): Promise<number> {
   const texts = await Promise.all(plans.map((file) => readText("plan", file)));
   const all = texts.flatMap(parsePlans);
   const given = (await Promise.all(states.map(readState))).flat();

@@ -5,7 +5,7 @@ import { isObject, printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type DatedState, parseDatedState } from "../state/dated.ts";
 import { parseStateText } from "../state/envelopes.ts";
 
@@ -15,12 +15,12 @@ export type StateOptions = {
 };
 
 /** Says for a person how far each stream of a state has come, whoever wrote it. Throws ConfigError for what is no state. */
-export async function showState({ file }: StateOptions, world: Process): Promise<number> {
+export async function showState({ file }: StateOptions, runtime: Runtime): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
   const paragraphs = [...streams].map(([stream, state]) => paragraph(stream, describe(stream, state)));
   const text =
     paragraphs.length === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
-  await write(world.stdout, toLatin1(text));
+  await write(runtime.stdout, toLatin1(text));
   return 0;
 }
 

@@ -10,7 +10,7 @@ import { write } from "../protocol/writer.ts";
 import { type ConfigDraft, parseDraft, readConfigs } from "../run/config-files.ts";
 import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import { discoverStreams } from "./discover.ts";
@@ -33,35 +33,36 @@ const limitedTooLong = (until: number): TransientError =>
  * A stream that the service could show and does not fails the discovery: a catalog without its fields would let none
  * of them out.
  */
-export async function tapDiscover({ configs, logLevel }: TapOptions, world: Process): Promise<number> {
-  const output = await openTapOutput(logLevel, world);
-  return await runToEnd(output, world, async () => {
-    const streams = await discovered(await readConfigs(configs, world.environment), world, output);
+export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
+  const output = await openTapOutput(logLevel, runtime);
+  return await runToEnd(output, runtime, async () => {
+    const streams = await discovered(await readConfigs(configs, runtime.environment), runtime, output);
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams.map(toTapStream)), 2);
-    await write(world.stdout, `${output.mask(catalog)}\n`);
+    await write(runtime.stdout, `${output.mask(catalog)}\n`);
     return true;
   });
 }
 
 async function discovered(
   draft: ConfigDraft,
-  world: Process,
+  runtime: Runtime,
   output: Output,
 ): Promise<readonly DiscoveredStream[]> {
   const emit = (event: Event): Promise<void> => output.emit(event);
   const config = await usableConfig(draft, emit);
   if (config === undefined) return declaredStreams();
   const limit = new AbortController();
-  const latest = world.clock.now() + LONGEST_LIMIT_MS;
+  const latest = runtime.clock.now() + LONGEST_LIMIT_MS;
   const onNotice = (notice: Notice): void => {
     if (notice.kind === "limited" && notice.until > latest) limit.abort(limitedTooLong(notice.until));
   };
-  const patient = { ...world, signal: AbortSignal.any([world.signal, limit.signal]) };
+  const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
   const load = async (): Promise<Config> => config;
   try {
-    return await withRun({ world: patient, voice: output, load, tries: TRIES, onNotice }, ({ session }) =>
-      discoverStreams(session),
+    return await withRun(
+      { runtime: patient, reporter: output, load, tries: TRIES, onNotice },
+      ({ session }) => discoverStreams(session),
     );
   } catch (error) {
     limit.signal.throwIfAborted();
@@ -94,7 +95,7 @@ function declaredStreams(): readonly DiscoveredStream[] {
 /** Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared. */
 export async function discoverWhatCanBe(
   session: Session,
-  { signal }: Process,
+  { signal }: Runtime,
   emit: (event: Event) => Promise<void>,
 ): Promise<readonly DiscoveredStream[]> {
   return await discoverStreams(session, async ({ name }, error) => {

@@ -2,7 +2,7 @@ import type { LogLevel } from "../protocol/log.ts";
 
 /** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
 export type TapOptions = {
-  readonly face: "discover" | "about" | "test" | "sync";
+  readonly mode: "discover" | "about" | "test" | "sync";
   /** Merged in order; `ENV` stands for the environment. */
   readonly configs: readonly string[];
   readonly catalog: string | undefined;

@@ -10,23 +10,23 @@ import { type Meter, withMetrics } from "../run/metrics.ts";
 import { forSinger } from "../run/outgoing.ts";
 import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
 import { type Asked, openJobs, type Run, readableStreams, syncStreams, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
 import { discoverWhatCanBe } from "./tap-discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
-export async function tapSync(options: TapOptions, world: Process): Promise<number> {
-  const output = await openTapOutput(options.logLevel, world);
-  return await runToEnd(output, world, () => syncSelected(options, world, output));
+export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
+  const output = await openTapOutput(options.logLevel, runtime);
+  return await runToEnd(output, runtime, () => syncSelected(options, runtime, output));
 }
 
-async function syncSelected(options: TapOptions, world: Process, output: Output): Promise<boolean> {
-  const draft = await readConfigs(options.configs, world.environment);
+async function syncSelected(options: TapOptions, runtime: Runtime, output: Output): Promise<boolean> {
+  const draft = await readConfigs(options.configs, runtime.environment);
   const load = async (): Promise<Config> => parseDraft(draft);
-  return await withRun({ world, voice: output, load }, async (run) => {
+  return await withRun({ runtime, reporter: output, load }, async (run) => {
     const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
-    const { saved, file } = await openState(options, { ...world, notify: output.notify });
+    const { saved, file } = await openState(options, { ...runtime, notify: output.notify });
     output.stateFile = file;
     output.stats.measure(() => run.session.usage);
     const keeping = { check: (): Promise<void> => output.checkLock(), isOne: true };
@@ -40,11 +40,11 @@ async function syncSelected(options: TapOptions, world: Process, output: Output)
         schema: privacy.schema(selection.stream, selection.schema),
       })),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      version: versionOf(run.config, world),
+      version: versionOf(run.config, runtime),
     });
     await warn(selected, run);
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
-    const meter = { monotonic: world.clock.monotonic, usage: run.session.client.usage, pid: world.pid };
+    const meter = { monotonic: runtime.clock.monotonic, usage: run.session.client.usage, pid: runtime.pid };
     const asked = selected.selections.map((selection) => toAsked(selection, streams, meter));
     const configured = asked.map((one) => one.configured);
     if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, keeping);
@@ -56,12 +56,12 @@ async function syncSelected(options: TapOptions, world: Process, output: Output)
 /** Those that the key's plan covers; what they hold is asked of the service. */
 async function liveStreams(run: Run): Promise<readonly TapStream[]> {
   const readable = await readableStreams(run);
-  const discovered = await discoverWhatCanBe(run.session, run.world, run.emit);
+  const discovered = await discoverWhatCanBe(run.session, run.runtime, run.emit);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toTapStream);
 }
 
 /** Greater than that of every earlier run, as long as the clock is not set back. */
-function versionOf({ emitActivateVersionMessages }: Config, { clock }: Process): number | undefined {
+function versionOf({ emitActivateVersionMessages }: Config, { clock }: Runtime): number | undefined {
   return emitActivateVersionMessages ? Math.floor(clock.now()) : undefined;
 }
 
@@ -76,7 +76,7 @@ async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<voi
 /** The catalog decides on the method, whatever a state says of an earlier one. */
 function toAsked(selection: Selection, streams: readonly TapStream[], meter: Meter): Asked {
   const { stream, method, keyProperties, rules } = selection;
-  const told = streams.find(({ name }) => name === stream)?.schema ?? null;
+  const declaredSchema = streams.find(({ name }) => name === stream)?.schema ?? null;
   const configured: ConfiguredStream = {
     name: stream,
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
@@ -84,11 +84,11 @@ function toAsked(selection: Selection, streams: readonly TapStream[], meter: Met
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
     generationId: null,
     syncId: null,
-    schema: rules === null ? null : told,
+    schema: rules === null ? null : declaredSchema,
   };
   return {
     configured,
-    told,
+    declaredSchema,
     outgoing: (events) => withMetrics(forSinger(events, selection), stream, meter),
   };
 }

@@ -5,29 +5,29 @@ import { NotFoundError } from "../errors.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
 import { openTapOutput, runToEnd } from "../run/output.ts";
 import { isWrongKey, type Run, withRun } from "../run/run.ts";
-import type { Process } from "../run/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import { sample } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
-export async function tapTest({ configs, logLevel }: TapOptions, world: Process): Promise<number> {
-  const output = await openTapOutput(logLevel, world);
-  return await runToEnd(output, world, async () => {
-    const draft = await readConfigs(configs, world.environment);
+export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
+  const output = await openTapOutput(logLevel, runtime);
+  return await runToEnd(output, runtime, async () => {
+    const draft = await readConfigs(configs, runtime.environment);
     const load = async (): Promise<Config> => parseDraft(draft);
-    return await withRun({ world, voice: output, load }, testStreams);
+    return await withRun({ runtime, reporter: output, load }, testStreams);
   });
 }
 
-async function testStreams({ session, world, emit }: Run): Promise<boolean> {
+async function testStreams({ session, runtime, emit }: Run): Promise<boolean> {
   let working = true;
   for (const spec of session.streams) {
     try {
       const text = `Stream "${spec.name}": ${await found(spec, session)}`;
       await emit({ kind: "log", level: "info", text });
     } catch (error) {
-      world.signal.throwIfAborted();
+      runtime.signal.throwIfAborted();
       if (isWrongKey(error, spec)) throw error;
       working = false;
       await emit({ kind: "close", stream: spec.name, complete: false, error });

@@ -21,7 +21,7 @@ const LOOK_MS = 1_000;
 const LOOK_AGAIN_MS = 100;
 
 /** What the process lends to a lock. */
-export type LockWorld = {
+export type LockRuntime = {
   readonly clock: {
     /** Epoch ms; only shown to people. */
     now(): number;
@@ -55,10 +55,10 @@ export class Lock {
   readonly #path: string;
   readonly #token: string;
   readonly #handle: FileHandle;
-  readonly #clock: LockWorld["clock"];
+  readonly #clock: LockRuntime["clock"];
   readonly #ended = new AbortController();
 
-  private constructor(file: string, token: string, handle: FileHandle, clock: LockWorld["clock"]) {
+  private constructor(file: string, token: string, handle: FileHandle, clock: LockRuntime["clock"]) {
     this.#file = file;
     this.#path = lockOf(file);
     this.#token = token;
@@ -73,10 +73,10 @@ export class Lock {
    */
   static async acquire(
     file: string,
-    world: LockWorld,
+    runtime: LockRuntime,
     notify: (text: string) => void = () => {},
   ): Promise<Lock> {
-    const { clock, pid, processes } = world;
+    const { clock, pid, processes } = runtime;
     const token = randomBytes(16).toString("hex");
     const started = new Date(clock.now()).toISOString();
     const text = (renewals: number): string =>
@@ -88,7 +88,7 @@ export class Lock {
         void lock.#renew(text);
         return lock;
       }
-      await outlive(file, world, notify);
+      await outlive(file, runtime, notify);
     }
   }
 
@@ -165,8 +165,8 @@ async function write(handle: FileHandle, text: string): Promise<void> {
 }
 
 /** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */
-async function outlive(file: string, world: LockWorld, notify: (text: string) => void): Promise<void> {
-  const { clock, signal, processes } = world;
+async function outlive(file: string, runtime: LockRuntime, notify: (text: string) => void): Promise<void> {
+  const { clock, signal, processes } = runtime;
   const path = lockOf(file);
   const first = await contentOf(path);
   if (first === undefined) return;

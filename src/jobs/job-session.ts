@@ -27,7 +27,7 @@ import type { JobBook } from "./store.ts";
 export const MOST_WITHOUT_MEMORY = 10;
 
 /** What a run of jobs is opened with. */
-export type JobWorld = {
+export type JobRuntime = {
   readonly config: Config;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
@@ -69,7 +69,7 @@ type Memory = {
 
 /** The jobs of one run: what is remembered of them, and the locks that keep other runs away. */
 export class JobSession {
-  readonly #world: JobWorld;
+  readonly #runtime: JobRuntime;
   readonly #selected: readonly SelectedStream[];
   readonly #receipts: Receipts | undefined;
   readonly #blocked: Error | undefined;
@@ -81,13 +81,13 @@ export class JobSession {
   readonly #bytesOfRows: number;
 
   private constructor(
-    world: JobWorld,
+    runtime: JobRuntime,
     selected: readonly SelectedStream[],
     opened: OpenedReceipts,
     keeping: StateKeeping,
     bytesOfRows: number,
   ) {
-    this.#world = world;
+    this.#runtime = runtime;
     this.#selected = selected;
     this.#receipts = opened.receipts;
     this.#blocked = opened.blocked;
@@ -102,7 +102,7 @@ export class JobSession {
    * @param states what the state says of each stream
    */
   static async open(
-    world: JobWorld,
+    runtime: JobRuntime,
     selected: readonly SelectedStream[],
     states: ReadonlyMap<string, unknown>,
     keeping: StateKeeping,
@@ -115,17 +115,17 @@ export class JobSession {
       ),
     ];
     const saved = new Map(settings.map((setting) => [setting, parseStates(setting, states)]));
-    const opened = settings.length === 0 ? NO_RECEIPTS : await openReceipts(world, selected, saved);
+    const opened = settings.length === 0 ? NO_RECEIPTS : await openReceipts(runtime, selected, saved);
     const names = jobSpecs().map(({ name }) => name);
     const rows = [...states].flatMap(([name, state]) => (names.includes(name) ? [] : [state]));
-    const session = new JobSession(world, selected, opened, keeping, bytesOf(rows));
+    const session = new JobSession(runtime, selected, opened, keeping, bytesOf(rows));
     for (const [setting, parsed] of saved) session.#memories.set(setting, session.#remember(setting, parsed));
     return session;
   }
 
   /** What a stream is worked on with. Throws ConfigError for a state that cannot be used. */
   contextOf(spec: JobStreamSpec, schema: JsonSchema | null, endsAt: number): JobContext {
-    const { config, clock, signal, publicApi, externalApi } = this.#world;
+    const { config, clock, signal, publicApi, externalApi } = this.#runtime;
     const memory = this.#memories.get(spec.setting);
     if (memory === undefined) throw new Error(`Cannot open the stream "${spec.name}": it was not selected`);
     if (memory instanceof Error) throw memory;
@@ -224,7 +224,7 @@ export class JobSession {
   }
 
   #inputs(setting: JobSetting, type: JobType, book: JobBook, client: Client): Inputs {
-    const { config, people, companies } = this.#world;
+    const { config, people, companies } = this.#runtime;
     const { refreshAfterDays, retryUnknown } = type.wishes;
     const now = (): number => client.now();
     const { froms, ...lists } = listsOf(setting, config);
@@ -279,7 +279,7 @@ export function saltOf(saved: ReadonlyMap<string, Saved> | Error): string | unde
 
 /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
 async function openReceipts(
-  { config, environment, signal, pid, processes, notify }: JobWorld,
+  { config, environment, signal, pid, processes, notify }: JobRuntime,
   selected: readonly SelectedStream[],
   saved: ReadonlyMap<JobSetting, ReadonlyMap<string, Saved> | Error>,
 ): Promise<OpenedReceipts> {
@@ -289,9 +289,9 @@ async function openReceipts(
   const isNews = newsTo(saved, selected, isFullRefresh);
   const salt = [...saved.values()].map(saltOf).find((found) => found !== undefined);
   // A lock is judged by real time.
-  const world = { clock: systemClock, signal, pid, ...(processes && { processes }) };
+  const runtime = { clock: systemClock, signal, pid, ...(processes && { processes }) };
   try {
-    return { ...NO_RECEIPTS, receipts: await Receipts.open(place.path, world, notify, salt, isNews) };
+    return { ...NO_RECEIPTS, receipts: await Receipts.open(place.path, runtime, notify, salt, isNews) };
   } catch (error) {
     if (error instanceof TransientError || !(error instanceof ConfigError)) throw error;
     if (place.isNamed || (await Receipts.exist(place.path))) return { ...NO_RECEIPTS, blocked: error };

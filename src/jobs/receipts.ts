@@ -6,8 +6,9 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { JobSetting } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
-import { Lock, type LockWorld } from "../files/lock.ts";
+import { Lock, type LockRuntime } from "../files/lock.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { replaceFile } from "../files/replace.ts";
 import { isObject, type JsonObject } from "../json.ts";
@@ -36,8 +37,6 @@ export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } 
 
 /** Says whether a submission (epoch ms) is news, so that what is known need not be held in memory. */
 export type IsNews = (setting: JobSetting, key: string, at: number) => boolean;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where the receipts of a config are, as a path. A service on this machine has none unless the config names them. */
 export function receiptsPathOf(config: Config, environment: Environment): ReceiptsPath {
@@ -87,14 +86,14 @@ export class Receipts {
    */
   static async open(
     path: string,
-    world: LockWorld,
+    runtime: LockRuntime,
     notify: (text: string) => void,
     salt: string | undefined,
     isNews: IsNews,
     compactedAbove: number = COMPACTED_ABOVE,
   ): Promise<Receipts> {
     await attempt(path, () => mkdir(dirname(path), { recursive: true, mode: 0o700 }));
-    const lock = await Lock.acquire(path, world, notify);
+    const lock = await Lock.acquire(path, runtime, notify);
     try {
       const size = await attempt(path, () => sizeOf(path));
       if (size === undefined)

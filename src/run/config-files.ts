@@ -1,5 +1,5 @@
-import type { Environment } from "../api/dispatcher.ts";
 import { type Config, parseConfig } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
 import { OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";

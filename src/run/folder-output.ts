@@ -18,7 +18,7 @@ import {
   startName,
   toFolderState,
 } from "./folder-state.ts";
-import { StateFile, type StateFileWorld } from "./state-file.ts";
+import { StateFile, type StateFileRuntime } from "./state-file.ts";
 import { StreamParts } from "./stream-parts.ts";
 
 /** How many bytes, before they have names, are worth a commit. */
@@ -85,16 +85,16 @@ export class FolderOutput {
   static async open(
     folder: string,
     { gzip, seed, cutBytes = CUT_BYTES }: FolderOptions,
-    world: StateFileWorld,
+    runtime: StateFileRuntime,
   ): Promise<FolderOutput> {
-    const start = startName(world.clock.now());
+    const start = startName(runtime.clock.now());
     await makeFolder(folder);
-    const state = await StateFile.open(join(folder, "state.json"), world);
+    const state = await StateFile.open(join(folder, "state.json"), runtime);
     try {
       if (seed !== undefined) sow(state, seed);
       const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
       await recover(folder, pending, numbers);
-      const notify = world.notify ?? (() => undefined);
+      const notify = runtime.notify ?? (() => undefined);
       return new FolderOutput(folder, state, numbers, { start, gzip, cutBytes, notify });
     } catch (error) {
       await state.release();

@@ -6,7 +6,7 @@ import { stateKey } from "../state/envelopes.ts";
 import type { Event } from "../streams/event.ts";
 import type { FolderOutput } from "./folder-output.ts";
 import { type Display, openDisplay, progressLog } from "./progress.ts";
-import type { Process } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import type { StateFile } from "./state-file.ts";
 import { RunStats } from "./stats.ts";
 import {
@@ -51,35 +51,40 @@ export class Output {
   folder: FolderOutput | undefined;
   readonly stats: RunStats;
   readonly #options: OutputOptions;
-  readonly #world: Process;
+  readonly #runtime: Runtime;
   readonly #startedAt: number;
   readonly #messages: Writer;
   readonly #logs: Writer | undefined;
   readonly #display: Display | undefined;
   readonly #heartbeat: NodeJS.Timeout;
 
-  private constructor(options: OutputOptions, world: Process, stats: RunStats, display: Display | undefined) {
+  private constructor(
+    options: OutputOptions,
+    runtime: Runtime,
+    stats: RunStats,
+    display: Display | undefined,
+  ) {
     const mask = (text: string): string => this.mask(text);
     this.stats = stats;
     this.#options = options;
-    this.#world = world;
-    this.#startedAt = world.clock.now();
+    this.#runtime = runtime;
+    this.#startedAt = runtime.clock.now();
     this.#messages = new Writer(
       (event) => this.say(event),
-      world.stdout,
+      runtime.stdout,
       (event) => this.#save(event),
       { mask },
     );
-    this.#logs = logWriter(options, world, mask, display !== undefined);
+    this.#logs = logWriter(options, runtime, mask, display !== undefined);
     this.#display = display;
     this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_MS).unref();
   }
 
   /** Throws ConfigError if the summary cannot be written where it should be. */
-  static async open(options: OutputOptions, world: Process): Promise<Output> {
+  static async open(options: OutputOptions, runtime: Runtime): Promise<Output> {
     if (options.summary !== undefined) await checkSummaryPath(options.summary);
-    const stats = new RunStats(world.clock.monotonic);
-    return new Output(options, world, stats, await openDisplay(stats, world, options.files === true));
+    const stats = new RunStats(runtime.clock.monotonic);
+    return new Output(options, runtime, stats, await openDisplay(stats, runtime, options.files === true));
   }
 
   async emit(event: Event): Promise<void> {
@@ -96,7 +101,7 @@ export class Output {
     clearInterval(this.#heartbeat);
     this.#display?.stop();
     await unlessClosed(this.#logs?.close());
-    const { stderr } = this.#world;
+    const { stderr } = this.#runtime;
     const summary = this.#summary();
     if (stderr.isTTY === true) stderr.write(this.mask(summaryText(summary)));
     const { summary: path } = this.#options;
@@ -141,7 +146,7 @@ export class Output {
   }
 
   #summary(): RunSummary {
-    const { clock, signal } = this.#world;
+    const { clock, signal } = this.#runtime;
     return toSummary(this.stats, {
       startedAt: this.#startedAt,
       endedAt: clock.now(),
@@ -188,8 +193,8 @@ export class Output {
 }
 
 /** The output of every Singer command: the language comes later, and has no words for logs. */
-export async function openTapOutput(logLevel: LogLevel | undefined, world: Process): Promise<Output> {
-  return await Output.open({ name: "tap-contact-intelligence", logs: true, logLevel }, world);
+export async function openTapOutput(logLevel: LogLevel | undefined, runtime: Runtime): Promise<Output> {
+  return await Output.open({ name: "tap-contact-intelligence", logs: true, logLevel }, runtime);
 }
 
 /**
@@ -199,12 +204,12 @@ export async function openTapOutput(logLevel: LogLevel | undefined, world: Proce
  */
 function logWriter(
   options: OutputOptions,
-  world: Process,
+  runtime: Runtime,
   mask: (text: string) => string,
   isDrawn: boolean,
 ): Writer | undefined {
   const { name, logs, logLevel } = options;
-  const { stdout, stderr, clock, pid, environment } = world;
+  const { stdout, stderr, clock, pid, environment } = runtime;
   const readable = stderr.isTTY === true;
   if (!logs && (!readable || stdout.isTTY === true)) return undefined;
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
@@ -232,7 +237,7 @@ async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
  */
 export async function runToEnd(
   output: Output,
-  { signal }: Process,
+  { signal }: Runtime,
   work: () => Promise<boolean>,
 ): Promise<number> {
   let complete = false;

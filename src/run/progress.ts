@@ -1,5 +1,5 @@
 import { plural, shown } from "../plural.ts";
-import type { Process } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import type { RunStats, Waiting } from "./stats.ts";
 import { shownSeconds } from "./summary.ts";
 
@@ -20,10 +20,10 @@ const REFRESH_MS = 100;
  */
 export async function openDisplay(
   stats: RunStats,
-  world: Process,
+  runtime: Runtime,
   files: boolean,
 ): Promise<Display | undefined> {
-  const { stderr, stdout, clock, environment } = world;
+  const { stderr, stdout, clock, environment } = runtime;
   const isTaken = stdout.isTTY === true && !files;
   if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
   const line = await openLine(stderr);
@@ -39,7 +39,7 @@ export async function openDisplay(
   };
 }
 
-const canRedraw = ({ TERM, CI }: Process["environment"]): boolean => TERM !== "dumb" && CI === undefined;
+const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean => TERM !== "dumb" && CI === undefined;
 
 /** A line that is drawn over itself; what else is written to the terminal goes above it. Signals are not its business. */
 async function openLine(stream: NodeJS.WritableStream): Promise<{ text: string; stop(): unknown }> {

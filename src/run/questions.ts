@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { ConfigError } from "../errors.ts";
-import type { Process } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */
 export type Questions = {
@@ -14,7 +14,7 @@ export type Questions = {
 };
 
 /** Questions are asked on stderr. Throws ConfigError where nobody can answer, or the answers end too early. */
-export function openQuestions({ stdin: openStdin, stderr, signal }: Process): Questions {
+export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Questions {
   if (openStdin === undefined) throw new ConfigError("Cannot ask for anything: there is no stdin");
   const stdin = openStdin();
   const isTerminal = stdin.isTTY === true;

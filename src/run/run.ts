@@ -7,7 +7,7 @@ import type { StateKeeping } from "../jobs/job-session.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
-import type { Process } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
 import { type ShardTask, streamEvents } from "./stream-events.ts";
 
@@ -15,7 +15,7 @@ import { type ShardTask, streamEvents } from "./stream-events.ts";
 export type Run = {
   readonly config: Config;
   readonly session: Session;
-  readonly world: Process;
+  readonly runtime: Runtime;
   /** When the run began, by the monotonic clock. */
   readonly began: number;
   readonly emit: (event: Event) => Promise<void>;
@@ -25,7 +25,7 @@ export type Run = {
 export type Asked = {
   readonly configured: ConfiguredStream;
   /** What the destination was told of the records; undefined: what is declared or configured. */
-  readonly told?: JsonSchema | null | undefined;
+  readonly declaredSchema?: JsonSchema | null | undefined;
   /** The part of a plan that the run reads, if it reads one. */
   readonly shard?: ShardTask | undefined;
   /** What becomes of the stream's events on their way out. */
@@ -33,11 +33,11 @@ export type Asked = {
 };
 
 /** Where a run says things. `mask` is set as soon as the secrets are known, before anything else is said. */
-export type Voice = { mask: (text: string) => string; emit(event: Event): Promise<void> };
+export type Reporter = { mask: (text: string) => string; emit(event: Event): Promise<void> };
 
 export type RunOptions = {
-  readonly world: Process;
-  readonly voice: Voice;
+  readonly runtime: Runtime;
+  readonly reporter: Reporter;
   /** Reads the config. */
   readonly load: () => Promise<Config>;
   /** How often a request may fail before it is given up; undefined: as often as the client thinks good. */
@@ -51,30 +51,30 @@ export type RunOptions = {
  * still under way at the service is waited for.
  */
 export async function withRun<Result>(
-  { world, voice, load, tries, onNotice }: RunOptions,
+  { runtime, reporter, load, tries, onNotice }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   const config = await load();
-  voice.mask = secretMask(secretsOf(config));
+  reporter.mask = secretMask(secretsOf(config));
   const unread = new AbortController();
-  const signal = AbortSignal.any([world.signal, unread.signal]);
+  const signal = AbortSignal.any([runtime.signal, unread.signal]);
   const emit = async (event: Event): Promise<void> => {
     try {
-      await voice.emit(event);
+      await reporter.emit(event);
     } catch (error) {
       unread.abort(error);
       throw error;
     }
   };
   const notify = (notice: Notice): void => {
-    void voice.emit(notice);
+    void reporter.emit(notice);
     onNotice?.(notice);
   };
-  const session = new Session(config, { ...world, signal }, notify, tries);
-  const began = world.clock.monotonic();
+  const session = new Session(config, { ...runtime, signal }, notify, tries);
+  const began = runtime.clock.monotonic();
   try {
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
-    return await work({ config, session, world, began, emit });
+    return await work({ config, session, runtime, began, emit });
   } finally {
     await session.close();
   }
@@ -112,15 +112,15 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
  * @returns whether all of them were delivered whole
  */
 export async function syncStreams(
-  { config, session, world, began, emit }: Run,
+  { config, session, runtime, began, emit }: Run,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,
 ): Promise<boolean> {
   let complete = true;
-  for (const { configured, told, outgoing, shard } of asked) {
+  for (const { configured, declaredSchema, outgoing, shard } of asked) {
     const { namespace } = configured;
-    const blob = savedState(configured, asked, state);
-    const job = { config, session, configured, told, outgoing, shard, blob, world, began };
+    const savedState = stateOf(configured, asked, state);
+    const job = { config, session, configured, declaredSchema, outgoing, shard, savedState, runtime, began };
     let isWhole = false;
     for await (const event of streamEvents(job)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
@@ -136,7 +136,7 @@ export async function syncStreams(
  * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
  * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
  */
-function savedState(
+function stateOf(
   { name, namespace }: ConfiguredStream,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,

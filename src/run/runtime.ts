@@ -1,12 +1,18 @@
+import type { Clock } from "../api/clock.ts";
+import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../files/processes.ts";
-import type { World } from "./session.ts";
 
-/** What the process hands to a command. */
-export type Process = World & {
-  readonly stdout: Output;
-  readonly stderr: Output;
+/** What the process hands to a command. Each function takes the members that it needs. */
+export type Runtime = {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly environment: Environment;
+  readonly random: () => number;
+  readonly stdout: Terminal;
+  readonly stderr: Terminal;
   /** Opens stdin, which few commands read. */
   readonly stdin?: () => NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  /** Shown to whoever finds this run's lock. */
   readonly pid: number;
   /** Tells whether another process of this machine still runs. */
   readonly processes?: Processes;
@@ -15,4 +21,4 @@ export type Process = World & {
 };
 
 /** A stream that may be a terminal. */
-type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
+type Terminal = NodeJS.WritableStream & { readonly isTTY?: boolean };

@@ -1,6 +1,5 @@
 import { Client, type Query } from "../api/client.ts";
-import type { Clock } from "../api/clock.ts";
-import { type Dispatcher, type Environment, openDispatcher, proxyVariable } from "../api/dispatcher.ts";
+import { type Dispatcher, openDispatcher, proxyVariable } from "../api/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
 import { Limiter } from "../api/limiter.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
@@ -18,7 +17,6 @@ import {
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
-import type { Processes } from "../files/processes.ts";
 import type { RowSource } from "../jobs/inputs.ts";
 import type { JobContext } from "../jobs/job-context.ts";
 import { JobSession, type SelectedStream, type StateKeeping } from "../jobs/job-session.ts";
@@ -30,18 +28,11 @@ import type { Notice, RawLine } from "../streams/event.ts";
 import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
 import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
+import type { Runtime } from "./runtime.ts";
 
-/** What the process lends to a session with the service. */
-export type World = {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly environment: Environment;
-  readonly random: () => number;
-  /** Shown to whoever finds this run's lock. */
-  readonly pid?: number;
-  /** Tells whether the run that left a lock still runs. */
-  readonly processes?: Processes;
-};
+/** What a session needs of the process. */
+type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
+  Partial<Pick<Runtime, "pid" | "processes">>;
 
 /** How a stream's rows are had: in windows of days, or whole; and whether there is a list beside the export. */
 export type Reading = { readonly dated: boolean; readonly listed: boolean };
@@ -49,7 +40,7 @@ export type Reading = { readonly dated: boolean; readonly listed: boolean };
 /** What a person should know of a stream that has an export and no list. */
 export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
   `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
-  'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
+  'be declaredSchema from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
 
 /** How many rows a stream has; null if the service does not say, undefined if there is no list, only an export. */
 export type Probed = number | null | undefined;
@@ -62,7 +53,7 @@ export class Session {
   readonly streams: readonly StreamSpec[];
   readonly privacy: Privacy;
   readonly #config: Config;
-  readonly #world: World;
+  readonly #runtime: SessionRuntime;
   readonly #notify: (notice: Notice) => void;
   readonly #tries: number | undefined;
   readonly #limiters = new Map<string, Limiter>();
@@ -71,9 +62,9 @@ export class Session {
   #jobs: JobSession | undefined;
 
   /** @param tries how often a request may fail before it is given up */
-  constructor(config: Config, world: World, notify: (notice: Notice) => void, tries?: number) {
+  constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
     this.#config = config;
-    this.#world = world;
+    this.#runtime = runtime;
     this.#notify = notify;
     this.#tries = tries;
     this.streams = streamsOf(config);
@@ -90,9 +81,9 @@ export class Session {
     states: ReadonlyMap<string, unknown>,
     keeping: StateKeeping,
   ): Promise<void> {
-    const world = {
-      ...this.#world,
-      pid: this.#world.pid ?? 0,
+    const runtime = {
+      ...this.#runtime,
+      pid: this.#runtime.pid ?? 0,
       config: this.#config,
       publicApi: this.client,
       externalApi: this.#externalApi(),
@@ -100,7 +91,7 @@ export class Session {
       companies: () => this.#rowsOf("companies", "domain"),
       notify: (text: string) => this.#notify({ kind: "log", level: "warn", text }),
     };
-    this.#jobs = await JobSession.open(world, selected, states, keeping);
+    this.#jobs = await JobSession.open(runtime, selected, states, keeping);
   }
 
   /**
@@ -216,12 +207,12 @@ export class Session {
   }
 
   #openClient(base: URL, apiKey: string, settings: SettingNames): Client {
-    const { clock, signal, random } = this.#world;
+    const { clock, signal, random } = this.#runtime;
     return new Client({
       base,
       apiKey,
       settings,
-      proxy: proxyVariable(base, this.#world.environment),
+      proxy: proxyVariable(base, this.#runtime.environment),
       dispatcher: this.#dispatcher(base, true),
       fresh: () => this.#dispatcher(base, false),
       limiter: this.#limiter(apiKey),
@@ -236,7 +227,7 @@ export class Session {
 
   #limiter(apiKey: string): Limiter {
     const limiter =
-      this.#limiters.get(apiKey) ?? new Limiter(this.#config.requestsPerMinute, this.#world.clock);
+      this.#limiters.get(apiKey) ?? new Limiter(this.#config.requestsPerMinute, this.#runtime.clock);
     this.#limiters.set(apiKey, limiter);
     return limiter;
   }
@@ -244,7 +235,8 @@ export class Session {
   #dispatcher(base: URL, reuse: boolean): Dispatcher {
     const kind = `${base.origin} ${reuse}`;
     const options = { reuse, insecure: this.#config.allowInsecureHttp };
-    const dispatcher = this.#dispatchers.get(kind) ?? openDispatcher(base, this.#world.environment, options);
+    const dispatcher =
+      this.#dispatchers.get(kind) ?? openDispatcher(base, this.#runtime.environment, options);
     this.#dispatchers.set(kind, dispatcher);
     return dispatcher;
   }

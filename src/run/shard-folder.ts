@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { OutputError, TransientError } from "../errors.ts";
-import { Lock, type LockWorld } from "../files/lock.ts";
+import { Lock, type LockRuntime } from "../files/lock.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
 
@@ -26,13 +26,13 @@ export class ShardFolder {
    * Takes over what a killed try of this shard left, or begins a folder. Undefined: the shard is complete already.
    * Throws OutputError for a folder that cannot be used.
    */
-  static async open(parent: string, shard: number, world: LockWorld): Promise<ShardFolder | undefined> {
+  static async open(parent: string, shard: number, runtime: LockRuntime): Promise<ShardFolder | undefined> {
     try {
       await mkdir(parent, { recursive: true });
       if (await exists(join(parent, `shard-${shard}`))) return undefined;
       const path = join(parent, `.shard-${shard}-${randomBytes(8).toString("hex")}`);
       for (const left of await unfinishedOf(parent, shard)) {
-        if (await takeOver(join(parent, left), path, world)) break;
+        if (await takeOver(join(parent, left), path, runtime)) break;
       }
       return new ShardFolder(parent, shard, path);
     } catch (error) {
@@ -66,11 +66,11 @@ async function unfinishedOf(parent: string, shard: number): Promise<readonly str
  * Renames the folder of a try that was killed, so that it cannot commit any more should it wake. False: that try goes on,
  * so this one begins a folder of its own.
  */
-async function takeOver(left: string, path: string, world: LockWorld): Promise<boolean> {
+async function takeOver(left: string, path: string, runtime: LockRuntime): Promise<boolean> {
   try {
     // A try that has just begun has no lock yet.
     if ((await readdir(left)).length === 0) return false;
-    const lock = await Lock.acquire(join(left, "state.json"), world);
+    const lock = await Lock.acquire(join(left, "state.json"), runtime);
     await lock.release();
     await rename(left, path);
     return true;

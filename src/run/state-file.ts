@@ -1,5 +1,5 @@
 import { ConfigError, OutputError } from "../errors.ts";
-import { Lock, type LockWorld } from "../files/lock.ts";
+import { Lock, type LockRuntime } from "../files/lock.ts";
 import { readText } from "../files/read.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable } from "../files/replace.ts";
@@ -8,7 +8,7 @@ import { parseStateText, type SavedState } from "../state/envelopes.ts";
 import type { StreamState } from "../streams/event.ts";
 
 /** What a state file needs of the process, and who is told that a lock has to be watched. */
-export type StateFileWorld = LockWorld & { readonly notify?: (text: string) => void };
+export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) => void };
 
 /**
  * A file that always holds a whole state, that of the last checkpoint whose records have left; the one before is kept
@@ -37,10 +37,10 @@ export class StateFile {
    * A file that is not there yet is an empty state, and is not made before there is one. Throws ConfigError for a file
    * that cannot be read or replaced, TransientError while another run uses it.
    */
-  static async open(path: string, world: StateFileWorld): Promise<StateFile> {
+  static async open(path: string, runtime: StateFileRuntime): Promise<StateFile> {
     await statReplaceable(path);
-    const lock = await Lock.acquire(path, world, world.notify);
-    world.atEnd?.(() => lock.releaseNow());
+    const lock = await Lock.acquire(path, runtime, runtime.notify);
+    runtime.atEnd?.(() => lock.releaseNow());
     try {
       // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
       // state that is read here the last one.
@@ -106,11 +106,11 @@ export class StateFile {
 /** Where a run goes on from: a file that is only read, or one that is also kept. */
 export async function openState(
   options: { readonly state: string | undefined; readonly stateFile?: string | undefined },
-  world: StateFileWorld,
+  runtime: StateFileRuntime,
 ): Promise<{ readonly saved: SavedState; readonly file: StateFile | undefined }> {
   const { state, stateFile } = options;
   if (stateFile !== undefined) {
-    const file = await StateFile.open(stateFile, world);
+    const file = await StateFile.open(stateFile, runtime);
     return { saved: file.saved, file };
   }
   const text = state === undefined ? "" : await readText("state", state);

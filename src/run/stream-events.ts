@@ -11,7 +11,7 @@ import type { Event } from "../streams/event.ts";
 import { Drift } from "./drift.ts";
 import { catalogWarnings, withPrivacy } from "./outgoing.ts";
 import { readStream, type Source, type StreamTask } from "./read-stream.ts";
-import type { Process } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 import { cannotBeCounted, type Session } from "./session.ts";
 
 /** A part of a plan: its mark in the state, and whether it reads the people without a date. */
@@ -23,14 +23,14 @@ export type StreamJob = {
   readonly session: Session;
   readonly configured: ConfiguredStream;
   /** What the destination was told of the records; undefined: what is declared or configured. */
-  readonly told?: JsonSchema | null | undefined;
+  readonly declaredSchema?: JsonSchema | null | undefined;
   /** What becomes of the events on their way out. */
   readonly outgoing?: ((events: AsyncIterable<Event>) => AsyncIterable<Event>) | undefined;
   /** The stream's part of the incoming state. */
-  readonly blob: unknown;
+  readonly savedState: unknown;
   /** The part of a plan that this run reads, if it reads one. */
   readonly shard?: ShardTask | undefined;
-  readonly world: Process;
+  readonly runtime: Runtime;
   /** When the run began, by the monotonic clock. */
   readonly began: number;
 };
@@ -42,7 +42,7 @@ const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"])
  * @throws what no other stream survives either
  */
 export async function* streamEvents(job: StreamJob): AsyncGenerator<Event> {
-  yield { kind: "open", stream: job.configured.name, before: job.blob };
+  yield { kind: "open", stream: job.configured.name, before: job.savedState };
   const events = eventsOf(job);
   yield* toClose(job.outgoing?.(events) ?? events, job);
 }
@@ -50,12 +50,12 @@ export async function* streamEvents(job: StreamJob): AsyncGenerator<Event> {
 /** Ends events that fail as a stream ends, so that whoever listens to its end hears of this one. */
 async function* toClose(
   events: AsyncIterable<Event>,
-  { configured, world }: StreamJob,
+  { configured, runtime }: StreamJob,
 ): AsyncGenerator<Event> {
   try {
     yield* events;
   } catch (error) {
-    world.signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     if (isRunsEnd(error)) throw error;
     yield { kind: "close", stream: configured.name, complete: false, error };
   }
@@ -72,8 +72,8 @@ async function* eventsOf(job: StreamJob): AsyncGenerator<Event> {
   const known = spec.sampled ? configured.schema : loadSchema(spec.schemaFile);
   const { privacy } = session;
   yield* catalogWarnings(spec.name, configured.schema, privacy);
-  const told = job.told ?? known;
-  const schema = told === null ? null : privacy.arrivingSchema(spec.name, told);
+  const declaredSchema = job.declaredSchema ?? known;
+  const schema = declaredSchema === null ? null : privacy.arrivingSchema(spec.name, declaredSchema);
   const events = spec.reading === "job" ? jobEvents(job, spec, schema) : rowEvents(job, spec, schema);
   yield* withPrivacy(withDrift(spec.name, toClose(events, job)), spec.name, privacy);
 }
@@ -115,7 +115,7 @@ async function sourceOf({ session, configured }: StreamJob, spec: RowStreamSpec)
 }
 
 function taskOf(
-  { config, session, configured, blob, began, shard }: StreamJob,
+  { config, session, configured, savedState, began, shard }: StreamJob,
   spec: RowStreamSpec,
   schema: JsonSchema | null,
   source: Source,
@@ -128,8 +128,8 @@ function taskOf(
     source,
     api: session.streamApi(spec, { cursor: source.isDated ? spec.cursorField : null, schema }),
     resumed: source.isDated
-      ? resumeDated(configured, blob, filters, shard?.mark)
-      : resumeWhole(configured, blob, filters),
+      ? resumeDated(configured, savedState, filters, shard?.mark)
+      : resumeWhole(configured, savedState, filters),
     settings: { ...config, bringsUndated: shard?.bringsUndated },
     endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
   };

@@ -61,9 +61,9 @@ class Collected implements SavedState {
   readonly streams = new Map<string, unknown>();
   readonly rest: JsonObject = {};
 
-  set(name: string, blob: unknown): void {
-    if (blob === null || blob === undefined) this.streams.delete(name);
-    else this.streams.set(name, blob);
+  set(name: string, savedState: unknown): void {
+    if (savedState === null || savedState === undefined) this.streams.delete(name);
+    else this.streams.set(name, savedState);
   }
 }
 
@@ -181,10 +181,13 @@ function collectExported(value: JsonObject, state: Collected): void {
 function collectStream(stream: unknown, state: Collected): void {
   const value = isObject(stream) ? stream : {};
   const { stream_descriptor: descriptor = value["streamDescriptor"] } = value;
-  const { stream_state: blob = value["streamState"] } = value;
+  const { stream_state: savedState = value["streamState"] } = value;
   const { name, namespace } = isObject(descriptor) ? descriptor : {};
   if (typeof name !== "string") throw unreadable("a STREAM state has no stream_descriptor with a name");
-  state.set(stateKey(name, typeof namespace === "string" && namespace !== "" ? namespace : undefined), blob);
+  state.set(
+    stateKey(name, typeof namespace === "string" && namespace !== "" ? namespace : undefined),
+    savedState,
+  );
 }
 
 /** The shared state belongs to no stream of this source. */
@@ -204,7 +207,7 @@ function collectSinger(value: JsonObject, state: Collected): void {
   const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
   collect(airbyte_state, state);
   if (bookmarks !== undefined && bookmarks !== null && !isObject(bookmarks)) throw unknownShape(value);
-  for (const [name, blob] of Object.entries(bookmarks ?? {})) state.set(name, blob);
+  for (const [name, savedState] of Object.entries(bookmarks ?? {})) state.set(name, savedState);
   Object.assign(state.rest, rest);
 }
 
@@ -235,7 +238,7 @@ function isBare(value: JsonObject): boolean {
 }
 
 function collectBare(value: JsonObject, state: Collected): void {
-  for (const [name, blob] of Object.entries(value)) state.set(name, blob);
+  for (const [name, savedState] of Object.entries(value)) state.set(name, savedState);
 }
 
 const isBlob = (value: unknown): boolean => value === null || isObject(value);

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, createServer as createSocketServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Environment } from "../../src/api/dispatcher.ts";
 import { FAILURES, networkError, PUBLIC_API, statusError } from "../../src/api/error-table.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
+import type { Environment } from "../../src/config/environment.ts";
 import { BodyError, ConfigError, NotFoundError, TransientError } from "../../src/errors.ts";
 import { Session } from "../../src/run/session.ts";
 import type { Notice } from "../../src/streams/event.ts";
@@ -41,8 +41,8 @@ function open(
   };
   const abort = new AbortController();
   const notices: Notice[] = [];
-  const world = { clock: fastClock(), signal: abort.signal, environment, random };
-  const session = new Session(config, world, (notice) => void notices.push(notice));
+  const runtime = { clock: fastClock(), signal: abort.signal, environment, random };
+  const session = new Session(config, runtime, (notice) => void notices.push(notice));
   closers.push(() => session.close());
   const [people] = STREAMS;
   return {

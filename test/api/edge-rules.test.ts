@@ -49,8 +49,8 @@ async function open(
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const config = parseConfig({ base_url: url, api_key: KEY, requests_per_minute: 6000 }, {});
-  const world = { clock, signal: new AbortController().signal, environment: {}, random: () => 0 };
-  const session = new Session(config, world, () => undefined);
+  const runtime = { clock, signal: new AbortController().signal, environment: {}, random: () => 0 };
+  const session = new Session(config, runtime, () => undefined);
   closers.push(async () => {
     await session.close();
     server.closeAllConnections();

@@ -50,7 +50,7 @@ type Opened = { readonly api: StreamApi; readonly client: Client; readonly notic
 function open(url: string, idle = 0.3): Opened {
   const parsed = parseConfig({ base_url: url, api_key: KEY, requests_per_minute: 6000 }, {});
   const notices: Notice[] = [];
-  const world = {
+  const runtime = {
     clock: fastClock(),
     signal: new AbortController().signal,
     environment: {},
@@ -58,7 +58,7 @@ function open(url: string, idle = 0.3): Opened {
   };
   const session = new Session(
     { ...parsed, idleTimeoutSeconds: idle },
-    world,
+    runtime,
     (notice) => void notices.push(notice),
   );
   closers.push(() => session.close());

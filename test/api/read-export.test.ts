@@ -20,21 +20,21 @@ const opened = (body: Readable, gzipped = false, idleMs = 60_000): Export => ({
   usage: noUsage(),
 });
 
-type Read = { rows: Row[]; texts: string[]; told: { replaced: number; withoutKey: number } };
+type Read = { rows: Row[]; texts: string[]; declaredSchema: { replaced: number; withoutKey: number } };
 
 async function read(
   chunks: readonly Buffer[],
   { gzipped = false }: { gzipped?: boolean } = {},
 ): Promise<Read> {
-  const told = { replaced: 0, withoutKey: 0 };
+  const declaredSchema = { replaced: 0, withoutKey: 0 };
   const rows: Row[] = [];
   const body = Readable.from(chunks, { objectMode: false });
   for await (const batch of readExport(opened(body, gzipped), parser(), "read people")) {
     rows.push(...batch.rows);
-    told.replaced += batch.facts?.replaced ?? 0;
-    told.withoutKey += batch.facts?.withoutKey ?? 0;
+    declaredSchema.replaced += batch.facts?.replaced ?? 0;
+    declaredSchema.withoutKey += batch.facts?.withoutKey ?? 0;
   }
-  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), told };
+  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), declaredSchema };
 }
 
 const bytes = (text: string): Buffer => Buffer.from(text, "utf8");
@@ -133,9 +133,9 @@ describe("readExport()", () => {
   ])("writes %s as %s", async (given, written, replaced) => {
     const whole = bytes(`{"id":"1","a":"${given}"}\n{"id":"2"}\n`);
     for (let place = 0; place <= whole.length; place++) {
-      const { texts, told } = await read(cutAt(whole, [place]));
+      const { texts, declaredSchema } = await read(cutAt(whole, [place]));
       expect(texts).toEqual([`{"id":"1","a":"${written}"}`, '{"id":"2"}']);
-      expect(told.replaced).toBe(replaced);
+      expect(declaredSchema.replaced).toBe(replaced);
     }
   });
 
@@ -146,10 +146,10 @@ describe("readExport()", () => {
         (_, nth) => `{"id":"${nth}","a":"${with_ ? "\\ud83d" : "plain"}${"z".repeat(90)}"}\n`,
       ).join("");
     const whole = bytes(Array.from({ length: 40 }, (_, nth) => some(nth % 2 === 0)).join(""));
-    const { texts, told } = await read(cutAt(whole, fc.sample(fc.nat({ max: whole.length }), 60)));
+    const { texts, declaredSchema } = await read(cutAt(whole, fc.sample(fc.nat({ max: whole.length }), 60)));
     expect(texts).toHaveLength(40 * 700);
     expect(texts.filter((text) => text.includes("\\ud83d"))).toEqual([]);
-    expect(told.replaced).toBe(20 * 700);
+    expect(declaredSchema.replaced).toBe(20 * 700);
   });
 
   it.each([
@@ -265,11 +265,11 @@ describe("readExport()", () => {
   });
 
   it("gives rows without a key an empty one, and counts them", async () => {
-    const { rows, told } = await read([
+    const { rows, declaredSchema } = await read([
       bytes('{"name":"x"}\n{"id":"1"}\n{}\n{"id":null}\n{"id":""}\n{"id":[1]}\n'),
     ]);
     expect(rows.map(({ key }) => key)).toEqual(["", '"1"', "", "", ""]);
-    expect(told.withoutKey).toBe(5);
+    expect(declaredSchema.withoutKey).toBe(5);
   });
 
   it.each([

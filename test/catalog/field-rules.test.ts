@@ -89,13 +89,13 @@ describe("lineRewriter()", () => {
   });
 
   it("tells what it did, and where", () => {
-    const told: unknown[] = [];
+    const declaredSchema: unknown[] = [];
     const given = rules("keep", { a: rules({ kind: "withhold", setting: "x" }, { b: "keep" }), h: HASH });
     const acted = (action: FieldAction, path: readonly string[]): void => {
-      told.push([action.kind, path.join(".")]);
+      declaredSchema.push([action.kind, path.join(".")]);
     };
     lineRewriter(given, { hash, acted })('{"a":[{"b":1,"c":2}],"h":1}');
-    expect(told).toEqual([
+    expect(declaredSchema).toEqual([
       ["withhold", "a.c"],
       ["hash", "h"],
     ]);

@@ -2,7 +2,7 @@ import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
 import type { Ended } from "../support/cli.ts";
 import { docBlocks } from "../support/docs.ts";

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Ajv, type ValidateFunction } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { AirbyteMessage, Json } from "../support/airbyte-messages.ts";
 import { CATALOG_RULES, catalogBreaks } from "../support/catalog-rules.ts";
 import { connector, type Ended } from "../support/cli.ts";

@@ -4,7 +4,7 @@ import { readdir, readFile, rename, symlink } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR } from "../support/cli.ts";
 import { docBlock } from "../support/docs.ts";
 import { configFor } from "../support/tap.ts";

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

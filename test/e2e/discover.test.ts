@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { CATALOG_RULES } from "../support/catalog-rules.ts";
 import { connector, file } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
 import { run as runAny } from "../support/run.ts";
 import { configFor } from "../support/tap.ts";

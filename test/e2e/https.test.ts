@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 
 /** A key and a certificate for localhost and service.invalid that it signs itself, made for these tests: `openssl req -x509 …`, until 2126. */

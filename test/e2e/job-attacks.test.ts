@@ -5,14 +5,18 @@ import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { JobWorld } from "../support/job-world.ts";
+import { JobRuntime } from "../support/job-runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const ITEMS = ["a.example", "b.example", "c.example", "d.example"];
 
-async function worldOf({ url }: CountingService, service: CountingService, jobs: object): Promise<JobWorld> {
+async function worldOf(
+  { url }: CountingService,
+  service: CountingService,
+  jobs: object,
+): Promise<JobRuntime> {
   const config = {
     base_url: url,
     api_key: "k",
@@ -21,12 +25,12 @@ async function worldOf({ url }: CountingService, service: CountingService, jobs:
     external_api: { api_url: url, api_key: "k" },
     ...jobs,
   };
-  const world = new JobWorld(config, service);
-  await world.discover();
-  return world;
+  const runtime = new JobRuntime(config, service);
+  await runtime.discover();
+  return runtime;
 }
 
-const lookups = (service: CountingService, settings: object = {}): Promise<JobWorld> =>
+const lookups = (service: CountingService, settings: object = {}): Promise<JobRuntime> =>
   worldOf(service, service, { company_lookup: { domains: ITEMS, ...settings } });
 
 const json = (response: ServerResponse, status: number, body: unknown): boolean => {
@@ -103,21 +107,21 @@ describe.each(Object.entries(BAD))("%s", { timeout: 120_000 }, (_, answer) => {
     service.behaviour = {
       wild: (method, item, response) => method === "GET" && item === "b.example" && answer(response),
     };
-    const world = await lookups(service);
+    const runtime = await lookups(service);
     let state: unknown;
     const collected: unknown[] = [];
     for (let run = 0; run < 4; run++) {
-      const ran = await world.readStream("company_lookups", { state });
+      const ran = await runtime.readStream("company_lookups", { state });
       state = ran.state();
       expect(ran.code, `${run} ${ran.text.slice(-800)}`).toBe(0);
       collected.push(...ran.records().map(({ domain }) => domain));
-      world.pass(8 * DAY);
+      runtime.pass(8 * DAY);
     }
     expect(collected.toSorted()).toEqual(["a.example", "c.example", "d.example"]);
     expect(service.bought.toSorted()).toEqual(ITEMS);
     service.behaviour = {};
-    world.pass(40 * DAY);
-    const healed = await world.readStream("company_lookups", { state });
+    runtime.pass(40 * DAY);
+    const healed = await runtime.readStream("company_lookups", { state });
     expect(healed.records()).toMatchObject([{ domain: "b.example" }]);
     expect(service.bought.toSorted()).toEqual(ITEMS);
   });
@@ -125,13 +129,13 @@ describe.each(Object.entries(BAD))("%s", { timeout: 120_000 }, (_, answer) => {
   it("to a submission buys nothing twice, with state, without it and without receipts", async () => {
     await using service = await CountingService.start();
     service.behaviour = { wild: (method, _item, response) => method === "POST" && answer(response) };
-    const world = await lookups(service);
+    const runtime = await lookups(service);
     let state: unknown;
     for (let run = 0; run < 3; run++) {
-      state = (await world.readStream("company_lookups", { state })).state();
-      world.pass(8 * DAY);
+      state = (await runtime.readStream("company_lookups", { state })).state();
+      runtime.pass(8 * DAY);
     }
-    await world.readStream("company_lookups");
+    await runtime.readStream("company_lookups");
     expect(service.boughtTwice).toEqual([]);
   });
 });
@@ -141,14 +145,14 @@ describe("the service's clock", { timeout: 60_000 }, () => {
     await using service = await CountingService.start();
     const people = ITEMS.map((companyDomain, nth) => ({ id: String(nth), companyDomain }));
     service.behaviour = { people };
-    const world = await worldOf(service, service, { company_lookup: { from_people: true } });
+    const runtime = await worldOf(service, service, { company_lookup: { from_people: true } });
     service.advance(off);
-    const ran = await world.readStream("company_lookups");
+    const ran = await runtime.readStream("company_lookups");
     expect(service.bought).toEqual([]);
     expect(ran.warnings().join()).toContain("30 hours");
     expect(ran.code).toBe(0);
     service.advance(-off);
-    await world.readStream("company_lookups", { state: ran.state() });
+    await runtime.readStream("company_lookups", { state: ran.state() });
     expect(service.bought.toSorted()).toEqual(ITEMS);
   });
 
@@ -162,10 +166,10 @@ describe("the service's clock", { timeout: 60_000 }, () => {
         return undefined;
       },
     };
-    const world = await worldOf(service, service, {
+    const runtime = await worldOf(service, service, {
       email_verification: { emails: Array.from({ length: 40 }, (_, nth) => `e${nth}@x.example`) },
     });
-    const ran = await world.readStream("email_verifications");
+    const ran = await runtime.readStream("email_verifications");
     expect(service.bought.length).toBeLessThanOrEqual(2 + 10);
     expect(ran.warnings().join()).toContain("30 hours");
   });
@@ -177,43 +181,43 @@ describe("a refresh that the service refuses", { timeout: 60_000 }, () => {
     ["INVALID_REQUEST", 1],
   ])("is not tried in every run, and the answer is kept: %s", async (code, taken) => {
     await using service = await CountingService.start();
-    const world = await lookups(service, { refresh_after_days: 3 });
-    let { state } = await world.readStream("company_lookups");
+    const runtime = await lookups(service, { refresh_after_days: 3 });
+    let { state } = await runtime.readStream("company_lookups");
     const asked: string[] = [];
     const refuse = (item: string) => (asked.push(item) <= taken ? undefined : envelope(400, code));
     service.behaviour = { refuse };
-    world.pass(5 * DAY);
+    runtime.pass(5 * DAY);
     for (let run = 0; run < 3; run++) {
-      const ran = await world.readStream("company_lookups", { state: state() });
+      const ran = await runtime.readStream("company_lookups", { state: state() });
       state = ran.state;
       expect(ran.code).toBe(0);
       expect(ran.done()).toBe(ITEMS.length);
-      world.pass(HOUR);
+      runtime.pass(HOUR);
     }
     expect(asked.toSorted()).toEqual(ITEMS);
     expect(service.bought).toHaveLength(ITEMS.length + taken);
     service.behaviour = {};
-    world.pass(4 * DAY);
-    const healed = await world.readStream("company_lookups", { state: state() });
+    runtime.pass(4 * DAY);
+    const healed = await runtime.readStream("company_lookups", { state: state() });
     expect(healed.records()).toHaveLength(ITEMS.length);
-    const refreshed = await world.readStream("company_lookups", { syncMode: "full_refresh" });
+    const refreshed = await runtime.readStream("company_lookups", { syncMode: "full_refresh" });
     expect(refreshed.records()).toHaveLength(ITEMS.length);
     expect(service.bought).toHaveLength(2 * ITEMS.length + taken);
   });
 
   it("for want of credits is tried once in every run, and the answer is kept", async () => {
     await using service = await CountingService.start();
-    const world = await lookups(service, { refresh_after_days: 3 });
-    let { state } = await world.readStream("company_lookups");
+    const runtime = await lookups(service, { refresh_after_days: 3 });
+    let { state } = await runtime.readStream("company_lookups");
     let asked = 0;
     const refuse = () => {
       asked += 1;
       return envelope(402, "INSUFFICIENT_CREDITS");
     };
     service.behaviour = { refuse };
-    world.pass(5 * DAY);
+    runtime.pass(5 * DAY);
     for (let run = 0; run < 3; run++) {
-      const ran = await world.readStream("company_lookups", { state: state() });
+      const ran = await runtime.readStream("company_lookups", { state: state() });
       state = ran.state;
       expect(ran.code).toBe(0);
       expect(ran.done()).toBe(ITEMS.length);
@@ -233,12 +237,12 @@ describe("a platform that always throws its state away", { timeout: 60_000 }, ()
     async (code) => {
       await using service = await CountingService.start();
       service.behaviour = refusing(code);
-      const world = await lookups(service);
-      for (let run = 0; run < 3; run++) await world.readStream("company_lookups");
+      const runtime = await lookups(service);
+      for (let run = 0; run < 3; run++) await runtime.readStream("company_lookups");
       expect(service.bought).toEqual(["d.example"]);
       const posts = (): number => service.requests.filter((request) => request.startsWith("POST")).length;
       const before = posts();
-      await world.readStream("company_lookups");
+      await runtime.readStream("company_lookups");
       expect(posts()).toBe(before);
     },
   );
@@ -255,8 +259,8 @@ describe("jobs that are queued until tomorrow", { timeout: 60_000 }, () => {
       scheduled_processing_time: new Date(Date.now() + DAY).toISOString(),
     });
     service.behaviour = { result: (jobId) => ({ status: 202, body: queued(jobId) }) };
-    const world = await lookups(service);
-    await world.readStream("company_lookups");
+    const runtime = await lookups(service);
+    await runtime.readStream("company_lookups");
     expect(service.bought).toEqual(ITEMS);
   });
 });
@@ -268,9 +272,9 @@ describe("one job id for two items", { timeout: 60_000 }, () => {
       wild: (method, _item, response) =>
         method === "POST" && json(response, 202, { success: true, data: { job_id: "job_0_x" } }),
     };
-    const world = await lookups(service);
-    const first = await world.readStream("company_lookups");
-    await world.readStream("company_lookups", { state: first.state() });
+    const runtime = await lookups(service);
+    const first = await runtime.readStream("company_lookups");
+    await runtime.readStream("company_lookups", { state: first.state() });
     expect(service.boughtTwice).toEqual([]);
   });
 });
@@ -278,16 +282,16 @@ describe("one job id for two items", { timeout: 60_000 }, () => {
 describe("a key that is wrong for one sync", { timeout: 60_000 }, () => {
   it("fails as config_error, and the jobs are collected afterwards", async () => {
     await using service = await CountingService.start();
-    const world = await lookups(service, { max_wait_seconds: 0 });
-    const first = await world.readStream("company_lookups");
+    const runtime = await lookups(service, { max_wait_seconds: 0 });
+    const first = await runtime.readStream("company_lookups");
     service.behaviour = {
       result: () => envelope(401, "INVALID_API_KEY"),
       refuse: () => envelope(401, "INVALID_API_KEY"),
     };
-    const wrong = await world.readStream("company_lookups", { state: first.state() });
+    const wrong = await runtime.readStream("company_lookups", { state: first.state() });
     expect(wrong.errors()).toMatchObject([{ failure_type: "config_error" }]);
     service.behaviour = {};
-    const after = await world.readStream("company_lookups", { state: wrong.state() });
+    const after = await runtime.readStream("company_lookups", { state: wrong.state() });
     expect(after.records()).toMatchObject([{ domain: "a.example" }]);
     expect(service.boughtTwice).toEqual([]);
   });
@@ -325,8 +329,8 @@ describe("receipts that are there and cannot be used", { timeout: 60_000 }, () =
   it("stop the submissions, and open jobs are collected", async () => {
     await using service = await CountingService.start();
     const folder = await tempDir();
-    const world = await lookups(service, { max_wait_seconds: 0, receipts_file: "" });
-    const first = await world.readStream("company_lookups");
+    const runtime = await lookups(service, { max_wait_seconds: 0, receipts_file: "" });
+    const first = await runtime.readStream("company_lookups");
     expect(service.bought).toEqual(["a.example"]);
     const blocked = await worldOf(service, service, {
       company_lookup: { domains: ITEMS },
@@ -375,10 +379,10 @@ describe("prices that are nonsense", { timeout: 60_000 }, () => {
           },
         }),
       };
-      const world = await lookups(service, { domains, max_credits_per_sync: 20, max_credits_per_day: 30 });
+      const runtime = await lookups(service, { domains, max_credits_per_sync: 20, max_credits_per_day: 30 });
       let state: unknown;
       for (let run = 0; run < 4; run++)
-        state = (await world.readStream("company_lookups", { state })).state();
+        state = (await runtime.readStream("company_lookups", { state })).state();
       // 4 contacts each, or 5 credits where a text says so: 20 a sync, 30 a day.
       expect(service.bought.length).toBeLessThanOrEqual(7);
       expect(service.bought.length).toBeGreaterThan(0);

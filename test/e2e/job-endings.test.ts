@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
-import { JobWorld, type Ran } from "../support/job-world.ts";
+import { JobRuntime, type Ran } from "../support/job-runtime.ts";
 import { ROOT } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -183,30 +183,30 @@ const KILLED = "the process is killed";
 class Stage implements AsyncDisposable {
   readonly #service: CountingService;
   readonly #receipts: string;
-  #world: JobWorld;
+  #runtime: JobRuntime;
   #state: unknown;
   #clockIsOff = 0;
 
   private constructor(service: CountingService, receipts: string) {
     this.#service = service;
     this.#receipts = receipts;
-    this.#world = this.#worldWith({});
+    this.#runtime = this.#runtimeWith({});
   }
 
   static async open(): Promise<Stage> {
     const stage = new Stage(await CountingService.start(), join(await tempDir(), "receipts.jsonl"));
-    await stage.#world.discover();
+    await stage.#runtime.discover();
     return stage;
   }
 
   /** Plays a sync and holds it against what should come of it. */
   async play(sync: Sync): Promise<Ran> {
     const service = this.#service;
-    this.#world = this.#worldWith(sync.settings ?? {});
+    this.#runtime = this.#runtimeWith(sync.settings ?? {});
     // A world that is new takes the service's clock for its own.
     service.advance(-this.#clockIsOff);
-    await this.#world.discover();
-    this.#world.pass(sync.after ?? 0);
+    await this.#runtime.discover();
+    this.#runtime.pass(sync.after ?? 0);
     this.#clockIsOff += sync.clockMoves ?? 0;
     service.advance(this.#clockIsOff);
     const tried: string[] = [];
@@ -216,7 +216,7 @@ class Stage implements AsyncDisposable {
     };
     service.behaviour = { ...sync.behaviour, refuse };
     const before = service.bought.length;
-    const ran = await this.#world.readStream("company_lookups", {
+    const ran = await this.#runtime.readStream("company_lookups", {
       state: this.#state,
       ...(sync.syncMode !== undefined && { syncMode: sync.syncMode }),
     });
@@ -233,7 +233,7 @@ class Stage implements AsyncDisposable {
     await this.#service[Symbol.asyncDispose]();
   }
 
-  #worldWith(settings: object): JobWorld {
+  #runtimeWith(settings: object): JobRuntime {
     const { url } = this.#service;
     const config = {
       base_url: url,
@@ -243,7 +243,7 @@ class Stage implements AsyncDisposable {
       external_api: { api_url: url, api_key: "k" },
       company_lookup: { domains: ITEMS, ...settings },
     };
-    return new JobWorld(config, this.#service);
+    return new JobRuntime(config, this.#service);
   }
 }
 

@@ -2,15 +2,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
-import { JobWorld } from "../support/job-world.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { JobRuntime } from "../support/job-runtime.ts";
 
 const DAY = 86_400_000;
 const start = (): Promise<Sandbox> =>
   startSandbox({ people: 20, companies: 4, requestsPerMinute: 0, now: "2026-03-02T10:00:00Z" });
 
-const world = (sandbox: Sandbox, settings: object): JobWorld =>
-  new JobWorld(
+const runtime = (sandbox: Sandbox, settings: object): JobRuntime =>
+  new JobRuntime(
     {
       base_url: sandbox.url,
       api_key: sandbox.key,
@@ -26,7 +26,7 @@ const items = (sandbox: Sandbox): readonly string[] => sandbox.submissions.map((
 describe("company_lookup_contacts", () => {
   it("has a row for each contact, without buying anything itself", async () => {
     await using sandbox = await start();
-    const runs = world(sandbox, { company_lookup: { domains: ["3.example"] } });
+    const runs = runtime(sandbox, { company_lookup: { domains: ["3.example"] } });
     const first = await runs.readStream("company_lookup_contacts");
     expect(first.code).toBe(0);
     expect(first.records()).toHaveLength(3);
@@ -47,7 +47,7 @@ describe("the items of a job", () => {
   it("come from the e-mails of people, undropped, each once", async () => {
     await using sandbox = await start();
     const settings = { email_verification: { from_people: true }, drop_fields: ["people.email"] };
-    const runs = world(sandbox, settings);
+    const runs = runtime(sandbox, settings);
     const first = await runs.readStream("email_verifications");
     expect(first.code).toBe(0);
     const emails = new Set(
@@ -66,7 +66,7 @@ describe("the items of a job", () => {
 
   it("are what the caps leave room for; the next sync takes the next", async () => {
     await using sandbox = await start();
-    const runs = world(sandbox, {
+    const runs = runtime(sandbox, {
       email_verification: { from_people: true, max_per_sync: 3, max_per_day: 5 },
     });
     const first = await runs.readStream("email_verifications");
@@ -94,7 +94,7 @@ describe("the items of a job", () => {
       path,
       '\ufeffname,Domain\r\n"A, Inc.",WWW.1.example\r\nB,not a domain\r\nC,1.example.\r\n',
     );
-    const ran = await world(sandbox, { company_lookup: { domains_file: path } }).readStream(
+    const ran = await runtime(sandbox, { company_lookup: { domains_file: path } }).readStream(
       "company_lookups",
     );
     expect(items(sandbox)).toEqual(["1.example"]);
@@ -106,7 +106,7 @@ describe("the items of a job", () => {
     await using sandbox = await start();
     sandbox.fault("status=500:times=always:path=people");
     const settings = { company_lookup: { domains: ["1.example"], from_people: true } };
-    const ran = await world(sandbox, settings).readStream("company_lookups");
+    const ran = await runtime(sandbox, settings).readStream("company_lookups");
     expect(items(sandbox)).toEqual(["1.example"]);
     expect(ran.records()).toHaveLength(1);
     expect(ran.code).toBe(1);
@@ -119,7 +119,7 @@ describe("the items of a job", () => {
       company_lookup: { domains: ["1.example"], from_people: true },
       idle_timeout_seconds: 5,
     };
-    const ran = await world(sandbox, settings).readStream("company_lookups");
+    const ran = await runtime(sandbox, settings).readStream("company_lookups");
     expect(items(sandbox)).toContain("1.example");
     expect(ran.errors()).toEqual([
       expect.objectContaining({ message: expect.stringContaining("no new row came for 5 s") }),

@@ -94,16 +94,16 @@ class Life {
   async known(): Promise<ReadonlySet<string>> {
     const [header = "", ...lines] = (await readFile(this.#receipts, "utf8")).split("\n");
     const { salt } = JSON.parse(header) as { salt: string };
-    const told = new Set<string>();
+    const declaredSchema = new Set<string>();
     for (const line of lines) {
       const { for: setting, item, job_id, sealed } = line.startsWith('{"for"') ? parseWhole(line) : {};
-      if (job_id !== undefined || sealed !== undefined) told.add(`${setting} ${item}`);
+      if (job_id !== undefined || sealed !== undefined) declaredSchema.add(`${setting} ${item}`);
     }
     const digest = (item: string): string =>
       createHmac("sha256", salt).update(item).digest().toString("base64url", 0, 12);
     return new Set(
       this.everything
-        .filter(([, setting, item]) => told.has(`${setting} ${digest(item)}`))
+        .filter(([, setting, item]) => declaredSchema.has(`${setting} ${digest(item)}`))
         .map(([one]) => one),
     );
   }

@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
-import { JobWorld } from "../support/job-world.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { JobRuntime } from "../support/job-runtime.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const MONDAY = "2026-03-02T10:00:00Z";
@@ -15,8 +15,8 @@ const EXTERNAL_KEY = "svc_99999999_99999999999999999999999999999999";
 const start = (options: SandboxOptions = {}): Promise<Sandbox> =>
   startSandbox({ people: 20, companies: 4, requestsPerMinute: 0, now: MONDAY, ...options });
 
-const world = (sandbox: Sandbox, jobs: object): JobWorld =>
-  new JobWorld(
+const runtime = (sandbox: Sandbox, jobs: object): JobRuntime =>
+  new JobRuntime(
     {
       base_url: sandbox.url,
       api_key: sandbox.key,
@@ -27,14 +27,14 @@ const world = (sandbox: Sandbox, jobs: object): JobWorld =>
     sandbox,
   );
 
-const limited = (sandbox: Sandbox, jobs: object): JobWorld =>
-  world(sandbox, { max_run_seconds: 20, ...jobs });
+const limited = (sandbox: Sandbox, jobs: object): JobRuntime =>
+  runtime(sandbox, { max_run_seconds: 20, ...jobs });
 
 const items = (sandbox: Sandbox): readonly string[] => sandbox.submissions.map(({ item }) => item);
 
 describe("company_lookups", () => {
-  const lookup = (sandbox: Sandbox, settings: object): JobWorld =>
-    world(sandbox, { company_lookup: settings });
+  const lookup = (sandbox: Sandbox, settings: object): JobRuntime =>
+    runtime(sandbox, { company_lookup: settings });
 
   it("buys each domain once, and keeps the result whole", async () => {
     await using sandbox = await start();
@@ -463,8 +463,8 @@ describe("company_lookups", () => {
 });
 
 describe("email_checks", () => {
-  const checking = (sandbox: Sandbox, settings: object): JobWorld =>
-    world(sandbox, { email_check: settings });
+  const checking = (sandbox: Sandbox, settings: object): JobRuntime =>
+    runtime(sandbox, { email_check: settings });
   const agency = (options: SandboxOptions = {}): Promise<Sandbox> => start({ plan: "agency", ...options });
 
   it("has a record for each e-mail and source, once the job is completed", async () => {
@@ -574,7 +574,7 @@ describe("email_checks", () => {
 describe("email_verifications", () => {
   it("asks once for each e-mail and keeps the response whole", async () => {
     await using sandbox = await start({ externalKey: EXTERNAL_KEY });
-    const runs = world(sandbox, {
+    const runs = runtime(sandbox, {
       external_api: { api_url: sandbox.url, api_key: EXTERNAL_KEY },
       email_verification: { emails: ["a@x.example"] },
     });
@@ -594,7 +594,7 @@ describe("email_verifications", () => {
 describe("receipts of verifications", () => {
   it("bring a full refresh what was answered before, which buys nothing", async () => {
     await using sandbox = await start({ externalKey: EXTERNAL_KEY });
-    const runs = world(sandbox, {
+    const runs = runtime(sandbox, {
       external_api: { api_url: sandbox.url, api_key: EXTERNAL_KEY },
       receipts_file: join(await tempDir(), "receipts.jsonl"),
       email_verification: { emails: ["a@x.example", "b@x.example"] },
@@ -627,7 +627,7 @@ describe("submissions", () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const runs = new JobWorld(
+    const runs = new JobRuntime(
       {
         ...{ base_url: url, api_key: EXTERNAL_KEY, requests_per_minute: 6000 },
         external_api: { api_url: url, api_key: EXTERNAL_KEY },
@@ -652,7 +652,7 @@ describe("a key of the Agency plan", () => {
 
   it("is fine if it can do what is configured, and check submits nothing", async () => {
     await using sandbox = await start({ plan: "agency" });
-    const { messages } = await world(sandbox, jobs).check();
+    const { messages } = await runtime(sandbox, jobs).check();
     expect(messages[0]?.connectionStatus?.status).toBe("SUCCEEDED");
     expect(messages[0]?.connectionStatus?.message).toContain("This key can read sources (5), email_checks");
     expect(messages[0]?.connectionStatus?.message).toContain("people: ");
@@ -661,13 +661,13 @@ describe("a key of the Agency plan", () => {
 
   it("is of no use where nothing is configured that it can do", async () => {
     await using sandbox = await start({ plan: "agency" });
-    const { messages } = await world(sandbox, {}).check();
+    const { messages } = await runtime(sandbox, {}).check();
     expect(messages[0]?.connectionStatus?.status).toBe("FAILED");
   });
 
   it("reads without a catalog what it can", async () => {
     await using sandbox = await start({ plan: "agency" });
-    const ran = await world(sandbox, jobs).readAll();
+    const ran = await runtime(sandbox, jobs).readAll();
     expect(ran.code).toBe(0);
     const streams = new Set(ran.messages.flatMap(({ record }) => record?.stream ?? []));
     expect(streams).toEqual(new Set(["sources", "email_checks"]));
@@ -675,7 +675,7 @@ describe("a key of the Agency plan", () => {
 
   it("discovers the streams of the plan that it lacks, too", async () => {
     await using sandbox = await start({ plan: "agency" });
-    const { messages } = await world(sandbox, jobs).discover();
+    const { messages } = await runtime(sandbox, jobs).discover();
     expect(messages[0]?.catalog?.streams.map(({ name }) => name)).toEqual([
       "people",
       "companies",
@@ -689,7 +689,7 @@ describe("a key of the Agency plan", () => {
 describe("check", () => {
   it("finds a key that the External API does not take", async () => {
     await using sandbox = await start();
-    const runs = world(sandbox, {
+    const runs = runtime(sandbox, {
       external_api: { api_url: sandbox.url, api_key: EXTERNAL_KEY },
       company_lookup: { domains: ["1.example"] },
     });
@@ -701,7 +701,7 @@ describe("check", () => {
 
   it("says that look-ups can be read, and buys none", async () => {
     await using sandbox = await start();
-    const { messages } = await world(sandbox, { company_lookup: { domains: ["1.example"] } }).check();
+    const { messages } = await runtime(sandbox, { company_lookup: { domains: ["1.example"] } }).check();
     expect(messages[0]?.connectionStatus).toEqual({
       status: "SUCCEEDED",
       message:

@@ -26,10 +26,10 @@ describe("--summary", { timeout: 60_000 }, () => {
       const named = streams.flatMap((name) => ["--stream", name]);
       const args = ["read", "--config", config, ...named, "--state-file", join(folder, "state.json")];
       await run(CONNECTOR, [...args, "--summary", summary], { clock: hurriedClock() });
-      const { streams: told } = JSON.parse(await readFile(summary, "utf8")) as {
+      const { streams: declaredSchema } = JSON.parse(await readFile(summary, "utf8")) as {
         streams: { stream: string; outcome: string; spent: unknown }[];
       };
-      return told.map(({ stream, outcome, spent: bought }) => [stream, outcome, bought]);
+      return declaredSchema.map(({ stream, outcome, spent: bought }) => [stream, outcome, bought]);
     };
     service.behaviour = {
       losesAnswer: (item) => item === "lost.example",

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, discover, recordsOf, selection, TAP, tap } from "../support/tap.ts";

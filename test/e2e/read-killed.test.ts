@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { aheadOfDelivery, Destination } from "../faultlab/invariants.ts";
 import {
   type ProcessOutcome,

@@ -1,7 +1,7 @@
 import { chmod } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { AirbyteMessage } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, pipe, type RunOptions, run, TAP } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";

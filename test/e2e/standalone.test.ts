@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { type ReadOptions, read } from "../../src/commands/read.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, type RunOptions, run } from "../support/cli.ts";
@@ -21,8 +21,8 @@ const QUICK = { requestsPerMinute: 0, companies: 4 } as const;
 const idsOf = (text: string): string[] => linesOf(text).map((line) => JSON.parse(line).id);
 
 const cursorIn = async (path: string): Promise<unknown> => {
-  const blob = parseStateText(await readFile(path, "utf8")).streams.get("people");
-  return (blob as { discoveredAt?: unknown } | undefined)?.discoveredAt;
+  const savedState = parseStateText(await readFile(path, "utf8")).streams.get("people");
+  return (savedState as { discoveredAt?: unknown } | undefined)?.discoveredAt;
 };
 
 describe("--state-file", () => {
@@ -210,7 +210,7 @@ async function readAt(
   env = {},
   options: Partial<ReadOptions> = {},
 ): Promise<number> {
-  const world = testProcess({
+  const runtime = testProcess({
     stdout,
     stderr,
     environment: {
@@ -222,7 +222,7 @@ async function readAt(
   });
   return await read(
     { config: undefined, catalog: undefined, state: undefined, streams: [], format: "airbyte", ...options },
-    world,
+    runtime,
   );
 }
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 

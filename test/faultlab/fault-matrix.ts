@@ -1,5 +1,5 @@
-import type { FaultSpec } from "../../src/sandbox/faults/fault.ts";
-import { FAULTS } from "../../src/sandbox/faults/faults.ts";
+import type { FaultSpec } from "../../sandbox/faults/fault.ts";
+import { FAULTS } from "../../sandbox/faults/faults.ts";
 import type { Day } from "../../src/time.ts";
 import { labConfig, readOnce, withSandbox } from "./read-once.ts";
 import { LAB_SANDBOX, type Scenario } from "./run-scenario.ts";

@@ -80,8 +80,8 @@ export function aheadOfDelivery(
  * Whether a state claims a row beyond doubt. Days before the day before the cursor are final. Rows without a date are
  * claimed by the run that brings them all.
  */
-function covers(blob: StreamState, { discoveredAt }: Delivered, bringsUndated: boolean): boolean {
-  const state = blob as unknown as State;
+function covers(savedState: StreamState, { discoveredAt }: Delivered, bringsUndated: boolean): boolean {
+  const state = savedState as unknown as State;
   if (state.missing_days === undefined) return true;
   if (discoveredAt === null) return bringsUndated && state.undated === "done";
   if (state.discoveredAt === null || isExcepted(state, discoveredAt)) return false;

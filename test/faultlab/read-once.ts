@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/api/clock.ts";
 import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { Session } from "../../src/run/session.ts";
 import { streamEvents } from "../../src/run/stream-events.ts";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
 import type { Event, StreamState } from "../../src/streams/event.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
@@ -120,7 +120,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
   const hung = new AbortController();
   const out = new PassThrough().resume();
-  const world = {
+  const runtime = {
     clock,
     signal: hung.signal,
     environment: {},
@@ -130,7 +130,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
     stderr: out,
   };
   const warnings: string[] = [];
-  const session = new Session(config, world, (notice) => {
+  const session = new Session(config, runtime, (notice) => {
     if (notice.kind === "log") warnings.push(notice.text);
   });
   const taken = new Taken(stopAfter);
@@ -145,8 +145,8 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
       config,
       session,
       configured: { ...CONFIGURED, name: settings.stream ?? "people" },
-      blob: state ?? undefined,
-      world,
+      savedState: state ?? undefined,
+      runtime,
       began: 0,
     };
     for await (const event of streamEvents(job)) {

@@ -1,5 +1,5 @@
+import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { Sandbox, SandboxOptions } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/streams/event.ts";
 import {
   aheadOfDelivery,

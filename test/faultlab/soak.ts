@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { FAULTS } from "../../sandbox/faults/faults.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
-import { FAULTS } from "../../src/sandbox/faults/faults.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import type { StreamState } from "../../src/streams/event.ts";
 import { dice, type Roll } from "./dice.ts";
 import { isOfJobs } from "./fault-matrix.ts";

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Lock, type LockWorld, STALE_MS } from "../../src/files/lock.ts";
+import { Lock, type LockRuntime, STALE_MS } from "../../src/files/lock.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
 
@@ -27,7 +27,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-const world = (process = { frozen: false }): LockWorld => ({
+const runtime = (process = { frozen: false }): LockRuntime => ({
   clock: clock.of(process),
   signal: new AbortController().signal,
   pid: 12,
@@ -42,14 +42,14 @@ async function acquire(...args: Parameters<typeof Lock.acquire>): Promise<Lock> 
 /** A run that holds the lock and is then killed, or stopped. */
 async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean } }> {
   const process = { frozen: false };
-  const lock = await acquire(file, world(process));
+  const lock = await acquire(file, runtime(process));
   process.frozen = true;
   return { lock, process };
 }
 
 describe("Lock", () => {
   it("lies beside the file, for its owner only, and is gone after the release", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     expect(await readdir(folder)).toEqual(["state.json.lock"]);
     await lock.check();
     await lock.release();
@@ -58,9 +58,9 @@ describe("Lock", () => {
   });
 
   it("refuses a second run as soon as the lock is renewed, and names who holds it", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     const notices: string[] = [];
-    const second = acquire(file, world(), (text) => notices.push(text));
+    const second = acquire(file, runtime(), (text) => notices.push(text));
     await expect(second).rejects.toThrow(
       /^Cannot use ".*state\.json": another run is using it \(started 2026-03-20T00:00:00\.000Z on .+, process 12\), and keeps its lock ".*state\.json\.lock" alive\. Wait/,
     );
@@ -74,7 +74,7 @@ describe("Lock", () => {
 
   it("is taken over from a run that was killed, after 60 seconds without a change and no sooner", async () => {
     await killedRun();
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     expect(clock.now).toBeGreaterThanOrEqual(STALE_MS);
     expect(clock.now).toBeLessThan(STALE_MS + 12_000);
     await lock.check();
@@ -84,13 +84,13 @@ describe("Lock", () => {
 
   it("is taken over when its run was killed before it had written a token", async () => {
     await writeFile(`${file}.lock`, "");
-    await (await acquire(file, world())).release();
+    await (await acquire(file, runtime())).release();
     expect(clock.now).toBeGreaterThanOrEqual(STALE_MS);
   });
 
   it("is taken as soon as the run that held it ends", async () => {
-    const first = await acquire(file, world());
-    const second = acquire(file, world());
+    const first = await acquire(file, runtime());
+    const second = acquire(file, runtime());
     await first.release();
     await (await second).release();
     expect(clock.now).toBeLessThan(STALE_MS);
@@ -99,7 +99,7 @@ describe("Lock", () => {
   it("belongs to one of many runs that take over at the same moment", async () => {
     for (let round = 0; round < 5; round += 1) {
       await killedRun();
-      const tries = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => acquire(file, world())));
+      const tries = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => acquire(file, runtime())));
       const locks = tries.flatMap((attempt) => (attempt.status === "fulfilled" ? [attempt.value] : []));
       const checks = await Promise.allSettled(locks.map((lock) => lock.check()));
       expect(checks.filter(({ status }) => status === "fulfilled").length).toBe(1);
@@ -110,7 +110,7 @@ describe("Lock", () => {
 
   it("ends the run that lost it while it was stopped, and leaves the new one alone", async () => {
     const { lock: stopped, process } = await killedRun();
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     process.frozen = false;
     await expect(stopped.check()).rejects.toThrow("is gone, because another run took it over");
     await stopped.release();
@@ -122,7 +122,7 @@ describe("Lock", () => {
 
   it("is never renewed in the name of another run", async () => {
     const { lock: stopped, process } = await killedRun();
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     process.frozen = false;
     await clock.of().sleep(30_000);
     expect(JSON.parse(await readFile(`${file}.lock`, "utf8")).renewals).toMatch(/^0+[2345]$/);
@@ -131,54 +131,58 @@ describe("Lock", () => {
   });
 
   it("ends the run whose lock a person removed", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     await rm(`${file}.lock`);
     await expect(lock.check()).rejects.toThrow("is gone");
     await lock.release();
   });
 
   it("does not count the time in which the observer itself was asleep", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     const asleep = { ...clock.of(), monotonic: () => clock.now * 1_000 };
-    await expect(acquire(file, { ...world(), clock: asleep })).rejects.toThrow("another run is using it");
+    await expect(acquire(file, { ...runtime(), clock: asleep })).rejects.toThrow("another run is using it");
     await lock.release();
   });
 
   it("is given back at once when the process ends", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     lock.releaseNow();
     expect(await readdir(folder)).toEqual([]);
     await lock.release();
   });
 
   it("stops watching when the run is interrupted", async () => {
-    const lock = await acquire(file, world());
+    const lock = await acquire(file, runtime());
     const abort = new AbortController();
-    const second = acquire(file, { ...world(), signal: abort.signal });
+    const second = acquire(file, { ...runtime(), signal: abort.signal });
     abort.abort(new Error("Interrupted by SIGINT"));
     await expect(second).rejects.toThrow("Interrupted by SIGINT");
     await lock.release();
   });
 
   it("makes no folders, and says what keeps it from being made", async () => {
-    await expect(acquire(join(folder, "typo", "state.json"), world())).rejects.toThrow(
+    await expect(acquire(join(folder, "typo", "state.json"), runtime())).rejects.toThrow(
       /^Cannot lock ".*": there is no folder ".*typo"$/,
     );
     await mkdir(`${file}.lock`);
-    await expect(acquire(file, world())).rejects.toThrow(/^Cannot read the lock ".*": it is a folder$/);
+    await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is a folder$/);
   });
 
   it("shows nothing of a lock that somebody else wrote", async () => {
     const fields = { started: "\u001b[31m", host: "a\nb", pid: "1", token: "x" };
     await writeFile(`${file}.lock`, JSON.stringify(fields));
     const notices: string[] = [];
-    await (await acquire(file, world(), (text) => notices.push(text))).release();
+    await (await acquire(file, runtime(), (text) => notices.push(text))).release();
     expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
   });
 
   describe("on the machine of its holder", () => {
     const watched = (): never => expect.fail("the lock was watched");
-    const local = (pid: number): LockWorld => ({ ...world(), pid, processes: systemProcesses(process.pid) });
+    const local = (pid: number): LockRuntime => ({
+      ...runtime(),
+      pid,
+      processes: systemProcesses(process.pid),
+    });
 
     it("refuses a second run without watching while the holder runs", async () => {
       const lock = await acquire(file, local(process.pid));

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { LockWorld } from "../../src/files/lock.ts";
+import type { LockRuntime } from "../../src/files/lock.ts";
 
 type Sleeper = { readonly at: number; readonly wake: () => void };
 
@@ -17,7 +17,7 @@ export class SimulatedClock {
   }
 
   /** The clock as one process sees it. */
-  of(process: { frozen: boolean } = { frozen: false }): LockWorld["clock"] {
+  of(process: { frozen: boolean } = { frozen: false }): LockRuntime["clock"] {
     return {
       now: () => Date.UTC(2026, 2, 20) + this.#now,
       monotonic: () => this.#now,

@@ -3,16 +3,16 @@ import { CONNECTOR, TAP } from "../support/cli.ts";
 
 /** The words of the command line that asks for a command. Its program first. */
 export function argvOf({ kind, ...options }: Command): readonly string[] {
-  const { face, states = [], file, ...flags } = options as Flags;
+  const { mode, states = [], file, ...flags } = options as Flags;
   const words = Object.entries(flags).flatMap(([name, value]) => flagOf(NAMES[name] ?? kebab(name), value));
-  if (kind === "tap") return [TAP, ...words, ...(face === "sync" ? [] : [`--${face}`])];
+  if (kind === "tap") return [TAP, ...words, ...(mode === "sync" ? [] : [`--${mode}`])];
   const places = [...states, ...(file === undefined ? [] : [file])];
   return [CONNECTOR, ...(WORDS[kind] ?? [kind]), ...words, ...places];
 }
 
 type Flags = {
   readonly [name: string]: unknown;
-  readonly face?: string;
+  readonly mode?: string;
   readonly states?: readonly string[];
   readonly file?: string;
 };

@@ -28,9 +28,9 @@ export const readWith = (options: Partial<Read>): Asked => ({
 });
 
 export const tapWith = (options: Partial<Tap>): Asked => ({
-  language: options.face === "discover" ? "text" : "singer",
+  language: options.mode === "discover" ? "text" : "singer",
   command: {
-    ...{ kind: "tap", face: "sync", configs: [], catalog: undefined, state: undefined, stateFile: undefined },
+    ...{ kind: "tap", mode: "sync", configs: [], catalog: undefined, state: undefined, stateFile: undefined },
     ...{ logLevel: undefined, format: "text", ...options },
   },
 });

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/api/clock.ts";
 import type { Command } from "../../src/cli.ts";
 import { RENEW_MS } from "../../src/files/lock.ts";
 import { runProgram } from "../../src/main.ts";
-import type { Process } from "../../src/run/runtime.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
 import { fastClock } from "../faultlab/read-once.ts";
 import { argvOf } from "./argv.ts";
 import { KEY } from "./canary.ts";
@@ -20,16 +20,16 @@ const HUNG_MS = 100_000;
  * Does what a command line asks for within this process, as the program's own `main` does it: the same commands, real
  * files and sockets, and the same last words. Nobody waits on its clock.
  */
-export async function play(command: Command, environment: Process["environment"]): Promise<Ended> {
+export async function play(command: Command, environment: Runtime["environment"]): Promise<Ended> {
   const [stdout, stderr] = [new Sink(), new Sink()];
   const abort = new AbortController();
-  const world: Process = {
+  const runtime: Runtime = {
     ...{ clock: labClock(), signal: abort.signal, environment, random: Math.random, pid: 1 },
     ...{ stdout: stdout.stream, stderr: stderr.stream },
   };
   const patience = setTimeout(() => abort.abort(new Error("The command does not end")), HUNG_MS);
   try {
-    const code = await runProgram(async () => async () => command, [], world);
+    const code = await runProgram(async () => async () => command, [], runtime);
     return { code, stdout: stdout.text, stderr: stderr.text };
   } finally {
     clearTimeout(patience);
@@ -37,7 +37,7 @@ export async function play(command: Command, environment: Process["environment"]
 }
 
 /** Does the same as the built program, in a process of its own and on a real clock. */
-export async function playApart(command: Command, environment: Process["environment"]): Promise<Ended> {
+export async function playApart(command: Command, environment: Runtime["environment"]): Promise<Ended> {
   const child = spawn(process.execPath, argvOf(command), {
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],

@@ -64,9 +64,11 @@ describe("readJobs()", { timeout: 60_000 }, () => {
       fc.asyncProperty(tape, lives, async (numbers, many) => {
         const service = new JobService(new Tape(numbers));
         await live(service, many, "both");
-        const told = new Set(service.bought.filter((item) => !service.untold.includes(item)));
+        const declaredSchema = new Set(service.bought.filter((item) => !service.untold.includes(item)));
         const failed = new Set(service.failed);
-        const missing = [...told].filter((item) => !failed.has(item) && !service.delivered.includes(item));
+        const missing = [...declaredSchema].filter(
+          (item) => !failed.has(item) && !service.delivered.includes(item),
+        );
         expect(missing).toEqual([]);
       }),
       { numRuns: runs(8, 25) },

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { connector, file } from "../support/cli.ts";
 import { configFor, discover, recordsOf, selection, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";

@@ -1,6 +1,6 @@
 import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { docBlocks } from "../support/docs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";

@@ -1,7 +1,7 @@
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { TAP } from "./programs.ts";
 import { Project } from "./project.ts";
 

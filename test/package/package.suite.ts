@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { startSandbox } from "../../src/sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
 import { docBlock } from "../support/docs.ts";
 import { filesBelow } from "../support/files-below.ts";

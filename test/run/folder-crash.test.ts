@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { RENEW_MS } from "../../src/files/lock.ts";
 import { FolderOutput } from "../../src/run/folder-output.ts";
-import type { StateFileWorld } from "../../src/run/state-file.ts";
+import type { StateFileRuntime } from "../../src/run/state-file.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
@@ -45,7 +45,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 const FOLDER = "out";
 const SOURCES = ["s1", "s2", "s3"] as RawLine[];
 
-function worldOf(pid: number): StateFileWorld {
+function worldOf(pid: number): StateFileRuntime {
   let time = 0;
   const sleep = async (ms: number): Promise<void> => {
     // Renewals say nothing here.

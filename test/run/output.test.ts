@@ -14,11 +14,11 @@ import { testProcess } from "../support/terminal.ts";
 describe("Output.checkLock()", () => {
   it.each(["a state file", "a folder"])("knows that another run has taken %s over", async (kind) => {
     const folder = await tempDir();
-    const world = testProcess();
-    const output = await Output.open({ name: "x", logs: false }, world);
+    const runtime = testProcess();
+    const output = await Output.open({ name: "x", logs: false }, runtime);
     await output.checkLock();
-    if (kind === "a folder") output.folder = await FolderOutput.open(folder, { gzip: false }, world);
-    else output.stateFile = await StateFile.open(join(folder, "state.json"), world);
+    if (kind === "a folder") output.folder = await FolderOutput.open(folder, { gzip: false }, runtime);
+    else output.stateFile = await StateFile.open(join(folder, "state.json"), runtime);
     await output.checkLock();
     writeFileSync(join(folder, "state.json.lock"), '{"token":"another"}\n');
     await expect(output.checkLock()).rejects.toThrow("another run took it over");
@@ -30,7 +30,7 @@ describe("Output.checkLock()", () => {
 describe("a run whose state another run has taken over", () => {
   it("submits nothing", async () => {
     await using service = await CountingService.start();
-    const world = testProcess();
+    const runtime = testProcess();
     const config = parseConfig(
       {
         base_url: service.url,
@@ -42,11 +42,11 @@ describe("a run whose state another run has taken over", () => {
       {},
     );
     const events: string[] = [];
-    const voice = {
+    const reporter = {
       mask: (text: string) => text,
       emit: async ({ kind }: { kind: string }) => void events.push(kind),
     };
-    const isComplete = await withRun({ world, voice, load: async () => config }, async (run) => {
+    const isComplete = await withRun({ runtime, reporter, load: async () => config }, async (run) => {
       const check = async (): Promise<void> => {
         throw new TransientError("taken over");
       };

@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../sandbox/server.ts";
 import { read } from "../../src/commands/read.ts";
-import { startSandbox } from "../../src/sandbox/server.ts";
-import { readOptions, worldWith } from "../support/in-process.ts";
+import { readOptions, runtimeWith } from "../support/in-process.ts";
 
 const SRC = fileURLToPath(new URL("../../src", import.meta.url));
 
@@ -11,13 +11,13 @@ async function longestStack(): Promise<readonly string[]> {
   await using sandbox = await startSandbox({ people: 100, requestsPerMinute: 0 });
   let longest: readonly string[] = [];
   const before = Error.stackTraceLimit;
-  const world = worldWith(sandbox, () => {
+  const runtime = runtimeWith(sandbox, () => {
     const frames = (new Error().stack ?? "").split("\n").filter((line) => line.includes(SRC));
     if (frames.length > longest.length) longest = frames;
   });
   Error.stackTraceLimit = 100;
   try {
-    expect(await read(readOptions("people"), world)).toBe(0);
+    expect(await read(readOptions("people"), runtime)).toBe(0);
   } finally {
     Error.stackTraceLimit = before;
   }

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { noUsage } from "../../src/api/usage.ts";
 import { openDisplay, progressLog, progressText } from "../../src/run/progress.ts";
-import type { Process } from "../../src/run/runtime.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
 import { RunStats } from "../../src/run/stats.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
@@ -19,10 +19,10 @@ const refused: Event = {
 };
 
 describe("openDisplay()", () => {
-  const pipe = (): Process["stdout"] => new PassThrough();
+  const pipe = (): Runtime["stdout"] => new PassThrough();
 
   it("draws only on a terminal that can draw over a line and takes no records", async () => {
-    const isOpen = async (changes: Partial<Process>, files = false): Promise<boolean> => {
+    const isOpen = async (changes: Partial<Runtime>, files = false): Promise<boolean> => {
       const display = await openDisplay(new RunStats(() => 0), testProcess(changes), files);
       display?.stop();
       return display !== undefined;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
 import { OutputError } from "../../src/errors.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
-import { openState, StateFile, type StateFileWorld } from "../../src/run/state-file.ts";
+import { openState, StateFile, type StateFileRuntime } from "../../src/run/state-file.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const file of opened) await file.release();
 });
 
-const world: StateFileWorld = {
+const runtime: StateFileRuntime = {
   clock: systemClock,
   signal: new AbortController().signal,
   pid: process.pid,
@@ -30,7 +30,7 @@ const world: StateFileWorld = {
 };
 
 async function openFile(name = path): Promise<StateFile> {
-  const file = await StateFile.open(name, world);
+  const file = await StateFile.open(name, runtime);
   opened.push(file);
   return file;
 }
@@ -152,7 +152,7 @@ describe("openState()", () => {
   it("only reads what --state names, links included, and takes no lock", async () => {
     await writeFile(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
     await symlink(join(folder, "real.json"), path);
-    const { saved, file } = await openState({ state: path }, world);
+    const { saved, file } = await openState({ state: path }, runtime);
     expect(saved.streams.get("people")).toEqual({ discoveredAt: "1" });
     expect(file).toBeUndefined();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);

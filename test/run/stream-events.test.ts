@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../sandbox/server.ts";
 import { read } from "../../src/commands/read.ts";
-import { startSandbox } from "../../src/sandbox/server.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
-import { hurriedClock, readOptions, worldWith } from "../support/in-process.ts";
+import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
 
 describe("streamEvents() of companies without a list", () => {
   it("says in every run that they cannot be counted, and what to do", async () => {
@@ -11,10 +11,10 @@ describe("streamEvents() of companies without a list", () => {
       ...{ people: 5, companies: 7, companyList: false, requestsPerMinute: 0 },
     });
     let written = "";
-    const world = worldWith(sandbox, (text) => {
+    const runtime = runtimeWith(sandbox, (text) => {
       written += text;
     });
-    expect(await read(readOptions("companies"), world)).toBe(0);
+    expect(await read(readOptions("companies"), runtime)).toBe(0);
     const messages = written
       .split("\n")
       .filter((line) => line !== "")
@@ -71,10 +71,10 @@ describe("streamEvents() of a stream that fails", () => {
       "status=401:code=INVALID_API_KEY:path=/people/stream",
     );
     let written = "";
-    const world = worldWith(sandbox, (text) => {
+    const runtime = runtimeWith(sandbox, (text) => {
       written += text;
     });
-    expect(await read(readOptions("people"), world)).toBe(1);
+    expect(await read(readOptions("people"), runtime)).toBe(1);
     expect(written).toContain("INVALID_API_KEY");
     const lines = written.split("\n");
     const report = lines.findIndex((line) => line.includes("differ from its schema: no key in 1 row"));
@@ -89,10 +89,10 @@ describe("streamEvents() of people whose dates no rule can read", () => {
     await using sandbox = await startSandbox({ people: 12, undated: 0, requestsPerMinute: 0 });
     sandbox.fault("dates=unreadable");
     let written = "";
-    const world = worldWith(sandbox, (text) => {
+    const runtime = runtimeWith(sandbox, (text) => {
       written += text;
     });
-    await read(readOptions("people"), world);
+    await read(readOptions("people"), runtime);
     const reports = written.split("\n").filter((line) => line.includes("differ from its schema"));
     expect(reports).toHaveLength(1);
     expect(reports[0]).toMatch(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { COMPANIES, get, linesOf, list, PEOPLE, type Row, STREAM, stream } from "./http.ts";
 
 const NOW = "2026-03-15T10:00:00.000Z";

@@ -1,7 +1,7 @@
 import { constants, gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { FAULTS, parseFault } from "../../src/sandbox/faults/faults.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { FAULTS, parseFault } from "../../sandbox/faults/faults.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { codeOf, dechunk, get, linesOf, list, PEOPLE, type Raw, rawGet, STREAM, stream } from "./http.ts";
 
 const GZIP = { "accept-encoding": "gzip" };

@@ -2,8 +2,8 @@ import { connect } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { request } from "undici";
 import { describe, expect, it } from "vitest";
-import { describeFaults, FAULTS } from "../../src/sandbox/faults/faults.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { describeFaults, FAULTS } from "../../sandbox/faults/faults.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { dechunk, get, linesOf, list, PEOPLE, rawGet, STREAM, stream } from "./http.ts";
 
 const started = (...faults: string[]): Promise<Sandbox> =>

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { request } from "undici";
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Sandbox } from "../../sandbox/server.ts";
 
 export const PEOPLE = "/api/v1/public/people";
 export const STREAM = "/api/v1/public/people/stream";

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "undici";
 import { describe, expect, it } from "vitest";
-import { nextOpening } from "../../src/sandbox/data/email-checks.ts";
-import { FOREIGN_JOB } from "../../src/sandbox/data/job-options.ts";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import { nextOpening } from "../../sandbox/data/email-checks.ts";
+import { FOREIGN_JOB } from "../../sandbox/data/job-options.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { codeOf, type Got, get } from "./http.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Person } from "../../src/sandbox/data/people.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import type { Person } from "../../sandbox/data/people.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { runs } from "../support/runs.ts";
 import { COMPANIES, list, stream } from "./http.ts";
 

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { setTimeout } from "node:timers/promises";
 import { request } from "undici";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { get, list, STREAM } from "./http.ts";
 
 const MILLIONS = 10_000_000;

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { COMPANIES, codeOf, get, linesOf, list, PEOPLE, rawGet, SOURCES, STREAM, stream } from "./http.ts";
 
 const NOW = "2026-03-15T10:00:00.000Z";

@@ -37,22 +37,22 @@ class Load {
   readonly model: ModelService;
   readonly lines: string[] = [];
   isCalm = false;
-  readonly #world: World;
+  readonly #runtime: World;
   readonly #roll: ReturnType<typeof dice>;
   #arrivals = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#roll = dice(world.seed);
-    const list = Array.from({ length: world.days }, (_, nth) => addDays(TODAY, nth + 1 - world.days));
+  constructor(runtime: World) {
+    this.#runtime = runtime;
+    this.#roll = dice(runtime.seed);
+    const list = Array.from({ length: runtime.days }, (_, nth) => addDays(TODAY, nth + 1 - runtime.days));
     const now = Date.parse(TODAY) + 30_000_000;
-    const dated = peopleOn(list, world.perDay).filter(({ at }) => at === null || at < now - 5_000);
-    const people = [...dated, ...undatedPeople(world.undated)];
+    const dated = peopleOn(list, runtime.perDay).filter(({ at }) => at === null || at < now - 5_000);
+    const people = [...dated, ...undatedPeople(runtime.undated)];
     this.model = new ModelService({ now, people, latency: 10, moment: () => this.#move() });
   }
 
   async plan(): Promise<ShardPlan> {
-    const { shards } = this.#world;
+    const { shards } = this.#runtime;
     const { cuts, asked } = await cutRange(counterOf(this.model.api()), { from: null, to: null }, shards);
     const filters = { source_slug: null, is_user: "all" };
     const settings = { baseUrl: "https://host/", filters, startDate: null, endDate: null };
@@ -65,7 +65,7 @@ class Load {
     let state = fresh;
     // A try may be killed, or end incomplete because people move faster than anything can be proven.
     for (let tries = 0; tries < 40; tries++) {
-      const isKilled = this.#roll(this.#world.kills) === 0;
+      const isKilled = this.#roll(this.#runtime.kills) === 0;
       const ran = await runStream(this.model.api(), {
         state,
         settings: {
@@ -73,7 +73,7 @@ class Load {
           endDate: line.to,
           bringsUndated: bringsUndated(line),
           lookbackWindowDays: line.to === null ? 1 : 0,
-          maxWindowRows: this.#world.maxWindowRows,
+          maxWindowRows: this.#runtime.maxWindowRows,
         },
         ...(isKilled && { stopAfter: 1 + this.#roll(6) }),
       });
@@ -95,7 +95,7 @@ class Load {
       .sort((a, b) => a.place - b.place);
     for (const { line } of order) {
       states.set(line.shard, await this.read(line));
-      if (this.#roll(this.#world.kills) === 0) states.set(line.shard, await this.read(line));
+      if (this.#roll(this.#runtime.kills) === 0) states.set(line.shard, await this.read(line));
     }
     for (const line of plan.lines.filter(({ to }) => to === null))
       states.set(line.shard, await this.read(line));
@@ -111,7 +111,7 @@ class Load {
   }
 
   #move(): void {
-    if (this.isCalm || this.#roll(this.#world.pace) > 0) return;
+    if (this.isCalm || this.#roll(this.#runtime.pace) > 0) return;
     const { people, now } = this.model;
     if (this.#roll(4) === 0) people.push({ id: `new${this.#arrivals++}`, at: now, user: true });
     const person = people[this.#roll(Math.max(1, people.length))];
@@ -122,8 +122,8 @@ class Load {
 describe("a first load in shards", () => {
   it("brings everyone, in any order, with kills, double runs and people who move, also when it is merged days later", async () => {
     await fc.assert(
-      fc.asyncProperty(WORLD, async (world) => {
-        const load = new Load(world);
+      fc.asyncProperty(WORLD, async (runtime) => {
+        const load = new Load(runtime);
         const plan = await load.plan();
         const states = await load.readAll(plan);
         const merged = mergeShards(
@@ -134,7 +134,7 @@ describe("a first load in shards", () => {
         expect(Date.parse(merged.discoveredAt ?? "")).toBeLessThanOrEqual(
           Date.parse(states.at(-1)?.shard?.asked ?? ""),
         );
-        load.model.now += world.later * DAY_MS;
+        load.model.now += runtime.later * DAY_MS;
         const first = await load.goOn(merged);
         load.isCalm = true;
         load.model.now += 60_000;

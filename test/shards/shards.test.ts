@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/server.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { ShardLine } from "../../src/shards/plan-file.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Window } from "../../src/streams/window.ts";

@@ -81,8 +81,8 @@ describe("parseDatedState()", () => {
     [{}],
     [{ __ab_full_refresh_sync_complete: true }],
     [{ __ab_no_cursor_state_message: true }],
-  ])("takes %j for no state", (blob) => {
-    expect(parseDatedState("people", blob)).toBeNull();
+  ])("takes %j for no state", (savedState) => {
+    expect(parseDatedState("people", savedState)).toBeNull();
   });
 
   it("ignores keys that it does not know", () => {
@@ -121,8 +121,12 @@ describe("parseDatedState()", () => {
   });
 
   it("ignores Singer's value of another replication key", () => {
-    const blob = { ...minimal, replication_key: "updatedAt", replication_key_value: "1999-01-01T00:00:00Z" };
-    expect(parseDatedState("people", blob)?.discoveredAt).toBe(moment);
+    const savedState = {
+      ...minimal,
+      replication_key: "updatedAt",
+      replication_key_value: "1999-01-01T00:00:00Z",
+    };
+    expect(parseDatedState("people", savedState)?.discoveredAt).toBe(moment);
   });
 
   it("puts missing days in order, once each", () => {
@@ -163,11 +167,11 @@ describe("parseDatedState()", () => {
     [{ ...minimal, undated_checked: "today" }, "undated_checked is not"],
     [{ ...minimal, undated_rows: -1 }, "undated_rows is not"],
     [{ ...minimal, shard: { plan: "x", index: 0 } }, "shard is not"],
-  ])("refuses %j", (blob, why) => {
-    expect(() => parseDatedState("people", blob)).toThrow(ConfigError);
-    expect(() => parseDatedState("people", blob)).toThrow(why);
-    expect(() => parseDatedState("people", blob)).toThrow(/^Cannot use the state of "people": /);
-    expect(() => parseDatedState("people", blob)).not.toThrow("hunter2");
+  ])("refuses %j", (savedState, why) => {
+    expect(() => parseDatedState("people", savedState)).toThrow(ConfigError);
+    expect(() => parseDatedState("people", savedState)).toThrow(why);
+    expect(() => parseDatedState("people", savedState)).toThrow(/^Cannot use the state of "people": /);
+    expect(() => parseDatedState("people", savedState)).not.toThrow("hunter2");
   });
 
   it("is a state or a ConfigError for any JSON at all", () => {
@@ -185,9 +189,9 @@ describe("parseDatedState()", () => {
       "shard",
     );
     fc.assert(
-      fc.property(fc.dictionary(keys, fc.jsonValue()), (blob) => {
+      fc.property(fc.dictionary(keys, fc.jsonValue()), (savedState) => {
         try {
-          const read = parseDatedState("people", blob);
+          const read = parseDatedState("people", savedState);
           if (read !== null) expect(parseDatedState("people", read)).toEqual(read);
         } catch (error) {
           expect(error).toBeInstanceOf(ConfigError);

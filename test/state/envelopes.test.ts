@@ -9,9 +9,9 @@ const companies = { discoveredAt: null, missing_days: ["2026-01-01"] };
 const blobsOf = ({ streams }: SavedState): object => Object.fromEntries(streams);
 
 /** A stream state as platforms and PyAirbyte hand it back. */
-const streamState = (name: string, blob: unknown): object => ({
+const streamState = (name: string, savedState: unknown): object => ({
   type: "STREAM",
-  stream: { stream_descriptor: { name, namespace: null }, stream_state: blob },
+  stream: { stream_descriptor: { name, namespace: null }, stream_state: savedState },
   global: null,
   global_: null,
   data: null,
@@ -21,13 +21,14 @@ const streamState = (name: string, blob: unknown): object => ({
 });
 
 type Blobs = Readonly<Record<string, object>>;
-const list = (blobs: Blobs): object[] => Object.entries(blobs).map(([name, blob]) => streamState(name, blob));
+const list = (blobs: Blobs): object[] =>
+  Object.entries(blobs).map(([name, savedState]) => streamState(name, savedState));
 const streamStates = (blobs: Blobs): object[] =>
   Object.entries(blobs).map(([name, stream_state]) => ({ stream_descriptor: { name }, stream_state }));
 
 const exported = (blobs: Blobs): object[] =>
-  Object.entries(blobs).map(([name, blob]) => ({
-    ...{ streamDescriptor: { name, namespace: undefined }, streamState: blob },
+  Object.entries(blobs).map(([name, savedState]) => ({
+    ...{ streamDescriptor: { name, namespace: undefined }, streamState: savedState },
   }));
 
 /** Every envelope that holds blobs, by who writes it. */
@@ -81,8 +82,10 @@ const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
   "the same, printed by Meltano": (blobs) => ({ singer_state: { airbyte_state: list(blobs) } }),
 };
 const names = fc.constantFrom("people", "companies", "sources", "company_lookups", "other stream");
-const blob = fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 4 });
-const blobs = fc.dictionary(names, blob, { minKeys: 1 });
+const savedState = fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), fc.jsonValue({ maxDepth: 1 }), {
+  maxKeys: 4,
+});
+const blobs = fc.dictionary(names, savedState, { minKeys: 1 });
 
 describe("parseState()", () => {
   it.each(Object.entries(ENVELOPES))("reads %s", (_, envelope) => {
@@ -119,7 +122,7 @@ describe("parseState()", () => {
     expect(parseState(value)).toMatchObject({ streams: new Map(), rest: {} });
   });
 
-  it("takes a null blob for a reset", () => {
+  it("takes a null state for a reset", () => {
     expect(blobsOf(parseState([streamState("people", people), streamState("people", null)]))).toEqual({});
     expect(blobsOf(parseState({ bookmarks: { people: null, companies } }))).toEqual({ companies });
   });

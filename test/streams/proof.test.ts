@@ -118,10 +118,10 @@ describe("Pass", () => {
   it("tells of a cursor that no rule can read once for each row, however many passes show it", () => {
     const seen = new SeenRows();
     const rows = [row("x", "soon"), row("y", "later"), row("a", IN_MARCH), row("b", null)];
-    const told = Array.from({ length: 3 }, () =>
+    const declaredSchema = Array.from({ length: 3 }, () =>
       new Pass(WHOLE, counted(0), seen, rulesWith()).accept({ rows }),
     ).map(({ facts }) => facts?.unreadable);
-    expect(told).toEqual([2, undefined, undefined]);
+    expect(declaredSchema).toEqual([2, undefined, undefined]);
   });
 
   it("keeps back rows past its end but counts them", () => {

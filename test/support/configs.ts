@@ -1,4 +1,4 @@
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { file } from "./cli.ts";
 
 /** A config file for a sandbox. */

@@ -1,13 +1,13 @@
 import { Writable } from "node:stream";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { type Clock, systemClock } from "../../src/api/clock.ts";
 import type { ReadOptions } from "../../src/commands/read.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
 import { runProgram } from "../../src/main.ts";
-import type { Process } from "../../src/run/runtime.ts";
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
 
 /** What the process lends to a command that a test runs within its own process, against a sandbox. */
-export function worldWith(sandbox: Sandbox, written: (text: string) => void): Process {
+export function runtimeWith(sandbox: Sandbox, written: (text: string) => void): Runtime {
   const stdout = new Writable({
     write(chunk: Buffer, _, done) {
       written(chunk.toString("utf8"));

@@ -9,7 +9,7 @@ EXECUTABLE = ROOT / "dist" / "source-contact-intelligence.js"
 
 
 class Sandbox:
-    """A sandbox in a process of its own; what it can do is in src/sandbox/server.ts."""
+    """A sandbox in a process of its own; what it can do is in sandbox/server.ts."""
 
     def __init__(self, **options):
         self._process = subprocess.Popen(

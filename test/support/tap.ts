@@ -1,4 +1,4 @@
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { linesOf } from "./airbyte-messages.ts";
 import { type Ended, file, type RunOptions, run, TAP } from "./cli.ts";
 import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";

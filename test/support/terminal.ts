@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { systemClock } from "../../src/api/clock.ts";
-import type { Process } from "../../src/run/runtime.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
 
 /** What a terminal shows; it knows how to move its cursor. */
 export class Terminal extends Writable {
@@ -23,7 +23,7 @@ export class Terminal extends Writable {
 }
 
 /** What a process would hand to a command, with two terminals and no environment unless said otherwise. */
-export const testProcess = (changes: Partial<Process> = {}): Process => ({
+export const testProcess = (changes: Partial<Runtime> = {}): Runtime => ({
   clock: systemClock,
   signal: new AbortController().signal,
   environment: {},

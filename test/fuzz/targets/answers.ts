@@ -62,9 +62,9 @@ function askedFor(dice: Dice): Asked {
   if (way < 55) return readWith({ streams: ["people"], format: "jsonl" });
   if (way < 65) return readWith({});
   if (way < 75) return discoverWith(undefined);
-  if (way < 82) return tapWith({ face: "discover" });
+  if (way < 82) return tapWith({ mode: "discover" });
   if (way < 92) return tapWith({});
-  if (way < 96) return tapWith({ face: "test" });
+  if (way < 96) return tapWith({ mode: "test" });
   return { language: "text", command: { kind: "plan", config: undefined, stream: "people", shards: 3 } };
 }
 

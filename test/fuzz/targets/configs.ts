@@ -39,7 +39,7 @@ export async function configs(): Promise<Target> {
       const verdict = judgeEnded(language, ended, alwaysZero);
       if (isUsual && !verdict.succeeded)
         throw new Error(`A good config fails: ${verdict.said.slice(-2_000)}`);
-      const mayDiscover = command.kind === "tap" && command.face === "discover";
+      const mayDiscover = command.kind === "tap" && command.mode === "discover";
       if (verdict.succeeded && !mayDiscover && !isConfig(bytes)) {
         throw new Error(
           `It succeeds with a config that is none: ${bytes.toString("latin1").slice(0, 1_000)}`,
@@ -113,8 +113,8 @@ function askedFor(dice: Dice, config: string): Asked {
   if (way < 66) return readWith({ config });
   if (way < 72) return discoverWith(config);
   if (way < 80) return tapWith({ configs: [config] });
-  if (way < 84) return tapWith({ configs: [config, config], face: "discover" });
-  if (way < 87) return tapWith({ configs: [config], face: "test" });
+  if (way < 84) return tapWith({ configs: [config, config], mode: "discover" });
+  if (way < 87) return tapWith({ configs: [config], mode: "test" });
   if (way < 91) return { language: "text", command: { kind: "plan", config, stream: "people", shards: 3 } };
   const json = dice.chance(0.5);
   return {

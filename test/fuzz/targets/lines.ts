@@ -100,7 +100,7 @@ const CATALOG = {
 
 const READ = { kind: "read", config: undefined, catalog: undefined, state: undefined } as const;
 const TAP: Omit<Extract<Command, { kind: "tap" }>, "catalog"> = {
-  ...{ kind: "tap", face: "sync", configs: [], state: undefined, stateFile: undefined },
+  ...{ kind: "tap", mode: "sync", configs: [], state: undefined, stateFile: undefined },
   ...{ logLevel: undefined, format: "text" },
 };
 

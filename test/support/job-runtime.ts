@@ -1,12 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import type { Sandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/api/clock.ts";
 import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
-import type { Process } from "../../src/run/runtime.ts";
-import type { Sandbox } from "../../src/sandbox/server.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
 import { doneIn, type Job, type JobState } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
 
@@ -45,7 +45,7 @@ export type Told = { readonly state?: unknown; readonly syncMode?: string; reado
 type Moved = Pick<Sandbox, "url" | "advance">;
 
 /** Runs commands in this process, against a sandbox whose clock runs as fast as they sleep. */
-export class JobWorld {
+export class JobRuntime {
   readonly #sandboxes: readonly Moved[];
   readonly #config: object;
   #offset = 0;
@@ -64,7 +64,7 @@ export class JobWorld {
 
   readStream(stream: string, { state, syncMode = "incremental", signal }: Told = {}): Promise<Ran> {
     const streams = [{ stream: { name: stream, json_schema: {} }, sync_mode: syncMode }];
-    return this.#run(signal, async (world, file) =>
+    return this.#run(signal, async (runtime, file) =>
       read(
         {
           config: await file("config", this.#config),
@@ -75,13 +75,13 @@ export class JobWorld {
           stateFile: undefined,
           logLevel: undefined,
         },
-        world,
+        runtime,
       ),
     );
   }
 
   readAll(): Promise<Ran> {
-    return this.#run(undefined, async (world, file) =>
+    return this.#run(undefined, async (runtime, file) =>
       read(
         {
           config: await file("config", this.#config),
@@ -92,24 +92,26 @@ export class JobWorld {
           stateFile: undefined,
           logLevel: undefined,
         },
-        world,
+        runtime,
       ),
     );
   }
 
   check(): Promise<Ran> {
-    return this.#run(undefined, async (world, file) =>
-      check({ config: await file("config", this.#config) }, world),
+    return this.#run(undefined, async (runtime, file) =>
+      check({ config: await file("config", this.#config) }, runtime),
     );
   }
 
   discover(): Promise<Ran> {
-    return this.#run(undefined, async (world, file) => discover(await file("config", this.#config), world));
+    return this.#run(undefined, async (runtime, file) =>
+      discover(await file("config", this.#config), runtime),
+    );
   }
 
   async #run(
     signal: AbortSignal | undefined,
-    command: (world: Process, file: (name: string, value: unknown) => Promise<string>) => Promise<number>,
+    command: (runtime: Runtime, file: (name: string, value: unknown) => Promise<string>) => Promise<number>,
   ): Promise<Ran> {
     const folder = await tempDir();
     const file = async (name: string, value: unknown): Promise<string> => {
@@ -121,7 +123,7 @@ export class JobWorld {
     if (!this.#isAligned) this.#offset = await offsetOf(this.#sandboxes[0]);
     this.#isAligned = true;
     const before = this.#offset;
-    const world: Process = {
+    const runtime: Runtime = {
       clock: this.#clock(),
       signal: signal ?? new AbortController().signal,
       environment: {},
@@ -130,7 +132,7 @@ export class JobWorld {
       stderr: new Collected(),
       pid: 1,
     };
-    const code = await command(world, file);
+    const code = await command(runtime, file);
     return ran(code, out.text, this.#offset - before);
   }
 
