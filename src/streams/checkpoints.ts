@@ -1,7 +1,8 @@
 import { BodyError } from "../errors.ts";
 import { plural } from "../plural.ts";
 import { addDays, cursorToUtc, type Day, dayOf, endOf, instant } from "../time.ts";
-import type { DatedState, DayRange } from "./dated-state.ts";
+import type { DayRange } from "./coverage.ts";
+import type { DatedState } from "./dated-state.ts";
 import type { Event, StreamState } from "./event.ts";
 import { outside, type Range } from "./range.ts";
 import { describe } from "./window.ts";

@@ -1,7 +1,5 @@
 import type { Day } from "../time.ts";
-
-/** A range of days, both included. */
-export type DayRange = readonly [first: Day, last: Day];
+import type { DayRange } from "./coverage.ts";
 
 /** What a state was made under; another config needs another state. */
 export type Filters = { readonly source_slug: string | null; readonly is_user: string };

@@ -1,5 +1,6 @@
 import { addDays, BEGINNING, type Day, dayOf, earlier, endOf, instant, later, startOf } from "../time.ts";
-import type { DatedState, DayRange } from "./dated-state.ts";
+import type { DayRange } from "./coverage.ts";
+import type { DatedState } from "./dated-state.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
 
