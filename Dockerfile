@@ -7,7 +7,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY scripts scripts
 COPY src src
-RUN npm run build && chmod -R a+rX dist
+RUN node scripts/build.js --without-sandbox && chmod -R a+rX dist
 
 FROM node:24-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 WORKDIR /airbyte/integration_code

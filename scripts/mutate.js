@@ -168,7 +168,7 @@ const testFiles = (folder) =>
     (name) =>
       /^test\/(api|catalog|config|e2e|files|jobs|protocol|run|shards|state|streams)\/.*\.test\.ts$/.test(
         name,
-      ) && !/-memory|disk-full|-kill|acceptance|cron|demo|\/process|e2e\/sandbox|standalone/.test(name),
+      ) && !/-memory|disk-full|-kill|acceptance|cron|\/process|sandbox\/command|standalone/.test(name),
   );
 
 /** Which of the tests fails; undefined if none does. On a busy machine any may fail now and then, so one has to fail twice. */

@@ -15,7 +15,7 @@ const SHORTEST = 0.05;
 const LONGEST = 0.9;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const child = spawn(process.execPath, [join(root, "dist/source-contact-intelligence.js"), "demo"], {
+const child = spawn(process.execPath, [join(root, "dist/sandbox/contact-intelligence-sandbox.js"), "demo"], {
   stdio: ["ignore", "pipe", "inherit"],
   env: { ...process.env, NO_COLOR: "1" },
 });

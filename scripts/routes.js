@@ -12,7 +12,7 @@ import { importSource } from "./import-source.js";
 
 const { docBlock } = await importSource("test/support/docs.ts");
 const root = fileURLToPath(new URL("..", import.meta.url));
-const program = join(root, "dist/source-contact-intelligence.js");
+const program = join(root, "dist/sandbox/contact-intelligence-sandbox.js");
 
 const NPM = ["npm", "README.md", "sh", "npm pack"];
 const INIT = ["init", "README.md", "sh", "intelligence init"];
@@ -51,7 +51,7 @@ const ROUTES = {
 
 /** A sandbox in a process of its own, with its address and its key. */
 async function startSandbox() {
-  const words = [program, "sandbox", "--port", "0"];
+  const words = [program, "--port", "0"];
   const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] });
   for await (const line of createInterface(child.stdout)) {
     if (!line.startsWith("Config: ")) continue;

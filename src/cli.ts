@@ -5,7 +5,6 @@ import type { JobsOptions } from "./commands/jobs.ts";
 import type { PlanOptions } from "./commands/plan.ts";
 import type { ReadOptions } from "./commands/read.ts";
 import type { ShardOptions } from "./commands/read-shard.ts";
-import type { SandboxCommand } from "./commands/sandbox.ts";
 import type { StateOptions } from "./commands/state.ts";
 import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
@@ -21,8 +20,6 @@ export type Command =
   | ({ readonly kind: "state" } & StateOptions)
   | ({ readonly kind: "plan" } & PlanOptions)
   | ({ readonly kind: "state-merge" } & StateMergeOptions)
-  | ({ readonly kind: "sandbox" } & SandboxCommand)
-  | { readonly kind: "demo" }
   | ({ readonly kind: "init" } & InitOptions)
   | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are the whole answer. */
@@ -255,42 +252,6 @@ const state: AddCommand = (parser, choose) =>
       ),
   );
 
-const sandbox: AddCommand = (parser, choose) =>
-  parser.command(
-    "sandbox",
-    "run the bundled stand-in service",
-    async (words) =>
-      words
-        .options({
-          port: {
-            type: "number",
-            nargs: 1,
-            default: 8080,
-            describe: "port on 127.0.0.1; 0: any free one",
-          },
-          people: { type: "number", nargs: 1, default: 1000, describe: "number of people" },
-          seed: { type: "number", nargs: 1, default: 1, describe: "makes other data" },
-          plan: {
-            choices: ["enterprise", "agency"] as const,
-            default: "enterprise" as const,
-            describe: "enterprise lists people, agency checks e-mails",
-          },
-          fault: {
-            type: "string",
-            array: true,
-            requiresArg: true,
-            nargs: 1,
-            describe: "what goes wrong (see below); repeatable",
-          },
-        })
-        .epilogue((await import("./commands/sandbox.ts")).describeSandboxFaults()),
-    ({ port, people, seed, plan, fault }) =>
-      choose({ kind: "sandbox", port, people, seed, plan, faults: fault ?? [] }),
-  );
-
-const demo: AddCommand = (parser, choose) =>
-  parser.command("demo", "show a whole sync, without an account", {}, () => choose({ kind: "demo" }));
-
 /** Not the parser's own examples, which stand side by side. */
 function examples(all: readonly (readonly [what: string, words: string])[]): string {
   return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
@@ -310,16 +271,17 @@ const jobs: AddCommand = (parser, choose) =>
   );
 
 /** In the order of the help text. */
-const COMMANDS: readonly AddCommand[] = [demo, init, spec, check, discover, read, jobs, plan, state, sandbox];
+const COMMANDS: readonly AddCommand[] = [init, spec, check, discover, read, jobs, plan, state];
 
 /** Parses the Airbyte words; no words ask for help. Throws UsageError. */
 export async function parseCommand(words: readonly string[], version: string): Promise<Command> {
   const args = words.length === 0 ? ["--help"] : words;
   if (args.length === 1 && args[0] === "spec") return { kind: "spec" };
+  refuseMoved(args[0]);
   const quick = quickCommand(args, version);
   if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const base = await openParser(NAME, version, ["stream", "fault", "states", "plan"]);
+  const base = await openParser(NAME, version, ["stream", "states", "plan"]);
   const parser = COMMANDS.reduce(
     (added, add) =>
       add(added, (chosen) => {
@@ -331,13 +293,19 @@ export async function parseCommand(words: readonly string[], version: string): P
     .recommendCommands()
     .epilogue(
       examples([
-        ["a whole sync without an account", "demo"],
         ["does the key work?", "check --config config.json"],
         ["the options of a command", "read --help"],
-      ]),
+      ]).concat("\n\nTo try it without an account: contact-intelligence-sandbox demo"),
     );
   const text = await answerOf(parser, args);
   return command ?? { kind: "text", text };
+}
+
+/** Names the command that took the place of a word of earlier versions. Throws UsageError. */
+function refuseMoved(word: string | undefined): void {
+  if (word !== "demo" && word !== "sandbox") return;
+  const now = word === "demo" ? "contact-intelligence-sandbox demo" : "contact-intelligence-sandbox";
+  throw new UsageError(`"${NAME} ${word}" is a command of its own now: ${now}`);
 }
 
 /** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */

@@ -98,10 +98,6 @@ async function run(command: Command, runtime: Runtime): Promise<number> {
       return (await import("./commands/plan.ts")).plan(command, runtime);
     case "state-merge":
       return (await import("./commands/state-merge.ts")).stateMerge(command, runtime);
-    case "sandbox":
-      return (await import("./commands/sandbox.ts")).sandbox(command, runtime);
-    case "demo":
-      return (await import("./commands/demo.ts")).demo(runtime);
     case "tap":
       return (await import("./commands/tap.ts")).tap(command, runtime);
     case "text":

@@ -14,7 +14,7 @@ import { hurriedClock } from "../support/in-process.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** In the order of the help text. */
-const COMMANDS = "demo init spec check discover read jobs plan state sandbox".split(" ");
+const COMMANDS = "init spec check discover read jobs plan state".split(" ");
 
 describe("the process", () => {
   it.each([

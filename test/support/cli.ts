@@ -13,6 +13,10 @@ import { commonTempDir } from "./temp-dir.ts";
 export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
 /** The built tap, as package.json's "bin" names it. */
 export const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js", import.meta.url));
+/** The built sandbox, as package.json's "bin" names it: always run with `asProcess`. */
+export const SANDBOX = fileURLToPath(
+  new URL("../../dist/sandbox/contact-intelligence-sandbox.js", import.meta.url),
+);
 
 export type Ended = {
   readonly code: number | null;

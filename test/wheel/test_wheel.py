@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from sandbox_process import ROOT, Sandbox
 
-COMMANDS = ["source-contact-intelligence", "tap-contact-intelligence"]
+COMMANDS = ["source-contact-intelligence", "tap-contact-intelligence", "contact-intelligence-sandbox"]
 PEOPLE = 300
 VERSION = json.loads((ROOT / "package.json").read_text())["version"]
 MELTANO = re.search(r"meltano==[\d.]+", (ROOT / "docs/meltano.md").read_text())[0]
@@ -75,10 +75,11 @@ def test_holds_the_bundle_and_nothing_else(wheel):
     assert os.path.getsize(wheel) < 700_000
 
 
-def test_pip_installs_both_commands(wheel, config, sandbox, tmp_path):
+def test_pip_installs_the_commands_and_the_demo(wheel, config, sandbox, tmp_path):
     programs = environment(tmp_path / "venv")
     output_of(programs / "pip", "install", "--quiet", wheel)
     assert_commands_work(programs, config, sandbox)
+    assert "What to do next:" in output_of(programs / COMMANDS[2], "demo", env={"PATH": BARE_PATH, "HOME": str(tmp_path)})
     module = output_of(programs / "python", "-m", "source_contact_intelligence", "spec")
     assert json.loads(module)["type"] == "SPEC"
 
@@ -95,13 +96,13 @@ def test_installs_from_a_clone_by_the_commands_of_the_page(config, sandbox, tmp_
 def test_the_process_is_node_itself_so_that_signals_reach_it(wheel, tmp_path):
     programs = environment(tmp_path / "venv")
     output_of(programs / "pip", "install", "--quiet", wheel)
-    with subprocess.Popen([str(programs / COMMANDS[0]), "sandbox", "--port", "0"], stdout=subprocess.PIPE) as running:
+    with subprocess.Popen([str(programs / COMMANDS[2]), "--port", "0"], stdout=subprocess.PIPE) as running:
         running.stdout.readline()
         running.send_signal(signal.SIGTERM)
         assert running.wait(timeout=20) == -signal.SIGTERM
 
 
-def test_pipx_installs_both_commands(wheel, config, sandbox, tmp_path):
+def test_pipx_installs_the_commands(wheel, config, sandbox, tmp_path):
     folders = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"), "PIPX_MAN_DIR": str(tmp_path / "man")}
     output_of(program("pipx", "pipx==1.8.0"), "install", wheel, env={**os.environ, **folders})
     assert_commands_work(tmp_path / "bin", config, sandbox)

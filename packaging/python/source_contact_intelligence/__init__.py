@@ -27,3 +27,8 @@ def source():
 def tap():
     """The command tap-contact-intelligence."""
     _run("tap-contact-intelligence")
+
+
+def sandbox():
+    """The command contact-intelligence-sandbox."""
+    _run("sandbox/contact-intelligence-sandbox")

@@ -1,16 +1,13 @@
+import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Writable } from "node:stream";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import { plural } from "../plural.ts";
-import type { Runtime } from "../run/runtime.ts";
-import { check } from "./check.ts";
-import { discover } from "./discover.ts";
-import { read } from "./read.ts";
-import { spec } from "./spec.ts";
+import { fileURLToPath } from "node:url";
+import { type Sandbox, startSandbox } from "./server.ts";
 
-/** The port that `sandbox` listens on when none is named. */
+/** The connector, beside this file's folder in dist/. */
+const CONNECTOR = fileURLToPath(new URL("../source-contact-intelligence.js", import.meta.url));
+/** The port that the sandbox listens on when none is named. */
 const PORT = 8080;
 const PEOPLE = 8_400;
 const RECHECKED = 40;
@@ -21,21 +18,30 @@ const REQUESTS_PER_MINUTE = 600;
 const WIDTH = 110;
 const BULK: ReadonlySet<string> = new Set(["RECORD", "TRACE", "STATE"]);
 
+/** What the demo takes of its process. */
+type Surroundings = {
+  readonly stdout: NodeJS.WritableStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  /** The program that runs the connector. */
+  readonly node: string;
+};
+
 type Message = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** Shows a person two syncs, step by step, against a sandbox of its own: the commands, and what they say, abridged. */
-export async function demo(runtime: Runtime): Promise<number> {
+export async function demo(surroundings: Surroundings): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), "contact-intelligence-"));
   const sandbox = await openSandbox();
   try {
-    return await new Demo(sandbox, runtime, folder).run();
+    return await new Demo(sandbox, surroundings, folder).run();
   } finally {
     await sandbox.close();
     await rm(folder, { recursive: true });
   }
 }
 
-/** Listens where the command `sandbox` does; on any free port if another program listens there. */
+/** Listens where the sandbox's command does; on any free port if another program listens there. */
 async function openSandbox(): Promise<Sandbox> {
   const options = { people: PEOPLE, requestsPerMinute: REQUESTS_PER_MINUTE };
   try {
@@ -48,37 +54,32 @@ async function openSandbox(): Promise<Sandbox> {
 
 class Demo {
   readonly #sandbox: Sandbox;
-  readonly #runtime: Runtime;
-  readonly #config: string;
-  readonly #state: string;
-  /** How a person here starts the program: from a clone it is not on the path. */
-  readonly #program: string;
+  readonly #surroundings: Surroundings;
+  readonly #folder: string;
+  /** How a person here starts a command: from a clone it is not on the path. */
+  readonly #command: (name: string) => string;
 
-  constructor(sandbox: Sandbox, runtime: Runtime, folder: string) {
+  constructor(sandbox: Sandbox, surroundings: Surroundings, folder: string) {
     this.#sandbox = sandbox;
-    this.#runtime = runtime;
-    this.#config = join(folder, "config.json");
-    this.#state = join(folder, "state.json");
-    this.#program =
-      runtime.environment["npm_lifecycle_event"] === "demo"
-        ? "node dist/source-contact-intelligence.js"
-        : "source-contact-intelligence";
+    this.#surroundings = surroundings;
+    this.#folder = folder;
+    const isClone = surroundings.environment["npm_lifecycle_event"] === "demo";
+    this.#command = (name) => (isClone ? `node dist/${name}.js` : name.replace(/.*\//, ""));
+  }
+
+  get #connector(): string {
+    return this.#command("source-contact-intelligence");
   }
 
   async run(): Promise<number> {
     const { url, key } = this.#sandbox;
     const config = JSON.stringify({ base_url: url, api_key: key, requests_per_minute: REQUESTS_PER_MINUTE });
-    await writeFile(this.#config, config);
+    await writeFile(join(this.#folder, "config.json"), config);
     this.#say("Two syncs against the bundled sandbox, a stand-in for the service. No account is needed.");
     this.#say(`The sandbox listens at ${url}. The file config.json holds:\n  ${config}`);
-    await this.#step("spec", (runtime) => spec(runtime), describeSpec);
-    await this.#step(
-      "check --config config.json",
-      (runtime) => check({ config: this.#config }, runtime),
-      describeStatus,
-    );
-    const toCatalog = (runtime: Runtime): Promise<number> => discover(this.#config, runtime);
-    await this.#step("discover --config config.json", toCatalog, describeCatalog);
+    await this.#step("spec", describeSpec);
+    await this.#step("check --config config.json", describeStatus);
+    await this.#step("discover --config config.json", describeCatalog);
     const before = this.#sandbox.requests.length;
     const first = await this.#read();
     this.#sandbox.recheck(RECHECKED);
@@ -95,35 +96,23 @@ class Demo {
   /** What a person can type now. */
   #nextSteps(): string {
     const { port } = this.#sandbox;
+    const sandbox = this.#command("sandbox/contact-intelligence-sandbox");
     return [
       "\nWhat to do next:",
       "  1. Try it yourself. Write the config above to config.json and start the sandbox in another terminal:",
-      `     $ ${this.#program} sandbox --people ${PEOPLE}${port === PORT ? "" : ` --port ${port}`}`,
-      `     $ ${this.#program} read --config config.json --stream people --format jsonl`,
+      `     $ ${sandbox} --people ${PEOPLE}${port === PORT ? "" : ` --port ${port}`}`,
+      `     $ ${this.#connector} read --config config.json --stream people --format jsonl`,
       "  2. Break the service, and see that no row is lost:",
-      `     $ ${this.#program} sandbox --help`,
+      `     $ ${sandbox} --help`,
       "  3. With an account, put its address and its key into config.json:",
-      `     $ ${this.#program} check --config config.json`,
+      `     $ ${this.#connector} check --config config.json`,
       "  4. Connect it to Airbyte, Meltano, cron or a notebook: see README.md.",
     ].join("\n");
   }
 
   async #read(): Promise<readonly Message[]> {
     const before = this.#sandbox.requests.length;
-    const options = {
-      config: this.#config,
-      catalog: undefined,
-      state: undefined,
-      streams: [],
-      format: "airbyte" as const,
-      stateFile: this.#state,
-      logLevel: undefined,
-    };
-    const messages = await this.#step(
-      "read --config config.json --state-file state.json",
-      (runtime) => read(options, runtime),
-      describeRead,
-    );
+    const messages = await this.#step("read --config config.json --state-file state.json", describeRead);
     this.#say(`  ${this.#sum(messages, before)}`);
     return messages;
   }
@@ -131,15 +120,29 @@ class Demo {
   /** Runs one command as a shell would and tells what it said. */
   async #step(
     words: string,
-    command: (runtime: Runtime) => Promise<number>,
     describe: (messages: readonly Message[]) => readonly string[],
   ): Promise<readonly Message[]> {
-    this.#say(`\n$ ${this.#program} ${words}`);
-    const output = new Captured();
-    await command({ ...this.#runtime, stdout: output, environment: {} });
-    const messages = output.messages();
+    this.#say(`\n$ ${this.#connector} ${words}`);
+    const messages = await this.#messagesOf(words.split(" "));
     for (const line of describe(messages)) this.#say(`  ${line}`);
     return messages;
+  }
+
+  /** Runs the connector in the demo's folder, without the settings that this machine has for it. */
+  async #messagesOf(words: readonly string[]): Promise<readonly Message[]> {
+    const { environment, signal, node } = this.#surroundings;
+    const kept = Object.entries(environment).filter(([name]) => !name.startsWith("CONTACT_INTELLIGENCE_"));
+    const child = spawn(node, [CONNECTOR, ...words], {
+      cwd: this.#folder,
+      env: Object.fromEntries(kept),
+      stdio: ["ignore", "pipe", "inherit"],
+      signal,
+    });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+    await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
+    const lines = Buffer.concat(chunks).toString("utf8").split("\n");
+    return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
   }
 
   #sum(messages: readonly Message[], since: number): string {
@@ -150,24 +153,12 @@ class Demo {
   }
 
   #say(line: string): void {
-    this.#runtime.stdout.write(`${line}\n`);
+    this.#surroundings.stdout.write(`${line}\n`);
   }
 }
 
-/** Keeps what a command writes. */
-class Captured extends Writable {
-  readonly #chunks: Buffer[] = [];
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.#chunks.push(chunk);
-    done();
-  }
-
-  messages(): readonly Message[] {
-    const lines = Buffer.concat(this.#chunks).toString("utf8").split("\n");
-    return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
-  }
-}
+const plural = (count: number, noun: string): string =>
+  `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 function describeSpec([message]: readonly Message[]): readonly string[] {
   const { connectionSpecification } = (message?.["spec"] ?? {}) as { connectionSpecification?: Settings };
