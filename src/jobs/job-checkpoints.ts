@@ -39,12 +39,12 @@ export class JobCheckpoints {
     if (cursor !== null && (this.#cursor === null || cursor > this.#cursor)) this.#cursor = cursor;
   }
 
-  /** The state as it is now. */
-  write(): Event {
+  /** The state as it is now. @param announces whether nothing else tells of what is about to be bought */
+  write(announces = false): Event {
     this.#written += this.#size();
     this.#last = this.#context.monotonic();
     this.#covering = this.#checkpoint();
-    return this.#covering;
+    return announces ? { ...this.#covering, announces } : this.#covering;
   }
 
   /** The last state of the run, unless it was written already: a large one takes its time. */
@@ -53,10 +53,10 @@ export class JobCheckpoints {
   }
 
   /** The state after an answer, if states are small enough to be written so often. */
-  *afterAnswer(): Generator<Event> {
+  *afterAnswer(announces = false): Generator<Event> {
     const size = this.#size();
     const isCheap = this.#written + size <= this.#allowed() * PART_FOR_ANSWERS;
-    if (isCheap && this.#written + size * (this.reserved + 2) <= this.#allowed()) yield this.write();
+    if (isCheap && this.#written + size * (this.reserved + 2) <= this.#allowed()) yield this.write(announces);
   }
 
   /** The state once more during a long wait. */
@@ -72,7 +72,7 @@ export class JobCheckpoints {
     return Math.ceil((left * (affordable < 200 ? 2 : 1)) / affordable);
   }
 
-  #checkpoint(): Event {
+  #checkpoint(): Extract<Event, { kind: "checkpoint" }> {
     const { stream, cursorField, book, now } = this.#context;
     const state = toJobState(cursorField, this.#cursor, book.knowledge(dayOf(now())));
     return { kind: "checkpoint", stream, state, spent: { ...this.spent } };

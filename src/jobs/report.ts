@@ -66,7 +66,7 @@ export function progressReport(context: JobContext, next: number | undefined): N
 export function* finalReport(context: JobContext, done: Done): Generator<Notice> {
   const { stream, type, book, now, inputs, isSecond } = context;
   const charged = book.charged(book.dayToCharge(dayOf(now())));
-  yield { kind: "log", level: "info", text: `${stream}: ${summary(context, done)}` };
+  yield { kind: "log", level: "info", endOf: stream, text: summary(context, done) };
   if (isSecond) return;
   const unknown = count(book, "unknown");
   if (unknown > 0) {

@@ -116,7 +116,7 @@ export class Submitter {
       await this.withdraw();
       return;
     }
-    yield this.#checkpoints.write();
+    yield this.#checkpoints.write(receipts === undefined);
   }
 
   /** Submits the next item of the batch; undefined if there is none. `turn`: until it may start. */
@@ -152,7 +152,8 @@ export class Submitter {
       return;
     }
     if (submission.kind === "refused") await this.#recover(sent, submission.code, recovery);
-    yield* this.#checkpoints.afterAnswer();
+    // Without receipts only the state knows by which id the answer can be had.
+    yield* this.#checkpoints.afterAnswer(submission.kind === "taken" && this.#context.receipts === undefined);
   }
 
   /** Keeps what became of a submission, in the book and on the disk, whether or not somebody still reads the output. */

@@ -2,11 +2,9 @@ import { mkdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
-import type { Part } from "../files/part.ts";
 import { publish } from "../files/publish.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
-import { plural } from "../plural.ts";
 import { type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import {
@@ -32,15 +30,20 @@ export type FolderOptions = {
   readonly cutBytes?: number | undefined;
 };
 
+type Checkpoint = Extract<Event, { kind: "checkpoint" }>;
+
 type RunOptions = {
   /** When the run began, as it stands in the names of its files. */
   readonly start: string;
   readonly gzip: boolean;
   readonly cutBytes: number;
-  readonly notify: (text: string) => void;
+  readonly monotonic: () => number;
 };
 
-/** Streams whose state says what was paid for: every checkpoint of theirs is committed. */
+/** How long (ms) what was paid for may wait for a commit. */
+const COMMIT_MS = 60_000;
+
+/** Streams whose state says what was paid for. They have no windows and are never read as a whole. */
 const PAID: ReadonlySet<string> = new Set(
   STREAMS.filter(({ reading }) => reading === "job").map(({ name }) => name),
 );
@@ -54,15 +57,16 @@ const PAID: ReadonlySet<string> = new Set(
  * that the state covers. A visible file is never removed or replaced.
  */
 export class FolderOutput {
-  /** How many files and rows each stream has got in this run. */
-  readonly published = new Map<string, { readonly files: number; readonly rows: number }>();
+  /** How many files each stream has got in this run. */
+  readonly published = new Map<string, number>();
   readonly #folder: string;
   readonly #state: StateFile;
   readonly #numbers: Map<string, number>;
   readonly #start: string;
   readonly #gzip: boolean;
   readonly #cutBytes: number;
-  readonly #notify: (text: string) => void;
+  readonly #monotonic: () => number;
+  #committedAt: number;
   /** Under which name the state has each stream. */
   readonly #keys = new Map<string, string>();
   #stream: StreamParts | undefined;
@@ -75,7 +79,8 @@ export class FolderOutput {
     this.#start = run.start;
     this.#gzip = run.gzip;
     this.#cutBytes = run.cutBytes;
-    this.#notify = run.notify;
+    this.#monotonic = run.monotonic;
+    this.#committedAt = run.monotonic();
   }
 
   /**
@@ -94,8 +99,8 @@ export class FolderOutput {
       if (seed !== undefined) sow(state, seed);
       const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
       await recover(folder, pending, numbers);
-      const notify = runtime.notify ?? (() => undefined);
-      return new FolderOutput(folder, state, numbers, { start, gzip, cutBytes, notify });
+      const { monotonic } = runtime.clock;
+      return new FolderOutput(folder, state, numbers, { start, gzip, cutBytes, monotonic });
     } catch (error) {
       await state.release();
       throw failureOf(folder, error);
@@ -135,7 +140,7 @@ export class FolderOutput {
         await this.#stream?.append(event.lines, event.window ?? 0);
         break;
       case "checkpoint":
-        if (this.#stream !== undefined) await this.#checkpoint(this.#stream, event.state, event.windows);
+        if (this.#stream !== undefined) await this.#checkpoint(this.#stream, event);
         break;
       case "close":
         await this.#close(event.complete && event.error === undefined);
@@ -151,10 +156,11 @@ export class FolderOutput {
     return new StreamParts(stream, join(this.#folder, stream), this.#start, this.#gzip);
   }
 
-  async #checkpoint(stream: StreamParts, state: StreamState, windows: number | undefined): Promise<void> {
+  async #checkpoint(stream: StreamParts, { state, windows, announces }: Checkpoint): Promise<void> {
     await stream.cover(windows);
     stream.state = state;
-    stream.isCutting ||= stream.covered >= this.#cutBytes || PAID.has(stream.name);
+    const isLate = PAID.has(stream.name) && this.#monotonic() - this.#committedAt >= COMMIT_MS;
+    stream.isCutting ||= announces === true || isLate || stream.covered >= this.#cutBytes;
     if (!stream.isCutting || stream.isMixed) return;
     if (isWhole(stream.name, state)) await stream.setAside();
     else await this.#commit(stream, state);
@@ -174,10 +180,6 @@ export class FolderOutput {
     }
     await stream.discard();
     this.#stream = undefined;
-    const { files, rows } = this.published.get(stream.name) ?? { files: 0, rows: 0 };
-    this.#notify(
-      `Stream "${stream.name}": ${plural(rows, "row")} in ${plural(files, "new file")} in "${stream.folder}"`,
-    );
   }
 
   #savedState({ name }: StreamParts): StreamState | undefined {
@@ -191,6 +193,7 @@ export class FolderOutput {
   }
 
   async #commit(stream: StreamParts, state: StreamState): Promise<void> {
+    this.#committedAt = this.#monotonic();
     const parts = await stream.take();
     const pending = parts.map(({ path }) => ({
       stream: stream.name,
@@ -201,7 +204,7 @@ export class FolderOutput {
       for (const part of parts) await part.discard();
     };
     await this.#replaceState(stream, state, pending, removeParts);
-    await this.#publish(stream, pending, parts.length, rowsOf(parts));
+    await this.#publish(stream, pending, parts.length);
   }
 
   async #commitWhole(stream: StreamParts, state: StreamState): Promise<void> {
@@ -210,7 +213,7 @@ export class FolderOutput {
     const pending = [{ stream: stream.name, part: basename(hidden), name }];
     const removeFolder = async (): Promise<void> => await rm(hidden, { recursive: true, force: true });
     await this.#replaceState(stream, state, pending, removeFolder);
-    await this.#publish(stream, pending, parts.length, rowsOf(parts));
+    await this.#publish(stream, pending, parts.length);
   }
 
   /** Parts are removed only if the new state cannot have taken effect: else the next run decides by the state that it finds. */
@@ -232,16 +235,10 @@ export class FolderOutput {
     }
   }
 
-  async #publish(
-    { name, folder }: StreamParts,
-    pending: readonly Pending[],
-    files: number,
-    rows: number,
-  ): Promise<void> {
+  async #publish({ name, folder }: StreamParts, pending: readonly Pending[], files: number): Promise<void> {
     await publishAll(this.#folder, pending);
     if (pending.length > 0) await syncFolder(folder);
-    const before = this.published.get(name) ?? { files: 0, rows: 0 };
-    this.published.set(name, { files: before.files + files, rows: before.rows + rows });
+    this.published.set(name, (this.published.get(name) ?? 0) + files);
   }
 
   #nextFile(stream: StreamParts): string {
@@ -254,8 +251,6 @@ export class FolderOutput {
     return number;
   }
 }
-
-const rowsOf = (parts: readonly Part[]): number => parts.reduce((sum, part) => sum + part.coveredLines, 0);
 
 /** Whether a stream is read whole each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isWhole(stream: string, state: StreamState): boolean {

@@ -89,6 +89,7 @@ export class Output {
 
   async emit(event: Event): Promise<void> {
     this.stats.note(event);
+    if (event.kind === "log" && event.endOf !== undefined) return;
     this.#display?.show();
     if (event.kind === "end") await this.#sayEnd();
     await this.#pass(event);
@@ -175,12 +176,13 @@ export class Output {
   async #sayClose(name: string): Promise<void> {
     const stream = this.#summary().streams.at(-1);
     if (stream?.stream !== name) return;
-    await this.#inform(`Stream "${name}": ${streamText(stream)}`);
+    await this.#inform([`Stream "${name}": ${streamText(stream)}`, ...this.stats.takeEndings()].join("; "));
     const limit = timeLimitText(stream);
     if (limit !== undefined) await this.#inform(limit);
   }
 
   async #sayEnd(): Promise<void> {
+    for (const text of this.stats.takeEndings()) await this.#inform(text);
     const summary = this.#summary();
     if (summary.streams.length > 0) await this.#inform(runText(summary));
   }

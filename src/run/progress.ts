@@ -71,7 +71,7 @@ export function progressLog({ current, waiting }: RunStats): string | undefined 
   const { usage, seconds } = current;
   const parts = [
     `Stream "${current.stream}": ${rowsOf(current)}`,
-    plural(current.windows, "window"),
+    ...(current.windows === 0 ? [] : [plural(current.windows, "window")]),
     plural(usage.requests, "request"),
     shownSeconds(seconds),
     ...(waiting === undefined ? [] : [waitingText(waiting)]),

@@ -11,6 +11,7 @@ export type StreamStats = {
   readonly outcome: StreamOutcome;
   readonly rows: number;
   readonly expectedRows: number | null;
+  /** 0: the stream has none, as those of jobs. */
   readonly windows: number;
   /** Files that were published; null where the run writes none. */
   readonly files: number | null;
@@ -40,6 +41,7 @@ export class RunStats {
   readonly #streams: Counted[] = [];
   readonly #now: () => number;
   readonly #began: number;
+  #endings: string[] = [];
   #usage: () => Usage = noUsage;
 
   /** @param now monotonic ms */
@@ -58,8 +60,14 @@ export class RunStats {
     if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.failure ??= event.error;
     if (event.kind === "open") this.#open(event);
+    if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
     const stream = this.#streams.at(-1);
     if (stream !== undefined && "stream" in event && event.stream === stream.name) this.#count(stream, event);
+  }
+
+  /** What streams say of their own ends, each once. */
+  takeEndings(): readonly string[] {
+    return this.#endings.splice(0);
   }
 
   /** A checkpoint whose records have left. */
@@ -69,13 +77,10 @@ export class RunStats {
   }
 
   /** What a folder holds by now of the stream that is being read. */
-  noteFolder(
-    published: ReadonlyMap<string, { readonly files: number }>,
-    states: ReadonlyMap<string, unknown>,
-  ): void {
+  noteFolder(published: ReadonlyMap<string, number>, states: ReadonlyMap<string, unknown>): void {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return;
-    stream.files = published.get(stream.name)?.files ?? 0;
+    stream.files = published.get(stream.name) ?? 0;
     const state = states.get(stateKey(stream.name, stream.namespace));
     if (isObject(state) && state !== stream.stateBefore) stream.stateAfter = state;
   }
@@ -133,7 +138,7 @@ export class RunStats {
         stream.rows += event.lines.length;
         break;
       case "checkpoint":
-        stream.windows += 1;
+        stream.windows = event.windows ?? stream.windows;
         stream.spent = event.spent ?? stream.spent;
         break;
       case "close":

@@ -130,11 +130,9 @@ const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
 
 /** "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s" */
 export function streamText(stream: StreamSummary): string {
-  const { outcome, windows, files, missing_days: missing, recheck } = stream;
-  const where = files === null ? windows : files;
-  const unit = files === null ? "window" : "file";
+  const { outcome, missing_days: missing, recheck } = stream;
   return [
-    `${outcome}, ${plural(stream.rows, "row")}${where === 0 ? "" : ` in ${plural(where, unit)}`}`,
+    `${outcome}, ${plural(stream.rows, "row")}${placeText(stream)}`,
     plural(stream.requests, "request"),
     ...(stream.retries === 0 ? [] : [plural(stream.retries, "retry", "retries")]),
     shownSeconds(stream.seconds),
@@ -145,6 +143,11 @@ export function streamText(stream: StreamSummary): string {
           `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved meanwhile`,
         ]),
   ].join(", ");
+}
+
+function placeText({ windows, files }: StreamSummary): string {
+  if (files !== null) return ` in ${plural(files, "new file")}`;
+  return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
 }
 
 /** "Time limit reached: 399,372 of about 2,000,003 rows, saved up to 2018-11-22. Run again to continue." */

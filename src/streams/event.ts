@@ -82,7 +82,8 @@ type StreamEvent =
     } & LineBatch)
   /**
    * Covers the windows below `windows`, all records of which come before it; absent: every record before it. `spent`:
-   * what the stream has bought in this run so far.
+   * what the stream has bought in this run so far. `announces`: only this state tells of a
+   * purchase, so it must be durable before the run goes on.
    */
   | {
       readonly kind: "checkpoint";
@@ -90,6 +91,7 @@ type StreamEvent =
       readonly state: StreamState;
       readonly windows?: number;
       readonly spent?: Spent;
+      readonly announces?: boolean;
     }
   | {
       readonly kind: "close";
@@ -118,6 +120,8 @@ export type Notice =
       readonly kind: "log";
       readonly level: "info" | "warn";
       readonly text: string;
+      /** The stream whose end this describes: it is said with the counts of that end. */
+      readonly endOf?: string;
       /** For programs that show measurements instead of the text. */
       readonly metric?: MetricPoint;
     }

@@ -603,7 +603,7 @@ describe("receipts of verifications", () => {
     const second = await runs.readStream("email_verifications", { syncMode: "full_refresh" });
     const byEmail = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row)).toSorted();
     expect(byEmail(second.records())).toEqual(byEmail(first.records()));
-    expect(second.text).toContain("email_verifications: 2 answered, 0 submitted");
+    expect(second.text).toContain("; 2 answered, 0 submitted");
     expect(items(sandbox)).toHaveLength(2);
   });
 });

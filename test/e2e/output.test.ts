@@ -4,6 +4,9 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
+import { CountingService } from "../support/counting-service.ts";
+import { hurriedClock } from "../support/in-process.ts";
+import { doneIn } from "../support/job-types.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -34,9 +37,8 @@ describe("read --output", () => {
     const folder = join(await tempDir(), "contacts");
     const first = await read(sandbox, folder);
     expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "" });
-    expect(first.stderr).toMatch(/complete, 62 rows in 1 file\b/);
+    expect(first.stderr).toMatch(/complete, 62 rows in 1 new file\b/);
     expect(first.stderr).toContain("Run complete: 70 rows of 3 streams");
-    expect(first.stderr).toMatch(/62 rows in 1 new file in \S*people/);
     const files = filesIn(folder);
     const START = "\\d{8}T\\d{6}Z";
     expect([...files.keys()]).toEqual([
@@ -76,15 +78,70 @@ describe("read --output", () => {
     });
   });
 
+  const lookups = (url: string, receipts: string): Promise<string> =>
+    file("config.json", {
+      ...{ base_url: url, api_key: "k", requests_per_minute: 6000, receipts_file: receipts },
+      external_api: { api_url: url, api_key: "k" },
+      company_lookup: { domains: Array.from({ length: 12 }, (_, n) => `d${n}.example`) },
+    });
+
+  it("writes the answers of jobs into one file, and tells the end of their stream once", async () => {
+    await using service = await CountingService.start();
+    const [folder, summary] = [await tempDir(), join(await tempDir(), "summary.json")];
+    const config = await lookups(service.url, join(await tempDir(), "receipts.jsonl"));
+    const args = ["read", "--config", config, "--stream", "company_lookups", "--output", folder];
+    const { code, stderr } = await run(CONNECTOR, [...args, "--summary", summary], { clock: hurriedClock() });
+    expect(code).toBe(0);
+    const { streams } = JSON.parse(readFileSync(summary, "utf8"));
+    expect(streams).toMatchObject([{ stream: "company_lookups", rows: 12, windows: 0 }]);
+    const files = [...filesIn(folder).values()].map(rowsIn);
+    expect(files.reduce((sum, rows) => sum + rows, 0)).toBe(12);
+    // A commit at the end, and one a minute before it.
+    expect(files.length).toBeLessThanOrEqual(1 + Math.ceil(streams[0].seconds / 60));
+    expect(streams[0].files).toBe(files.length);
+    expect(stderr).not.toContain("window");
+    expect(stderr.match(/12 (rows|answered|submitted)/g)).toEqual([
+      "12 rows",
+      "12 answered",
+      "12 submitted",
+      "12 rows",
+    ]);
+    expect(stderr).toMatch(
+      /complete, 12 rows in \d new files?, \d+ requests, [^;]*; 12 answered, 12 submitted/,
+    );
+  });
+
+  it("saves what it is about to buy before it buys it where no receipts are kept", async () => {
+    await using service = await CountingService.start();
+    const [folder, unsaved] = [await tempDir(), [] as number[]];
+    const known = (): number => {
+      const path = join(folder, "state.json");
+      if (!existsSync(path)) return 0;
+      const saved = JSON.parse(readFileSync(path, "utf8")).bookmarks.company_lookups;
+      return saved.jobs.length + doneIn(saved);
+    };
+    service.behaviour = {
+      refuse: () => {
+        if (known() <= service.bought.length) unsaved.push(service.bought.length);
+        return undefined;
+      },
+    };
+    const config = await lookups(service.url, "");
+    const args = ["read", "--config", config, "--stream", "company_lookups", "--output", folder];
+    expect(await run(CONNECTOR, args, { clock: hurriedClock() })).toMatchObject({ code: 0 });
+    expect([service.bought.length, unsaved]).toEqual([10, []]);
+    expect([...filesIn(folder).values()].map(rowsIn).reduce((sum, rows) => sum + rows, 0)).toBe(10);
+  });
+
   it("says that a stream without rows has got no file", async () => {
     await using sandbox = await startSandbox({ ...SMALL, companies: 0 });
     const { code, stderr } = await read(sandbox, await tempDir(), "--stream", "companies");
     expect(code).toBe(0);
-    expect(stderr).toContain("0 rows in 0 new files in");
+    expect(stderr).toContain("0 rows in 0 new files");
     sandbox.fault("status=403:path=/sources:times=always");
     const failed = await read(sandbox, await tempDir(), "--stream", "sources");
     expect(failed.code).toBe(1);
-    expect(failed.stderr).toContain("0 rows in 0 new files in");
+    expect(failed.stderr).toContain("0 rows in 0 new files");
   });
 
   it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {

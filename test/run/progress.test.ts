@@ -46,7 +46,7 @@ describe("progressText()", () => {
     stats.note({ kind: "estimate", stream: "people", rows: 3000 });
     now = 10_000;
     stats.note(records("people", ...rows(1500)));
-    stats.note(checkpoint("people", {}));
+    stats.note({ ...checkpoint("people", {}), windows: 1 } as Event);
     now = 12_000;
     expect(progressText(stats)).toBe("people: 1,500 of about 3,000 rows, 1 window done");
     now = 13_000;
@@ -79,7 +79,7 @@ describe("progressLog()", () => {
     stats.note(open("people"));
     stats.note({ kind: "estimate", stream: "people", rows: 2_000_003 });
     stats.note(records("people", ...rows(1200)));
-    stats.note(checkpoint("people", {}));
+    stats.note({ ...checkpoint("people", {}), windows: 1 } as Event);
     requests = 9;
     now = 30_000;
     stats.note(refused);
