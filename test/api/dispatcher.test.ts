@@ -1,62 +1,41 @@
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { request } from "undici";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { lookupLoopback, openDispatcher, trusted } from "../../src/api/dispatcher.ts";
+import { serve } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
-
-async function serve(text: string): Promise<number> {
-  const server = createServer((_, response) => response.end(text)).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  closers.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
-}
-
-async function answerOf(url: URL, environment: Record<string, string>): Promise<string> {
-  const dispatcher = openDispatcher(url, environment);
-  closers.push(() => dispatcher.close());
+async function answerOf(url: string, environment: Record<string, string>): Promise<string> {
+  const dispatcher = openDispatcher(new URL(url), environment);
+  onTestFinished(() => dispatcher.close());
   const { body } = await request(url, { dispatcher });
   return await body.text();
 }
 
 describe("openDispatcher()", () => {
   it("asks no proxy for this machine, and the proxy for any other", async () => {
-    const proxy = `http://127.0.0.1:${await serve("proxy")}`;
-    const port = await serve("service");
+    const { url: proxy } = await serve((_, response) => response.end("proxy"));
+    const { url } = await serve((_, response) => response.end("service"));
     const environment = { HTTP_PROXY: proxy, http_proxy: proxy, HTTPS_PROXY: proxy };
-    for (const host of ["127.0.0.1", "localhost"]) {
-      expect(await answerOf(new URL(`http://${host}:${port}/`), environment)).toBe("service");
-    }
-    expect(await answerOf(new URL("http://service.invalid/"), environment)).toBe("proxy");
+    for (const host of ["127.0.0.1", "localhost"])
+      expect(await answerOf(url.replace("127.0.0.1", host), environment)).toBe("service");
+    expect(await answerOf("http://service.invalid/", environment)).toBe("proxy");
+    const around = answerOf("http://service.invalid/", { ...environment, NO_PROXY: "service.invalid" });
+    await expect(around).rejects.toThrow(/ENOTFOUND|EAI_AGAIN/);
   });
 });
 
 describe("openDispatcher() for requests one after the other", () => {
   it.each([true, false])("opens a connection for each unless they are reused (%s)", async (reuse) => {
     const ports = new Set<number | undefined>();
-    const server = createServer((asked, response) => {
+    const { url } = await serve((asked, response) => {
       ports.add(asked.socket.remotePort);
       response.end("service");
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-    const dispatcher = openDispatcher(url, {}, { reuse });
-    closers.push(
-      () => dispatcher.close(),
-      () => void server.close(),
-    );
+    });
+    const dispatcher = openDispatcher(new URL(url), {}, { reuse });
+    onTestFinished(() => dispatcher.close());
     for (let nth = 0; nth < 10; nth++) await (await request(url, { dispatcher })).body.text();
     if (reuse) expect(ports.size).toBeLessThan(10);
     else expect(ports.size).toBe(10);

@@ -31,12 +31,7 @@ const records = fc.array(fc.dictionary(name, field, { maxKeys: 5 }), { minLength
 describe("inferSchema()", () => {
   it("lets every record of the set pass", () => {
     // Own properties only: a field may be called toString.
-    const ajv = new Ajv({
-      strict: false,
-      validateFormats: true,
-      ownProperties: true,
-      formats: { "date-time": /T.*Z$/ },
-    });
+    const ajv = new Ajv({ strict: false, ownProperties: true, formats: { "date-time": /T.*Z$/ } });
     fc.assert(
       fc.property(records, (set) => {
         const isValid = ajv.compile(inferSchema(NOTHING, set));
@@ -79,17 +74,10 @@ describe("inferSchema()", () => {
 
   it("says date-time only if every value is a timestamp with a zone", () => {
     expect(values("2026-01-02T03:04:05Z", null, "2026-01-02T03:04:05.123+02:00")).toEqual(TIMESTAMP);
-    for (const other of [
-      "2026-01-02",
-      "2026-02-30T03:04:05Z",
-      "2026-01-02T03:04:05",
-      "2026-01-02 03:04:05Z",
-    ]) {
-      for (const both of [
-        ["2026-01-02T03:04:05Z", other],
-        [other, "2026-01-02T03:04:05Z"],
-      ])
-        expect(values(...both), other).toEqual({ type: ["null", "string"] });
+    const others = ["2026-01-02", "2026-02-30T03:04:05Z", "2026-01-02T03:04:05", "2026-01-02 03:04:05Z"];
+    for (const other of others) {
+      expect(values("2026-01-02T03:04:05Z", other), other).toEqual({ type: ["null", "string"] });
+      expect(values(other, "2026-01-02T03:04:05Z"), other).toEqual({ type: ["null", "string"] });
     }
   });
 
@@ -104,18 +92,10 @@ describe("inferSchema()", () => {
   });
 
   it("nests where the records nest, and leaves the deep open", () => {
-    expect(values({ b: 1 }, { c: { d: "x" } })).toEqual({
-      type: ["null", "object"],
-      additionalProperties: true,
-      properties: {
-        b: { type: ["null", "number"] },
-        c: {
-          type: ["null", "object"],
-          additionalProperties: true,
-          properties: { d: { type: ["null", "string"] } },
-        },
-      },
-    });
+    const open = { type: ["null", "object"], additionalProperties: true };
+    const c = { ...open, properties: { d: { type: ["null", "string"] } } };
+    const properties = { b: { type: ["null", "number"] }, c };
+    expect(values({ b: 1 }, { c: { d: "x" } })).toEqual({ ...open, properties });
     let deep: unknown = "end";
     for (let level = 0; level < 1000; level++) deep = { deep };
     expect(JSON.stringify(values(deep)).split('"deep"').length).toBeLessThan(10);

@@ -1,27 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Clock } from "../../src/api/clock.ts";
 import { Limiter } from "../../src/api/limiter.ts";
 import { retryAfterMs } from "../../src/api/retry-after.ts";
-
-/** Time that passes only when somebody sleeps, and then at once. */
-class SleepyClock implements Clock {
-  time = 0;
-
-  now(): number {
-    return this.time;
-  }
-
-  monotonic(): number {
-    return this.time;
-  }
-
-  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    signal?.throwIfAborted();
-    this.time += ms;
-    await Promise.resolve();
-  }
-}
+import { SleepyClock } from "../support/session.ts";
 
 const SPAN = 61_000;
 
@@ -32,6 +13,11 @@ function mostInSpan(starts: readonly number[]): number {
   );
 }
 
+function open(perMinute: number): { readonly clock: SleepyClock; readonly limiter: Limiter } {
+  const clock = new SleepyClock();
+  return { clock, limiter: new Limiter(perMinute, clock) };
+}
+
 describe("Limiter", () => {
   it("starts no more than its share in any 61 seconds, whenever it is asked", async () => {
     await fc.assert(
@@ -39,8 +25,7 @@ describe("Limiter", () => {
         fc.integer({ min: 1, max: 120 }),
         fc.array(fc.constantFrom(0, 0, 0, 10, 900, 30_000, 61_000), { maxLength: 200 }),
         async (perMinute, pauses) => {
-          const clock = new SleepyClock();
-          const limiter = new Limiter(perMinute, clock);
+          const { clock, limiter } = open(perMinute);
           const starts: number[] = [];
           for (const pause of pauses) {
             clock.time += pause;
@@ -55,8 +40,7 @@ describe("Limiter", () => {
   });
 
   it("lets a small burst start at once, then goes on evenly", async () => {
-    const clock = new SleepyClock();
-    const limiter = new Limiter(60, clock);
+    const { clock, limiter } = open(60);
     const starts: number[] = [];
     for (let nth = 0; nth < 40; nth++) {
       await limiter.take();
@@ -67,23 +51,20 @@ describe("Limiter", () => {
   });
 
   it("does not starve a limit of one a minute", async () => {
-    const clock = new SleepyClock();
-    const limiter = new Limiter(1, clock);
+    const { clock, limiter } = open(1);
     for (let nth = 0; nth < 3; nth++) await limiter.take();
     expect(clock.time).toBe(2 * SPAN);
   });
 
   it("serves first come, first", async () => {
-    const clock = new SleepyClock();
-    const limiter = new Limiter(1, clock);
+    const { limiter } = open(1);
     const served: number[] = [];
     await Promise.all([0, 1, 2, 3].map(async (nth) => await limiter.take().then(() => served.push(nth))));
     expect(served).toEqual([0, 1, 2, 3]);
   });
 
   it("lets nothing start while it is blocked, not even who waits already", async () => {
-    const clock = new SleepyClock();
-    const limiter = new Limiter(60, clock);
+    const { clock, limiter } = open(60);
     limiter.block(5_000);
     const first = limiter.take();
     limiter.block(9_000);
@@ -91,22 +72,18 @@ describe("Limiter", () => {
     expect(clock.time).toBeGreaterThanOrEqual(9_000);
   });
 
-  it("keeps to the longer of two blocks", async () => {
-    for (const blocks of [
-      [5_000, 1_000],
-      [1_000, 5_000],
-    ]) {
-      const clock = new SleepyClock();
-      const limiter = new Limiter(60, clock);
-      for (const ms of blocks) limiter.block(ms);
-      await limiter.take();
-      expect(clock.time).toBe(5_000);
-    }
+  it.each([
+    [5_000, 1_000],
+    [1_000, 5_000],
+  ])("keeps to the longer of two blocks: %i, %i", async (...blocks) => {
+    const { clock, limiter } = open(60);
+    for (const ms of blocks) limiter.block(ms);
+    await limiter.take();
+    expect(clock.time).toBe(5_000);
   });
 
   it("goes on with the next when one who waits gives up", async () => {
-    const clock = new SleepyClock();
-    const limiter = new Limiter(60, clock);
+    const { clock, limiter } = open(60);
     limiter.block(1_000);
     const gone = limiter.take(AbortSignal.abort(new Error("gone")));
     const next = limiter.take();

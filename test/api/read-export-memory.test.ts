@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { request } from "undici";
@@ -8,6 +5,7 @@ import { expect, it } from "vitest";
 import { readExport } from "../../src/api/read-export.ts";
 import { RowParser } from "../../src/api/rows.ts";
 import { noUsage } from "../../src/api/usage.ts";
+import { serve } from "../support/serve.ts";
 
 const ROWS = 300_000;
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -28,13 +26,12 @@ function* body(): Generator<string> {
 }
 
 it("keeps nothing of a gzipped body that it has read, however small the chunks in which it came", async () => {
-  const server = createServer((_, response) => {
+  const { url } = await serve((_, response) => {
     Readable.from(body())
       .pipe(createGzip({ level: 1, chunkSize: 4096 }))
       .pipe(response);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { body: sent } = await request(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  });
+  const { body: sent } = await request(url);
   const before = process.memoryUsage().arrayBuffers;
   let rows = 0;
   let most = 0;
@@ -46,7 +43,6 @@ it("keeps nothing of a gzipped body that it has read, however small the chunks i
     rows += batch.rows.length;
     most = Math.max(most, process.memoryUsage().arrayBuffers - before);
   }
-  server.close();
   expect(rows).toBe(ROWS);
   expect(most).toBeLessThan(MOST_BYTES);
 });

@@ -550,11 +550,13 @@ describe("normalize()", () => {
 
 describe("secretsOf()", () => {
   it("lists every key once, and the webhook's address", () => {
-    const jobs = { company_lookup: { domains: ["a.com"], webhook_url: "https://hook.example.com/token" } };
-    expect(secretsOf(parseConfig(account, {}))).toEqual([KEY]);
-    expect(
-      secretsOf(parseConfig({ ...account, ...jobs, external_api: { ...external, api_key: KEY } }, {})),
-    ).toEqual([KEY, "https://hook.example.com/token"]);
+    const hook = "https://hook.example.com/token";
+    const jobs = { external_api: external, company_lookup: { domains: ["a.com"], webhook_url: hook } };
+    const secrets = (settings: object): readonly string[] =>
+      secretsOf(parseConfig({ ...account, ...settings }, {}));
+    expect(secrets({})).toEqual([KEY]);
+    expect(secrets(jobs)).toEqual([KEY, "ext_key", hook]);
+    expect(secrets({ ...jobs, external_api: { ...external, api_key: KEY } })).toEqual([KEY, hook]);
   });
 });
 
