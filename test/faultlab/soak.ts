@@ -5,7 +5,7 @@ import { FAULTS } from "../../sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { StreamState } from "../../src/streams/event.ts";
-import { dice, type Roll } from "./dice.ts";
+import { Dice } from "../fuzz/dice.ts";
 import { isOfJobs } from "./fault-matrix.ts";
 import {
   aheadOfDelivery,
@@ -93,7 +93,7 @@ export async function soak(options: SoakOptions): Promise<Figures> {
 }
 
 type Soaked = {
-  readonly roll: Roll;
+  readonly roll: Dice;
   readonly sandbox: Sandbox;
   readonly config: Config;
   /** For the files of processes; null where none are to run. */
@@ -110,7 +110,7 @@ async function playPipeline(
   directory: string | null,
   figures: Figures,
 ): Promise<readonly string[]> {
-  const roll = dice(seed);
+  const roll = new Dice(seed);
   const sandbox = await startSandbox({
     people: roll.pick([0, 1, 40, 200, 200, 400]),
     undated: roll.pick([0, 0, 1, 7]),
@@ -158,7 +158,7 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
   const killed = roll.below(2) === 0;
   const byLines = roll.below(2) === 0;
   const skew = roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]);
-  const mischief = meddle(sandbox, dice(roll.below(2 ** 30)));
+  const mischief = meddle(sandbox, new Dice(roll.below(2 ** 30)));
   try {
     const label = `${name} (${faults.join(" ")}${killed ? ", killed" : ""}${asProcess ? ", process" : ""})`;
     await judged(soaked, label, config, async () =>
@@ -246,7 +246,7 @@ function served({ sandbox, config: { isUser } }: Soaked): Delivered[] {
 }
 
 /** People move and arrive, and now and then midnight passes, all while a run goes on. */
-function meddle(sandbox: Sandbox, roll: Roll): () => void {
+function meddle(sandbox: Sandbox, roll: Dice): () => void {
   const pace = roll.pick([0, 0, 3, 20]);
   if (pace === 0) return () => {};
   let left = 1 + roll.below(60);
@@ -269,7 +269,7 @@ const BLIND = new Set(["count", "filters-ignored", "redate", "keyless", "early-h
 const SLOW = new Set(["stall", "stall-headers", "drip", "long-line", "endless", "gzip-bomb"]);
 const NAMES = [...FAULTS].flatMap(([name, spec]) => (isOfJobs(spec) || BLIND.has(name) ? [] : [name]));
 
-function randomFault(roll: Roll): string {
+function randomFault(roll: Dice): string {
   const name = roll.pick(NAMES);
   const argument = argumentOf(name, roll);
   const times = SLOW.has(name) ? 1 : roll.pick(["1", "1", "2", "5", "always"]);
@@ -278,7 +278,7 @@ function randomFault(roll: Roll): string {
   return `${name}${argument}:times=${times}:skip=${skip}${after}`;
 }
 
-function argumentOf(name: string, roll: Roll): string {
+function argumentOf(name: string, roll: Dice): string {
   switch (name) {
     case "long-line":
       return "=17000000";

@@ -6,7 +6,7 @@ import { playOne } from "./main.ts";
 import { TARGETS } from "./targets.ts";
 import { judgeEnded } from "./verdict.ts";
 
-/** Few enough for every run of the tests; `npm run fuzz` plays for as long as it is told. */
+/** Few enough for every run of the tests, and the same in each; `npm run fuzz` plays others, for as long as it is told. */
 const CASES: Readonly<Record<string, number>> = {
   configs: 50,
   catalogs: 30,
@@ -19,9 +19,8 @@ describe("any input", () => {
   it.each(Object.keys(TARGETS))("%s: ends well or by an error that says what to do", async (name) => {
     const target = await TARGETS[name]?.();
     if (target === undefined) throw new Error("There is no such target");
-    const first = Math.floor(Math.random() * 4_000_000_000);
     let units = 0;
-    for (let seed = first; seed < first + (CASES[name] ?? 1); seed++) {
+    for (let seed = 1; seed <= (CASES[name] ?? 1); seed++) {
       try {
         units += await playOne(target, seed);
       } catch (error) {

@@ -1,7 +1,8 @@
 import { isObject } from "../../src/json.ts";
 import type { Dice } from "./dice.ts";
 
-const NAMES = [
+/** Names that somebody might stumble over. */
+export const NAMES: readonly string[] = [
   ...["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "valueOf", "toJSON", "then", ""],
   ...[
     "id",
@@ -109,24 +110,13 @@ function deep(dice: Dice, inside: unknown = 1): unknown {
 /** An object with these very names, `__proto__` too, as JSON.parse makes them. */
 const objectOf = (entries: readonly (readonly [string, unknown])[]): unknown => Object.fromEntries(entries);
 
+const ODD_BYTES = [0, 10, 13, 34, 44, 92, 123, 125, 0x80, 0xc3, 0xff];
+
 /** Bytes with some of them changed, cut out or doubled. */
 export function bent(bytes: Buffer, dice: Dice): Buffer {
   const copy = Buffer.from(bytes);
   for (let times = dice.below(4); times > 0 && copy.length > 0; times--) {
-    copy[dice.below(copy.length)] = dice.pick([
-      0,
-      10,
-      13,
-      34,
-      44,
-      92,
-      123,
-      125,
-      0x80,
-      0xc3,
-      0xff,
-      dice.below(256),
-    ]);
+    copy[dice.below(copy.length)] = dice.pick([...ODD_BYTES, dice.below(256)]);
   }
   const at = dice.below(copy.length + 1);
   if (dice.chance(0.1)) return copy.subarray(0, at);

@@ -1,6 +1,7 @@
+import { rawLine } from "../support/events.ts";
 import { CANARY, CANARY_NUMBER, FORBIDDEN } from "./canary.ts";
 import type { Dice } from "./dice.ts";
-import { anyValue, bent, mutated } from "./hostile.ts";
+import { bent, mutated, NAMES } from "./hostile.ts";
 
 /** The moment of the service, which no run's clock changes, and the days on which its rows lie. */
 export const NOW = "2026-03-06T12:00:00.000Z";
@@ -66,23 +67,23 @@ const VALUES: readonly string[] = [
 ];
 const LONG = [`"${CANARY}${"x".repeat(70_000)}"`, `[${`"${CANARY}",`.repeat(5_000)}1]`];
 
+/** Fields that no schema declares, as JSON spells their names. */
 const NEW_NAMES: readonly string[] = [
-  ...["__proto__", "constructor", "toString", "hasOwnProperty", "then", "", " ", "success", "error", "data"],
+  ...NAMES.filter((name) => name.length < 100 && !["id", "domain", "discoveredAt"].includes(name)).map(
+    (name) => JSON.stringify(name).slice(1, -1),
+  ),
   ...[
-    "\\u0000",
-    "\\u001b[2J",
-    "\\u202e",
     "\\u2028",
-    "\\ud800",
-    "a\\nb",
-    "é",
-    "𝄞",
-    "a.b",
     "ID",
     "EMAIL",
-    "$ref",
+    "x".repeat(5_000),
+    "new_1",
+    "new_2",
+    "new_3",
+    "_sdc_batched_at",
+    "stream",
+    "RECORD",
   ],
-  ...["x".repeat(5_000), "new_1", "new_2", "new_3", "_sdc_batched_at", "stream", "type", "RECORD"],
 ];
 
 /** What is no row, each with a canary where there is room for one. */
@@ -107,7 +108,7 @@ const JUNK: readonly string[] = [
   ...[`{'id':'${CANARY}'}`, `{"id":"${CANARY}"} {"id":"${CANARY}"}`, `{"id":"${CANARY}","email":"\u0001"}`],
   ...[`at ${CANARY} (bug.js:1:1)`, `{"id":"${CANARY}","a":${"[".repeat(1_001)}${"]".repeat(1_001)}}`],
   ...['{"id":"\\u12"}', `{"id":"${CANARY}\\x"}`, "\xff\xfe", `{"id":"${CANARY}\xc3"}`, "data: {}", "\u0085"],
-].map((text) => (/[\xff\xc3]/.test(text) ? text : latin1(text)));
+].map((text) => (/[\xff\xc3]/.test(text) ? text : rawLine(text)));
 
 const KEYLESS: readonly string[] = [
   ...["{}", '{"id":null}', '{"id":""}', '{"id":[]}', '{"id":{}}', '{"id":true}', `{"email":"${CANARY}"}`],
@@ -120,12 +121,8 @@ const ERRORS: readonly string[] = [
   `{"success":false,"error":{},"id":"${CANARY}"}`,
 ];
 
-function latin1(text: string): string {
-  return Buffer.from(text, "utf8").toString("latin1");
-}
-
-const VALUES_LATIN1 = VALUES.map(latin1);
-const NEW_NAMES_LATIN1 = NEW_NAMES.map(latin1);
+const VALUES_LATIN1 = VALUES.map(rawLine);
+const NEW_NAMES_LATIN1 = NEW_NAMES.map(rawLine);
 
 type Member = [name: string, value: string];
 
@@ -256,7 +253,7 @@ export class LineMaker {
       this.#members(nth, undefined).map(([name, value]) => [name, JSON.parse(value)]),
     );
     const value = this.#forbidden.size > 0 ? row : mutated(row, this.#dice, 0.08);
-    const text = latin1(JSON.stringify(value) ?? "null");
+    const text = rawLine(JSON.stringify(value) ?? "null");
     if (date === undefined || !text.endsWith("}")) return text;
     return text === "{}" ? `{"discoveredAt":${date}}` : `${text.slice(0, -1)},"discoveredAt":${date}}`;
   }
@@ -331,9 +328,3 @@ const SPELLINGS: readonly ((ms: number, iso: string) => string)[] = [
   (ms) => String(ms),
   (ms) => `"${Math.floor(ms / 1000)}"`,
 ];
-
-/** A value where a text is wanted: hostile, but never a field's. */
-export const anyText = (dice: Dice): string => {
-  const value = anyValue(dice, 0);
-  return typeof value === "string" ? value : String(value);
-};

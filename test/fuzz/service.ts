@@ -38,6 +38,7 @@ function toRequest({ method = "GET", url = "/" }: IncomingMessage): Request {
 
 export const KEY_NAMES = { people: "id", companies: "domain", sources: "slug" } as const;
 export type Collection = keyof typeof KEY_NAMES;
+export const COLLECTIONS = Object.keys(KEY_NAMES) as Collection[];
 
 /** A line that the service holds, and what it is. */
 export type Held = Line & { readonly judged: Judged };

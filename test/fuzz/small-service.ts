@@ -2,7 +2,16 @@ import type { ServerResponse } from "node:http";
 import { CANARY, CANARY_NUMBER } from "./canary.ts";
 import type { Dice } from "./dice.ts";
 import { judgeLine } from "./judge.ts";
-import { Account, type Collection, daysOf, HEADERS, KEY_NAMES, listText, type Request } from "./service.ts";
+import {
+  Account,
+  COLLECTIONS,
+  type Collection,
+  daysOf,
+  HEADERS,
+  KEY_NAMES,
+  listText,
+  type Request,
+} from "./service.ts";
 
 const DAYS = ["2026-03-06", "2026-03-05", "2026-02-10", null];
 
@@ -24,7 +33,7 @@ export const ROWS = DAYS.length;
 export const RECENT_ROWS = 2;
 
 const ACCOUNTS: ReadonlyMap<string, Account> = new Map(
-  (["people", "companies", "sources"] as const).map((name) => [`/api/v1/public/${name}`, accountOf(name)]),
+  COLLECTIONS.map((name) => [`/api/v1/public/${name}`, accountOf(name)]),
 );
 
 /** What a service says to a request. */
@@ -76,34 +85,30 @@ export function faithful({ method, path, query }: Request): Answer {
   const account = ACCOUNTS.get(path.replace(/\/stream$/, ""));
   if (account === undefined) return refusal(404, "JOB_NOT_FOUND");
   if (!path.endsWith("/stream")) return { status: 200, text: listText(account, query) };
-  return {
-    status: 200,
-    text: account
-      .within(daysOf(query))
-      .map(({ text }) => `${text}\n`)
-      .join(""),
-  };
+  const lines = account.within(daysOf(query)).map(({ text }) => `${text}\n`);
+  return { status: 200, text: lines.join("") };
 }
 
-/** Answers faithfully, or refuses every request of a case. */
-export function answerer(dice: Dice): (request: Request, response: ServerResponse) => void {
-  const refused = dice.chance(0.6)
-    ? dice.pick([refusal(401, "INVALID_API_KEY"), refusal(403, "ENDPOINT_NOT_ON_PLAN"), refusal(404, "X")])
-    : undefined;
-  return (request, response) => {
-    const { status, text } = refused ?? faithful(request);
+type Answering = (request: Request, response: ServerResponse) => void;
+
+const answering =
+  (answerTo: (request: Request) => Answer): Answering =>
+  (request, response) => {
+    const { status, text } = answerTo(request);
     response.writeHead(status, HEADERS).end(text);
   };
-}
 
-/** Answers as a service that does not know the key. */
-export function refusing(_: Request, response: ServerResponse): void {
-  const { status, text } = refusal(401, "INVALID_API_KEY");
-  response.writeHead(status, HEADERS).end(text);
-}
+const UNKNOWN_KEY = refusal(401, "INVALID_API_KEY");
 
 /** Answers as a healthy service does. */
-export function faithfully(request: Request, response: ServerResponse): void {
-  const { status, text } = faithful(request);
-  response.writeHead(status, HEADERS).end(text);
+export const faithfully = answering(faithful);
+
+/** Answers as a service that does not know the key. */
+export const refusing = answering(() => UNKNOWN_KEY);
+
+/** Answers faithfully, or refuses every request of a case. */
+export function answerer(dice: Dice): Answering {
+  if (dice.chance(0.4)) return faithfully;
+  const refused = dice.pick([UNKNOWN_KEY, refusal(403, "ENDPOINT_NOT_ON_PLAN"), refusal(404, "X")]);
+  return answering(() => refused);
 }

@@ -1,5 +1,11 @@
-import { Ajv } from "ajv";
-import { readPackageFile } from "../../src/package-file.ts";
+import {
+  type AirbyteMessage,
+  expectAirbyteMessage,
+  expectAirbyteMessages,
+  linesOf,
+  streamOf,
+} from "../support/airbyte-messages.ts";
+import { asRead } from "../support/events.ts";
 import { refuseLong, refusePrivate, refuseUnprintable } from "./canary.ts";
 import type { Ended } from "./play.ts";
 
@@ -18,24 +24,6 @@ export type Verdict = {
   readonly said: string;
 };
 
-type Message = { readonly type?: string; readonly [name: string]: unknown };
-type Trace = {
-  readonly type: string;
-  readonly emitted_at: number;
-  readonly error?: {
-    readonly message: string;
-    readonly internal_message?: string;
-    readonly stack_trace?: string;
-  };
-  readonly stream_status?: { readonly stream_descriptor: Descriptor; readonly status: string };
-};
-type Descriptor = { readonly name: string; readonly namespace?: string };
-
-const protocol = readPackageFile("test/support/airbyte_protocol.json") as object;
-const ajv = new Ajv({ strict: false, validateFormats: false });
-ajv.addSchema(protocol, "protocol");
-const isMessage = ajv.compile({ $ref: "protocol#/definitions/AirbyteMessage" });
-
 /**
  * Throws unless a command ended as one may: an exit code that agrees with what was said, statuses in their order, lines
  * that are messages, and nothing outside of records that only a record may hold.
@@ -43,9 +31,7 @@ const isMessage = ajv.compile({ $ref: "protocol#/definitions/AirbyteMessage" });
  */
 export function judgeEnded(language: Language, { code, stdout, stderr }: Ended, alwaysZero = false): Verdict {
   if (code !== 0 && code !== 1) throw new Error(`The exit code is ${code}`);
-  if (stdout !== "" && !stdout.endsWith("\n"))
-    throw new Error(`The output ends within a line: ${stdout.slice(-200)}`);
-  const lines = stdout.split("\n").slice(0, -1);
+  const lines = linesOf(stdout);
   const records = new Map<string, string[]>();
   const said: string[] = [];
   const isBare = language === "jsonl";
@@ -61,7 +47,7 @@ export function judgeEnded(language: Language, { code, stdout, stderr }: Ended, 
   if (!/^[\x20-\x7e\n]*$/.test(text) && language !== "text")
     throw new Error(`stdout is not ASCII: ${text.slice(0, 500)}`);
   for (const where of [stderr, ...(language === "text" ? [text] : [])]) {
-    refuseUnprintable("The text", Buffer.from(where, "latin1").toString("utf8"));
+    refuseUnprintable("The text", asRead(where));
   }
   judgeLog(stderr);
   const run = JUDGES[language](lines, said, code);
@@ -120,90 +106,29 @@ function judgeLog(stderr: string): void {
   }
 }
 
-function toMessage(line: string): Message {
-  const message = JSON.parse(line) as Message;
-  if (!isMessage(message))
-    throw new Error(`No message: ${ajv.errorsText(isMessage.errors)}: ${line.slice(0, 500)}`);
-  const { type, log, trace } = message as unknown as {
-    type: string;
-    log?: { message: string };
-    trace?: Trace;
-  };
-  if (type === "LOG") refuseUnprintable("A LOG", log?.message ?? "");
-  if (type === "LOG") refuseLong("A LOG", log?.message ?? "");
-  if (trace?.error !== undefined) {
-    if (trace.error.stack_trace !== undefined) throw new Error(`A stack trace: ${line}`);
-    for (const text of [trace.error.message, trace.error.internal_message ?? ""]) {
-      refuseUnprintable("An ERROR", text);
-      refuseLong("An ERROR", text);
-    }
+/** Throws if a message says to a person what it should not. */
+function judgeTexts({ log, trace, connectionStatus }: AirbyteMessage): void {
+  if (trace?.error?.stack_trace !== undefined) throw new Error(`A stack trace: ${trace.error.stack_trace}`);
+  const { message = "", internal_message = "" } = trace?.error ?? {};
+  for (const text of [log?.message ?? "", message, internal_message, connectionStatus?.message ?? ""]) {
+    refuseUnprintable("A message", text);
+    refuseLong("A message", text);
   }
-  return message;
 }
-
-type Progress = { status: string; unstated: number; states: number };
-
-const idOf = ({ name, namespace }: Descriptor): string =>
-  namespace === undefined ? name : `${namespace}/${name}`;
 
 function judgeAirbyte(lines: readonly string[]): Run {
-  const streams = new Map<string, Progress>();
-  let [stamp, errors, isEnding] = [0, 0, false];
-  for (const line of lines) {
-    if (isEnding && !line.includes('"type":"ERROR"'))
-      throw new Error(`A line after an ERROR: ${line.slice(0, 300)}`);
-    if (line.startsWith('{"type":"RECORD"')) {
-      const running = [...streams.values()].find(({ status }) => status === "RUNNING");
-      if (running === undefined) throw new Error("A RECORD of a stream that is not RUNNING");
-      running.unstated += 1;
-      continue;
-    }
-    const { type, state, trace } = toMessage(line) as unknown as {
-      type: string;
-      state?: { stream: { stream_descriptor: Descriptor }; sourceStats: { recordCount: number } };
-      trace?: Trace;
-    };
-    if (state !== undefined) {
-      const progress = streams.get(idOf(state.stream.stream_descriptor));
-      if (progress?.status !== "RUNNING") throw new Error(`A STATE of a stream that is not RUNNING: ${line}`);
-      if (state.sourceStats.recordCount !== progress.unstated) {
-        throw new Error(`A STATE counts ${state.sourceStats.recordCount} records of ${progress.unstated}`);
-      }
-      progress.unstated = 0;
-      progress.states += 1;
-    } else if (trace !== undefined) {
-      if (trace.emitted_at <= stamp) throw new Error(`A TRACE at ${trace.emitted_at} after one at ${stamp}`);
-      stamp = trace.emitted_at;
-      if (trace.type === "ERROR") [errors, isEnding] = [errors + 1, true];
-      if (trace.stream_status !== undefined) follow(streams, trace.stream_status);
-    } else if (type !== "LOG") throw new Error(`A ${type} in a read`);
+  const messages = expectAirbyteMessages(lines.map(asRead));
+  const last = new Map<string, string>();
+  for (const message of messages) {
+    judgeTexts(message);
+    const status = message.trace?.stream_status?.status;
+    if (status !== undefined) last.set(streamOf(message) ?? "", status);
+    if (!["RECORD", "STATE", "TRACE", "LOG"].includes(message.type))
+      throw new Error(`A ${message.type} in a read`);
   }
-  const open = [...streams].filter(([, { status }]) => status !== "COMPLETE" && status !== "INCOMPLETE");
-  if (open.length > 0) throw new Error(`Without an end: ${open.map(([name]) => name).join(", ")}`);
-  const complete = [...streams].filter(([, { status }]) => status === "COMPLETE").map(([name]) => name);
-  return { complete: new Set(complete), succeeded: errors === 0 && complete.length === streams.size };
-}
-
-function follow(
-  streams: Map<string, Progress>,
-  { stream_descriptor, status }: NonNullable<Trace["stream_status"]>,
-): void {
-  const id = idOf(stream_descriptor);
-  const progress = streams.get(id);
-  const before = progress?.status ?? "";
-  const order: Readonly<Record<string, readonly string[]>> = {
-    STARTED: [""],
-    RUNNING: ["STARTED", "RUNNING"],
-    COMPLETE: ["RUNNING"],
-    INCOMPLETE: ["RUNNING"],
-  };
-  if (order[status]?.includes(before) !== true)
-    throw new Error(`${id} is ${status} after ${before || "nothing"}`);
-  if (status === "COMPLETE" && (progress?.unstated !== 0 || progress.states === 0)) {
-    throw new Error(`${id} is COMPLETE, and its last records have no STATE`);
-  }
-  if (progress === undefined) streams.set(id, { status, unstated: 0, states: 0 });
-  else progress.status = status;
+  const complete = [...last].filter(([, status]) => status === "COMPLETE").map(([name]) => name);
+  const isFailed = messages.some(({ trace }) => trace?.type === "ERROR");
+  return { complete: new Set(complete), succeeded: !isFailed && complete.length === last.size };
 }
 
 function judgeSinger(lines: readonly string[], code: number): Run {
@@ -216,7 +141,7 @@ function judgeSinger(lines: readonly string[], code: number): Run {
       last = "RECORD";
       continue;
     }
-    const { type = "", stream } = JSON.parse(line) as Message;
+    const { type = "", stream } = JSON.parse(line) as { readonly type?: string; readonly stream?: string };
     if (!["SCHEMA", "STATE", "ACTIVATE_VERSION"].includes(type))
       throw new Error(`No message: ${line.slice(0, 300)}`);
     if (type === "SCHEMA") known.add(String(stream));
@@ -227,23 +152,19 @@ function judgeSinger(lines: readonly string[], code: number): Run {
 }
 
 function judgeCheck(said: readonly string[]): Run {
-  const messages = said.map(toMessage);
-  const last = messages.at(-1) as unknown as { connectionStatus?: { status: string; message?: string } };
-  const others = messages.slice(0, -1).filter(({ type }) => type !== "LOG");
-  if (last?.connectionStatus === undefined || others.length > 0)
-    throw new Error("Not one CONNECTION_STATUS at the end");
-  const { status, message = "" } = last.connectionStatus;
-  refuseUnprintable("A status", message);
-  refuseLong("A status", message);
+  const messages = said.map(expectAirbyteMessage);
+  messages.forEach(judgeTexts);
+  const types = messages.map(({ type }) => type).filter((type) => type !== "LOG");
+  const status = messages.at(-1)?.connectionStatus?.status;
+  if (types.length !== 1 || status === undefined) throw new Error("Not one CONNECTION_STATUS at the end");
   return { complete: NONE, succeeded: status === "SUCCEEDED" };
 }
 
 function judgeDiscover(said: readonly string[]): Run {
-  const types = said
-    .map(toMessage)
-    .map((message) => (message["trace"] as Trace | undefined)?.type ?? message.type);
-  const others = types.filter((type) => type !== "LOG");
-  if (others.length !== 1 && !others.every((type) => type === "ERROR"))
-    throw new Error(`Discover says ${others.join(", ")}`);
-  return { complete: NONE, succeeded: others[0] === "CATALOG" };
+  const messages = said.map(expectAirbyteMessage);
+  messages.forEach(judgeTexts);
+  const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
+  if (types.length !== 1 && !types.every((type) => type === "ERROR"))
+    throw new Error(`Discover says ${types.join(", ")}`);
+  return { complete: NONE, succeeded: types[0] === "CATALOG" };
 }

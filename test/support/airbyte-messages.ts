@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
-import { expect } from "vitest";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -21,6 +20,16 @@ export type AirbyteMessage = { readonly type: string } & {
   };
   readonly trace?: Trace;
   readonly log?: { readonly level: string; readonly message: string };
+  readonly connectionStatus?: { readonly status: string; readonly message?: string };
+  readonly catalog?: { readonly streams: readonly CatalogStream[] };
+};
+
+/** A stream as discover describes it. */
+export type CatalogStream = {
+  readonly name: string;
+  readonly json_schema: Json & { readonly properties: Readonly<Record<string, Json>> };
+  readonly supported_sync_modes: readonly string[];
+  readonly source_defined_primary_key: readonly (readonly string[])[];
 };
 
 export type Trace = {
@@ -57,50 +66,50 @@ const NAMES: Readonly<Record<string, string>> = {
   TRACE: "trace",
 };
 
-/** The lines of an output: it must end with a whole one, and hold no blank one. */
+/** The lines of an output: it must end with a whole one. */
 export function linesOf(output: string): string[] {
-  expect(output === "" || output.endsWith("\n"), "the output ends with a whole line").toBe(true);
+  must(output === "" || output.endsWith("\n"), "the output ends with a whole line", output.slice(-200));
   return output.split("\n").slice(0, -1);
 }
 
+/** Throws unless a rule is kept. It needs no test around it: `npm run fuzz` has none. */
+export function must(keeps: boolean, rule: string, text = ""): asserts keeps {
+  if (!keeps) throw new Error(`Not kept: ${rule}: ${text.slice(0, 1_000)}`);
+}
+
 /**
- * Parses the lines of one Airbyte command, decoded as UTF-8, and fails the test unless each is a message of the
- * protocol and, for a `read`, their order is the one that platforms rely on.
+ * Parses the lines of one Airbyte command, decoded as UTF-8, and throws unless each is a message of the protocol and, for a
+ * `read`, their order is the one that platforms rely on.
  */
 export function expectAirbyteMessages(lines: readonly string[]): AirbyteMessage[] {
   const messages = lines.map(expectAirbyteMessage);
   expectTraceOrder(messages);
-  const streams = new Set(messages.flatMap((message) => streamOf(message) ?? []));
-  for (const stream of streams) {
-    const mine = lines.flatMap((line, index) => {
-      const message = messages[index];
-      return message !== undefined && streamOf(message) === stream ? [{ line, message }] : [];
-    });
-    expectStreamOrder(stream, mine);
+  const said = new Map<string, Said[]>();
+  for (const [index, message] of messages.entries()) {
+    const stream = streamOf(message);
+    if (stream === undefined) continue;
+    const one = { line: lines[index] ?? "", message, status: message.trace?.stream_status?.status };
+    if (said.get(stream)?.push(one) === undefined) said.set(stream, [one]);
   }
+  for (const [stream, mine] of said) expectStreamOrder(stream, mine);
   return messages;
 }
 
-/** Fails the test unless a line keeps a rule. Outputs have thousands of lines, for which expect() is too slow. */
-export function mustKeep(line: string, rule: string, keeps: boolean): void {
-  if (!keeps) expect.fail(`Not kept: ${rule}: ${line}`);
-}
-
-function expectAirbyteMessage(line: string): AirbyteMessage {
+export function expectAirbyteMessage(line: string): AirbyteMessage {
   const message = JSON.parse(line);
-  mustKeep(line, "no reader splits the line", !/[\u0085\u2028\u2029\r]/.test(line));
-  if (!isMessage(message)) expect.fail(`${ajv.errorsText(isMessage.errors)}: ${line}`);
+  must(!/[\u0085\u2028\u2029\r]/.test(line), "no reader splits the line", line);
+  if (!isMessage(message)) throw new Error(`No message: ${ajv.errorsText(isMessage.errors)}: ${line}`);
   const body = NAMES[message.type] ?? "unknown type";
-  mustKeep(line, "a message has the body that its type names", Object.hasOwn(message, body));
+  must(Object.hasOwn(message, body), "a message has the body that its type names", line);
   const isRecord = message.type === "RECORD";
-  mustKeep(line, "all but records is ASCII", isRecord || /^[\x20-\x7e]*$/.test(line));
+  must(isRecord || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
   const isEmpty = isRecord && Object.keys(message.record?.data ?? {}).length === 0;
-  mustKeep(line, "the platform drops empty records", !isEmpty);
+  must(!isEmpty, "the platform drops empty records", line);
   return message;
 }
 
 /** The stream of a RECORD, STATE or STREAM_STATUS. */
-function streamOf({ record, state, trace }: AirbyteMessage): string | undefined {
+export function streamOf({ record, state, trace }: AirbyteMessage): string | undefined {
   const descriptor = state?.stream.stream_descriptor ?? trace?.stream_status?.stream_descriptor;
   const [name, namespace] =
     record === undefined ? [descriptor?.name, descriptor?.namespace] : [record.stream, record.namespace];
@@ -108,48 +117,52 @@ function streamOf({ record, state, trace }: AirbyteMessage): string | undefined 
 }
 
 function expectTraceOrder(messages: readonly AirbyteMessage[]): void {
-  const stamps = messages.flatMap(({ trace }) => (trace === undefined ? [] : [trace.emitted_at]));
-  expect(stamps.every(Number.isInteger), "emitted_at is in whole ms").toBe(true);
-  expect(stamps, "emitted_at is unique and increases").toEqual(
-    [...new Set(stamps)].toSorted((a, b) => a - b),
-  );
-  const isError = messages.map(({ trace }) => trace?.type === "ERROR");
-  const first = isError.indexOf(true);
-  if (first !== -1) expect(isError.slice(first), "ERROR traces are last").not.toContain(false);
+  let stamp = 0;
+  let isEnding = false;
+  for (const { trace } of messages) {
+    must(!isEnding || trace?.type === "ERROR", "ERROR traces are last");
+    if (trace === undefined) continue;
+    must(Number.isInteger(trace.emitted_at), "emitted_at is in whole ms");
+    must(trace.emitted_at > stamp, "emitted_at is unique and increases");
+    stamp = trace.emitted_at;
+    isEnding = trace.type === "ERROR";
+  }
 }
 
-type Said = { readonly line: string; readonly message: AirbyteMessage };
+type Said = { readonly line: string; readonly message: AirbyteMessage; readonly status: string | undefined };
 
 function expectStreamOrder(stream: string, said: readonly Said[]): void {
-  const statuses = said.flatMap(({ message }) => message.trace?.stream_status?.status ?? []);
-  expect(statuses.length, `${stream} has at least three statuses`).toBeGreaterThanOrEqual(3);
-  expect(said[0]?.message.trace?.stream_status?.status, `${stream} begins with STARTED`).toBe("STARTED");
-  const last = said.at(-1)?.message.trace?.stream_status?.status;
-  expect(["COMPLETE", "INCOMPLETE"], `${stream} ends with a terminal status`).toContain(last);
-  expect(new Set(statuses.slice(1, -1)), `${stream} is RUNNING in between`).toEqual(new Set(["RUNNING"]));
-  expectRunningFirst(stream, said);
+  const statuses = said.flatMap(({ status }) => status ?? []);
+  const [first, last] = [said[0]?.status, said.at(-1)?.status];
+  must(statuses.length >= 3, "a stream has at least three statuses", stream);
+  must(first === "STARTED", "a stream begins with STARTED", stream);
+  must(last === "COMPLETE" || last === "INCOMPLETE", "a stream ends with a terminal status", stream);
+  must(
+    statuses.slice(1, -1).every((status) => status === "RUNNING"),
+    "a stream is RUNNING in between",
+    stream,
+  );
   expectCounts(stream, said, last === "COMPLETE");
 }
 
-function expectRunningFirst(stream: string, said: readonly Said[]): void {
-  const running = said.findIndex(({ message }) => message.trace?.stream_status?.status === "RUNNING");
-  const record = said.findIndex(({ message }) => message.type === "RECORD");
-  if (record !== -1) expect(running, `${stream} is RUNNING before its first record`).toBeLessThan(record);
-}
-
 function expectCounts(stream: string, said: readonly Said[], complete: boolean): void {
-  let since = 0;
-  let states = 0;
-  for (const { line, message } of said) {
+  let [since, states, isRunning] = [0, 0, false];
+  for (const { line, message, status } of said) {
+    isRunning ||= status === "RUNNING";
     if (message.type === "RECORD") since++;
+    must(isRunning || since === 0, "a stream is RUNNING before its first record", stream);
     if (message.state === undefined) continue;
-    expect(message.state.type, "only STREAM states are understood").toBe("STREAM");
-    expect(line, "recordCount has a decimal point").toMatch(/"recordCount":\d+\.0\}/);
-    expect(message.state.sourceStats.recordCount, `records of ${stream} since its last STATE`).toBe(since);
-    expect(message.state.stream.stream_state, "null would mean a reset").toBeTypeOf("object");
+    must(message.state.type === "STREAM", "only STREAM states are understood", line);
+    must(/"recordCount":\d+\.0\}/.test(line), "recordCount has a decimal point", line);
+    must(
+      message.state.sourceStats.recordCount === since,
+      `a STATE counts the ${since} records before it`,
+      line,
+    );
+    must(typeof message.state.stream.stream_state === "object", "null would mean a reset", line);
     since = 0;
     states++;
   }
-  if (complete) expect(states, `${stream} has a STATE before COMPLETE`).toBeGreaterThan(0);
-  if (complete) expect(since, `${stream} has a STATE after its last record`).toBe(0);
+  must(!complete || states > 0, "a stream has a STATE before COMPLETE", stream);
+  must(!complete || since === 0, "a stream has a STATE after its last record", stream);
 }

@@ -1,6 +1,6 @@
 import { Ajv } from "ajv";
 import { expect } from "vitest";
-import { type Json, mustKeep } from "./airbyte-messages.ts";
+import { type Json, must } from "./airbyte-messages.ts";
 
 export type SingerMessage = {
   readonly type: string;
@@ -24,8 +24,8 @@ export function expectSingerMessages(lines: readonly string[]): SingerMessage[] 
   const schemas = new Map<string, SingerMessage>();
   const messages = lines.map((line) => {
     const message: SingerMessage = JSON.parse(line);
-    mustKeep(line, "no reader splits the line", !/[\u0085\u2028\u2029\r]/.test(line));
-    mustKeep(line, "all but records is ASCII", message.type === "RECORD" || /^[\x20-\x7e]*$/.test(line));
+    must(!/[\u0085\u2028\u2029\r]/.test(line), "no reader splits the line", line);
+    must(message.type === "RECORD" || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
     if (message.type === "RECORD") expectRecord(line, message, schemas.get(message.stream ?? ""));
     else expectSingerMessage(message, schemas);
     return message;
@@ -53,9 +53,9 @@ function expectSchema(message: SingerMessage, schemas: Map<string, SingerMessage
 function expectRecord(line: string, message: SingerMessage, schema: SingerMessage | undefined): void {
   if (schema?.schema === undefined) throw new Error(`A RECORD of "${message.stream}" before its SCHEMA`);
   const { time_extracted: time = "", record = {} } = message;
-  mustKeep(line, "its time is in UTC", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(time));
+  must(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(time), "its time is in UTC", line);
   const { properties } = schema.schema;
   const unknown = Object.keys(record).filter((name) => !Object.hasOwn(properties, name));
-  mustKeep(line, `the SCHEMA has its fields, ${unknown.join()} too`, unknown.length === 0);
+  must(unknown.length === 0, `the SCHEMA has its fields, ${unknown.join()} too`, line);
   if (!ajv.validate(schema.schema, record)) expect.fail(`${ajv.errorsText()}: ${line}`);
 }

@@ -1,46 +1,35 @@
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
+import { FAILURES } from "../../../src/api/error-table.ts";
 import { CANARY } from "../canary.ts";
 import { type Asked, checkWith, discoverWith, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
-import { anyValue, bent, mutated } from "../hostile.ts";
+import { anyValue, bent, mutated, NAMES } from "../hostile.ts";
 import { LineMaker } from "../line.ts";
 import { environmentOf, play } from "../play.ts";
-import { HEADERS, type Request, Service } from "../service.ts";
+import { HEADERS, type Request } from "../service.ts";
 import { type Answer, faithful } from "../small-service.ts";
-import { openFolder, type Target } from "../target.ts";
+import { openTarget, type Target } from "../target.ts";
 import { judgeEnded } from "../verdict.ts";
 
 /** Answers to every kind of request, changed, damaged and refused, while a command runs. */
-export async function answers(): Promise<Target> {
-  const service = await Service.open();
-  const folder = await openFolder();
-  return {
-    async play(dice) {
-      const spoiler = new Spoiler(dice);
-      service.answer = (request, response) => spoiler.answer(request, response);
-      const { language, command, alwaysZero } = askedFor(dice);
-      const buysJobs = dice.chance(0.3);
-      const environment = {
-        ...environmentOf(service.url, folder.path),
-        ...(buysJobs && jobsAt(service.url)),
-      };
-      const verdict = judgeEnded(language, await play(command, environment), alwaysZero);
-      // A job that is not found says that the key may ask for jobs.
-      if (verdict.succeeded && !buysJobs && spoiler.given === spoiler.hopeless) {
-        throw new Error(`${command.kind} succeeds, and no answer was of use: ${verdict.said.slice(-2_000)}`);
-      }
-      if (!verdict.succeeded && spoiler.given === spoiler.sound) {
-        throw new Error(`${command.kind} fails, and every answer was sound: ${verdict.said.slice(-2_000)}`);
-      }
-      return spoiler.given;
-    },
-    async close() {
-      await service.close();
-      await folder.remove();
-    },
-  };
-}
+export const answers = (): Promise<Target> =>
+  openTarget((service, folder) => async (dice) => {
+    const spoiler = new Spoiler(dice);
+    service.answer = (request, response) => spoiler.answer(request, response);
+    const { language, command, alwaysZero } = askedFor(dice);
+    const buysJobs = dice.chance(0.3);
+    const environment = { ...environmentOf(service.url, folder), ...(buysJobs && jobsAt(service.url)) };
+    const verdict = judgeEnded(language, await play(command, environment), alwaysZero);
+    // A job that is not found says that the key may ask for jobs.
+    if (verdict.succeeded && !buysJobs && spoiler.given === spoiler.hopeless) {
+      throw new Error(`${command.kind} succeeds, and no answer was of use: ${verdict.said.slice(-2_000)}`);
+    }
+    if (!verdict.succeeded && spoiler.given === spoiler.sound) {
+      throw new Error(`${command.kind} fails, and every answer was sound: ${verdict.said.slice(-2_000)}`);
+    }
+    return spoiler.given;
+  });
 
 /** Settings of all jobs. Nothing is kept of what they buy. */
 const jobsAt = (url: string): Record<string, string> =>
@@ -153,27 +142,7 @@ function isOfUse({ path }: Request, body: Buffer): boolean {
 const STATUSES = [
   200, 201, 202, 204, 301, 307, 400, 401, 403, 404, 407, 408, 413, 418, 422, 423, 429, 500, 502, 503, 599,
 ];
-const CODES = [
-  ...[
-    "INVALID_API_KEY",
-    "ENDPOINT_NOT_ON_PLAN",
-    "JOB_NOT_FOUND",
-    "RATE_LIMITED",
-    "QUOTA_EXCEEDED",
-    "STREAM_FAILED",
-  ],
-  ...[
-    "INSUFFICIENT_CREDITS",
-    "constructor",
-    "__proto__",
-    "toString",
-    "\u001b[2J",
-    "x".repeat(500),
-    CANARY,
-    "",
-    "ODD_CODE",
-  ],
-];
+const CODES = [...Object.keys(FAILURES), ...NAMES, "x".repeat(500), CANARY, "ODD_CODE"];
 
 const oddHeaders = (dice: Dice): Record<string, string> => ({
   ...(dice.chance(0.2) && {

@@ -5,31 +5,26 @@ import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
 import { environmentOf, play, playApart } from "../play.ts";
-import { Service } from "../service.ts";
+import { COLLECTIONS, type Collection, KEY_NAMES } from "../service.ts";
 import { faithfully, ROWS, refusing } from "../small-service.ts";
-import { openFolder, type Target } from "../target.ts";
+import { openTarget, type Target } from "../target.ts";
 import { judgeEnded, type Verdict } from "../verdict.ts";
 
 /** Catalogs of both languages, changed and damaged, given to a sync. */
-export async function catalogs(): Promise<Target> {
-  const service = await Service.open();
-  const folder = await openFolder();
-  const file = join(folder.path, "catalog.json");
-  const environment = environmentOf(service.url, folder.path);
-  return {
-    async play(dice) {
+export const catalogs = (): Promise<Target> =>
+  openTarget((service, folder) => {
+    const file = join(folder, "catalog.json");
+    const environment = environmentOf(service.url, folder);
+    return async (dice) => {
       const isUsual = dice.chance(0.03);
       const isSinger = dice.chance(0.5);
       // Most of them are read to their last word before a service that refuses everything is asked.
       service.answer = isUsual || dice.chance(0.3) ? faithfully : refusing;
-      const names = dice.chance(0.9)
-        ? [dice.pick(["people", "companies", "sources"])]
-        : ["people", "companies", "sources"];
-      const catalog = {
-        streams: names.map((name) => (isSinger ? singerEntry(name) : airbyteEntry(name, dice))),
-      };
+      const names = dice.chance(0.9) ? [dice.pick(COLLECTIONS)] : COLLECTIONS;
+      const streams = names.map((name) => (isSinger ? singerEntry(name) : airbyteEntry(name, dice)));
       const rate = isUsual ? 0 : dice.pick([0.005, 0.02, 0.06]);
-      writeFileSync(file, textOf(rate === 0 ? catalog : mutated(catalog, dice, rate), isUsual, dice));
+      const catalog = rate === 0 ? { streams } : mutated({ streams }, dice, rate);
+      writeFileSync(file, textOf(catalog, isUsual, dice));
       const { language, command } = isSinger
         ? tapWith({ catalog: file })
         : readWith(optionsFor(dice, file, isUsual));
@@ -39,13 +34,8 @@ export async function catalogs(): Promise<Target> {
         throw new Error(`A good catalog fails: ${verdict.said.slice(-2_000)}`);
       checkWhole(verdict);
       return 1;
-    },
-    async close() {
-      await service.close();
-      await folder.remove();
-    },
-  };
-}
+    };
+  });
 
 const optionsFor = (
   dice: Dice,
@@ -71,17 +61,10 @@ function checkWhole({ complete, records }: Verdict): void {
   }
 }
 
-const SCHEMAS = {
-  people: loadSchema("people.json"),
-  companies: loadSchema("companies.json"),
-  sources: loadSchema("sources.json"),
-};
-const KEYS: Readonly<Record<string, string>> = { people: "id", companies: "domain", sources: "slug" };
-
-const airbyteEntry = (name: string, dice: Dice): object => ({
+const airbyteEntry = (name: Collection, dice: Dice): object => ({
   stream: {
     name,
-    json_schema: SCHEMAS[name as keyof typeof SCHEMAS],
+    json_schema: loadSchema(`${name}.json`),
     supported_sync_modes: ["full_refresh", "incremental"],
     source_defined_cursor: true,
     default_cursor_field: ["discoveredAt"],
@@ -93,17 +76,17 @@ const airbyteEntry = (name: string, dice: Dice): object => ({
   minimum_generation_id: 0,
   sync_id: 2,
   cursor_field: ["discoveredAt"],
-  primary_key: [[KEYS[name]]],
+  primary_key: [[KEY_NAMES[name]]],
 });
 
-const singerEntry = (name: string): object => ({
+const singerEntry = (name: Collection): object => ({
   tap_stream_id: name,
   stream: name,
-  schema: SCHEMAS[name as keyof typeof SCHEMAS],
-  key_properties: [KEYS[name]],
+  schema: loadSchema(`${name}.json`),
+  key_properties: [KEY_NAMES[name]],
   metadata: [
-    { breadcrumb: [], metadata: { selected: true, "table-key-properties": [KEYS[name]] } },
+    { breadcrumb: [], metadata: { selected: true, "table-key-properties": [KEY_NAMES[name]] } },
     { breadcrumb: ["properties", "email"], metadata: { selected: false } },
-    { breadcrumb: ["properties", KEYS[name]], metadata: { inclusion: "automatic" } },
+    { breadcrumb: ["properties", KEY_NAMES[name]], metadata: { inclusion: "automatic" } },
   ],
 });

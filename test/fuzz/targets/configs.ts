@@ -5,37 +5,31 @@ import { type Asked, checkWith, discoverWith, readWith, tapWith } from "../comma
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
 import { play, playApart, safeEnvironment } from "../play.ts";
-import { Service } from "../service.ts";
 import { answerer, faithfully } from "../small-service.ts";
-import { openFolder, type Target } from "../target.ts";
+import { openTarget, type Target } from "../target.ts";
 import { judgeEnded } from "../verdict.ts";
 
 /** Files of settings, changed and damaged, given to each command that reads one. */
 export async function configs(): Promise<Target> {
-  const service = await Service.open();
-  const folder = await openFolder();
-  const file = join(folder.path, "config.json");
-  // A setting that names a file may name one above the folder in which a command runs.
-  const home = join(folder.path, "home");
-  const inner = join(home, "a/b/c");
-  mkdirSync(inner, { recursive: true });
   const before = process.cwd();
-  process.chdir(inner);
-  return {
-    async play(dice) {
+  const target = await openTarget((service, folder) => {
+    const file = join(folder, "config.json");
+    // A setting that names a file may name one above the folder in which a command runs.
+    const home = join(folder, "home");
+    const inner = join(home, "a/b/c");
+    mkdirSync(inner, { recursive: true });
+    process.chdir(inner);
+    return async (dice) => {
       const isUsual = dice.chance(0.03);
-      const bytes = isUsual
-        ? Buffer.from(JSON.stringify(configFor(service.url)))
-        : changed(dice, service.url);
+      const usual = Buffer.from(JSON.stringify(configFor(service.url)));
+      const bytes = isUsual ? usual : changed(dice, service.url);
       writeFileSync(file, bytes);
       const isApart = dice.chance(0.003);
       service.answer = isUsual || isApart ? faithfully : answerer(dice);
       const variables = !isUsual && dice.chance(0.1) ? { [dice.pick(VARIABLES)]: dice.pick(TEXTS) } : {};
       const { language, command, alwaysZero } = askedFor(dice, file);
-      const ended = await (isApart ? playApart : play)(command, {
-        ...safeEnvironment(service.url, home),
-        ...variables,
-      });
+      const environment = { ...safeEnvironment(service.url, home), ...variables };
+      const ended = await (isApart ? playApart : play)(command, environment);
       const verdict = judgeEnded(language, ended, alwaysZero);
       if (isUsual && !verdict.succeeded)
         throw new Error(`A good config fails: ${verdict.said.slice(-2_000)}`);
@@ -46,11 +40,13 @@ export async function configs(): Promise<Target> {
         );
       }
       return 1;
-    },
-    async close() {
+    };
+  });
+  return {
+    play: target.play,
+    close() {
       process.chdir(before);
-      await service.close();
-      await folder.remove();
+      return target.close();
     },
   };
 }

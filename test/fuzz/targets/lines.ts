@@ -2,8 +2,8 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import type { Command } from "../../../src/cli.ts";
 import { FORBIDDEN, refusePrivate } from "../canary.ts";
+import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { anyPacking, bytesOf, type Packing, sendExport } from "../export-body.ts";
 import { bent } from "../hostile.ts";
@@ -20,10 +20,9 @@ import {
   KEY_NAMES,
   listText,
   type Request,
-  Service,
 } from "../service.ts";
-import { openFolder, type Target } from "../target.ts";
-import { judgeEnded, type Language, type Verdict } from "../verdict.ts";
+import { openTarget, type Target } from "../target.ts";
+import { judgeEnded, type Verdict } from "../verdict.ts";
 
 /** What a run must come to. `unknown`: damage that nobody can see may stand in what was delivered. */
 type Expected = "complete" | "failed" | "unknown";
@@ -37,10 +36,8 @@ type Case = {
   readonly expected: Expected;
 };
 
-/** How a run asks for the rows, and what its output is. */
-type Way = {
-  readonly language: Language;
-  readonly command: Command;
+/** How a run asks for the rows. */
+type Way = Asked & {
   /** Fields whose values may not leave; `*`: those that nobody named. */
   readonly forbidden: readonly string[];
   readonly settings: Readonly<Record<string, string>>;
@@ -49,31 +46,24 @@ type Way = {
 };
 
 /** Bodies of up to thousands of lines, through a socket and a run to its output, each line judged apart. */
-export async function lines(): Promise<Target> {
-  const service = await Service.open();
-  const folder = await openFolder();
-  const catalog = join(folder.path, "catalog.json");
-  await writeFile(catalog, JSON.stringify(CATALOG));
-  return {
-    async play(dice) {
+export const lines = (): Promise<Target> =>
+  openTarget(async (service, folder) => {
+    const catalog = join(folder, "catalog.json");
+    await writeFile(catalog, JSON.stringify(CATALOG));
+    return async (dice) => {
       const collection: Collection = dice.chance(0.8) ? "people" : "companies";
-      const way = wayOf(dice, collection, { folder: folder.path, catalog });
+      const way = wayOf(dice, collection, { folder, catalog });
       const one = caseOf(dice, collection, way);
       const exports = new Exports(one, dice);
       service.answer = (request, response) => exports.answer(request, response);
-      const environment = { ...environmentOf(service.url, folder.path), ...way.settings };
+      const environment = { ...environmentOf(service.url, folder), ...way.settings };
       // Damage is followed by waits, which a real clock takes.
       const isApart = one.damaged === 0 && one.expected === "complete" && dice.chance(0.03);
       const ended = await (isApart ? playApart : play)(way.command, environment);
       await check(ended, way, one, exports);
       return one.account.held.length + exports.made;
-    },
-    async close() {
-      await service.close();
-      await folder.remove();
-    },
-  };
-}
+    };
+  });
 
 const FIELDS = ["firstName", "lastName", "email", "jobTitle", "companySize", "industry", "sources"];
 
@@ -98,53 +88,38 @@ const CATALOG = {
   ],
 };
 
-const READ = { kind: "read", config: undefined, catalog: undefined, state: undefined } as const;
-const TAP: Omit<Extract<Command, { kind: "tap" }>, "catalog"> = {
-  ...{ kind: "tap", mode: "sync", configs: [], state: undefined, stateFile: undefined },
-  ...{ logLevel: undefined, format: "text" },
-};
-
 let folders = 0;
 
 function wayOf(dice: Dice, collection: Collection, at: { folder: string; catalog: string }): Way {
   const streams = [collection];
   const plain = { forbidden: [], settings: {} };
   const way = dice.below(100);
-  if (way < 40) return { ...plain, language: "airbyte", command: { ...READ, streams, format: "airbyte" } };
-  if (way < 65) return { ...plain, language: "jsonl", command: { ...READ, streams, format: "jsonl" } };
+  if (way < 40) return { ...plain, ...readWith({ streams }) };
+  if (way < 65) return { ...plain, ...readWith({ streams, format: "jsonl" }) };
   if (way < 75) {
     const forbidden = dice.pick([["email"], ["firstName", "sources"], ["companySize", "industry"]]);
     const setting = dice.pick(["DROP_FIELDS", "HASH_FIELDS"]);
-    return {
-      ...{ language: "airbyte", command: { ...READ, streams, format: "airbyte" }, forbidden },
-      settings: {
-        [`CONTACT_INTELLIGENCE_${setting}`]: JSON.stringify(forbidden),
-        CONTACT_INTELLIGENCE_HASH_SALT: "a long salt that nobody guesses",
-      },
+    const settings = {
+      [`CONTACT_INTELLIGENCE_${setting}`]: JSON.stringify(forbidden),
+      CONTACT_INTELLIGENCE_HASH_SALT: "a long salt that nobody guesses",
     };
+    return { ...readWith({ streams }), forbidden, settings };
   }
   if (way < 77) {
     const output = join(at.folder, `output-${folders++}`);
-    const command: Command = {
-      ...READ,
-      streams,
-      format: "jsonl",
+    const compress = dice.pick(["gzip", undefined] as const);
+    return {
+      ...plain,
+      ...readWith({ streams, format: "jsonl", output, compress }),
+      language: "text",
       output,
-      compress: dice.pick(["gzip", undefined]),
     };
-    return { ...plain, language: "text", command, output };
   }
   if (way < 88 && collection === "people") {
     const forbidden = [...FIELDS.filter((name) => name !== "firstName" && name !== "companySize"), "*"];
-    return {
-      ...plain,
-      language: "singer",
-      command: { ...TAP, catalog: at.catalog },
-      forbidden,
-      nul: "\ufffd",
-    };
+    return { ...plain, ...tapWith({ catalog: at.catalog }), forbidden, nul: "\ufffd" };
   }
-  return { ...plain, language: "singer", command: { ...TAP, catalog: undefined }, nul: "\ufffd" };
+  return { ...plain, ...tapWith({}), nul: "\ufffd" };
 }
 
 /** Lines that a healthy service could hold, or some among them that no reader can take. */

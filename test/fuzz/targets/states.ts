@@ -6,26 +6,23 @@ import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
 import { environmentOf, play, playApart } from "../play.ts";
-import { Service } from "../service.ts";
 import { faithfully, RECENT_ROWS, refusing } from "../small-service.ts";
-import { openFolder, type Target } from "../target.ts";
+import { openTarget, type Target } from "../target.ts";
 import { judgeEnded, type Verdict } from "../verdict.ts";
 
 /** States in every envelope, changed and damaged, given to each command that reads one. */
-export async function states(): Promise<Target> {
-  const service = await Service.open();
-  const folder = await openFolder();
-  const file = join(folder.path, "state.json");
-  const plan = join(folder.path, "plan.jsonl");
-  writeFileSync(plan, PLAN);
-  const environment = environmentOf(service.url, folder.path);
-  return {
-    async play(dice) {
+export const states = (): Promise<Target> =>
+  openTarget((service, folder) => {
+    const file = join(folder, "state.json");
+    const plan = join(folder, "plan.jsonl");
+    writeFileSync(plan, PLAN);
+    const environment = environmentOf(service.url, folder);
+    return async (dice) => {
       const isUsual = dice.chance(0.03);
       service.answer = isUsual || dice.chance(0.6) ? faithfully : refusing;
       const state = dice.pick(STATES);
-      const json =
-        JSON.stringify(isUsual ? state : mutated(state, dice, dice.pick([0.01, 0.04, 0.12]))) ?? "";
+      const given = isUsual ? state : mutated(state, dice, dice.pick([0.01, 0.04, 0.12]));
+      const json = JSON.stringify(given) ?? "";
       writeFileSync(file, !isUsual && dice.chance(0.04) ? bent(Buffer.from(json), dice) : json);
       const { language, command } = askedFor(dice, file, plan);
       const playIn = dice.chance(0.005) ? playApart : play;
@@ -39,13 +36,8 @@ export async function states(): Promise<Target> {
         await rm(`${file}.previous`, { force: true });
       }
       return 1;
-    },
-    async close() {
-      await service.close();
-      await folder.remove();
-    },
-  };
-}
+    };
+  });
 
 function askedFor(dice: Dice, state: string, plan: string): Asked {
   const way = dice.below(100);
@@ -87,16 +79,8 @@ const DATED = {
   shard: null,
   full_refresh: null,
 };
-const SHARD = {
-  ...DATED,
-  shard: {
-    plan: "d1",
-    index: 0,
-    done: true,
-    asked: "2026-03-05T00:00:00.000Z",
-    ended: "2026-03-05T00:00:01.000Z",
-  },
-};
+const ENDED = { asked: "2026-03-05T00:00:00.000Z", ended: "2026-03-05T00:00:01.000Z" };
+const SHARD = { ...DATED, shard: { plan: "d1", index: 0, done: true, ...ENDED } };
 const JOBS = {
   version: 1,
   created_at: null,
@@ -120,21 +104,13 @@ const STATES: readonly unknown[] = [
   { people: { discoveredAt: "2026-03-01T00:00:00.000Z", missing_days: [] } },
 ];
 
+const PLANNED = {
+  ...{ version: 1, plan: "d1", stream: "people", shards: 2, filters: DATED.filters },
+  ...{ start_date: null, end_date: null, base_url: "x", planned_at: "2026-03-05T00:00:00.000Z" },
+};
 const PLAN = [
-  { shard: 0, from: null, to: "2026-02-01", rows: 3 },
-  { shard: 1, from: "2026-02-02", to: null, rows: 3 },
+  { ...PLANNED, shard: 0, from: null, to: "2026-02-01", rows: 3 },
+  { ...PLANNED, shard: 1, from: "2026-02-02", to: null, rows: 3 },
 ]
-  .map((shard) =>
-    JSON.stringify({
-      ...{
-        version: 1,
-        plan: "d1",
-        stream: "people",
-        ...shard,
-        shards: 2,
-        filters: { source_slug: null, is_user: "all" },
-      },
-      ...{ start_date: null, end_date: null, base_url: "x", planned_at: "2026-03-05T00:00:00.000Z" },
-    }),
-  )
+  .map((shard) => JSON.stringify(shard))
   .join("\n");
