@@ -1,14 +1,12 @@
-import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Sandbox } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { StreamState } from "../../src/streams/event.ts";
+import { CONNECTOR, run } from "../support/cli.ts";
 import { runInProcess } from "../support/in-process.ts";
 import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./read-once.ts";
-
-export const BUILT = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
 
 export type ProcessSettings = {
   readonly sandbox: Sandbox;
@@ -43,34 +41,32 @@ export async function readInProcess(settings: ProcessSettings): Promise<ProcessO
 
 /** Runs the built program as platforms do, reads what it writes, and kills it where it is told to. */
 export async function readProcess(settings: ProcessSettings): Promise<ProcessOutcome> {
-  const child = spawn(process.execPath, [BUILT, "read", ...argumentsOf(settings)], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env["PATH"] ?? "" },
-  });
-  let stdout = "";
-  let stderr = "";
+  let seen = "";
   let struck = false;
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    if (struck && settings.closeInstead === true) return;
-    stdout += text;
-    if (struck || !isDue(settings, stdout)) return;
-    struck = true;
-    if (settings.closeInstead === true) child.stdout.destroy();
-    else child.kill(settings.signal ?? "SIGKILL");
-  });
-  const late = setTimeout(() => {
-    struck = true;
-    child.kill("SIGKILL");
-  }, settings.mostMs ?? 120_000);
-  const [code, endedBy] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
-    child.on("error", reject);
-    child.on("close", (exit, signal) => resolve([exit, signal]));
-  });
+  let late: NodeJS.Timeout | undefined;
+  const started = (child: ChildProcess): void => {
+    const strike = (act: () => void): void => {
+      struck = true;
+      act();
+    };
+    late = setTimeout(() => strike(() => child.kill("SIGKILL")), settings.mostMs ?? 120_000);
+    child.stdout?.on("data", (chunk: Buffer | string) => {
+      seen += String(chunk);
+      if (struck || !isDue(settings, seen)) return;
+      strike(() =>
+        settings.closeInstead === true ? child.stdout?.destroy() : child.kill(settings.signal ?? "SIGKILL"),
+      );
+    });
+  };
+  const { signal, ...ended } = await run(CONNECTOR, ["read", ...argumentsOf(settings)], { started });
   clearTimeout(late);
-  return { ...readOutput(stdout), complete: code === 0, killed: struck, code, endedBy, stderr, stdout };
+  return {
+    ...readOutput(ended.stdout),
+    complete: ended.code === 0,
+    killed: struck,
+    ...ended,
+    endedBy: signal,
+  };
 }
 
 function isDue({ killAfterLines, killAfterBytes }: ProcessSettings, text: string): boolean {
@@ -127,7 +123,7 @@ type Message = {
 };
 
 /** What whole lines say; the rest of a line that was cut off says nothing. */
-export function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error" | "warnings"> {
+function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error" | "warnings"> {
   const lines = stdout.split("\n").slice(0, -1);
   const records: Delivered[] = [];
   const checkpoints: Checkpoint[] = [];

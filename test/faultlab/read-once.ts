@@ -7,6 +7,7 @@ import { type Config, parseConfig } from "../../src/config/config.ts";
 import { Session } from "../../src/run/session.ts";
 import { streamEvents } from "../../src/run/stream-events.ts";
 import type { Event, StreamState } from "../../src/streams/event.ts";
+import { testProcess } from "../support/terminal.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
 export function fastClock(skew = 0): Clock {
@@ -120,15 +121,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
   const hung = new AbortController();
   const out = new PassThrough().resume();
-  const runtime = {
-    clock,
-    signal: hung.signal,
-    environment: {},
-    random: () => 0,
-    pid: 1,
-    stdout: out,
-    stderr: out,
-  };
+  const runtime = testProcess({ clock, signal: hung.signal, random: () => 0, stdout: out, stderr: out });
   const warnings: string[] = [];
   const session = new Session(config, runtime, (notice) => {
     if (notice.kind === "log") warnings.push(notice.text);
@@ -141,14 +134,8 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   let complete = false;
   let error: unknown;
   try {
-    const job = {
-      config,
-      session,
-      configured: { ...CONFIGURED, name: settings.stream ?? "people" },
-      savedState: state ?? undefined,
-      runtime,
-      began: 0,
-    };
+    const configured = { ...CONFIGURED, name: settings.stream ?? "people" };
+    const job = { config, session, configured, savedState: state ?? undefined, runtime, began: 0 };
     for await (const event of streamEvents(job)) {
       taken.take(event);
       if (event.kind === "close") complete = event.complete;
@@ -184,11 +171,7 @@ class Taken {
       throw new Killed();
     }
     this.events += 1;
-    if (event.kind === "records") {
-      for (const line of event.lines) {
-        this.#records.push(toDelivered(line));
-      }
-    }
+    if (event.kind === "records") this.#records.push(...event.lines.map(toDelivered));
     if (event.kind === "checkpoint") {
       const state = JSON.parse(JSON.stringify(event.state)) as StreamState;
       this.#checkpoints.push({ state, after: this.#records.length });
@@ -197,12 +180,8 @@ class Taken {
   }
 
   outcome(): Omit<Outcome, "complete" | "warnings"> {
-    return {
-      records: this.#records,
-      checkpoints: this.#checkpoints,
-      killed: this.#killed,
-      error: this.#error,
-    };
+    const [records, checkpoints] = [this.#records, this.#checkpoints];
+    return { records, checkpoints, killed: this.#killed, error: this.#error };
   }
 }
 

@@ -1,19 +1,9 @@
 import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { StreamState } from "../../src/streams/event.ts";
-import {
-  aheadOfDelivery,
-  Destination,
-  isPending,
-  lackedByComplete,
-  nameOf,
-  repeatedIn,
-  stayed,
-} from "./invariants.ts";
+import { filtered, Pipeline } from "./pipeline.ts";
 import {
   type Delivered,
   fastClock,
-  Hung,
   labConfig,
   type Outcome,
   patienceFor,
@@ -74,34 +64,43 @@ export function runScenario(scenario: Scenario): Promise<Result> {
 }
 
 async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result> {
-  const { expect, mostRequestsHealed = MOST_REQUESTS } = scenario;
-  const pipeline = new Pipeline(sandbox, labConfig(sandbox, scenario.config), scenario);
-  sandbox.fault(...scenario.faults);
-  const first = await pipeline.run(scenario.faults);
-  if (expect === "refused" && first.complete) pipeline.violate("complete where an error was due");
-  if (expect === "complete" && !first.complete) pipeline.violate(`not complete: ${reasonOf(first)}`);
+  const { expect, faults, mostRequestsHealed = MOST_REQUESTS } = scenario;
+  const pipeline = new Pipeline(sandbox, () => servedTo(sandbox, scenario));
+  const { violations } = pipeline;
+  const run = (under: readonly string[]): Promise<Outcome> =>
+    pipeline.run((state) =>
+      readOnce({
+        config: labConfig(sandbox, { ...scenario.config, idleTimeoutSeconds: patienceFor(under) }),
+        stream: scenario.stream,
+        state,
+        clock: fastClock(scenario.skew),
+      }),
+    );
+  sandbox.fault(...faults);
+  const first = await run(faults);
+  const requests = sandbox.requests.length;
+  const lackedFirst = pipeline.destination.lacks(pipeline.still).length;
+  if (expect === "refused" && first.complete) violations.push("complete where an error was due");
+  if (expect === "complete" && !first.complete) violations.push(`not complete: ${reasonOf(first)}`);
   sandbox.fault();
   let lacking = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < HEALED_RUNS && lacking > 0; run++) {
-    sandbox.advance(run === 0 ? 5_000 : DAY_MS);
+  for (let nth = 0; nth < HEALED_RUNS && lacking > 0; nth++) {
+    sandbox.advance(nth === 0 ? 5_000 : DAY_MS);
     const before = sandbox.requests.length;
-    const healed = await pipeline.run([]);
-    if (!healed.complete) pipeline.violate(`healed run ${run + 1} is not complete: ${reasonOf(healed)}`);
+    const healed = await run([]);
+    if (!healed.complete) violations.push(`healed run ${nth + 1} is not complete: ${reasonOf(healed)}`);
     const asked = sandbox.requests.length - before;
-    if (run === 0 && asked > mostRequestsHealed) pipeline.violate(`${asked} requests in the healed run`);
+    if (nth === 0 && asked > mostRequestsHealed) violations.push(`${asked} requests in the healed run`);
     lacking = pipeline.lacking().length;
   }
-  if (lacking > 0) pipeline.violate(`${lacking} rows are lacking after ${HEALED_RUNS} healed runs`);
-  if (sandbox.requests.length > MOST_REQUESTS) pipeline.violate(`${sandbox.requests.length} requests`);
+  if (lacking > 0) violations.push(`${lacking} rows are lacking after ${HEALED_RUNS} healed runs`);
+  if (sandbox.requests.length > MOST_REQUESTS) violations.push(`${sandbox.requests.length} requests`);
   const served = servedTo(sandbox, scenario).length;
   return {
     name: scenario.name,
-    happened: describe(first, pipeline),
-    served,
-    delivered: served - lacking,
-    repeated: pipeline.repeated,
-    requests: pipeline.firstRequests,
-    violations: expect === "residual" ? [] : pipeline.violations,
+    happened: describe(first, lackedFirst),
+    ...{ served, delivered: served - lacking, repeated: pipeline.repeated, requests },
+    violations: expect === "residual" ? [] : violations,
   };
 }
 
@@ -115,77 +114,13 @@ function servedTo(sandbox: Sandbox, scenario: Scenario): readonly Delivered[] {
       discoveredAt: dated ? discoveredAt : null,
     }));
   }
-  const { isUser = "all" } = config ?? {};
-  const people = sandbox
-    .people()
-    .filter(({ discoveredAt }) => !givenUp.includes(discoveredAt?.slice(0, 10) ?? ""));
-  return isUser === "all"
-    ? people
-    : people.filter(({ sources }) => sources.length > 0 === (isUser === "true"));
+  const people = filtered(sandbox.people(), config?.isUser ?? "all");
+  return people.filter(({ discoveredAt }) => !givenUp.includes(discoveredAt?.slice(0, 10) ?? ""));
 }
 
-/** The runs of one connection, whose state goes from each to the next. */
-class Pipeline {
-  readonly destination = new Destination();
-  readonly violations: string[] = [];
-  repeated = 0;
-  firstRequests = 0;
-  lackedFirst = 0;
-  readonly #sandbox: Sandbox;
-  readonly #config: Config;
-  readonly #scenario: Scenario;
-  #state: StreamState | null = null;
-
-  constructor(sandbox: Sandbox, config: Config, scenario: Scenario) {
-    this.#sandbox = sandbox;
-    this.#config = config;
-    this.#scenario = scenario;
-  }
-
-  violate(what: string): void {
-    this.violations.push(what);
-  }
-
-  /** Rows that are served and have not come. */
-  lacking(): readonly Delivered[] {
-    return this.destination.lacks(servedTo(this.#sandbox, this.#scenario));
-  }
-
-  /** @param faults those under which it runs */
-  async run(faults: readonly string[]): Promise<Outcome> {
-    const sandbox = this.#sandbox;
-    const before = servedTo(sandbox, this.#scenario);
-    const asked = sandbox.requests.length;
-    const outcome = await readOnce({
-      config: { ...this.#config, idleTimeoutSeconds: patienceFor(faults) },
-      stream: this.#scenario.stream,
-      state: this.#state,
-      clock: fastClock(this.#scenario.skew),
-    });
-    const still = stayed(before, servedTo(sandbox, this.#scenario));
-    const bringsUndated = isPending(this.#state);
-    this.violations.push(...aheadOfDelivery(outcome, this.destination, still, bringsUndated));
-    this.destination.take(outcome.records);
-    const repeated = repeatedIn(outcome);
-    this.repeated += repeated;
-    if (repeated > 0) this.violate(`${repeated} records came twice in a run`);
-    const now = sandbox.requests[asked]?.at ?? 0;
-    const lacked = lackedByComplete(this.destination, outcome, still, { now, bringsUndated });
-    if (outcome.complete && lacked.length > 0)
-      this.violate(`complete although ${lacked.length} rows are lacking, as ${nameOf(lacked)}`);
-    if (outcome.error instanceof Hung) this.violate(outcome.error.message);
-    this.#state = outcome.checkpoints.at(-1)?.state ?? this.#state;
-    if (this.firstRequests === 0) {
-      this.firstRequests = sandbox.requests.length;
-      this.lackedFirst = this.destination.lacks(still).length;
-    }
-    return outcome;
-  }
-}
-
-function describe(first: Outcome, pipeline: Pipeline): string {
-  const rest = pipeline.lackedFirst === 0 ? "" : `, ${pipeline.lackedFirst} rows came with the next run`;
-  if (first.complete) return pipeline.lackedFirst === 0 ? "complete, every row" : `complete${rest}`;
+function describe(first: Outcome, lacked: number): string {
+  const rest = lacked === 0 ? "" : `, ${lacked} rows came with the next run`;
+  if (first.complete) return lacked === 0 ? "complete, every row" : `complete${rest}`;
   return `failed (${kindOf(first.error)})${rest}`;
 }
 

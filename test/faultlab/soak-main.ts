@@ -1,3 +1,4 @@
+import { removeTempDirs } from "../support/temp-dir.ts";
 import { soak } from "./soak.ts";
 
 /** `--minutes N` or `--pipelines N`, and `--seed S`; returns the exit code. */
@@ -11,6 +12,7 @@ export async function main(args: readonly string[], print: (text: string) => voi
     print,
     ...(pipelines !== undefined && { pipelines }),
   });
+  await removeTempDirs();
   return figures.violations === 0 ? 0 : 1;
 }
 

@@ -4,28 +4,12 @@ import { join } from "node:path";
 import { FAULTS } from "../../sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { StreamState } from "../../src/streams/event.ts";
 import { Dice } from "../fuzz/dice.ts";
 import { isOfJobs } from "./fault-matrix.ts";
-import {
-  aheadOfDelivery,
-  Destination,
-  isPending,
-  lackedByComplete,
-  nameOf,
-  repeatedIn,
-  stayed,
-} from "./invariants.ts";
+import { nameOf } from "./invariants.ts";
+import { filtered, Pipeline } from "./pipeline.ts";
 import { readProcess } from "./process.ts";
-import {
-  type Delivered,
-  fastClock,
-  Hung,
-  labConfig,
-  type Outcome,
-  patienceFor,
-  readOnce,
-} from "./read-once.ts";
+import { type Delivered, fastClock, labConfig, type Outcome, patienceFor, readOnce } from "./read-once.ts";
 
 export type SoakOptions = {
   readonly minutes: number;
@@ -38,16 +22,11 @@ export type SoakOptions = {
   readonly print: (text: string) => void;
 };
 
-export type Figures = {
-  pipelines: number;
-  runs: number;
-  rows: number;
-  kills: number;
-  processes: number;
-  faults: number;
-  requests: number;
-  violations: number;
+const NOTHING = {
+  ...{ pipelines: 0, runs: 0, rows: 0, kills: 0, processes: 0, faults: 0, requests: 0, violations: 0 },
 };
+
+export type Figures = typeof NOTHING;
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -60,16 +39,7 @@ const MOST_PROCESS_MS = 8_000;
 /** Plays one random pipeline after the other until the time is up. Each is the work of its seed alone. */
 export async function soak(options: SoakOptions): Promise<Figures> {
   const { minutes, seed, pipelines, processes = true, print } = options;
-  const figures: Figures = {
-    pipelines: 0,
-    runs: 0,
-    rows: 0,
-    kills: 0,
-    processes: 0,
-    faults: 0,
-    requests: 0,
-    violations: 0,
-  };
+  const figures: Figures = { ...NOTHING };
   const until = performance.now() + minutes * 60_000;
   const directory = mkdtempSync(join(tmpdir(), "soak-"));
   try {
@@ -98,10 +68,8 @@ type Soaked = {
   readonly config: Config;
   /** For the files of processes; null where none are to run. */
   readonly directory: string | null;
-  readonly destination: Destination;
+  readonly pipeline: Pipeline;
   readonly figures: Figures;
-  readonly violations: string[];
-  state: StreamState | null;
 };
 
 /** Several runs of one connection: faults, kills, clocks that jump, people who move; then calm runs that must have all. */
@@ -127,16 +95,9 @@ async function playPipeline(
     lookbackWindowDays: roll.pick([1, 1, 2, 10]),
     isUser: roll.pick(["all", "all", "true", "false"]),
   });
-  const soaked: Soaked = {
-    roll,
-    sandbox,
-    config,
-    directory,
-    destination: new Destination(),
-    figures,
-    violations: [],
-    state: null,
-  };
+  const served = (): readonly Delivered[] => filtered(sandbox.people(), config.isUser);
+  const pipeline = new Pipeline(sandbox, served, config.isUser === "all");
+  const soaked: Soaked = { roll, sandbox, config, directory, pipeline, figures };
   try {
     const runs = 1 + roll.below(5);
     for (let run = 0; run < runs; run++) await wildRun(soaked, `seed ${seed}, run ${run}`);
@@ -144,7 +105,7 @@ async function playPipeline(
   } finally {
     await sandbox.close();
   }
-  return soaked.violations;
+  return pipeline.violations;
 }
 
 async function wildRun(soaked: Soaked, name: string): Promise<void> {
@@ -161,18 +122,17 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
   const mischief = meddle(sandbox, new Dice(roll.below(2 ** 30)));
   try {
     const label = `${name} (${faults.join(" ")}${killed ? ", killed" : ""}${asProcess ? ", process" : ""})`;
-    await judged(soaked, label, config, async () =>
+    await judged(soaked, label, async (state) =>
       asProcess
         ? await readProcess({
-            ...soaked,
-            directory,
+            ...{ sandbox, config, directory, state },
             mostMs: MOST_PROCESS_MS,
             ...(killed && byLines && { killAfterLines: 1 + roll.below(120) }),
             ...(killed && !byLines && { killAfterBytes: 1 + roll.below(60_000) }),
           })
         : await readOnce({
             config: { ...config, idleTimeoutSeconds: patienceFor(faults) },
-            state: soaked.state,
+            state,
             clock: fastClock(skew),
             ...(killed && { stopAfter: 1 + roll.below(roll.pick([4, 12, 40])) }),
           }),
@@ -187,62 +147,32 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
 
 /** Without faults a run must be complete, and after the third of them, a day apart, everything must have arrived. */
 async function calmRuns(soaked: Soaked, name: string): Promise<void> {
-  const { sandbox, config, destination, violations } = soaked;
-  let lacking: readonly Delivered[] = [];
+  const { sandbox, config, pipeline } = soaked;
   for (let run = 1; run <= CALM_RUNS; run++) {
     sandbox.advance(run === 1 ? 5_000 : DAY);
     const label = `${name} ${run}`;
-    const outcome = await judged(soaked, label, config, () => readOnce({ config, state: soaked.state }));
-    if (!outcome.complete) violations.push(`${label}: not complete: ${String(outcome.error)}`);
-    lacking = destination.lacks(served(soaked));
-    if (lacking.length === 0) return;
+    const outcome = await judged(soaked, label, (state) => readOnce({ config, state }));
+    if (!outcome.complete) pipeline.violations.push(`${label}: not complete: ${String(outcome.error)}`);
+    if (pipeline.lacking().length === 0) return;
   }
-  violations.push(`${name}: ${lacking.length} rows are lacking, as ${nameOf(lacking)}`);
+  const lacking = pipeline.lacking();
+  pipeline.violations.push(`${name}: ${lacking.length} rows are lacking, as ${nameOf(lacking)}`);
 }
 
 async function judged(
-  soaked: Soaked,
+  { sandbox, pipeline, figures }: Soaked,
   name: string,
-  { isUser }: Config,
-  run: () => Promise<Outcome>,
+  read: Parameters<Pipeline["run"]>[0],
 ): Promise<Outcome> {
-  const { sandbox, destination, violations, figures } = soaked;
-  const before = served(soaked);
-  const requests = sandbox.requests.length;
-  const outcome = await run();
-  const still = stayed(before, served(soaked));
-  // Who leaves the filter between two counts hides somebody without a date until the counts of the next day.
-  const bringsUndated = isUser === "all" && isPending(soaked.state);
-  violations.push(
-    ...aheadOfDelivery(outcome, destination, still, bringsUndated).map((what) => `${name}: ${what}`),
-  );
-  destination.take(outcome.records);
-  const repeated = repeatedIn(outcome);
-  if (repeated > 0) violations.push(`${name}: ${repeated} records came twice`);
-  // A run's yesterday stays that of its first count, however many midnights it crosses.
-  const now = sandbox.requests[requests]?.at ?? 0;
-  const lacked = outcome.complete
-    ? lackedByComplete(destination, outcome, still, { now, bringsUndated })
-    : [];
-  if (lacked.length > 0)
-    violations.push(
-      `${name}: complete although ${lacked.length} rows are lacking (${isUser}), as ${nameOf(lacked)}`,
-    );
-  if (outcome.error instanceof Hung) violations.push(`${name}: ${outcome.error.message}`);
-  const asked = sandbox.requests.length - requests;
-  if (asked > MOST_REQUESTS) violations.push(`${name}: ${asked} requests`);
-  soaked.state = outcome.checkpoints.at(-1)?.state ?? soaked.state;
+  const before = sandbox.requests.length;
+  const outcome = await pipeline.run(read, `${name}: `);
+  const asked = sandbox.requests.length - before;
+  if (asked > MOST_REQUESTS) pipeline.violations.push(`${name}: ${asked} requests`);
   figures.runs += 1;
   figures.rows += outcome.records.length;
-  figures.requests += Math.max(0, asked);
+  figures.requests += asked;
   if (outcome.killed) figures.kills += 1;
   return outcome;
-}
-
-function served({ sandbox, config: { isUser } }: Soaked): Delivered[] {
-  const people = sandbox.people();
-  if (isUser === "all") return people;
-  return people.filter(({ sources }) => sources.length > 0 === (isUser === "true"));
 }
 
 /** People move and arrive, and now and then midnight passes, all while a run goes on. */

@@ -7,30 +7,28 @@ import { RENEW_MS } from "../../src/files/lock.ts";
 import { runProgram } from "../../src/main.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { fastClock } from "../faultlab/read-once.ts";
+import { type Ended, endOf } from "../support/run.ts";
 import { argvOf } from "./argv.ts";
 import { KEY } from "./canary.ts";
-
-/** How a command ended. Texts hold one byte a character. */
-export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
 /** A run that does not end. The slowest wait for silence on a real clock. */
 const HUNG_MS = 100_000;
 
 /**
  * Does what a command line asks for within this process, as the program's own `main` does it: the same commands, real
- * files and sockets, and the same last words. Nobody waits on its clock.
+ * files and sockets, and the same last words. Nobody waits on its clock. Texts hold one byte a character.
  */
 export async function play(command: Command, environment: Runtime["environment"]): Promise<Ended> {
   const [stdout, stderr] = [new Sink(), new Sink()];
   const abort = new AbortController();
   const runtime: Runtime = {
     ...{ clock: labClock(), signal: abort.signal, environment, random: Math.random, pid: 1 },
-    ...{ stdout: stdout.stream, stderr: stderr.stream },
+    ...{ stdout, stderr },
   };
   const patience = setTimeout(() => abort.abort(new Error("The command does not end")), HUNG_MS);
   try {
     const code = await runProgram(async () => async () => command, [], runtime);
-    return { code, stdout: stdout.text, stderr: stderr.text };
+    return { code, signal: null, stdout: stdout.text, stderr: stderr.text };
   } finally {
     clearTimeout(patience);
   }
@@ -38,18 +36,9 @@ export async function play(command: Command, environment: Runtime["environment"]
 
 /** Does the same as the built program, in a process of its own and on a real clock. */
 export async function playApart(command: Command, environment: Runtime["environment"]): Promise<Ended> {
-  const child = spawn(process.execPath, argvOf(command), {
-    env: environment,
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: HUNG_MS,
-  });
-  const [stdout, stderr] = [new Sink(), new Sink()];
-  child.stdout.pipe(stdout.stream);
-  child.stderr.pipe(stderr.stream);
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.on("error", reject).on("close", resolve);
-  });
-  return { code: code ?? -1, stdout: stdout.text, stderr: stderr.text };
+  const child = spawn(process.execPath, argvOf(command), { env: environment, timeout: HUNG_MS });
+  child.stdin.end();
+  return await endOf(child, "latin1");
 }
 
 /** What an environment says of a service, and of a home that is nobody's. */
@@ -81,18 +70,16 @@ function labClock(): Clock {
 }
 
 /** Takes all that is written. */
-class Sink {
-  readonly #chunks: string[] = [];
-  readonly stream = new Writable({
-    decodeStrings: false,
-    write: (chunk: Buffer | string, encoding: string, done) => {
-      const isBytes = encoding === "latin1" && typeof chunk === "string";
-      this.#chunks.push(isBytes ? chunk : Buffer.from(chunk as string).toString("latin1"));
-      done();
-    },
-  });
+class Sink extends Writable {
+  text = "";
 
-  get text(): string {
-    return this.#chunks.join("");
+  constructor() {
+    super({ decodeStrings: false });
+  }
+
+  override _write(chunk: Buffer | string, encoding: string, done: () => void): void {
+    const isBytes = encoding === "latin1" && typeof chunk === "string";
+    this.text += isBytes ? chunk : Buffer.from(chunk as string).toString("latin1");
+    done();
   }
 }

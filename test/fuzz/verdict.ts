@@ -6,8 +6,10 @@ import {
   streamOf,
 } from "../support/airbyte-messages.ts";
 import { asRead } from "../support/events.ts";
+import type { Ended } from "../support/run.ts";
 import { refuseLong, refusePrivate, refuseUnprintable } from "./canary.ts";
-import type { Ended } from "./play.ts";
+
+type Said = Pick<Ended, "code" | "stdout" | "stderr">;
 
 /** What a command says on stdout: messages of a language, or text for a person. */
 export type Language = "airbyte" | "singer" | "jsonl" | "check" | "discover" | "text";
@@ -29,7 +31,7 @@ export type Verdict = {
  * that are messages, and nothing outside of records that only a record may hold.
  * @param alwaysZero the command exits with 0 whatever it says, as a `check` does for platforms
  */
-export function judgeEnded(language: Language, { code, stdout, stderr }: Ended, alwaysZero = false): Verdict {
+export function judgeEnded(language: Language, { code, stdout, stderr }: Said, alwaysZero = false): Verdict {
   if (code !== 0 && code !== 1) throw new Error(`The exit code is ${code}`);
   const lines = linesOf(stdout);
   const records = new Map<string, string[]>();

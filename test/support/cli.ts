@@ -7,7 +7,10 @@ import { promisify } from "node:util";
 import type { Clock } from "../../src/api/clock.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { runInProcess } from "./in-process.ts";
+import { type Ended, endOf } from "./run.ts";
 import { commonTempDir } from "./temp-dir.ts";
+
+export type { Ended } from "./run.ts";
 
 /** The built program, as package.json's "bin" names it. */
 export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
@@ -17,13 +20,6 @@ export const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js
 export const SANDBOX = fileURLToPath(
   new URL("../../dist/sandbox/contact-intelligence-sandbox.js", import.meta.url),
 );
-
-export type Ended = {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-};
 
 export type RunOptions = {
   readonly env?: Readonly<Record<string, string>>;
@@ -49,32 +45,14 @@ export async function run(
   const { env, clock, input, started } = options;
   const { asProcess = input !== undefined || started !== undefined } = options;
   const environment = { ...(await bareEnvironment()), ...env };
-  if (asProcess) return await runProcess(program, args, environment, options);
+  if (asProcess) {
+    const child = spawn(process.execPath, [program, ...args], { env: environment });
+    started?.(child);
+    child.stdin.on("error", () => undefined).end(input ?? "");
+    return await endOf(child);
+  }
   const ended = await runInProcess(program === TAP ? "tap" : "connector", args, environment, clock);
   return { ...ended, signal: null };
-}
-
-async function runProcess(
-  program: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  { input, started }: RunOptions,
-): Promise<Ended> {
-  const child = spawn(process.execPath, [program, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
-  started?.(child);
-  child.stdin.on("error", () => undefined);
-  child.stdin.end(input ?? "");
-  const stdout: Buffer[] = [];
-  const stderr: Buffer[] = [];
-  child.stdout.on("data", (chunk: Buffer) => stdout.push(chunk));
-  child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-  return await new Promise((resolve, reject) => {
-    child.on("error", reject);
-    child.on("close", (code, signal) => {
-      const text = (chunks: Buffer[]): string => Buffer.concat(chunks).toString("utf8");
-      resolve({ code, signal, stdout: text(stdout), stderr: text(stderr) });
-    });
-  });
 }
 
 /** Runs the connector and holds every message that it wrote against the protocol. */

@@ -1,6 +1,5 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Ended } from "./cli.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 type RunOptions = {
@@ -9,6 +8,26 @@ type RunOptions = {
   readonly stdin?: string;
 };
 
+export type Ended = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** What a process writes until it has ended. */
+export async function endOf(child: ChildProcess, encoding: BufferEncoding = "utf8"): Promise<Ended> {
+  const output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]?.setEncoding(encoding).on("data", (text: string) => {
+      output[name] += text;
+    });
+  }
+  return await new Promise((resolve, reject) => {
+    child.on("error", reject).on("close", (code, signal) => resolve({ code, signal, ...output }));
+  });
+}
+
 /** Runs any program to its end, without the settings that this machine has for the connector. */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const child = spawn(file, args, {
@@ -16,17 +35,8 @@ export async function run(file: string, args: readonly string[], options: RunOpt
     env: { ...bareEnvironment(), ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  const output = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    output.stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    output.stderr += text;
-  });
   child.stdin.on("error", () => undefined).end(options.stdin ?? "");
-  return await new Promise((resolve, reject) => {
-    child.on("error", reject).on("close", (code, signal) => resolve({ code, signal, ...output }));
-  });
+  return await endOf(child);
 }
 
 function bareEnvironment(): Record<string, string> {

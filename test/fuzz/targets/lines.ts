@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import type { Ended } from "../../support/run.ts";
 import { FORBIDDEN, refusePrivate } from "../canary.ts";
 import { type Asked, readWith, tapWith } from "../commands.ts";
 import type { Dice } from "../dice.ts";
@@ -9,7 +10,7 @@ import { anyPacking, bytesOf, type Packing, sendExport } from "../export-body.ts
 import { bent } from "../hostile.ts";
 import { canonical, type Judged, judgeLine } from "../judge.ts";
 import { DAYS, LineMaker } from "../line.ts";
-import { type Ended, environmentOf, play, playApart } from "../play.ts";
+import { environmentOf, play, playApart } from "../play.ts";
 import {
   Account,
   type Collection,
