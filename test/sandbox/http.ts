@@ -17,9 +17,11 @@ export type Got = {
 
 /** An ordinary request with the sandbox's key. Rejects if the body does not end properly. */
 export async function get(sandbox: Sandbox, path: string, headers: Headers = {}): Promise<Got> {
-  const answer = await request(`${sandbox.url}${path}`, {
-    headers: { "x-api-key": sandbox.key, ...headers },
-  });
+  return await ask(`${sandbox.url}${path}`, { headers: { "x-api-key": sandbox.key, ...headers } });
+}
+
+export async function ask(url: string, options: Parameters<typeof request>[1]): Promise<Got> {
+  const answer = await request(url, options);
   const header = (name: string): string | undefined => answer.headers[name]?.toString();
   return { status: answer.statusCode, header, text: await answer.body.text() };
 }
@@ -30,16 +32,17 @@ export type Row = {
   readonly sources: readonly string[];
 };
 
+type Pagination = Readonly<Record<"page" | "limit", number> & Record<"total" | "totalPages", number | null>>;
+
 export type Page = {
   readonly success: boolean;
-  readonly pagination: {
-    readonly page: number;
-    readonly limit: number;
-    readonly total: number | null;
-    readonly totalPages: number | null;
-  };
+  readonly pagination: Pagination;
   readonly data: readonly Row[];
 };
+
+/** How many rows a list says that there are. */
+export const totalOf = async (sandbox: Sandbox, query = "", path = PEOPLE): Promise<number> =>
+  (await list(sandbox, `?limit=1${query}`, path)).pagination.total ?? Number.NaN;
 
 export async function list(sandbox: Sandbox, query = "", path = PEOPLE): Promise<Page> {
   const { status, text } = await get(sandbox, `${path}${query}`);

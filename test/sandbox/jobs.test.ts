@@ -1,12 +1,11 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { request } from "undici";
 import { describe, expect, it } from "vitest";
 import { nextOpening } from "../../sandbox/data/email-checks.ts";
 import { FOREIGN_JOB } from "../../sandbox/data/job-options.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import { codeOf, type Got, get } from "./http.ts";
+import { listen } from "../support/serve.ts";
+import { ask, codeOf, type Got, get } from "./http.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
 const VERIFY = "/api/v1/public/verify";
@@ -17,13 +16,11 @@ const start = (options: SandboxOptions = {}): Promise<Sandbox> =>
   startSandbox({ people: 5, plan: "agency", requestsPerMinute: 0, now: "2026-03-02T10:00:00Z", ...options });
 
 async function post(sandbox: Sandbox, path: string, body: unknown, key = sandbox.key): Promise<Got> {
-  const answer = await request(`${sandbox.url}${path}`, {
+  return await ask(`${sandbox.url}${path}`, {
     method: "POST",
     headers: { "x-api-key": key, "content-type": "application/json" },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
-  const header = (name: string): string | undefined => answer.headers[name]?.toString();
-  return { status: answer.statusCode, header, text: await answer.body.text() };
 }
 
 const lookUp = async (sandbox: Sandbox, domain: string, webhook_url?: string): Promise<string> => {
@@ -34,16 +31,14 @@ const result = async (sandbox: Sandbox, id: string): Promise<{ status: number; b
   const { status, text } = await get(sandbox, `${LOOKUP}/${id}/result`);
   return { status, body: JSON.parse(text) };
 };
-const check = async (
-  sandbox: Sandbox,
-  email: string,
-): Promise<{ job_id: string; poll_after: string | null }> =>
+type Checked = { job_id: string; poll_after: string | null };
+const check = async (sandbox: Sandbox, email: string): Promise<Checked> =>
   JSON.parse((await post(sandbox, VERIFY, { email })).text);
-const view = async (
-  sandbox: Sandbox,
-  id: string,
-): Promise<{ status: string; sources: Record<string, unknown> }> =>
+type View = { status: string; sources: Record<string, unknown> };
+const view = async (sandbox: Sandbox, id: string): Promise<View> =>
   JSON.parse((await get(sandbox, `${VERIFY}/${id}`)).text);
+
+const UNANSWERED = { is_user: null, checked_at: null, cached: false };
 
 describe("nextOpening()", () => {
   it.each([
@@ -78,18 +73,15 @@ describe("company look-ups", () => {
 
   it("end in errors that cost nothing", async () => {
     await using sandbox = await start({ jobs: { credits: 2 } });
-    for (const [domain, code] of [
+    for (const [domain, error_code] of [
       ["nobody.example", "COMPANY_NOT_FOUND"],
       ["broken.example", "INTERNAL_ERROR"],
       ["3.example", "INSUFFICIENT_CREDITS"],
     ] as const) {
       const id = await lookUp(sandbox, domain);
       sandbox.advance(10_000);
-      const answer = await result(sandbox, id);
-      expect(answer).toMatchObject({
-        status: 500,
-        body: { status: "error", error_code: code, credits_used: 0 },
-      });
+      const body = { status: "error", error_code, credits_used: 0 };
+      expect(await result(sandbox, id)).toMatchObject({ status: 500, body });
     }
     expect(sandbox.credits()).toBe(2);
   });
@@ -106,15 +98,9 @@ describe("company look-ups", () => {
     await lookUp(sandbox, "1.example");
     const id = await lookUp(sandbox, "2.example");
     sandbox.advance(HOUR);
-    expect(await result(sandbox, id)).toMatchObject({
-      status: 202,
-      body: {
-        status: "queued",
-        contacts: [],
-        credits_used: 0,
-        scheduled_processing_time: "2026-03-03T00:00:00.000Z",
-      },
-    });
+    const queued = { status: "queued", contacts: [], credits_used: 0 };
+    const body = { ...queued, scheduled_processing_time: "2026-03-03T00:00:00.000Z" };
+    expect(await result(sandbox, id)).toMatchObject({ status: 202, body });
     sandbox.advance(13 * HOUR + 60_000);
     expect(await result(sandbox, id)).toMatchObject({ status: 200 });
   });
@@ -131,34 +117,23 @@ describe("company look-ups", () => {
   });
 
   it("are sent to their webhook when they are ready", async () => {
-    const hook = createServer().listen(0, "127.0.0.1");
-    await once(hook, "listening");
+    const hook = createServer();
+    const port = await listen(hook);
     await using sandbox = await start();
     const arrived = once(hook, "request");
-    const id = await lookUp(
-      sandbox,
-      "1.example",
-      `http://127.0.0.1:${(hook.address() as AddressInfo).port}/x`,
-    );
+    const id = await lookUp(sandbox, "1.example", `http://127.0.0.1:${port}/x`);
     sandbox.advance(10_000);
     const [delivery, response] = await arrived;
     let body = "";
     for await (const chunk of delivery) body += chunk;
     response.end();
     expect(JSON.parse(body)).toMatchObject({ job_id: id, status: "success" });
-    hook.close();
   });
 
   it("refuse what is no domain", async () => {
     await using sandbox = await start();
-    for (const body of [
-      "{",
-      "[]",
-      {},
-      { domain: 7 },
-      { domain: "a b" },
-      { domain: "a.example", webhook_url: "x" },
-    ]) {
+    const bodies = [{}, { domain: 7 }, { domain: "a b" }, { domain: "a.example", webhook_url: "x" }];
+    for (const body of ["{", "[]", ...bodies]) {
       const refusal = await post(sandbox, LOOKUP, body);
       expect([refusal.status, codeOf(refusal)]).toEqual([400, "INVALID_REQUEST"]);
     }
@@ -185,18 +160,15 @@ describe("e-mail checks", () => {
     const running = await view(sandbox, id);
     expect(running.status).toBe("running");
     expect(Object.values(running.sources)).toEqual([
-      { status: "done", is_user: null, checked_at: null, cached: false },
-      { status: "running", is_user: null, checked_at: null, cached: false },
+      { status: "done", ...UNANSWERED },
+      { status: "running", ...UNANSWERED },
     ]);
     sandbox.advance(5_000);
     const completed = await view(sandbox, id);
     expect(completed.status).toBe("completed");
     for (const answer of Object.values(completed.sources)) {
-      expect(answer).toMatchObject({
-        status: "done",
-        is_user: expect.any(Boolean),
-        checked_at: expect.any(String),
-      });
+      const answered = { is_user: expect.any(Boolean), checked_at: expect.any(String) };
+      expect(answer).toMatchObject({ status: "done", ...answered });
     }
   });
 
@@ -211,10 +183,7 @@ describe("e-mail checks", () => {
     const failing = await check(sandbox, "fails@x.example");
     sandbox.advance(HOUR);
     const { status, sources } = await view(sandbox, failing.job_id);
-    expect([status, Object.values(sources)]).toEqual([
-      "completed",
-      [{ status: "failed", is_user: null, checked_at: null, cached: false }],
-    ]);
+    expect([status, Object.values(sources)]).toEqual(["completed", [{ status: "failed", ...UNANSWERED }]]);
   });
 
   it("are not found for others, refuse other plans and bad bodies", async () => {
