@@ -115,11 +115,12 @@ async function rowAt(
   }
 }
 
-async function* exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
-  if (endpoint.export === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
+function exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
+  const { export: path } = endpoint;
+  if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
   const what = `read ${endpoint.stream}${rowsIn(window)}`;
-  const opened = await client.open(what, endpoint.export, { ...endpoint.filters, ...daysOf(window) });
-  yield* readExport(opened, endpoint.parser, what);
+  const query = { ...endpoint.filters, ...daysOf(window) };
+  return readExport(() => client.open(what, path, query), endpoint.parser, what);
 }
 
 /** Which rows of a stream a window holds; "" for all of them. */

@@ -73,7 +73,13 @@ export async function* parallel<Item, Part, Result>(
 
   const feeding = feed();
   try {
-    yield* handover.takeAll();
+    for (let given = await handover.take(); given !== undefined; given = await handover.take()) {
+      try {
+        yield given.value;
+      } finally {
+        given.taken();
+      }
+    }
   } finally {
     handover.abandon();
     await feeding;
@@ -122,23 +128,18 @@ class Handover<Value> {
     for (const { refuse } of this.#waiting.splice(0)) refuse(new Abandoned());
   }
 
-  async *takeAll(): AsyncGenerator<Value> {
+  /** The next value, with what lets its giver go on; undefined after the last. Throws the first failure once all have ended. */
+  async take(): Promise<{ readonly value: Value; readonly taken: () => void } | undefined> {
     for (;;) {
       const next = this.#waiting.shift();
-      if (next !== undefined) {
-        try {
-          yield next.value;
-        } finally {
-          next.taken();
-        }
-      } else if (this.#ended) {
+      if (next !== undefined) return next;
+      if (this.#ended) {
         if (this.#failure !== undefined) throw this.#failure.error;
-        return;
-      } else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
+        return undefined;
       }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     }
   }
 }

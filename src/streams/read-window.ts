@@ -46,47 +46,38 @@ export async function* readWindow(
   rules: RunRules,
   shared?: Shared,
 ): AsyncGenerator<LineBatch, WindowResult> {
-  const { window } = planned;
+  const { window, purpose } = planned;
   if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
-  const count = await freshCount(planned, rules);
-  const trustsZero = shared?.trustsZero ?? true;
-  if (trustsZero && window.kind === "closed" && count.known && count.rows === 0) return [];
-  const seen = shared?.seen ?? new SeenRows(count.rows + count.undated);
-  return yield* tryUntilClosed(planned, count, rules, {
-    seen,
-    trustsZero,
-    failures: shared?.failures ?? 0,
-  });
-}
-
-async function* tryUntilClosed(
-  { window, purpose }: Planned,
-  counted: Count,
-  rules: RunRules,
-  shared: Shared,
-): AsyncGenerator<LineBatch, WindowResult> {
-  const { api } = rules;
+  const counted = await freshCount(planned, rules);
+  const { trustsZero = true, failures: earlier = 0 } = shared ?? {};
+  if (trustsZero && window.kind === "closed" && counted.known && counted.rows === 0) return [];
+  const seen = shared?.seen ?? new SeenRows(counted.rows + counted.undated);
   const parts = halves(window, rules.yesterday);
   const isIgnored =
     window.kind === "closed" && window.from === window.to && rules.ignoredDays.has(window.from);
   let count: Count | undefined = counted;
   let cause: unknown;
-  for (let failures = shared.failures; ; failures++) {
+  for (let failures = earlier; ; failures++) {
     const next = nextAttempt(failures, parts !== undefined, rules);
-    if (next === "halves") return yield* readParts(parts ?? [], purpose, rules, { ...shared, failures });
+    if (next === "halves")
+      return yield* readParts(parts ?? [], purpose, rules, { seen, trustsZero, failures });
     if (next === "give up") return [givenUp(window, cause)];
-    if (failures > shared.failures) await api.backOff(failures);
+    if (failures > earlier) await rules.api.backOff(failures);
     count = await freshCount({ window, purpose, count }, rules);
-    const attempt: Attempt = yield* catchBodyError(
-      next === "pages"
-        ? readPages(window, purpose, rules, shared.seen)
-        : readExport(window, purpose, count, rules, shared.seen),
-      shared.seen,
-    );
+    let attempt: Attempt;
+    try {
+      attempt = yield* next === "pages"
+        ? readPages(window, purpose, rules, seen)
+        : readExport(window, purpose, count, rules, seen);
+    } catch (error) {
+      if (error instanceof ScrambledError) seen.forget();
+      if (!(error instanceof BodyError)) throw error;
+      attempt = { kind: "failed", cause: error };
+    }
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
-      const trustsZero = shared.trustsZero && attempt.trustsZero;
-      return yield* readParts(attempt.parts, purpose, rules, { ...shared, trustsZero, failures: 0 });
+      const isTrusted = trustsZero && attempt.trustsZero;
+      return yield* readParts(attempt.parts, purpose, rules, { seen, trustsZero: isTrusted, failures: 0 });
     }
     if (attempt.kind !== "failed") return [attempt];
     cause = attempt.cause;
@@ -115,19 +106,6 @@ async function freshCount(
   if (count !== undefined && (!count.known || Math.abs(api.now() - count.answered) < COUNT_LIFETIME))
     return count;
   return await api.count(window);
-}
-
-async function* catchBodyError(
-  attempt: AsyncGenerator<LineBatch, Attempt>,
-  seen: SeenRows,
-): AsyncGenerator<LineBatch, Attempt> {
-  try {
-    return yield* attempt;
-  } catch (error) {
-    if (error instanceof ScrambledError) seen.forget();
-    if (error instanceof BodyError) return { kind: "failed", cause: error };
-    throw error;
-  }
 }
 
 /** One pass over the export of a window, and its verdict. */

@@ -14,7 +14,7 @@ const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt
 
 /** The batches of a body. */
 const batchesOf = (body: Readable, gzipped = false): AsyncGenerator<Batch> =>
-  readExport({ body, gzipped, idleMs: 60_000, usage: noUsage() }, parser(), "read people");
+  readExport(async () => ({ body, gzipped, idleMs: 60_000, usage: noUsage() }), parser(), "read people");
 
 type Read = { rows: Row[]; texts: string[]; facts: { replaced: number; withoutKey: number } };
 
