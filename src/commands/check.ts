@@ -34,8 +34,7 @@ export async function check({ config: file, exitCode }: CheckOptions, runtime: R
   };
   let status: ConnectionStatus;
   try {
-    const load = (): Promise<Config> => openConfig(file, runtime.environment);
-    const message = await testConfig(load, runtime, reporter);
+    const message = await testConfig(await openConfig(file, runtime.environment), runtime, reporter);
     status = { status: "SUCCEEDED", message };
   } catch (error) {
     runtime.signal.throwIfAborted();
@@ -46,12 +45,8 @@ export async function check({ config: file, exitCode }: CheckOptions, runtime: R
 }
 
 /** Returns in words what a config's key can read. Throws what keeps it from reading anything. */
-export async function testConfig(
-  load: () => Promise<Config>,
-  runtime: Runtime,
-  reporter: Reporter,
-): Promise<string> {
-  return await withRun({ runtime, reporter, load, tries: TRIES }, whatCanBeRead);
+export async function testConfig(config: Config, runtime: Runtime, reporter: Reporter): Promise<string> {
+  return await withRun({ config, runtime, reporter, tries: TRIES }, whatCanBeRead);
 }
 
 /** Tells a person at a terminal what the program waits for. */
@@ -76,7 +71,8 @@ const SENTENCES: Says = {
 };
 
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. Submits nothing. */
-async function whatCanBeRead({ config, session }: Run): Promise<string> {
+async function whatCanBeRead({ session }: Run): Promise<string> {
+  const { config } = session;
   const readable: string[] = [];
   const uncounted: string[] = [];
   const refused: { name: string; error: ConfigError }[] = [];

@@ -2,7 +2,6 @@ import { inferSchema } from "../api/infer-schema.ts";
 import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
-import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { fromLatin1 } from "../latin1.ts";
 import { airbyte } from "../protocol/airbyte.ts";
@@ -25,8 +24,8 @@ export async function discover(file: string | undefined, runtime: Runtime): Prom
   });
   const reporter: Reporter = { mask: (text) => text, emit: (event) => writer.emit(event) };
   try {
-    const load = (): Promise<Config> => openConfig(file, runtime.environment);
-    const streams = await withRun({ runtime, reporter, load }, ({ session }) => discoverStreams(session));
+    const config = await openConfig(file, runtime.environment);
+    const streams = await withRun({ config, runtime, reporter }, ({ session }) => discoverStreams(session));
     await writer.close();
     await write(runtime.stdout, reporter.mask(catalogMessage(toCatalog(streams))));
     return 0;

@@ -1,5 +1,5 @@
 import { chmod } from "node:fs/promises";
-import { type Config, parseConfig } from "../config/config.ts";
+import { parseConfig } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
@@ -44,13 +44,13 @@ async function ask(questions: Questions): Promise<Settings> {
 
 /** Returns what the key can read. Throws ConfigError for a key or an address that does not work. */
 async function test(settings: Settings, runtime: Runtime): Promise<string> {
-  const load = async (): Promise<Config> => parseConfig(settings, {}, "these settings");
   const reporter: Reporter = {
     mask: (text) => text,
     emit: async (event) => sayWaiting(event, runtime, reporter),
   };
   try {
-    return reporter.mask(await testConfig(load, runtime, reporter));
+    const config = parseConfig(settings, {}, "these settings");
+    return reporter.mask(await testConfig(config, runtime, reporter));
   } catch (error) {
     runtime.signal.throwIfAborted();
     throw new ConfigError(`${reporter.mask(userMessage(error))}. No file was written`, { cause: error });

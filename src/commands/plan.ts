@@ -1,11 +1,11 @@
 import { STREAMS } from "../catalog/streams.ts";
-import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { Output, runToEnd } from "../run/output.ts";
-import { type Run, withRun } from "../run/run.ts";
+import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import type { Session } from "../run/session.ts";
 import { counterOf, cutRange } from "../shards/cut.ts";
 import { type ShardPlan, toShardPlan } from "../shards/plan-file.ts";
 import { planSettingsOf } from "../shards/shard.ts";
@@ -21,14 +21,16 @@ export type PlanOptions = {
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const output = await Output.open({ name: "source-contact-intelligence", logs: true }, runtime);
   return await runToEnd(output, runtime, async () => {
-    const load = (): Promise<Config> => openConfig(options.config, runtime.environment);
-    const found = await withRun({ runtime, reporter: output, load }, (run) => planStream(run, options));
+    const config = await openConfig(options.config, runtime.environment);
+    const found = await withRun({ config, runtime, reporter: output }, ({ session }) =>
+      planStream(session, options),
+    );
     await write(runtime.stdout, found.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
     return true;
   });
 }
 
-async function planStream({ config, session }: Run, { stream, shards }: PlanOptions): Promise<ShardPlan> {
+async function planStream(session: Session, { stream, shards }: PlanOptions): Promise<ShardPlan> {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined || spec.reading === "job" || !(await session.readingOf(spec)).dated) {
     throw new ConfigError(
@@ -36,6 +38,7 @@ async function planStream({ config, session }: Run, { stream, shards }: PlanOpti
     );
   }
   const api = session.streamApi(spec, { cursor: spec.cursorField, schema: null });
+  const { config } = session;
   const { startDate, endDate } = config;
   const { cuts, asked } = await cutRange(counterOf(api), { from: startDate, to: endDate }, shards);
   return toShardPlan(stream, cuts, planSettingsOf(config), new Date(asked).toISOString());

@@ -1,5 +1,4 @@
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
-import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { readCatalog, readText } from "../files/read.ts";
 import { openConfig } from "../run/config-files.ts";
@@ -44,12 +43,10 @@ export async function readShard(
   const { part } = options;
   const plan = await openPlan(part.plan, options.streams);
   const line = lineOf(plan, part.shard);
-  const load = async (): Promise<Config> => {
-    const config = await openConfig(options.config, runtime.environment);
-    expectSameSettings(plan, planSettingsOf(config));
-    return line === undefined ? config : shardConfig(config, line, part.shardsAtOnce);
-  };
-  return await withRun({ runtime, reporter: output, load }, async (run) => {
+  const all = await openConfig(options.config, runtime.environment);
+  expectSameSettings(plan, planSettingsOf(all));
+  const config = line === undefined ? all : shardConfig(all, line, part.shardsAtOnce);
+  return await withRun({ config, runtime, reporter: output }, async (run) => {
     if (line === undefined) {
       await run.emit(
         info(`The plan of "${plan.stream}" has no shard ${part.shard}: there is nothing to read`),

@@ -1,6 +1,5 @@
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { STREAMS } from "../catalog/streams.ts";
-import type { Config } from "../config/config.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readCatalog } from "../files/read.ts";
 import { airbyte } from "../protocol/airbyte.ts";
@@ -64,8 +63,8 @@ function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions
 
 function readAsked(options: ReadOptions, runtime: Runtime, output: Output): Promise<boolean> {
   if (options.part !== undefined) return readShard({ ...options, part: options.part }, runtime, output);
-  const load = (): Promise<Config> => openConfig(options.config, runtime.environment);
-  return withRun({ runtime, reporter: output, load }, async (run) => {
+  const config = openConfig(options.config, runtime.environment);
+  return withRun({ config, runtime, reporter: output }, async (run) => {
     const catalog =
       options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
     if (catalog === undefined) {

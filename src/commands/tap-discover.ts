@@ -58,10 +58,9 @@ async function discovered(
     if (notice.kind === "limited" && notice.until > latest) limit.abort(limitedTooLong(notice.until));
   };
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
-  const load = async (): Promise<Config> => config;
   try {
     return await withRun(
-      { runtime: patient, reporter: output, load, tries: TRIES, onNotice },
+      { config, runtime: patient, reporter: output, tries: TRIES, onNotice },
       ({ session }) => discoverStreams(session),
     );
   } catch (error) {
@@ -95,11 +94,10 @@ function declaredStreams(): readonly DiscoveredStream[] {
 /** Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared. */
 export async function discoverWhatCanBe(
   session: Session,
-  { signal }: Runtime,
   emit: (event: Event) => Promise<void>,
 ): Promise<readonly DiscoveredStream[]> {
   return await discoverStreams(session, async ({ name }, error) => {
-    signal.throwIfAborted();
+    session.signal.throwIfAborted();
     const text = `The first schema of "${name}" has only the declared fields. ${userMessage(error)}`;
     await emit({ kind: "log", level: "warn", text });
   });

@@ -6,10 +6,9 @@ import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import { singer } from "../protocol/singer.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
-import { type Meter, withMetrics } from "../run/metrics.ts";
-import { forSinger } from "../run/outgoing.ts";
 import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
-import { type Asked, openJobs, type Run, readableStreams, syncStreams, withRun } from "../run/run.ts";
+import type { Asked } from "../run/read-stream.ts";
+import { openJobs, type Run, readableStreams, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
 import { discoverWhatCanBe } from "./tap-discover.ts";
@@ -23,8 +22,8 @@ export async function tapSync(options: TapOptions, runtime: Runtime): Promise<nu
 
 async function syncSelected(options: TapOptions, runtime: Runtime, output: Output): Promise<boolean> {
   const draft = await readConfigs(options.configs, runtime.environment);
-  const load = async (): Promise<Config> => parseDraft(draft);
-  return await withRun({ runtime, reporter: output, load }, async (run) => {
+  const config = parseDraft(draft);
+  return await withRun({ config, runtime, reporter: output }, async (run) => {
     const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
     const { saved, file } = await openState(options, { ...runtime, notify: output.notify });
     output.stateFile = file;
@@ -40,12 +39,11 @@ async function syncSelected(options: TapOptions, runtime: Runtime, output: Outpu
         schema: privacy.schema(selection.stream, selection.schema),
       })),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      version: versionOf(run.config, runtime),
+      version: versionOf(config, runtime),
     });
     await warn(selected, run);
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
-    const meter = { monotonic: runtime.clock.monotonic, usage: run.session.client.usage, pid: runtime.pid };
-    const asked = selected.selections.map((selection) => toAsked(selection, streams, meter));
+    const asked = selected.selections.map((selection) => toAsked(selection, streams));
     const configured = asked.map((one) => one.configured);
     if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, keeping);
     const complete = await syncStreams(run, asked, saved.streams);
@@ -56,7 +54,7 @@ async function syncSelected(options: TapOptions, runtime: Runtime, output: Outpu
 /** Those that the key's plan covers; what they hold is asked of the service. */
 async function liveStreams(run: Run): Promise<readonly TapStream[]> {
   const readable = await readableStreams(run);
-  const discovered = await discoverWhatCanBe(run.session, run.runtime, run.emit);
+  const discovered = await discoverWhatCanBe(run.session, run.emit);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toTapStream);
 }
 
@@ -74,7 +72,7 @@ async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<voi
 }
 
 /** The catalog decides on the method, whatever a state says of an earlier one. */
-function toAsked(selection: Selection, streams: readonly TapStream[], meter: Meter): Asked {
+function toAsked(selection: Selection, streams: readonly TapStream[]): Asked {
   const { stream, method, keyProperties, rules } = selection;
   const declaredSchema = streams.find(({ name }) => name === stream)?.schema ?? null;
   const configured: ConfiguredStream = {
@@ -86,9 +84,5 @@ function toAsked(selection: Selection, streams: readonly TapStream[], meter: Met
     syncId: null,
     schema: rules === null ? null : declaredSchema,
   };
-  return {
-    configured,
-    declaredSchema,
-    outgoing: (events) => withMetrics(forSinger(events, selection), stream, meter),
-  };
+  return { configured, declaredSchema, selection };
 }

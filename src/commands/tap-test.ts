@@ -1,6 +1,5 @@
 import { loadSchema } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
-import type { Config } from "../config/config.ts";
 import { NotFoundError } from "../errors.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
 import { openTapOutput, runToEnd } from "../run/output.ts";
@@ -15,19 +14,19 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
   const output = await openTapOutput(logLevel, runtime);
   return await runToEnd(output, runtime, async () => {
     const draft = await readConfigs(configs, runtime.environment);
-    const load = async (): Promise<Config> => parseDraft(draft);
-    return await withRun({ runtime, reporter: output, load }, testStreams);
+    const run = { config: parseDraft(draft), runtime, reporter: output };
+    return await withRun(run, testStreams);
   });
 }
 
-async function testStreams({ session, runtime, emit }: Run): Promise<boolean> {
+async function testStreams({ session, emit }: Run): Promise<boolean> {
   let working = true;
   for (const spec of session.streams) {
     try {
       const text = `Stream "${spec.name}": ${await found(spec, session)}`;
       await emit({ kind: "log", level: "info", text });
     } catch (error) {
-      runtime.signal.throwIfAborted();
+      session.signal.throwIfAborted();
       if (isWrongKey(error, spec)) throw error;
       working = false;
       await emit({ kind: "close", stream: spec.name, complete: false, error });

@@ -6,25 +6,8 @@ import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { withoutNuls } from "../protocol/prune.ts";
-import type { Event, Lines, RawLine } from "../streams/event.ts";
-
-/** Drops and hashes in a stream's events what the config says, before anything else sees their rows. */
-export async function* withPrivacy(
-  events: AsyncIterable<Event>,
-  stream: string,
-  privacy: Privacy,
-): AsyncGenerator<Event> {
-  const rewrite = privacy.rewriter(stream);
-  for await (const event of events) {
-    if (rewrite !== null && event.kind === "records") {
-      yield { ...event, lines: event.lines.map((line) => rewrite(line) as RawLine) };
-    } else if (rewrite !== null && event.kind === "fields") {
-      const { properties } = privacy.schema(stream, { properties: event.added });
-      if (Object.keys(properties ?? {}).length > 0)
-        yield { ...event, added: properties as typeof event.added };
-    } else yield event;
-  }
-}
+import type { Event, Lines, RawLine, RowFacts } from "../streams/event.ts";
+import { Drift } from "./drift.ts";
 
 /**
  * Warns of a catalog that names dropped fields, and throws ConfigError for one that types hashed fields so that the
@@ -55,57 +38,76 @@ export function* catalogWarnings(
 const MOST_NAMES = 1000;
 
 /**
- * Lets out of a stream's events only what the catalog names, without the NULs that SQL targets cannot store, and warns
- * at the stream's end of what it withheld or replaced. Throws ConfigError for rows of a stream whose fields the catalog
- * cannot know.
+ * What becomes of a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
+ * them, and what they taught becomes events: new fields before the batch that has them, warnings before the end.
  */
-export async function* forSinger(
-  events: AsyncIterable<Event>,
-  { stream, rules, sampled }: Selection,
-): AsyncGenerator<Event> {
-  const cleaner = new Cleaner(rules);
-  for await (const event of events) {
-    // A catalog is the whole list of fields: it is not added to.
-    if (event.kind === "fields" && rules !== null) continue;
-    if (event.kind === "records") {
-      if (sampled === false && event.lines.length > 0) throw unsampled(stream);
-      yield { ...event, lines: cleaner.clean(event.lines) };
-      continue;
-    }
-    if (event.kind === "close") yield* cleaner.warnings(stream);
-    yield event;
-  }
-}
-
-class Cleaner {
-  readonly #rewrite: (line: string) => string;
+export class Outgoing {
+  readonly #stream: string;
+  readonly #privacy: Privacy;
+  readonly #selection: Selection | undefined;
+  readonly #private: ((line: string) => string) | null;
+  readonly #selected: (line: string) => string;
+  readonly #drift = new Drift();
   readonly #withheld = new Set<string>();
   #nuls = 0;
 
-  constructor(rules: FieldRules | null) {
-    this.#rewrite =
-      rules === null
-        ? (line) => line
-        : lineRewriter(rules, {
-            acted: (action, path) => {
-              if (action.kind === "withhold" && this.#withheld.size < MOST_NAMES)
-                this.#withheld.add(path.join("."));
-            },
-          });
+  /** @param selection what a Singer catalog lets out; undefined: the platform speaks another language */
+  constructor(stream: string, privacy: Privacy, selection: Selection | undefined) {
+    this.#stream = stream;
+    this.#privacy = privacy;
+    this.#selection = selection;
+    this.#private = privacy.rewriter(stream);
+    this.#selected = this.#selectedBy(selection?.rules ?? null);
   }
 
-  clean(lines: Lines): Lines {
+  /** Throws ConfigError for rows of a stream whose fields a Singer catalog could not know. */
+  *events(event: Event): Generator<Event> {
+    if (event.kind === "records") {
+      yield* this.#newFields(event.facts);
+      if (event.lines.length === 0) return;
+      if (this.#selection?.sampled === false) throw unsampled(this.#stream);
+      yield { ...event, lines: this.#lines(event.lines) };
+      return;
+    }
+    if (event.kind === "close") yield* this.#warnings();
+    yield event;
+  }
+
+  #lines(lines: Lines): Lines {
+    const rewrite = this.#private;
+    const left = rewrite === null ? lines : lines.map((line) => rewrite(line) as RawLine);
+    if (this.#selection === undefined) return left;
     const replaced = (): void => {
       this.#nuls += 1;
     };
-    return lines.map((line) => withoutNuls(this.#rewrite(line), replaced) as RawLine);
+    return left.map((line) => withoutNuls(this.#selected(line), replaced) as RawLine);
   }
 
-  *warnings(stream: string): Generator<Event> {
-    yield* withheldWarnings(stream, [...this.#withheld]);
+  #selectedBy(rules: FieldRules | null): (line: string) => string {
+    if (rules === null) return (line) => line;
+    return lineRewriter(rules, {
+      acted: (action, path) => {
+        if (action.kind === "withhold" && this.#withheld.size < MOST_NAMES)
+          this.#withheld.add(path.join("."));
+      },
+    });
+  }
+
+  /** A Singer catalog is the complete list of fields: nothing is added to it. */
+  *#newFields(facts: RowFacts | undefined): Generator<Event> {
+    const properties = facts && this.#drift.add(facts);
+    if (properties === undefined || (this.#selection?.rules ?? null) !== null) return;
+    const { properties: added = {} } = this.#privacy.schema(this.#stream, { properties });
+    if (Object.keys(added).length > 0) yield { kind: "fields", stream: this.#stream, added };
+  }
+
+  *#warnings(): Generator<Event> {
+    const report = this.#drift.report(this.#stream);
+    if (report !== undefined) yield warning(report);
+    yield* withheldWarnings(this.#stream, [...this.#withheld]);
     if (this.#nuls > 0) {
       yield warning(
-        `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${this.#nuls} replaced by U+FFFD`,
+        `The rows of "${this.#stream}" hold NUL characters, which SQL targets cannot store: ${this.#nuls} replaced by U+FFFD`,
       );
     }
   }

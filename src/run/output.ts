@@ -5,6 +5,7 @@ import { OutputClosed, Writer } from "../protocol/writer.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event } from "../streams/event.ts";
 import type { FolderOutput } from "./folder-output.ts";
+import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressLog } from "./progress.ts";
 import type { Runtime } from "./runtime.ts";
 import type { StateFile } from "./state-file.ts";
@@ -27,6 +28,8 @@ export type OutputOptions = {
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
+  /** Whether the log takes the metrics of each stream. */
+  readonly metrics?: boolean;
   /** Whether records go to files, so that stdout gets nothing. */
   readonly files?: boolean;
   readonly logLevel?: LogLevel | undefined;
@@ -88,9 +91,12 @@ export class Output {
   }
 
   async emit(event: Event): Promise<void> {
+    const { outcome } = this.stats.current ?? {};
     this.stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
     this.#display?.show();
+    if (outcome === "reading" && (event.kind === "close" || event.kind === "failed"))
+      await this.#sayMetrics();
     if (event.kind === "end") await this.#sayEnd();
     await this.#pass(event);
     if (event.kind === "close") await this.#sayClose(event.stream);
@@ -173,6 +179,12 @@ export class Output {
     if (text !== undefined) await this.#inform(text).catch(() => undefined);
   }
 
+  async #sayMetrics(): Promise<void> {
+    const { current } = this.stats;
+    if (this.#options.metrics !== true || current === undefined) return;
+    for (const point of metricsOf(current, this.#runtime.pid)) await this.#pass(point);
+  }
+
   async #sayClose(name: string): Promise<void> {
     const stream = this.#summary().streams.at(-1);
     if (stream?.stream !== name) return;
@@ -196,7 +208,10 @@ export class Output {
 
 /** The output of every Singer command: the language comes later, and has no words for logs. */
 export async function openTapOutput(logLevel: LogLevel | undefined, runtime: Runtime): Promise<Output> {
-  return await Output.open({ name: "tap-contact-intelligence", logs: true, logLevel }, runtime);
+  return await Output.open(
+    { name: "tap-contact-intelligence", logs: true, metrics: true, logLevel },
+    runtime,
+  );
 }
 
 /**

@@ -1,4 +1,12 @@
-import type { Resume } from "../state/resume.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
+import type { Selection } from "../catalog/singer-selection.ts";
+import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
+import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
+import { readJobs } from "../jobs/run.ts";
+import { OutputClosed } from "../protocol/writer.ts";
+import type { DatedState } from "../state/dated.ts";
+import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
 import { NEW_STATE } from "../streams/dated-state.ts";
 import { type Event, recordsOf, type StreamState } from "../streams/event.ts";
@@ -9,8 +17,119 @@ import { readWindow } from "../streams/read-window.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
+import { catalogWarnings, Outgoing } from "./outgoing.ts";
+import { cannotBeCounted, type Session } from "./session.ts";
 
-/** How the rows of a stream can be had. */
+/** A part of a plan: its mark in the state, and whether it reads the people without a date. */
+export type ShardTask = { readonly mark: DatedState["shard"]; readonly bringsUndated: boolean };
+
+/** A stream that was asked for. */
+export type Asked = {
+  readonly configured: ConfiguredStream;
+  /** What the destination was told of the records; undefined: what is declared or configured. */
+  readonly declaredSchema?: JsonSchema | null | undefined;
+  /** What a Singer catalog lets out. */
+  readonly selection?: Selection | undefined;
+  /** The part of a plan that the run reads, if it reads one. */
+  readonly shard?: ShardTask | undefined;
+};
+
+const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"]);
+
+/**
+ * The events of one stream to its end: a stream that fails ends with an error, and does not stop others.
+ * @param savedState the stream's part of the incoming state
+ * @throws what no other stream survives either
+ */
+export async function* streamEvents(
+  session: Session,
+  asked: Asked,
+  savedState: unknown,
+): AsyncGenerator<Event> {
+  const { configured, selection } = asked;
+  const stream = configured.name;
+  yield { kind: "open", stream, before: savedState };
+  const outgoing = new Outgoing(stream, session.privacy, selection);
+  try {
+    const spec = session.streamNamed(stream, "Discover again and update the catalog");
+    if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
+    yield* catalogWarnings(stream, configured.schema, session.privacy);
+    const schema = arrivingSchema(session, spec, asked);
+    let events: AsyncIterable<Event>;
+    if (spec.reading === "job") events = readJobs(session.jobContext(spec, schema));
+    else {
+      const run = await streamRun(session, spec, schema, asked, savedState);
+      if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
+      events = readStream(run);
+    }
+    for await (const event of events) yield* outgoing.events(event);
+  } catch (error) {
+    session.signal.throwIfAborted();
+    if (isRunsEnd(error)) throw error;
+    yield* outgoing.events({ kind: "close", stream, complete: false, error });
+  }
+}
+
+/** Whether no other stream can be read or written either. */
+const isRunsEnd = (error: unknown): boolean =>
+  error instanceof OutputClosed || error instanceof OutputError || error instanceof UnreachableError;
+
+/** The schema that rows are checked against as they arrive; null if nobody knows one. */
+function arrivingSchema(session: Session, spec: StreamSpec, asked: Asked): JsonSchema | null {
+  const known = spec.sampled ? asked.configured.schema : loadSchema(spec.schemaFile);
+  const schema = asked.declaredSchema ?? known;
+  return schema === null ? null : session.privacy.arrivingSchema(spec.name, schema);
+}
+
+async function streamRun(
+  session: Session,
+  spec: RowStreamSpec,
+  schema: JsonSchema | null,
+  { configured, shard }: Asked,
+  savedState: unknown,
+): Promise<StreamRun> {
+  const { config, began } = session;
+  const { dated, listed } = await session.readingOf(spec);
+  if (shard !== undefined && !dated) throw notDated(spec);
+  const filters = filtersOf(config);
+  const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
+  return {
+    stream: spec.name,
+    source: {
+      isDated: dated,
+      isExported: spec.exportPath !== null,
+      isListed: listed,
+      onMissingKey: onMissingKey(spec, configured),
+    },
+    api: session.streamApi(spec, { cursor: dated ? spec.cursorField : null, schema }),
+    saved: dated
+      ? resumeDated(configured, savedState, filters, shard?.mark)
+      : resumeWhole(configured, savedState, filters),
+    settings: { ...config, bringsUndated: shard?.bringsUndated },
+    endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
+  };
+}
+
+/** Destinations that merge by key cannot take a row without one, and fail the whole sync. */
+function onMissingKey(
+  spec: RowStreamSpec,
+  { destinationSyncMode }: ConfiguredStream,
+): Source["onMissingKey"] {
+  if (!spec.sampled) return "reject";
+  return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";
+}
+
+const notDated = ({ name }: StreamSpec): ConfigError =>
+  new ConfigError(
+    `Cannot read a shard of "${name}": its records have no date here, so the stream cannot be cut between days. Read it in one run`,
+  );
+
+const unknownMode = ({ name, syncMode }: ConfiguredStream): ConfigError =>
+  new ConfigError(
+    `Cannot read the stream "${name}": sync_mode is "${syncMode}", it must be "full_refresh" or "incremental"`,
+  );
+
+/** How the rows of a stream are read. */
 export type Source = {
   /** In windows of days, or all at once. */
   readonly isDated: boolean;
@@ -21,31 +140,31 @@ export type Source = {
 };
 
 /** One stream to read. */
-export type StreamTask = {
+export type StreamRun = {
   readonly stream: string;
   readonly source: Source;
   readonly api: StreamApi;
-  readonly resumed: Resume;
+  readonly saved: Resume;
   readonly settings: ReadSettings;
   /** Monotonic ms after which no further window begins; undefined is never. */
   readonly endsAt: number | undefined;
 };
 
-/** Reads one stream: state in, windows of rows, checkpoints out. Every stage is a pulled generator of batches. */
-export async function* readStream(task: StreamTask): AsyncGenerator<Event> {
-  const { stream, api, resumed, settings } = task;
-  if (resumed.kind === "delivered") {
-    yield* delivered(stream, resumed.state);
+/** Reads one stream: measures what there is, plans windows, reads some at once, and says how far it is after each. */
+export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
+  const { stream, api, saved, settings } = run;
+  if (saved.kind === "delivered") {
+    yield* delivered(stream, saved.state);
     return;
   }
-  if (resumed.why !== undefined) yield { kind: "log", level: "warn", text: resumed.why };
-  const range = await measure(task, resumed.state);
+  if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
+  const range = await measure(run, saved.state);
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
   const checkpoints = new Checkpoints(stream, range, settings.ignoreMissingDays);
-  const limit = new TimeLimit(task.endsAt, api);
+  const limit = new TimeLimit(run.endsAt, api);
   const totals = { rows: 0, passes: 0 };
-  const rules = rulesOf(task, range, () => {
+  const rules = rulesOf(run, range, () => {
     totals.passes += 1;
   });
   const steps = parallel(planWindows(range, rules), settings.numWorkers, {
@@ -69,7 +188,7 @@ function* delivered(stream: string, state: StreamState): Generator<Event> {
 }
 
 /** Counts what there is to read. A full refresh that a wrong clock has put into the future begins again. */
-async function measure({ stream, source, api, settings }: StreamTask, saved: Range["state"]): Promise<Range> {
+async function measure({ stream, source, api, settings }: StreamRun, saved: Range["state"]): Promise<Range> {
   if (!source.isDated) {
     const isCounted = settings.verifyCounts && source.isListed && source.isExported;
     return await measureAll(saved, isCounted, api);
@@ -88,7 +207,7 @@ async function measure({ stream, source, api, settings }: StreamTask, saved: Ran
     : await measureDays({ ...NEW_STATE, filters, full_refresh }, settings, api);
 }
 
-function rulesOf({ source, api, settings }: StreamTask, range: Range, onPass: () => void): RunRules {
+function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () => void): RunRules {
   const { isExported, isListed, onMissingKey } = source;
   return {
     ...{ api, isExported, isListed, onMissingKey, onPass },

@@ -1,5 +1,4 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import type { JsonSchema } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import { ConfigError, UnreachableError } from "../errors.ts";
@@ -7,39 +6,23 @@ import type { StateKeeping } from "../jobs/job-session.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
+import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
 import { Session } from "./session.ts";
-import { type ShardTask, streamEvents } from "./stream-events.ts";
 
 /** A run that is under way, whatever language it speaks. */
 export type Run = {
-  readonly config: Config;
   readonly session: Session;
-  readonly runtime: Runtime;
-  /** When the run began, by the monotonic clock. */
-  readonly began: number;
   readonly emit: (event: Event) => Promise<void>;
-};
-
-/** A stream that was asked for. */
-export type Asked = {
-  readonly configured: ConfiguredStream;
-  /** What the destination was told of the records; undefined: what is declared or configured. */
-  readonly declaredSchema?: JsonSchema | null | undefined;
-  /** The part of a plan that the run reads, if it reads one. */
-  readonly shard?: ShardTask | undefined;
-  /** What becomes of the stream's events on their way out. */
-  readonly outgoing?: ((events: AsyncIterable<Event>) => AsyncIterable<Event>) | undefined;
 };
 
 /** Where a run says things. `mask` is set as soon as the secrets are known, before anything else is said. */
 export type Reporter = { mask: (text: string) => string; emit(event: Event): Promise<void> };
 
 export type RunOptions = {
+  readonly config: Config | Promise<Config>;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
-  /** Reads the config. */
-  readonly load: () => Promise<Config>;
   /** How often a request may fail before it is given up; undefined: as often as the client thinks good. */
   readonly tries?: number;
   /** Told of each notice of the client, after it was said. */
@@ -47,14 +30,14 @@ export type RunOptions = {
 };
 
 /**
- * Opens config, mask and session, and closes the session whatever happens. Once nobody reads the output, nothing that is
- * still under way at the service is waited for.
+ * Opens a session, and closes it whatever happens. Once nobody reads the output, nothing that is still under way at the
+ * service is waited for.
  */
 export async function withRun<Result>(
-  { runtime, reporter, load, tries, onNotice }: RunOptions,
+  { config: opened, runtime, reporter, tries, onNotice }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
-  const config = await load();
+  const config = await opened;
   reporter.mask = secretMask(secretsOf(config));
   const unread = new AbortController();
   const signal = AbortSignal.any([runtime.signal, unread.signal]);
@@ -71,10 +54,9 @@ export async function withRun<Result>(
     onNotice?.(notice);
   };
   const session = new Session(config, { ...runtime, signal }, notify, tries);
-  const began = runtime.clock.monotonic();
   try {
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
-    return await work({ config, session, runtime, began, emit });
+    return await work({ session, emit });
   } finally {
     await session.close();
   }
@@ -112,17 +94,15 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
  * @returns whether all of them were delivered whole
  */
 export async function syncStreams(
-  { config, session, runtime, began, emit }: Run,
+  { session, emit }: Run,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,
 ): Promise<boolean> {
   let complete = true;
-  for (const { configured, declaredSchema, outgoing, shard } of asked) {
-    const { namespace } = configured;
-    const savedState = stateOf(configured, asked, state);
-    const job = { config, session, configured, declaredSchema, outgoing, shard, savedState, runtime, began };
+  for (const one of asked) {
+    const { namespace } = one.configured;
     let isWhole = false;
-    for await (const event of streamEvents(job)) {
+    for await (const event of streamEvents(session, one, stateOf(one.configured, asked, state))) {
       await emit(namespace === undefined ? event : { ...event, namespace });
       if (event.kind === "close") isWhole = event.complete;
     }

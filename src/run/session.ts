@@ -40,7 +40,7 @@ export type Reading = { readonly dated: boolean; readonly listed: boolean };
 /** What a person should know of a stream that has an export and no list. */
 export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
   `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
-  'be declaredSchema from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
+  'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
 
 /** How many rows a stream has; null if the service does not say, undefined if there is no list, only an export. */
 export type Probed = number | null | undefined;
@@ -52,7 +52,11 @@ export class Session {
   /** The streams that the config has. */
   readonly streams: readonly StreamSpec[];
   readonly privacy: Privacy;
-  readonly #config: Config;
+  readonly config: Config;
+  /** Aborts what is under way at the service. */
+  readonly signal: AbortSignal;
+  /** When the run began, by the monotonic clock. */
+  readonly began: number;
   readonly #runtime: SessionRuntime;
   readonly #notify: (notice: Notice) => void;
   readonly #tries: number | undefined;
@@ -63,8 +67,10 @@ export class Session {
 
   /** @param tries how often a request may fail before it is given up */
   constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
-    this.#config = config;
+    this.config = config;
     this.#runtime = runtime;
+    this.signal = runtime.signal;
+    this.began = runtime.clock.monotonic();
     this.#notify = notify;
     this.#tries = tries;
     this.streams = streamsOf(config);
@@ -84,7 +90,7 @@ export class Session {
     const runtime = {
       ...this.#runtime,
       pid: this.#runtime.pid ?? 0,
-      config: this.#config,
+      config: this.config,
       publicApi: this.client,
       externalApi: this.#externalApi(),
       people: (field: "email" | "companyDomain") => this.#rowsOf("people", field),
@@ -94,14 +100,11 @@ export class Session {
     this.#jobs = await JobSession.open(runtime, selected, states, keeping);
   }
 
-  /**
-   * What a stream of jobs is worked on with.
-   * @param began when the run began, by the monotonic clock
-   */
-  jobContext(spec: JobStreamSpec, schema: JsonSchema | null, began: number): JobContext {
+  /** What a stream of jobs is worked on with. */
+  jobContext(spec: JobStreamSpec, schema: JsonSchema | null): JobContext {
     if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
-    const seconds = this.#config.maxRunSeconds ?? Number.POSITIVE_INFINITY;
-    return this.#jobs.contextOf(spec, schema, began + seconds * 1000);
+    const seconds = this.config.maxRunSeconds ?? Number.POSITIVE_INFINITY;
+    return this.#jobs.contextOf(spec, schema, this.began + seconds * 1000);
   }
 
   /**
@@ -125,11 +128,11 @@ export class Session {
     const [key = ""] = spec.primaryKey;
     const endpoint = {
       stream: spec.name,
-      list: listPathOf(spec, this.#config.endpoints),
+      list: listPathOf(spec, this.config.endpoints),
       listSetting: listSettingOf(spec),
       export: spec.exportPath ?? undefined,
       filters: this.#filters(spec),
-      verify: this.#config.verifyCounts,
+      verify: this.config.verifyCounts,
       parser: new RowParser({ key, ...rules }),
     };
     return streamApi(this.client, endpoint, this.#notify);
@@ -155,6 +158,7 @@ export class Session {
    * to be honoured: a count up to 1969 must be 0.
    */
   async readingOf(spec: RowStreamSpec): Promise<Reading> {
+    if (spec.reading === "list") return { dated: false, listed: true };
     if (!spec.sampled) return { dated: true, listed: true };
     try {
       const { elements } = await this.#look(spec, {});
@@ -191,7 +195,7 @@ export class Session {
 
   /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */
   #externalApi(): Client {
-    const { externalApi } = this.#config;
+    const { externalApi } = this.config;
     if (externalApi === null) return this.client;
     const names = this.#named(EXTERNAL_API);
     this.#external ??= this.#openClient(externalApi.apiUrl, externalApi.apiKey, names);
@@ -200,7 +204,7 @@ export class Session {
 
   /** The names of an API's settings; what is said of a wrong key begins with where that key came from. */
   #named(names: SettingNames): SettingNames {
-    const origin = this.#config.origins.get(names.key);
+    const origin = this.config.origins.get(names.key);
     if (origin === undefined) return names;
     const key = origin.startsWith("the environment variable ") ? "that variable" : names.key;
     return { ...names, newKey: `The key is from ${origin}. ${names.newKey}`, key };
@@ -220,21 +224,21 @@ export class Session {
       signal,
       random,
       notify: this.#notify,
-      idleTimeoutMs: this.#config.idleTimeoutSeconds * 1000,
+      idleTimeoutMs: this.config.idleTimeoutSeconds * 1000,
       ...(this.#tries !== undefined && { tries: this.#tries }),
     });
   }
 
   #limiter(apiKey: string): Limiter {
     const limiter =
-      this.#limiters.get(apiKey) ?? new Limiter(this.#config.requestsPerMinute, this.#runtime.clock);
+      this.#limiters.get(apiKey) ?? new Limiter(this.config.requestsPerMinute, this.#runtime.clock);
     this.#limiters.set(apiKey, limiter);
     return limiter;
   }
 
   #dispatcher(base: URL, reuse: boolean): Dispatcher {
     const kind = `${base.origin} ${reuse}`;
-    const options = { reuse, insecure: this.#config.allowInsecureHttp };
+    const options = { reuse, insecure: this.config.allowInsecureHttp };
     const dispatcher =
       this.#dispatchers.get(kind) ?? openDispatcher(base, this.#runtime.environment, options);
     this.#dispatchers.set(kind, dispatcher);
@@ -247,7 +251,7 @@ export class Session {
     const api = this.streamApi(spec, { cursor: null, schema: null });
     const windowOf = (from: Day | null): Window =>
       from === null ? { kind: "all" } : { kind: "open", from, undated: false };
-    const idleMs = this.#config.idleTimeoutSeconds * 1000;
+    const idleMs = this.config.idleTimeoutSeconds * 1000;
     return {
       from: name,
       isDated: !spec.sampled,
@@ -265,7 +269,7 @@ export class Session {
   }
 
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
-    const path = listPathOf(spec, this.#config.endpoints);
+    const path = listPathOf(spec, this.config.endpoints);
     const filtered = { limit: "1", ...this.#filters(spec), ...query };
     const what = `read ${spec.name}`;
     const answer = this.client.getJson(what, path, filtered, (value) => parseList(value, spec.name));
@@ -274,7 +278,7 @@ export class Session {
 
   /** The filters of the config; a list without days has none. */
   #filters({ exportPath }: RowStreamSpec): Query {
-    const { sourceSlug, isUser } = this.#config;
+    const { sourceSlug, isUser } = this.config;
     if (exportPath === null) return {};
     return {
       ...(sourceSlug !== null && { source: sourceSlug }),

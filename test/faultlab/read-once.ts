@@ -4,8 +4,8 @@ import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/s
 import type { Clock } from "../../src/api/clock.ts";
 import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
+import { streamEvents } from "../../src/run/read-stream.ts";
 import { Session } from "../../src/run/session.ts";
-import { streamEvents } from "../../src/run/stream-events.ts";
 import type { Event, StreamState } from "../../src/streams/event.ts";
 import { testProcess } from "../support/terminal.ts";
 
@@ -135,8 +135,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   let error: unknown;
   try {
     const configured = { ...CONFIGURED, name: settings.stream ?? "people" };
-    const job = { config, session, configured, savedState: state ?? undefined, runtime, began: 0 };
-    for await (const event of streamEvents(job)) {
+    for await (const event of streamEvents(session, { configured }, state ?? undefined)) {
       taken.take(event);
       if (event.kind === "close") complete = event.complete;
     }

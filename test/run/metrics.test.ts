@@ -1,30 +1,25 @@
 import { describe, expect, it } from "vitest";
 import { noUsage } from "../../src/api/usage.ts";
-import { withMetrics } from "../../src/run/metrics.ts";
+import { metricsOf } from "../../src/run/metrics.ts";
+import { RunStats } from "../../src/run/stats.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { close, open, records } from "../support/events.ts";
 
 /** The metrics of a stream's events, of which each takes a second and two requests of half a second. */
-async function metricsOf(events: readonly Event[], error?: Error): Promise<readonly unknown[]> {
+function metricsAfter(...events: readonly Event[]): readonly unknown[] {
   let now = 0;
   const usage = { ...noUsage() };
-  const stream = (async function* () {
-    for (const event of events) {
-      now += 1_000;
-      usage.requests += 2;
-      usage.requestMs += 1_000;
-      yield event;
-    }
-    if (error !== undefined) throw error;
-  })();
-  const metrics: unknown[] = [];
-  const run = async (): Promise<void> => {
-    for await (const event of withMetrics(stream, "people", { monotonic: () => now, usage, pid: 7 }))
-      if (event.kind === "log") metrics.push(event.metric);
-  };
-  if (error === undefined) await run();
-  else await expect(run()).rejects.toThrow(error);
-  return metrics;
+  const stats = new RunStats(() => now);
+  stats.measure(() => usage);
+  for (const event of events) {
+    stats.note(event);
+    now += 1_000;
+    usage.requests += 2;
+    usage.requestMs += 1_000;
+  }
+  const { current } = stats;
+  if (current === undefined) throw new Error("No stream was opened");
+  return metricsOf(current, 7).map((event) => event.kind === "log" && event.metric);
 }
 
 const pointsOf = (rows: number, requests: number, seconds: number, status: string) => {
@@ -37,15 +32,15 @@ const pointsOf = (rows: number, requests: number, seconds: number, status: strin
   ];
 };
 
-describe("withMetrics()", () => {
+describe("metricsOf()", () => {
   const rows = records("people", { id: 1 }, { id: 2 });
 
-  it("counts rows and requests, and says in seconds how long they took, and how the stream ended", async () => {
-    expect(await metricsOf([open("people"), rows, close("people")])).toEqual(pointsOf(2, 6, 3, "succeeded"));
-    expect(await metricsOf([open("people"), close("people", false)])).toEqual(pointsOf(0, 4, 2, "failed"));
-  });
-
-  it("says them of a stream that throws", async () => {
-    expect(await metricsOf([open("people"), rows], new Error("down"))).toEqual(pointsOf(2, 4, 2, "failed"));
+  it.each([
+    ["a complete stream", [open("people"), rows, close("people")], pointsOf(2, 4, 2, "succeeded")],
+    ["an incomplete stream", [open("people"), close("people", false)], pointsOf(0, 2, 1, "failed")],
+    ["a stream that fails", [open("people"), close("people", true, "down")], pointsOf(0, 2, 1, "failed")],
+    ["a stream that has not ended", [open("people"), rows], pointsOf(2, 4, 2, "failed")],
+  ])("counts rows and requests of %s, and says in seconds how long they took", (_, events, points) => {
+    expect(metricsAfter(...events)).toEqual(points);
   });
 });

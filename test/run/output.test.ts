@@ -46,7 +46,7 @@ describe("a run whose state another run has taken over", () => {
       mask: (text: string) => text,
       emit: async ({ kind }: { kind: string }) => void events.push(kind),
     };
-    const isComplete = await withRun({ runtime, reporter, load: async () => config }, async (run) => {
+    const isComplete = await withRun({ config, runtime, reporter }, async (run) => {
       const check = async (): Promise<void> => {
         throw new TransientError("taken over");
       };

@@ -1,4 +1,4 @@
-import { readStream, type Source, type StreamTask } from "../../src/run/read-stream.ts";
+import { readStream, type Source, type StreamRun } from "../../src/run/read-stream.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import type { ReadSettings } from "../../src/streams/range.ts";
@@ -46,18 +46,18 @@ export async function runStream(api: StreamApi, options: RunOptions = {}): Promi
   const { state = null, settings, source, isFullRefresh = false, endsAt } = options;
   const { stopAfter = Number.POSITIVE_INFINITY } = options;
   const fresh = { ...NEW_STATE, full_refresh: isFullRefresh ? REFRESH : null };
-  const task: StreamTask = {
+  const run: StreamRun = {
     stream: "people",
     source: { ...PEOPLE, ...source },
     api,
-    resumed: { kind: "read", state: state === null ? fresh : { ...state, full_refresh: fresh.full_refresh } },
+    saved: { kind: "read", state: state === null ? fresh : { ...state, full_refresh: fresh.full_refresh } },
     settings: { ...SETTINGS, ...settings },
     endsAt,
   };
   const events: Event[] = [];
   let error: unknown;
   try {
-    for await (const event of readStream(task)) {
+    for await (const event of readStream(run)) {
       events.push(event);
       if (events.length >= stopAfter) break;
     }
