@@ -13,6 +13,7 @@ FROM node:24-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83
 WORKDIR /airbyte/integration_code
 COPY LICENSE package.json spec.json ./
 COPY schemas schemas
+COPY meltano meltano
 COPY --from=build /build/dist dist
 # A new volume at /data belongs to the image's user.
 RUN mkdir /data && chown 1000:1000 /data

@@ -10,7 +10,7 @@ const program = join(project, "source_contact_intelligence/program");
 const wheels = join(project, "dist");
 
 for (const folder of [program, wheels]) rmSync(folder, { recursive: true, force: true });
-for (const name of ["dist", "schemas", "spec.json", "package.json", "LICENSE"])
+for (const name of ["dist", "schemas", "meltano", "spec.json", "package.json", "LICENSE"])
   cpSync(join(root, name), join(program, name), { recursive: true });
 
 const python = process.env.PYTHON ?? (process.platform === "win32" ? "python" : "python3");

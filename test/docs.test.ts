@@ -103,6 +103,11 @@ describe("code in the docs", () => {
     expect(code, stderr).toBe(0);
   });
 
+  it("is what spec.json says: meltano/", async () => {
+    const { code, stderr } = await run(process.execPath, [`${ROOT}scripts/meltano.js`, "--check"]);
+    expect(code, stderr).toBe(0);
+  });
+
   it("names files that exist: CONTRIBUTING.md", () => {
     const named = [
       ...readFileSync(`${ROOT}CONTRIBUTING.md`, "utf8").matchAll(/`((?:src|test|bench|scripts)\/[\w/.-]+)`/g),

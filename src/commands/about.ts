@@ -1,28 +1,38 @@
-import { loadSpec, type Spec } from "../config/spec.ts";
+import { loadSpec } from "../config/spec.ts";
 import { toLatin1 } from "../latin1.ts";
-import { readPackageFile } from "../package-file.ts";
-import { meltanoHubPlugin, meltanoPlugin } from "../protocol/meltano-plugin.ts";
+import { readPackageFile, readPackageText } from "../package-file.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { TapOptions } from "./tap-options.ts";
 
+/** The tap as a plugin of Meltano, and as Meltano's Hub lists it: files of the package, which scripts/meltano.js makes. */
+export const SHIPPED = {
+  meltano: "meltano/tap-contact-intelligence.yml",
+  "meltano-hub": "meltano/hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml",
+};
+
 /** Describes the tap, for people and for programs that list taps. */
 export async function about(format: TapOptions["format"], { stdout }: Runtime): Promise<number> {
-  const described = `${WRITTEN[format](loadProgram(), loadSpec()).trimEnd()}\n`;
-  await write(stdout, toLatin1(described));
+  await write(stdout, toLatin1(`${described(format).trimEnd()}\n`));
   return 0;
 }
 
-const WRITTEN: Readonly<Record<TapOptions["format"], (program: Program, spec: Spec) => string>> = {
-  text: aboutText,
-  markdown: aboutMarkdown,
-  meltano: meltanoPlugin,
-  "meltano-hub": meltanoHubPlugin,
-  json: (program, spec) => JSON.stringify(aboutJson(program, spec), null, 2),
-};
+function described(format: TapOptions["format"]): string {
+  switch (format) {
+    case "text":
+      return aboutText(loadProgram(), loadSpec());
+    case "markdown":
+      return aboutMarkdown(loadProgram(), loadSpec());
+    case "json":
+      return JSON.stringify(aboutJson(loadProgram(), loadSpec()), null, 2);
+    case "meltano":
+    case "meltano-hub":
+      return readPackageText(SHIPPED[format]);
+  }
+}
 
-function loadProgram(): Program {
+export function loadProgram(): Program {
   const { version, description } = readPackageFile("package.json") as Pick<
     Program,
     "version" | "description"

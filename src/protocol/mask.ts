@@ -9,69 +9,21 @@ const KEY = /_([0-9a-f]{8})_([0-9a-f]{32})$/i;
 
 /**
  * Replaces each secret wherever it stands in a text: whole, in part (the segments of a key), in upper or lower case, as
- * hex or base64, or escaped as URLs and JSON escape. A secret that is a part of a word of the protocols stays as it is:
- * the output would no longer mean anything.
+ * hex or base64, or escaped as URLs and JSON escape. Where a secret could be a word of the protocols, it stays as it is: the
+ * output would no longer mean anything.
  */
 export function secretMask(secrets: readonly string[]): (text: string) => string {
-  const maskable = secrets.filter((secret) => secret.length >= MIN_LENGTH && !isProtocolWord(secret));
-  const patterns = maskable.flatMap(patternsOf);
-  if (patterns.length === 0) return (text) => text;
-  const longestFirst = [...new Set(patterns)].toSorted((a, b) => b.length - a.length);
-  const pattern = new RegExp(longestFirst.join("|"), "g");
+  const forms = secrets.filter((secret) => secret.length >= MIN_LENGTH).flatMap(formsOf);
+  if (forms.length === 0) return (text) => text;
+  const longestFirst = forms.toSorted((a, b) => b.text.length - a.text.length);
+  const pattern = new RegExp([...new Set(longestFirst.map((form) => form.pattern))].join("|"), "g");
   return (text) => text.replace(pattern, MASK);
 }
 
-/** Names that the messages of every language are made of. */
-const PROTOCOL_WORDS = [
-  ...["people", "companies", "sources", "company_lookups", "company_lookup_contacts", "email_checks"],
-  ...[
-    "email_verifications",
-    "discoveredAt",
-    "missing_days",
-    "undated_checked",
-    "undated_rows",
-    "full_refresh",
-  ],
-  ...["RECORD", "STATE", "SCHEMA", "TRACE", "CATALOG", "CONNECTION_STATUS", "ACTIVATE_VERSION", "SUCCEEDED"],
-  ...[
-    "stream_descriptor",
-    "stream_state",
-    "stream_status",
-    "STREAM_STATUS",
-    "STARTED",
-    "RUNNING",
-    "COMPLETE",
-  ],
-  ...[
-    "INCOMPLETE",
-    "RATE_LIMITED",
-    "rate_limited",
-    "quota_reset",
-    "sourceStats",
-    "recordCount",
-    "emitted_at",
-  ],
-  ...["failure_type", "config_error", "transient_error", "system_error", "internal_message", "stack_trace"],
-  ...["connectionStatus", "json_schema", "properties", "additionalProperties", "supported_sync_modes"],
-  ...["incremental", "source_defined_cursor", "default_cursor_field", "source_defined_primary_key"],
-  ...[
-    "tap_stream_id",
-    "key_properties",
-    "replication_key_value",
-    "replication_method",
-    "bookmarks",
-    "message",
-  ],
-  ...["connectionSpecification", "documentationUrl", "breadcrumb", "metadata", "bookmark_properties"],
-  ...["row_estimate", "ESTIMATE", "description", "logger_name", "thread_name", "app_name", "stream_name"],
-].map((word) => word.toLowerCase());
+/** A text that gives a secret away, and how it is found. */
+type Form = { readonly text: string; readonly pattern: string };
 
-function isProtocolWord(secret: string): boolean {
-  const folded = secret.toLowerCase();
-  return PROTOCOL_WORDS.some((word) => word.includes(folded));
-}
-
-function patternsOf(secret: string): readonly string[] {
+function formsOf(secret: string): readonly Form[] {
   const [, short, long] = KEY.exec(secret) ?? [];
   const whole = [
     secret,
@@ -80,11 +32,11 @@ function patternsOf(secret: string): readonly string[] {
     asciiJson(secret).slice(1, -1),
     Buffer.from(secret).toString("hex"),
   ];
-  const caseless = [...whole, ...(long === undefined ? [] : [long])].map(inAnyCase);
+  const caseless = [...whole, ...(long === undefined ? [] : [long])];
   return [
-    ...caseless,
-    ...base64Forms(secret).map(escaped),
-    ...(short === undefined ? [] : [bounded(inAnyCase(short))]),
+    ...caseless.map((text) => ({ text, pattern: inAnyCase(text) })),
+    ...base64Forms(secret).map((text) => ({ text, pattern: escaped(text) })),
+    ...(short === undefined ? [] : [{ text: short, pattern: bounded(inAnyCase(short)) }]),
   ];
 }
 
@@ -92,14 +44,20 @@ function patternsOf(secret: string): readonly string[] {
 const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 /** A pattern of a text in upper or lower case; base64 is told apart by case, so that one flag for all will not do. */
-const inAnyCase = (text: string): string =>
-  [...text]
-    .map((character) => {
-      const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
-      const isLetter = lower !== upper && lower.length === 1 && upper.length === 1;
-      return isLetter ? `[${lower}${upper}]` : escaped(character);
-    })
-    .join("");
+function inAnyCase(text: string): string {
+  const letters = [...text].map((character) => {
+    const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
+    const isLetter = lower !== upper && lower.length === 1 && upper.length === 1;
+    return isLetter ? `[${lower}${upper}]` : escaped(character);
+  });
+  return /^[a-z_]+$/i.test(text) ? asWord(letters.join("")) : letters.join("");
+}
+
+/**
+ * Messages are made of names such as `"type":"CONNECTION_STATUS"`. A secret of nothing but letters is masked neither within
+ * a longer word nor where it is a complete string of JSON.
+ */
+const asWord = (pattern: string): string => `(?<!\\w)(?:(?<!(?<!\\\\)")${pattern}|${pattern}(?!"))(?!\\w)`;
 
 /** Eight hex digits may stand in a longer number or digest by chance: only a whole run of them is the segment. */
 const bounded = (hex: string): string => `(?<![0-9A-Fa-f])${hex}(?![0-9A-Fa-f])`;

@@ -498,7 +498,7 @@ describe("tap-contact-intelligence --about", () => {
   it.each([
     ["meltano", "tap-contact-intelligence.yml"],
     ["meltano-hub", "hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml"],
-  ])("makes the plugin definition that is shipped, in the form %s", async (format, file) => {
+  ])("prints the plugin definition that is shipped, in the form %s", async (format, file) => {
     const { stdout } = await run(TAP, ["--about", "--format", format]);
     expect(stdout).toBe(await readFile(new URL(file, shipped), "utf8"));
   });

@@ -56,7 +56,8 @@ describe("secretMask()", () => {
   });
 
   it("masks the longer of two secrets that begin alike", () => {
-    expect(secretMask(["abcdef", "abcdefgh"])("abcdefgh")).toBe("***");
+    for (const longer of ["abcdefgh", "abcdef12", "abcdef-1"])
+      expect(secretMask(["abcdef", longer])(longer)).toBe("***");
   });
 
   it.each(["people", "discoveredAt", "PEOPLE", "onnection", "stream_status"])(
@@ -66,6 +67,15 @@ describe("secretMask()", () => {
       expect(secretMask([word])(message)).toBe(message);
     },
   );
+
+  it("masks a secret of letters in prose, in quotes, and encoded", () => {
+    const message = { message: 'the salt Pepperpot, or "pepperpot"' };
+    expect(secretMask(["pepperpot"])(JSON.stringify(message))).toBe(
+      '{"message":"the salt ***, or \\"***\\""}',
+    );
+    const hex = Buffer.from("pepperpot").toString("hex");
+    expect(secretMask(["pepperpot"])(`aa${hex}ff`)).toBe("aa***ff");
+  });
 
   it("takes a secret that no URL can hold", () => {
     expect(secretMask(["secret\ud800x"])("a secret\ud800x")).toBe("a ***");

@@ -70,7 +70,7 @@ def assert_commands_work(folder, config, sandbox):
 
 def test_holds_the_bundle_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    odd = [name for name in names if not re.search(r"\.dist-info/|/program/(dist|schemas)/|/program/\w+(\.json)?$|/__\w+__\.py$", name)]
+    odd = [name for name in names if not re.search(r"\.dist-info/|/program/(dist|schemas|meltano)/|/program/\w+(\.json)?$|/__\w+__\.py$", name)]
     assert odd == []
     assert os.path.getsize(wheel) < 700_000
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { toYaml } from "../../src/protocol/yaml.ts";
+import { toYaml } from "../../scripts/yaml.ts";
 
 it("sorts keys at every depth, does not indent lists, and quotes what is more than a word", () => {
   const yaml = toYaml({

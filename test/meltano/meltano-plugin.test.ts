@@ -1,7 +1,7 @@
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
+import { hubDefinition, meltanoHubPlugin, meltanoPlugin } from "../../scripts/meltano-plugin.ts";
 import { loadSpec } from "../../src/config/spec.ts";
-import { hubDefinition, meltanoHubPlugin, meltanoPlugin } from "../../src/protocol/meltano-plugin.ts";
 
 const program = { name: "tap-contact-intelligence", description: "Moves people", version: "1.2.3" };
 const spec = loadSpec();

@@ -1,5 +1,5 @@
-import { type Spec, typeOf } from "../config/spec.ts";
-import { CAPABILITIES, type Program, type Setting, settingsOf } from "./singer-about.ts";
+import { type Spec, typeOf } from "../src/config/spec.ts";
+import { CAPABILITIES, type Program, type Setting, settingsOf } from "../src/protocol/singer-about.ts";
 import { toYaml, type YamlObject } from "./yaml.ts";
 
 /**
