@@ -65,7 +65,17 @@ function workshop(number) {
   const folder = join(cache, String(number));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const parts = ["src", "test", "schemas", "spec.json", "package.json", "tsconfig.json", "docs", "scripts"];
+  const parts = [
+    "src",
+    "sandbox",
+    "test",
+    "schemas",
+    "spec.json",
+    "package.json",
+    "tsconfig.json",
+    "docs",
+    "scripts",
+  ];
   for (const name of [...parts, "README.md", "CHANGELOG.md", "meltano"])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
@@ -168,7 +178,7 @@ const testFiles = (folder) =>
     (name) =>
       /^test\/(api|catalog|config|e2e|files|jobs|protocol|run|shards|state|streams)\/.*\.test\.ts$/.test(
         name,
-      ) && !/-memory|disk-full|-kill|acceptance|cron|\/process|sandbox\/command|standalone/.test(name),
+      ) && !/-memory|disk-full|-kill|acceptance|cron|\/process|standalone/.test(name),
   );
 
 /** Which of the tests fails; undefined if none does. On a busy machine any may fail now and then, so one has to fail twice. */
