@@ -8,9 +8,9 @@ const MIN_LENGTH = 6;
 const KEY = /_([0-9a-f]{8})_([0-9a-f]{32})$/i;
 
 /**
- * Replaces each secret wherever it stands in a text: whole, in part (the segments of a key), in upper or lower case, as
- * hex or base64, or escaped as URLs and JSON escape. Where a secret could be a word of the protocols, it stays as it is: the
- * output would no longer mean anything.
+ * Replaces each secret wherever it stands in a text: complete, in part (the segments of a key), in upper or lower case, as
+ * hex or base64, or escaped as URLs and JSON escape. Where a secret of less than 16 letters could be a word of the
+ * protocols, it stays as it is: the output would no longer mean anything.
  */
 export function secretMask(secrets: readonly string[]): (text: string) => string {
   const forms = secrets.filter((secret) => secret.length >= MIN_LENGTH).flatMap(formsOf);
@@ -50,12 +50,12 @@ function inAnyCase(text: string): string {
     const isLetter = lower !== upper && lower.length === 1 && upper.length === 1;
     return isLetter ? `[${lower}${upper}]` : escaped(character);
   });
-  return /^[a-z_]+$/i.test(text) ? asWord(letters.join("")) : letters.join("");
+  return /^[a-z_]{1,15}$/i.test(text) ? asWord(letters.join("")) : letters.join("");
 }
 
 /**
- * Messages are made of names such as `"type":"CONNECTION_STATUS"`. A secret of nothing but letters is masked neither within
- * a longer word nor where it is a complete string of JSON.
+ * Messages are made of names such as `"type":"CONNECTION_STATUS"`. A short secret of nothing but letters is masked neither
+ * within a longer word nor where it is a complete string of JSON.
  */
 const asWord = (pattern: string): string => `(?<!\\w)(?:(?<!(?<!\\\\)")${pattern}|${pattern}(?!"))(?!\\w)`;
 
