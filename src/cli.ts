@@ -85,95 +85,61 @@ const discover: AddCommand = (parser, choose) =>
     choose({ kind: "discover", config }),
   );
 
+const READ_FLAGS = {
+  config: CONFIG,
+  catalog: { type: "string", nargs: 1, describe: "what to read, as a catalog; default: all" },
+  state: STATE,
+  stream: {
+    type: "string",
+    array: true,
+    requiresArg: true,
+    nargs: 1,
+    describe: "read only this stream; repeatable",
+  },
+  format: {
+    choices: ["airbyte", "jsonl"] as const,
+    default: "airbyte" as const,
+    describe: "Airbyte messages, or the bare records of one stream",
+  },
+  "state-file": STATE_FILE,
+  output: { type: "string", requiresArg: true, describe: "write records and state to files in this folder" },
+  compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
+  "file-bytes": { type: "number", hidden: true },
+  summary: { type: "string", nargs: 1, describe: "write what the run did to this file (JSON)" },
+  plan: { type: "string", nargs: 1, describe: "plan whose shard is read (see the command plan)" },
+  shard: { type: "string", nargs: 1, describe: "which shard of the plan: its number, or open" },
+  "shards-at-once": {
+    type: "string",
+    nargs: 1,
+    describe: "how many shards run at the same time; default 1",
+  },
+  "log-level": LOG_LEVEL,
+} as const;
+
+const READ_EXAMPLES = [
+  ["all streams, as Airbyte messages", "read --config config.json > messages.jsonl"],
+  ["all streams into files, and later what is new", "read --config config.json --output contacts"],
+  [
+    "the people who are new since the last run, as bare records",
+    "read --config config.json --format jsonl \\\n    --stream people --state-file state.json",
+  ],
+] as const;
+
 const read: AddCommand = (parser, choose) =>
   parser.command(
     "read",
     "read streams to stdout or into files",
-    (words) =>
-      words
-        .options({
-          config: CONFIG,
-          catalog: {
-            type: "string",
-            nargs: 1,
-            describe: "what to read, as a catalog; default: all",
-          },
-          state: STATE,
-          stream: {
-            type: "string",
-            array: true,
-            requiresArg: true,
-            nargs: 1,
-            describe: "read only this stream; repeatable",
-          },
-          format: {
-            choices: ["airbyte", "jsonl"] as const,
-            default: "airbyte" as const,
-            describe: "Airbyte messages, or the bare records of one stream",
-          },
-          "state-file": STATE_FILE,
-          output: {
-            type: "string",
-            requiresArg: true,
-            describe: "write records and state to files in this folder",
-          },
-          compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
-          "file-bytes": { type: "number", hidden: true },
-          summary: {
-            type: "string",
-            nargs: 1,
-            describe: "write what the run did to this file (JSON)",
-          },
-          plan: { type: "string", nargs: 1, describe: "plan whose shard is read (see the command plan)" },
-          shard: { type: "string", nargs: 1, describe: "which shard of the plan: its number, or open" },
-          "shards-at-once": {
-            type: "string",
-            nargs: 1,
-            describe: "how many shards run at the same time; default 1",
-          },
-          "log-level": LOG_LEVEL,
-        })
-        .epilogue(
-          examples([
-            ["all streams, as Airbyte messages", "read --config config.json > messages.jsonl"],
-            ["all streams into files, and later what is new", "read --config config.json --output contacts"],
-            [
-              "the people who are new since the last run, as bare records",
-              "read --config config.json --format jsonl \\\n    --stream people --state-file state.json",
-            ],
-          ]),
-        ),
-    ({
-      config,
-      catalog,
-      state,
-      stream,
-      format,
-      stateFile,
-      output,
-      compress,
-      fileBytes,
-      summary,
-      logLevel,
-      ...words
-    }) =>
-      choose(
-        readCommand({
-          config,
-          catalog: named(catalog),
-          state: named(state),
-          streams: stream ?? [],
-          format,
-          stateFile: named(stateFile),
-          output: named(output),
-          compress,
-          fileBytes,
-          summary: named(summary),
-          part: partOf(words),
-          logLevel,
-        }),
-      ),
+    (words) => words.options(READ_FLAGS).epilogue(examples(READ_EXAMPLES)),
+    ({ stream, plan: file, shard, shardsAtOnce, ...flags }) =>
+      choose(readCommand({ ...flags, streams: stream ?? [], part: partOf(file, shard, shardsAtOnce) })),
   );
+
+const PLAN_EXAMPLES = [
+  ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
+  ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output rows"],
+  ["the last one", "read --config config.json \\\n    --plan plan.jsonl --shard open --output rows"],
+  ["one state of all", "state merge \\\n    --plan plan.jsonl rows/shard-*/state.json > state.json"],
+] as const;
 
 const plan: AddCommand = (parser, choose) =>
   parser.command(
@@ -184,22 +150,13 @@ const plan: AddCommand = (parser, choose) =>
         .options({
           config: CONFIG,
           stream: { type: "string", default: "people", requiresArg: true, describe: "stream to cut" },
-          shards: { type: "string", nargs: 1, describe: "at most so many; default: depends on the rows" },
+          shards: {
+            type: "string",
+            nargs: 1,
+            describe: "number of shards; default: 1 a million rows",
+          },
         })
-        .epilogue(
-          examples([
-            ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
-            ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output rows"],
-            [
-              "the last one",
-              "read --config config.json \\\n    --plan plan.jsonl --shard open --output rows",
-            ],
-            [
-              "one state of all",
-              "state merge \\\n    --plan plan.jsonl rows/shard-*/state.json > state.json",
-            ],
-          ]),
-        ),
+        .epilogue(examples(PLAN_EXAMPLES)),
     ({ config, stream, shards }) =>
       choose({ kind: "plan", config, stream, shards: wholeNumber("--shards", shards) }),
   );
@@ -341,8 +298,14 @@ export async function openParser(
 function keepLast(flags: Record<string, unknown>, lists: readonly string[]): void {
   for (const [name, value] of Object.entries(flags)) {
     if (Array.isArray(value) && !lists.includes(name)) flags[name] = value.at(-1);
+    if (flags[name] === "" && OPTIONAL_FILES.has(name)) delete flags[name];
   }
 }
+
+/** Platforms give an empty text for a file that they do not have. */
+const OPTIONAL_FILES: ReadonlySet<string> = new Set([
+  ...["catalog", "output", "plan", "properties", "state", "state-file", "stateFile", "summary", "p", "s"],
+]);
 
 /** A whole number from 1 on; undefined if there is none. Throws UsageError. */
 function wholeNumber(name: string, text: string | undefined): number | undefined {
@@ -351,24 +314,21 @@ function wholeNumber(name: string, text: string | undefined): number | undefined
   throw new UsageError(`${name} must be a whole number from 1 on, not "${text}"`);
 }
 
-type PartWords = {
-  readonly plan?: string | undefined;
-  readonly shard?: string | undefined;
-  readonly shardsAtOnce?: string | undefined;
-};
-
 /** The part of a plan that is to be read; undefined without a plan. Throws UsageError. */
-function partOf({ plan, shard, shardsAtOnce }: PartWords): ShardOptions | undefined {
-  const file = named(Array.isArray(plan) ? plan.at(-1) : plan);
-  if (file === undefined && shard === undefined && shardsAtOnce === undefined) return undefined;
-  if (file === undefined || shard === undefined) {
+function partOf(
+  plan: string | undefined,
+  shard: string | undefined,
+  shardsAtOnce: string | undefined,
+): ShardOptions | undefined {
+  if (plan === undefined && shard === undefined && shardsAtOnce === undefined) return undefined;
+  if (plan === undefined || shard === undefined) {
     throw new UsageError("--plan and --shard belong together: name the plan and the shard to read");
   }
   if (shard !== "open" && !/^\d{1,9}$/.test(shard)) {
     throw new UsageError(`--shard must be the number of a shard, or "open", not "${shard}"`);
   }
   return {
-    plan: file,
+    plan,
     shard: shard === "open" ? "open" : Number(shard),
     shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce) ?? 1,
   };
@@ -398,9 +358,6 @@ export function refuseTwoStates(options: Pick<ReadOptions, "state" | "stateFile"
   if (options.state === undefined || options.stateFile === undefined) return;
   throw new UsageError("--state and --state-file both say where to continue: give one of them");
 }
-
-/** Platforms name no file by an empty text. */
-export const named = (path: string | undefined): string | undefined => (path === "" ? undefined : path);
 
 /** Runs the parser; what it has to say itself (help, version) is returned, what it complains of is thrown. */
 export async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {

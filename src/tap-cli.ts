@@ -2,7 +2,6 @@ import {
   answerOf,
   type Command,
   LOG_LEVEL,
-  named,
   openParser,
   quickCommand,
   refuseTwoStates,
@@ -11,71 +10,56 @@ import {
 } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
+const FLAGS = {
+  config: {
+    alias: "c",
+    type: "string",
+    array: true,
+    nargs: 1,
+    requiresArg: true,
+    describe: "config file (- is stdin, ENV the environment)",
+  },
+  discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
+  catalog: { type: "string", describe: "streams and fields to read; default: all" },
+  properties: { alias: "p", type: "string", nargs: 1, describe: "older name of --catalog" },
+  state: { alias: "s", ...STATE },
+  "state-file": STATE_FILE,
+  about: { type: "boolean", describe: "describe this tap" },
+  format: {
+    choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
+    describe: "form of --about; default: text",
+  },
+  test: { type: "string", describe: "read one record of each stream; buys nothing" },
+  "log-level": LOG_LEVEL,
+} as const;
+
+const EXAMPLES = [
+  "Examples:",
+  "  # list the streams and their fields",
+  "  tap-contact-intelligence --config config.json --discover > catalog.json",
+  "  # read what the catalog selects",
+  "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
+].join("\n");
+
 /**
- * Parses the Singer flags. Orchestrators put flags together, so that flags which a face has no use for are harmless.
+ * Parses the Singer flags. Orchestrators put flags together, so that flags which a mode has no use for are harmless.
  * Throws UsageError.
  */
 export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
   const quick = quickCommand(args, version);
   if (quick !== undefined) return quick;
-  let command: Command | undefined;
+  let options: TapOptions | undefined;
   const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
-    .epilogue(
-      [
-        "Examples:",
-        "  # list the streams and their fields",
-        "  tap-contact-intelligence --config config.json --discover > catalog.json",
-        "  # read what the catalog selects",
-        "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
-      ].join("\n"),
-    )
-    .command(
-      "$0",
-      false,
-      {
-        config: {
-          alias: "c",
-          type: "string",
-          array: true,
-          nargs: 1,
-          requiresArg: true,
-          describe: "config file (- is stdin, ENV the environment)",
-        },
-        discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
-        catalog: {
-          type: "string",
-          describe: "streams and fields to read; default: all",
-        },
-        properties: { alias: "p", type: "string", nargs: 1, describe: "older name of --catalog" },
-        state: { alias: "s", ...STATE },
-        "state-file": STATE_FILE,
-        about: { type: "boolean", describe: "describe this tap" },
-        format: {
-          choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
-          describe: "form of --about; default: text",
-        },
-        test: { type: "string", describe: "read one record of each stream; buys nothing" },
-        "log-level": LOG_LEVEL,
-      },
-      (flags) => {
-        const { config, catalog, properties, state, stateFile, logLevel, format } = flags;
-        command = {
-          kind: "tap",
-          mode: modeOf(flags),
-          configs: config ?? [],
-          catalog: named(catalog) ?? named(properties),
-          state: named(state),
-          stateFile: named(stateFile),
-          logLevel,
-          format: format ?? "text",
-        };
-      },
-    );
+    .epilogue(EXAMPLES)
+    .command("$0", false, FLAGS, ({ config, catalog, properties, format, ...flags }) => {
+      const [configs, mode] = [config ?? [], modeOf(flags)];
+      options = { ...flags, mode, configs, catalog: catalog ?? properties, format: format ?? "text" };
+    });
   const text = await answerOf(parser, args);
-  if (command === undefined) return { kind: "text", text };
-  refuseTwoStates(command as TapOptions);
-  return command;
+  if (options === undefined) return { kind: "text", text };
+  refuseTwoStates(options);
+  return { kind: "tap", ...options };
 }
 
 type Modes = {

@@ -65,7 +65,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["drift", "folder-output", "folder-state", "outgoing", "run"],
+      ...["drift", "folder-output", "folder-state", "outgoing", "probe-streams", "run"],
       ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
     ]
       .map((name) => `run/${name}`)

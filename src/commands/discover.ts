@@ -2,16 +2,16 @@ import { inferSchema } from "../api/infer-schema.ts";
 import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
 import { fromLatin1 } from "../latin1.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
-import { Writer, write } from "../protocol/writer.ts";
+import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { type Reporter, withRun } from "../run/run.ts";
+import { Output, runToEnd } from "../run/output.ts";
+import { isNotOnPlan } from "../run/probe-streams.ts";
+import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
-import type { Event } from "../streams/event.ts";
 import type { Row } from "../streams/stream-api.ts";
 
 const SAMPLE = 10_000;
@@ -19,23 +19,16 @@ const SAMPLE_BYTES = 67_108_864;
 
 /** Says which streams there are and which fields their live records have. */
 export async function discover(file: string | undefined, runtime: Runtime): Promise<number> {
-  const writer = new Writer(airbyte({ now: runtime.clock.now }), runtime.stdout, undefined, {
-    mask: (text) => reporter.mask(text),
+  const output = await Output.open({ name: "source-contact-intelligence", logs: false }, runtime);
+  output.say = airbyte({ now: runtime.clock.now });
+  return await runToEnd(output, runtime, async () => {
+    const config = openConfig(file, runtime.environment);
+    const streams = await withRun({ config, runtime, reporter: output }, (run) =>
+      discoverStreams(run.session),
+    );
+    await write(runtime.stdout, output.mask(catalogMessage(toCatalog(streams))));
+    return true;
   });
-  const reporter: Reporter = { mask: (text) => text, emit: (event) => writer.emit(event) };
-  try {
-    const config = await openConfig(file, runtime.environment);
-    const streams = await withRun({ config, runtime, reporter }, ({ session }) => discoverStreams(session));
-    await writer.close();
-    await write(runtime.stdout, reporter.mask(catalogMessage(toCatalog(streams))));
-    return 0;
-  } catch (error) {
-    runtime.signal.throwIfAborted();
-    const events: readonly Event[] = [{ kind: "failed", error }, { kind: "end" }];
-    for (const event of events) await writer.emit(event);
-    await writer.close();
-    return 1;
-  }
 }
 
 /**
@@ -75,8 +68,7 @@ async function sampled(
     const rows = await sample(spec, declared, session);
     return { spec, schema: inferSchema(declared, rows), sampled: rows.length > 0 };
   } catch (error) {
-    const refused = error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
-    if (!refused) await failed(spec, error);
+    if (!isNotOnPlan(error)) await failed(spec, error);
     return { spec, schema: declared, sampled: false };
   }
 }

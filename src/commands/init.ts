@@ -1,15 +1,13 @@
 import { chmod } from "node:fs/promises";
-import { parseConfig } from "../config/config.ts";
+import { type Config, parseConfig } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
 import { toLatin1 } from "../latin1.ts";
-import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openQuestions, type Questions } from "../run/questions.ts";
-import type { Reporter } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { sayWaiting, testConfig } from "./check.ts";
+import { testConfig } from "./check.ts";
 
 export type InitOptions = {
   /** The file to write. */
@@ -26,9 +24,10 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
       return 1;
     }
     const settings = await ask(questions);
-    const found = await test(settings, runtime);
+    const { status, message } = await testConfig(configOf(settings), runtime);
+    if (status === "FAILED") throw new ConfigError(`${message}. No file was written`);
     await save(path, settings);
-    await say(runtime, `${found}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
+    await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
     return 0;
   } finally {
     questions.close();
@@ -42,20 +41,7 @@ async function ask(questions: Questions): Promise<Settings> {
   return { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
 }
 
-/** Returns what the key can read. Throws ConfigError for a key or an address that does not work. */
-async function test(settings: Settings, runtime: Runtime): Promise<string> {
-  const reporter: Reporter = {
-    mask: (text) => text,
-    emit: async (event) => sayWaiting(event, runtime, reporter),
-  };
-  try {
-    const config = parseConfig(settings, {}, "these settings");
-    return reporter.mask(await testConfig(config, runtime, reporter));
-  } catch (error) {
-    runtime.signal.throwIfAborted();
-    throw new ConfigError(`${reporter.mask(userMessage(error))}. No file was written`, { cause: error });
-  }
-}
+const configOf = async (settings: Settings): Promise<Config> => parseConfig(settings, {}, "these settings");
 
 async function save(path: string, settings: Settings): Promise<void> {
   try {

@@ -8,7 +8,8 @@ import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
 import { FolderOutput } from "../run/folder-output.ts";
 import { Output, runToEnd } from "../run/output.ts";
-import { openJobs, readableStreams, syncStreams, withRun } from "../run/run.ts";
+import { incremental, readableStreams } from "../run/probe-streams.ts";
+import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { openState } from "../run/state-file.ts";
 import { readShard, type ShardOptions } from "./read-shard.ts";
@@ -77,7 +78,7 @@ function readAsked(options: ReadOptions, runtime: Runtime, output: Output): Prom
       check: () => output.checkLock(),
       isOne: output.statePath !== undefined,
     });
-    const streams = chosen(catalog ?? (await readableStreams(run, options.streams)), options.streams);
+    const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     return await syncStreams(
       run,
       streams.map((configured) => ({ configured })),
@@ -105,6 +106,12 @@ async function openSaved(
     stateRuntime,
   );
   return output.folder.state.streams;
+}
+
+/** Streams that are named are read whatever the key's plan covers. */
+async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {
+  if (names.length === 0) return await readableStreams(run);
+  return run.session.streams.filter(({ name }) => names.includes(name)).map(({ name }) => incremental(name));
 }
 
 function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {

@@ -1,9 +1,8 @@
 import { loadSchema } from "../catalog/schema.ts";
-import type { StreamSpec } from "../catalog/streams.ts";
-import { NotFoundError } from "../errors.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
 import { openTapOutput, runToEnd } from "../run/output.ts";
-import { isWrongKey, type Run, withRun } from "../run/run.ts";
+import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
+import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import { sample } from "./discover.ts";
@@ -14,35 +13,30 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
   const output = await openTapOutput(logLevel, runtime);
   return await runToEnd(output, runtime, async () => {
     const draft = await readConfigs(configs, runtime.environment);
-    const run = { config: parseDraft(draft), runtime, reporter: output };
-    return await withRun(run, testStreams);
+    return await withRun({ config: parseDraft(draft), runtime, reporter: output }, testStreams);
   });
 }
 
-async function testStreams({ session, emit }: Run): Promise<boolean> {
+async function testStreams(run: Run): Promise<boolean> {
   let working = true;
-  for (const spec of session.streams) {
+  for await (const probed of probeStreams(run)) {
     try {
-      const text = `Stream "${spec.name}": ${await found(spec, session)}`;
-      await emit({ kind: "log", level: "info", text });
+      const text = `Stream "${probed.spec.name}": ${await found(probed, run.session)}`;
+      await run.emit({ kind: "log", level: "info", text });
     } catch (error) {
-      session.signal.throwIfAborted();
-      if (isWrongKey(error, spec)) throw error;
+      run.session.signal.throwIfAborted();
       working = false;
-      await emit({ kind: "close", stream: spec.name, complete: false, error });
+      await run.emit({ kind: "close", stream: probed.spec.name, complete: false, error });
     }
   }
   return working;
 }
 
-async function found(spec: StreamSpec, session: Session): Promise<string> {
-  try {
-    const rows = await session.probe(spec);
-    if (spec.reading === "job") return "can be submitted";
-    return rows === 0 ? "no record yet" : "a record was read";
-  } catch (error) {
-    if (!(error instanceof NotFoundError) || spec.reading === "job" || spec.exportPath === null) throw error;
-    const rows = await sample(spec, loadSchema(spec.schemaFile), session, 1);
-    return rows.length === 0 ? "no record yet" : "a record was read";
-  }
+/** Where a stream has no list, its export says whether there is a record. */
+async function found({ spec, rows, error }: ProbedStream, session: Session): Promise<string> {
+  if (error !== undefined) throw error;
+  if (spec.reading === "job") return "can be submitted";
+  const count =
+    rows === undefined ? (await sample(spec, loadSchema(spec.schemaFile), session, 1)).length : rows;
+  return count === 0 ? "no record yet" : "a record was read";
 }

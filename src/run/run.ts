@@ -1,7 +1,5 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import type { StreamSpec } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
-import { ConfigError, UnreachableError } from "../errors.ts";
 import type { StateKeeping } from "../jobs/job-session.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
@@ -126,39 +124,3 @@ function stateOf(
   const [only, another] = [...state].filter(([key]) => key === name || key.endsWith(`/${name}`));
   return another === undefined ? only?.[1] : undefined;
 }
-
-/** Every stream that this key's plan covers, or those that are named, incremental where they can be. */
-export async function readableStreams(
-  { session, emit }: Run,
-  names: readonly string[] = [],
-): Promise<readonly ConfiguredStream[]> {
-  const streams: ConfiguredStream[] = [];
-  for (const spec of session.streams) {
-    if (names.length > 0 && !names.includes(spec.name)) continue;
-    try {
-      if (names.length === 0) await session.probe(spec);
-    } catch (error) {
-      if (error instanceof UnreachableError || isWrongKey(error, spec)) throw error;
-      if (error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN") {
-        await emit({ kind: "log", level: "warn", text: `"${spec.name}" is left out. ${error.message}` });
-        continue;
-      }
-    }
-    streams.push(incremental(spec.name));
-  }
-  return streams;
-}
-
-/** Whether the service does not know the key of the Public API, so that no stream of rows can be read. */
-export const isWrongKey = (error: unknown, { reading }: StreamSpec): boolean =>
-  reading !== "job" && error instanceof ConfigError && error.code === "INVALID_API_KEY";
-
-/** A stream that nobody configured: incremental, for a destination that is not known. */
-export const incremental = (name: string): ConfiguredStream => ({
-  name,
-  syncMode: "incremental",
-  destinationSyncMode: null,
-  generationId: null,
-  syncId: null,
-  schema: null,
-});
