@@ -112,7 +112,13 @@ function rowPicture() {
 
 const text = `# Architecture
 
-For whoever changes the code. Both pictures are drawn from the imports by \`npm run docs\`; a test compares.
+For whoever changes the code. Three sentences carry it:
+
+1. A stream's state is the days that are covered and the holes in them; a run reads the holes, then what is new.
+2. A paid item is one entry in one book; state and receipts are copies of the book, and one \`join\` brings them together.
+3. Everything leaves through one sink, which also knows what was saved.
+
+Both pictures are drawn from the imports by \`npm run docs\`; a test compares.
 
 ## The folders
 

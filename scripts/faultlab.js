@@ -1,4 +1,4 @@
-// Plays every fault of the bundled sandbox against the connector and prints what came of it. See docs/fault-lab.md.
+// Plays every fault of the bundled sandbox against the connector and prints what came of it. See test/faultlab/fault-lab.md.
 import { importSource } from "./import-source.js";
 
 const { main } = await importSource("test/faultlab/main.ts");

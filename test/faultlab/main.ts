@@ -7,7 +7,7 @@ const AT_ONCE = 2;
 /** What takes longer is named, so that a person who waits knows for what. */
 const SLOW_SECONDS = 10;
 
-/** Plays every scenario, or those whose name holds a text; returns the exit code. `--write`: renews docs/fault-lab.md. */
+/** Plays every scenario, or those whose name holds a text; returns the exit code. `--write`: renews fault-lab.md. */
 export async function main(args: readonly string[], print: (text: string) => void): Promise<number> {
   const only = args.find((arg) => !arg.startsWith("-"));
   const all = await allScenarios();

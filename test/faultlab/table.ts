@@ -1,12 +1,12 @@
 import type { Result } from "./run-scenario.ts";
 
-export const PAGE = new URL("../../docs/fault-lab.md", import.meta.url);
+export const PAGE = new URL("fault-lab.md", import.meta.url);
 
 const INTRODUCTION = `# The fault lab
 
 What the connector does under each fault of the bundled sandbox, for whoever wants to know how far to trust it.
 \`npm run faultlab\` plays every scenario on this machine in a few minutes and fails if a promise of
-[reliability.md](reliability.md) is broken; \`npm run faultlab -- TEXT\` plays those whose name contains the text;
+[reliability.md](../../docs/reliability.md) is broken; \`npm run faultlab -- TEXT\` plays those whose name contains the text;
 \`npm run faultlab -- --write\` makes this page.
 
 Each scenario is a first sync with the fault, then up to three syncs without it, on real sockets. *What happened* is
