@@ -25,8 +25,8 @@ const FOLDERS = ["streams", "api", "state", "catalog", "protocol", "jobs", "run"
 /** Tests of the built program that notice what no test within a process can. */
 const OF_THE_PROGRAM = {
   jobs: ["job-kills"],
-  protocol: ["process"],
-  run: ["process", "standalone", "output-killed", "disk-full"],
+  protocol: ["process", "read-killed"],
+  run: ["process", "standalone", "read-killed", "output-killed", "disk-full"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, ".cache", "mutation");

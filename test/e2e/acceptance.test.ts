@@ -3,7 +3,14 @@ import { join } from "node:path";
 import { Ajv, type ValidateFunction } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import type { AirbyteMessage, Json } from "../support/airbyte-messages.ts";
+import {
+  type AirbyteMessage,
+  type CatalogStream,
+  recordsOf as dataOf,
+  errorsOf,
+  type Json,
+  statusesOf,
+} from "../support/airbyte-messages.ts";
 import { CATALOG_RULES, catalogBreaks } from "../support/catalog-rules.ts";
 import { connector, type Ended } from "../support/cli.ts";
 import { ROOT } from "../support/run.ts";
@@ -12,13 +19,6 @@ import { tempDir } from "../support/temp-dir.ts";
 
 // The assertions of Airbyte's connector acceptance tests, each under its id, on the built program and the sandbox.
 
-type Stream = {
-  readonly name: string;
-  readonly json_schema: Json & { readonly properties: Readonly<Record<string, Json>> };
-  readonly supported_sync_modes: readonly string[];
-  readonly source_defined_primary_key: readonly (readonly string[])[];
-  readonly default_cursor_field?: readonly string[];
-};
 type SyncMode = "full_refresh" | "incremental";
 type Said = { readonly ended: Ended; readonly messages: readonly AirbyteMessage[] };
 
@@ -30,7 +30,7 @@ const NEVER_SET = ["parentDomain"];
 
 let sandbox: Sandbox;
 let folder: string;
-let catalog: { readonly streams: readonly Stream[] };
+let catalog: { readonly streams: readonly CatalogStream[] };
 let first: Said;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeAll(async () => {
   sandbox = await startSandbox({ people: PEOPLE, undated: 7, requestsPerMinute: 0 });
   await put("config.json", configOf({ max_window_rows: 1000, requests_per_minute: 6000 }));
   const { messages } = await say("discover", "config.json");
-  catalog = (messages[0] as unknown as { catalog: typeof catalog }).catalog;
+  catalog = messages[0]?.catalog ?? { streams: [] };
   first = await read("incremental");
 });
 
@@ -84,8 +84,8 @@ async function read(mode: SyncMode, { state, streams }: Ask = {}): Promise<Said>
   return said;
 }
 
-const recordsOf = ({ messages }: Pick<Said, "messages">, stream: string): Json[] =>
-  messages.flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
+const recordsOf = ({ messages }: Pick<Said, "messages">, stream: string): readonly Json[] =>
+  dataOf(messages, stream);
 
 const statesOf = ({ messages }: Said, stream?: string): AirbyteMessage[] =>
   messages.filter(({ state }) => state && [undefined, state.stream.stream_descriptor.name].includes(stream));
@@ -95,8 +95,6 @@ function savedBy(said: Said): unknown[] {
   const states = statesOf(said).map(({ state }) => state);
   return [...new Map(states.map((state) => [state?.stream.stream_descriptor.name, state])).values()];
 }
-
-const errorsOf = ({ messages }: Said): unknown[] => messages.flatMap(({ trace }) => trace?.error ?? []);
 
 const textsOf = (rows: readonly unknown[]): Set<string> => new Set(rows.map((row) => JSON.stringify(row)));
 
@@ -135,7 +133,9 @@ describe("connection", () => {
       const streams = command === "read" ? ["--stream", "people"] : [];
       const said = await say(command, "wrong.json", ...streams);
       expect(said.ended.code).toBe(1);
-      expect(errorsOf(said)).toMatchObject([{ failure_type: "config_error", message: expect.any(String) }]);
+      expect(errorsOf(said.messages)).toMatchObject([
+        { failure_type: "config_error", message: expect.any(String) },
+      ]);
     },
   );
 });
@@ -206,9 +206,7 @@ describe("basic read", () => {
 
   it("CR6: a stream is STARTED, RUNNING and COMPLETE, and all streams are", () => {
     for (const { name } of catalog.streams) {
-      const statuses = first.messages.flatMap(({ trace }) =>
-        trace?.stream_status?.stream_descriptor.name === name ? [trace.stream_status.status] : [],
-      );
+      const statuses = statusesOf(first.messages, name);
       expect(statuses.length, name).toBeGreaterThanOrEqual(3);
       expect([statuses[0], statuses.at(-1)], name).toEqual(["STARTED", "COMPLETE"]);
       expect(new Set(statuses.slice(1, -1)), name).toEqual(new Set(["RUNNING"]));
@@ -231,7 +229,7 @@ describe("basic read", () => {
   ])("CR8: a catalog with %s gives an ERROR trace and exit code 1", async (_, invalid) => {
     const said = await say("read", "config.json", "--catalog", await put("invalid-catalog.json", invalid));
     expect(said.ended.code).toBe(1);
-    expect(errorsOf(said)).toMatchObject([{ failure_type: "config_error" }]);
+    expect(errorsOf(said.messages)).toMatchObject([{ failure_type: "config_error" }]);
   });
 });
 

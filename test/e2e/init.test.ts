@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
+import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
@@ -81,11 +81,7 @@ describe("init", () => {
     const path = join(await tempDir(), "config.json");
     await writeFile(path, "mine", { mode: 0o644 });
     const answer = async (text: string): Promise<number> => {
-      const stdin = (): PassThrough => {
-        const stream = new PassThrough();
-        stream.end(text);
-        return stream;
-      };
+      const stdin = (): Readable => Readable.from([text]);
       return await init({ config: path }, testProcess({ stdin, stdout: new Terminal() }));
     };
     expect(await answer("\n")).toBe(1);

@@ -1,16 +1,15 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
-import { catalogFor, configFor } from "../support/configs.ts";
+import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { outputOf } from "../support/run.ts";
+import { serve } from "../support/serve.ts";
+import { KEY } from "../support/session.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** In the order of the help text. */
@@ -60,8 +59,7 @@ describe("the process", () => {
   });
 
   it("knows a mistyped stream and one whose setting is missing, before it makes a folder or asks anything", async () => {
-    await using sandbox = await startSandbox({ people: 3 });
-    const config = await configFor(sandbox);
+    const { sandbox, config } = await sandboxWith({ people: 3 });
     const output = join(await tempDir(), "rows");
     for (const [stream, why] of [
       ["peple", "there is no such stream, only people, companies, sources. Correct --stream"],
@@ -77,8 +75,7 @@ describe("the process", () => {
   });
 
   it("reads the config, or the state, from stdin for -", async () => {
-    await using sandbox = await startSandbox({ people: 3 });
-    const config = await configFor(sandbox);
+    const { config } = await sandboxWith({ people: 3 });
     const input = await readFile(config, "utf8");
     const checked = await connector(["check", "--config", "-"], { input });
     expect(checked.messages).toMatchObject([{ connectionStatus: { status: "SUCCEEDED" } }]);
@@ -89,8 +86,7 @@ describe("the process", () => {
   });
 
   it("reads all streams of a catalog as discover prints it", async () => {
-    await using sandbox = await startSandbox({ people: 3, companies: 2, sources: 1 });
-    const config = await configFor(sandbox);
+    const { sandbox, config } = await sandboxWith({ people: 3, companies: 2, sources: 1 });
     const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
     const catalog = await file("catalog.json", stdout);
     const { code, messages } = await connector(["read", "--config", config, "--catalog", catalog]);
@@ -114,80 +110,33 @@ describe("the process", () => {
     },
   );
 
-  it.each(["SIGTERM", "SIGINT"] as const)(
-    "ends a read by %s with whole lines and a STATE behind its records",
-    async (name) => {
-      await using sandbox = await startSandbox({ people: 10_000, days: 300, bytesPerSecond: 1_000_000 });
-      const config = await configFor(sandbox, { max_window_rows: 1_000, requests_per_minute: 6000 });
-      const catalog = await catalogFor({ people: {} });
-      const ended = await run(CONNECTOR, ["read", "--config", config, "--catalog", catalog], {
-        started: (child) => {
-          child.stdout?.on("data", (chunk: Buffer) => chunk.includes('"STATE"') && child.kill(name));
-        },
-      });
-      expect(ended).toMatchObject({ signal: name, stderr: "" });
-      for (const line of linesOf(ended.stdout)) expect(() => JSON.parse(line)).not.toThrow();
-    },
-  );
-
   it("ends at SIGTERM while it waits for a service that does not answer", async () => {
-    await using sandbox = await startSandbox({ people: 5, faults: ["stall-headers:times=always"] });
-    const config = await configFor(sandbox);
+    const { sandbox, config } = await sandboxWith({ people: 5, faults: ["stall-headers:times=always"] });
+    const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000 });
     const ended = await run(CONNECTOR, ["read", "--config", config, "--stream", "people"], {
-      started: (child) => void asked(sandbox).then(() => child.kill("SIGTERM")),
+      started: (child) => void asked.toBeGreaterThan(0).then(() => child.kill("SIGTERM")),
     });
     expect(ended).toMatchObject({ signal: "SIGTERM", stderr: "" });
   });
 
-  it("ends quietly and not green when its reader goes away", async () => {
-    await using sandbox = await startSandbox({ people: 100_000 });
-    const config = await configFor(sandbox, { requests_per_minute: 6000 });
-    const child = spawn(process.execPath, [CONNECTOR, "read", "--config", config], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const stderr: Buffer[] = [];
-    child.stderr.on("data", (chunk: Buffer) => stderr.push(chunk));
-    child.stdout.once("data", () => child.stdout.destroy());
-    const [code, signal] = await once(child, "close");
-    expect({ stderr: Buffer.concat(stderr).toString(), signal }).toEqual({ stderr: "", signal: null });
-    expect(code).toBe(1);
-  });
-
   it("writes all of a large output to a slow reader", async () => {
-    await using sandbox = await startSandbox({ people: 20_000 });
-    const config = await configFor(sandbox);
-    const command = '"$@" | (sleep 1; wc -l)';
-    const args = [
-      "-c",
-      command,
-      "sh",
-      process.execPath,
-      CONNECTOR,
-      "read",
-      "--config",
-      config,
-      "--stream",
-      "people",
-      "--format",
-      "jsonl",
-    ];
-    const { stdout } = await promisify(execFile)("sh", args);
+    const { config } = await sandboxWith({ people: 20_000 });
+    const words = ["read", "--config", config, "--stream", "people", "--format", "jsonl"];
+    const script = '"$@" | (sleep 1; wc -l)';
+    const stdout = await outputOf("sh", ["-c", script, "sh", process.execPath, CONNECTOR, ...words]);
     expect(Number(stdout)).toBe(20_003);
   });
 
   it("honours proxies and NO_PROXY", async () => {
     await using sandbox = await startSandbox({ people: 5 });
     const asked: string[] = [];
-    const proxy = createServer((request, response) => {
+    const { url: proxy } = await serve((request, response) => {
       asked.push(String(request.url));
       response
         .writeHead(502, { "content-type": "text/html" })
         .end(`<html>${request.headers["x-api-key"]}</html>`);
     });
-    proxy.listen(0, "127.0.0.1");
-    await once(proxy, "listening");
-    const { port } = proxy.address() as { port: number };
-    const env = { HTTP_PROXY: `http://127.0.0.1:${port}` };
+    const env = { HTTP_PROXY: proxy };
     const away = { base_url: "http://service.invalid", allow_insecure_http: true };
     const config = await configFor(sandbox, away);
     const through = await connector(["check", "--config", config], { env });
@@ -195,24 +144,16 @@ describe("the process", () => {
     expect(through.stdout).toContain("FAILED");
     expect(through.stdout).not.toContain("00112233445566778899aabbccddeeff");
     const requests = asked.length;
-    const past = await connector(["check", "--config", config], {
-      env: { ...env, NO_PROXY: "service.invalid" },
-    });
+    const around = { ...env, NO_PROXY: "service.invalid" };
+    const past = await connector(["check", "--config", config], { env: around });
     expect(past.stdout).toMatch(/ENOTFOUND|EAI_AGAIN/);
     const near = await connector(["check", "--config", await configFor(sandbox)], { env });
     expect(near.stdout).toContain("SUCCEEDED");
     expect(asked).toHaveLength(requests);
-    proxy.close();
   });
 });
 
-/** Resolves when a sandbox has been asked for something. */
-async function asked(sandbox: Sandbox): Promise<void> {
-  await expect.poll(() => sandbox.requests.length, { timeout: 20_000 }).toBeGreaterThan(0);
-}
-
 describe("secrets and rows", () => {
-  const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
   const SHAPES = [
     KEY,
     "00112233445566778899aabbccddeeff",
@@ -228,23 +169,15 @@ describe("secrets and rows", () => {
     ["bytes that are no UTF-8", "bad-utf8:times=always"],
     ["a row without a key", "no-key:times=always"],
   ])("stay out of every message but RECORD when the service answers with %s", async (_what, fault) => {
-    await using sandbox = await startSandbox({
-      people: 5,
-      undated: 0,
-      days: 1,
-      key: KEY,
-      requestsPerMinute: 0,
-      faults: [fault],
-    });
+    const small = { people: 5, undated: 0, days: 1, requestsPerMinute: 0 };
+    await using sandbox = await startSandbox({ ...small, key: KEY, faults: [fault] });
     const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-    const config = await configFor(sandbox, { requests_per_minute: 6000, start_date });
+    const config = await configFor(sandbox, { start_date });
     const catalog = await catalogFor({ people: {} });
     const args = ["read", "--config", config, "--catalog", catalog];
     const ended = await connector(args, { clock: hurriedClock() });
-    const said =
-      linesOf(ended.stdout)
-        .filter((line) => !line.startsWith('{"type":"RECORD"'))
-        .join("\n") + ended.stderr;
+    const others = linesOf(ended.stdout).filter((line) => !line.startsWith('{"type":"RECORD"'));
+    const said = others.join("\n") + ended.stderr;
     for (const shape of SHAPES) expect(said).not.toContain(shape);
     for (const { email, id } of sandbox.people()) {
       expect(said).not.toContain(id);

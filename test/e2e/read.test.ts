@@ -2,22 +2,18 @@ import { chmod } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import type { AirbyteMessage } from "../support/airbyte-messages.ts";
+import {
+  type AirbyteMessage,
+  errorsOf,
+  idsOf,
+  recordsOf,
+  statesOf,
+  statusesOf,
+} from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, pipe, type RunOptions, run, TAP } from "../support/cli.ts";
-import { catalogFor, configFor } from "../support/configs.ts";
+import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
-const recordsOf = (messages: readonly AirbyteMessage[], name: string) =>
-  messages.flatMap(({ record }) => (record?.stream === name ? [record.data] : []));
-const statesOf = (messages: readonly AirbyteMessage[], name: string) =>
-  messages.flatMap(({ state }) =>
-    state?.stream.stream_descriptor.name === name ? [state.stream.stream_state] : [],
-  );
-const statusesOf = (messages: readonly AirbyteMessage[], name: string) =>
-  messages.flatMap(({ trace }) =>
-    trace?.stream_status?.stream_descriptor.name === name ? [trace.stream_status.status] : [],
-  );
-const errorsOf = (messages: readonly AirbyteMessage[]) => messages.flatMap(({ trace }) => trace?.error ?? []);
 const stateLines = (stdout: string): string =>
   stdout
     .split("\n")
@@ -27,29 +23,26 @@ const stateLines = (stdout: string): string =>
 type Settings = Readonly<Record<string, unknown>>;
 type Streams = Parameters<typeof catalogFor>[0];
 
+type Asked = { readonly settings?: Settings; readonly streams?: Streams; readonly state?: unknown };
+
 async function read(
   sandbox: Sandbox,
-  settings: Settings = {},
-  streams: Streams = { people: {} },
-  state?: unknown,
+  { settings = {}, streams = { people: {} }, state }: Asked = {},
   options: RunOptions = {},
 ) {
-  const args = [
-    "read",
-    "--config",
-    await configFor(sandbox, settings),
-    "--catalog",
-    await catalogFor(streams),
-  ];
-  if (state !== undefined) args.push("--state", await file("state.txt", state));
-  const ended = await connector(args, options);
+  const given = state === undefined ? [] : ["--state", await file("state.txt", state)];
+  const [config, catalog] = [await configFor(sandbox, settings), await catalogFor(streams)];
+  const ended = await connector(["read", "--config", config, "--catalog", catalog, ...given], options);
   expect(ended.stderr).toBe("");
   return ended;
 }
 
 /** Reads people from a service that has to be asked more than once. */
 const readHurried = (sandbox: Sandbox, settings: Settings = {}) =>
-  read(sandbox, settings, { people: {} }, undefined, { clock: hurriedClock() });
+  read(sandbox, { settings }, { clock: hurriedClock() });
+
+const warningIn = (messages: readonly AirbyteMessage[]): string | undefined =>
+  messages.find(({ log }) => log?.level === "WARN")?.log?.message;
 
 const SMALL: SandboxOptions = { people: 300, undated: 3, companies: 12, sources: 4 };
 
@@ -57,19 +50,18 @@ describe("read", () => {
   it("delivers every row of every stream once, and then only what is new", async () => {
     await using sandbox = await startSandbox(SMALL);
     const streams = { people: {}, companies: {}, sources: {} };
-    const first = await read(sandbox, {}, streams);
+    const first = await read(sandbox, { streams });
     expect(first.code).toBe(0);
     expect(recordsOf(first.messages, "people").toSorted(byId)).toEqual(sandbox.people().toSorted(byId));
     expect(recordsOf(first.messages, "companies")).toHaveLength(12);
     expect(recordsOf(first.messages, "sources")).toEqual(sandbox.sources());
     sandbox.recheck(7);
     sandbox.arrive(2);
-    const second = await read(sandbox, {}, streams, stateLines(first.stdout));
+    const second = await read(sandbox, { streams, state: stateLines(first.stdout) });
     expect(second.code).toBe(0);
-    const ids = recordsOf(second.messages, "people").map(({ id }) => id);
-    const moved = sandbox
-      .people()
-      .filter(({ discoveredAt }) => Date.parse(discoveredAt ?? "") > Date.now() - 60_000);
+    const ids = idsOf(second.messages);
+    const since = Date.now() - 60_000;
+    const moved = sandbox.people().filter(({ discoveredAt }) => Date.parse(discoveredAt ?? "") > since);
     expect(ids).toEqual(expect.arrayContaining(moved.map(({ id }) => id)));
     expect(ids.length).toBeLessThan(40);
   });
@@ -79,25 +71,23 @@ describe("read", () => {
     const first = await read(sandbox);
     expect(sandbox.requests.length).toBeLessThanOrEqual(4);
     const before = sandbox.requests.length;
-    await read(sandbox, {}, { people: {} }, stateLines(first.stdout));
+    await read(sandbox, { state: stateLines(first.stdout) });
     expect(sandbox.requests.length - before).toBe(2);
   });
 
   it("emits the first record of ten million people within twelve requests", async () => {
-    await using sandbox = await startSandbox({ people: 10_000_000, companies: 1, sources: 1 });
-    const config = await configFor(sandbox, { num_workers: 1 });
-    const { signal } = await connectorUntilFirstRecord(["read", "--config", config, "--stream", "people"]);
+    const { sandbox, config } = await sandboxWith({ people: 10_000_000, companies: 1 }, { num_workers: 1 });
+    const { signal } = await run(CONNECTOR, ["read", "--config", config, "--stream", "people"], {
+      started: (child) =>
+        child.stdout?.on("data", (chunk: Buffer) => chunk.includes('"RECORD"') && child.kill("SIGTERM")),
+    });
     expect(signal).toBe("SIGTERM");
     expect(sandbox.requests.findIndex(({ path }) => path.endsWith("/stream")) + 1).toBeLessThanOrEqual(12);
   });
 
   it("splits by rows, oldest first, with a checkpoint after each window and the open one last", async () => {
     await using sandbox = await startSandbox({ people: 5_000, undated: 2, days: 400 });
-    const { code, messages } = await read(sandbox, {
-      max_window_rows: 1_000,
-      num_workers: 3,
-      requests_per_minute: 6000,
-    });
+    const { code, messages } = await read(sandbox, { settings: { max_window_rows: 1_000, num_workers: 3 } });
     expect(code).toBe(0);
     const cursors = statesOf(messages, "people").map((state) => String(state["discoveredAt"]));
     expect(cursors.length).toBeGreaterThan(4);
@@ -108,7 +98,7 @@ describe("read", () => {
       .map(({ query }) => query);
     expect(windows.at(-1)).not.toHaveProperty("discovered_to");
     expect(windows.slice(0, -1).every((query) => "discovered_to" in query)).toBe(true);
-    expect(new Set(recordsOf(messages, "people").map(({ id }) => id)).size).toBe(5_002);
+    expect(new Set(idsOf(messages)).size).toBe(5_002);
     expect(messages.find(({ trace }) => trace?.estimate)?.trace?.estimate?.row_estimate).toBe(5_002);
   });
 
@@ -122,15 +112,11 @@ describe("read", () => {
     ],
   ])("obeys %s", async (_name, settings, wanted) => {
     await using sandbox = await startSandbox({ ...SMALL, now: "2026-01-10T12:00:00Z" });
-    const { code, messages } = await read(sandbox, settings);
+    const { code, messages } = await read(sandbox, { settings });
     expect(code).toBe(0);
     const expected = sandbox.people().filter(({ discoveredAt }) => wanted(discoveredAt ?? ""));
     expect(expected.length).toBeGreaterThan(0);
-    expect(
-      recordsOf(messages, "people")
-        .map(({ id }) => id)
-        .toSorted(),
-    ).toEqual(expected.map(({ id }) => id).toSorted());
+    expect(idsOf(messages).toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
     const last = String(statesOf(messages, "people").at(-1)?.["discoveredAt"]);
     if ("end_date" in settings) expect(last).toBe("2024-12-31T23:59:59.999Z");
   });
@@ -138,43 +124,30 @@ describe("read", () => {
   it("obeys source_slug and is_user, and reads anew when they change", async () => {
     await using sandbox = await startSandbox(SMALL);
     const slug = sandbox.sources()[0]?.slug ?? "";
-    const users = await read(sandbox, { source_slug: slug, is_user: true });
+    const users = await read(sandbox, { settings: { source_slug: slug, is_user: true } });
     const expected = sandbox.people().filter(({ sources }) => sources.includes(slug));
-    expect(
-      recordsOf(users.messages, "people")
-        .map(({ id }) => id)
-        .toSorted(),
-    ).toEqual(expected.map(({ id }) => id).toSorted());
-    const all = await read(sandbox, {}, { people: {} }, stateLines(users.stdout));
+    expect(idsOf(users.messages).toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
+    const all = await read(sandbox, { state: stateLines(users.stdout) });
     expect(recordsOf(all.messages, "people")).toHaveLength(303);
-    expect(all.messages.find(({ log }) => log?.level === "WARN")?.log?.message).toMatch(
-      /read from the start/,
-    );
+    expect(warningIn(all.messages)).toMatch(/read from the start/);
   });
 
   it("reads a lookback further when asked", async () => {
     await using sandbox = await startSandbox({ people: 300, days: 30, undated: 0 });
     const { stdout } = await read(sandbox);
-    const rereadWith = async (days: number) =>
-      recordsOf(
-        (await read(sandbox, { lookback_window_days: days }, { people: {} }, stateLines(stdout))).messages,
-        "people",
-      ).length;
+    const rereadWith = async (days: number) => {
+      const asked = { settings: { lookback_window_days: days }, state: stateLines(stdout) };
+      return idsOf((await read(sandbox, asked)).messages).length;
+    };
     expect(await rereadWith(10)).toBeGreaterThan((await rereadWith(1)) + 50);
   });
 
   it("reads the gap first when start_date moves back", async () => {
     await using sandbox = await startSandbox(SMALL);
-    const first = await read(sandbox, { start_date: "2025-01-01" });
-    const second = await read(
-      sandbox,
-      { start_date: "2023-01-01" },
-      { people: {} },
-      stateLines(first.stdout),
-    );
-    const ids = [...recordsOf(first.messages, "people"), ...recordsOf(second.messages, "people")].map(
-      ({ id }) => id,
-    );
+    const first = await read(sandbox, { settings: { start_date: "2025-01-01" } });
+    const earlier = { settings: { start_date: "2023-01-01" }, state: stateLines(first.stdout) };
+    const second = await read(sandbox, earlier);
+    const ids = [...idsOf(first.messages), ...idsOf(second.messages)];
     const wanted = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "") >= "2023-01-01");
     expect(new Set(ids)).toEqual(new Set(wanted.map(({ id }) => id)));
     expect(statesOf(second.messages, "people").at(-1)).toMatchObject({ from: "2023-01-01", gap: null });
@@ -183,13 +156,11 @@ describe("read", () => {
   it("says nothing new for a state in the future, and keeps it", async () => {
     await using sandbox = await startSandbox(SMALL);
     const state = { people: { discoveredAt: "2999-01-01T00:00:00.000Z" } };
-    const { code, messages } = await read(sandbox, {}, { people: {} }, state);
+    const { code, messages } = await read(sandbox, { state });
     expect(code).toBe(0);
     expect(recordsOf(messages, "people")).toHaveLength(0);
     expect(statesOf(messages, "people")).toMatchObject([{ discoveredAt: "2999-01-01T00:00:00.000Z" }]);
-    expect(messages.find(({ log }) => log?.level === "WARN")?.log?.message).toMatch(
-      /later than the service's clock/,
-    );
+    expect(warningIn(messages)).toMatch(/later than the service's clock/);
   });
 
   describe("full refresh", () => {
@@ -198,17 +169,18 @@ describe("read", () => {
     it("ignores any state but its own", async () => {
       await using sandbox = await startSandbox(SMALL);
       const { stdout } = await read(sandbox);
-      const again = await read(sandbox, {}, { people: ids }, stateLines(stdout));
+      const again = await read(sandbox, { streams: { people: ids }, state: stateLines(stdout) });
       expect(recordsOf(again.messages, "people")).toHaveLength(303);
-      const other = await read(sandbox, {}, { people: { ...ids, sync_id: 8 } }, stateLines(again.stdout));
+      const streams = { people: { ...ids, sync_id: 8 } };
+      const other = await read(sandbox, { streams, state: stateLines(again.stdout) });
       expect(recordsOf(other.messages, "people")).toHaveLength(303);
     });
 
     it("delivers nothing again once it is done under the same ids", async () => {
       await using sandbox = await startSandbox(SMALL);
       const streams = { people: ids, companies: ids, sources: ids };
-      const first = await read(sandbox, {}, streams);
-      const again = await read(sandbox, {}, streams, stateLines(first.stdout));
+      const first = await read(sandbox, { streams });
+      const again = await read(sandbox, { streams, state: stateLines(first.stdout) });
       expect(again.code).toBe(0);
       expect(again.messages.filter(({ type }) => type === "RECORD")).toHaveLength(0);
       for (const name of Object.keys(streams)) {
@@ -219,46 +191,17 @@ describe("read", () => {
 
     it("reads a stream without a cursor whole when it is asked for incrementally, whatever its state", async () => {
       await using sandbox = await startSandbox({ ...SMALL, companiesDated: false });
-      const streams = {
-        companies: { generation_id: 1, sync_id: 1 },
-        sources: { generation_id: 1, sync_id: 1 },
-      };
-      const first = await read(sandbox, {}, streams);
-      const again = await read(sandbox, {}, streams, stateLines(first.stdout));
+      const once = { generation_id: 1, sync_id: 1 };
+      const streams = { companies: once, sources: once };
+      const first = await read(sandbox, { streams });
+      const again = await read(sandbox, { streams, state: stateLines(first.stdout) });
       expect(recordsOf(again.messages, "companies")).toHaveLength(12);
       expect(recordsOf(again.messages, "sources")).toHaveLength(4);
     });
   });
 
-  it.each([
-    ["nothing", ""],
-    ["an empty list", "[]"],
-    ["an empty object", "{}"],
-    ["null", "null"],
-    [
-      "a reset",
-      [
-        {
-          type: "STREAM",
-          stream: { stream_descriptor: { name: "people", namespace: null }, stream_state: null },
-        },
-      ],
-    ],
-    [
-      "another stream's",
-      [{ type: "STREAM", stream: { stream_descriptor: { name: "other" }, stream_state: { x: 1 } } }],
-    ],
-  ])("takes a state of %s for a first sync", async (_what, state) => {
-    await using sandbox = await startSandbox(SMALL);
-    const { code, messages } = await read(sandbox, {}, { people: {} }, state);
-    expect(code).toBe(0);
-    expect(recordsOf(messages, "people")).toHaveLength(303);
-  });
-
   it("reads two streams of one name in two namespaces, each from its own state", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const { url, key } = sandbox;
-    const config = await file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000 });
+    const { config } = await sandboxWith(SMALL);
     const streams = ["eu", "us"].map((namespace) => ({
       ...{ stream: { name: "people", namespace }, sync_mode: "incremental", destination_sync_mode: "append" },
     }));
@@ -276,21 +219,16 @@ describe("read", () => {
       first.messages
         .flatMap(({ state }) => state ?? [])
         .findLast(({ stream }) => stream.stream_descriptor.namespace === place);
-    const both = await connector([
-      ...args,
-      "--state",
-      await file("state.json", [stateOf("eu"), stateOf("us")]),
-    ]);
-    expect(Math.max(...countsOf(both))).toBeLessThan(20);
-    const one = await connector([...args, "--state", await file("state.json", [stateOf("us")])]);
-    expect(countsOf(one)[0]).toBe(303);
-    expect(countsOf(one)[1]).toBeLessThan(20);
+    const countsFrom = async (...states: readonly unknown[]): Promise<number[]> =>
+      countsOf(await connector([...args, "--state", await file("state.json", states)]));
+    expect(Math.max(...(await countsFrom(stateOf("eu"), stateOf("us"))))).toBeLessThan(20);
+    const [eu, us] = await countsFrom(stateOf("us"));
+    expect(eu).toBe(303);
+    expect(us).toBeLessThan(20);
   });
 
   it("goes on from a state that says no namespace, or another, where only one stream can be meant", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const { url, key } = sandbox;
-    const config = await file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000 });
+    const { config } = await sandboxWith(SMALL);
     const catalogIn = async (namespace: string | null): Promise<string> =>
       await file("catalog.json", {
         streams: [{ stream: { name: "people", namespace }, sync_mode: "incremental" }],
@@ -298,7 +236,7 @@ describe("read", () => {
     const saved = join(dirname(config), "state-by-namespace.json");
     const countIn = async (namespace: string | null): Promise<number> => {
       const args = ["--config", config, "--catalog", await catalogIn(namespace), "--state-file", saved];
-      return recordsOf((await connector(["read", ...args])).messages, "people").length;
+      return idsOf((await connector(["read", ...args])).messages).length;
     };
     expect(await countIn("eu")).toBe(303);
     expect(await countIn("eu")).toBeLessThan(20);
@@ -307,7 +245,7 @@ describe("read", () => {
 
   it("never takes a state that it does not understand for none", async () => {
     await using sandbox = await startSandbox(SMALL);
-    const { code, messages } = await read(sandbox, {}, { people: {} }, { position: 7 });
+    const { code, messages } = await read(sandbox, { state: { position: 7 } });
     expect(code).toBe(1);
     expect(errorsOf(messages)).toMatchObject([{ failure_type: "config_error" }]);
     expect(sandbox.requests).toHaveLength(0);
@@ -316,10 +254,8 @@ describe("read", () => {
   it("takes files of any name, read-only, with a byte order mark, and /dev/stdin", async () => {
     await using sandbox = await startSandbox(SMALL);
     const catalog = await catalogFor({ sources: {} });
-    const config = await file(
-      "settings",
-      `\uFEFF${JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key })}`,
-    );
+    const settings = JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key });
+    const config = await file("settings", `\uFEFF${settings}`);
     await chmod(config, 0o444);
     const byName = await connector(["read", `--config=${config}`, `--catalog=${catalog}`, "--state="]);
     expect(byName.code).toBe(0);
@@ -344,8 +280,7 @@ describe("read", () => {
     ["the key is not valid", "status=401"],
     ["the subscription is not active", "status=403:code=SUBSCRIPTION_INACTIVE"],
   ])("fails without a catalog where %s, in both programs", async (_what, fault) => {
-    await using sandbox = await startSandbox({ ...SMALL, faults: [`${fault}:times=always`] });
-    const config = await configFor(sandbox);
+    const { config } = await sandboxWith({ ...SMALL, faults: [`${fault}:times=always`] });
     for (const ended of [
       await run(CONNECTOR, ["read", "--config", config]),
       await run(TAP, ["--config", config]),
@@ -360,45 +295,17 @@ describe("read", () => {
       ...SMALL,
       faults: ["status=403:code=SOURCE_NOT_ALLOWED:path=companies:times=always"],
     });
-    const { code, messages } = await read(
-      sandbox,
-      {},
-      { nobody: {}, companies: {}, people: { sync_mode: "INVALID" }, sources: {} },
-    );
+    const streams = { nobody: {}, companies: {}, people: { sync_mode: "INVALID" }, sources: {} };
+    const { code, messages } = await read(sandbox, { streams });
     expect(code).toBe(1);
     expect(statusesOf(messages, "sources").at(-1)).toBe("COMPLETE");
     for (const name of ["nobody", "companies", "people"])
       expect(statusesOf(messages, name).at(-1)).toBe("INCOMPLETE");
-    const errors = errorsOf(messages);
-    expect(errors.map(({ stream_descriptor }) => stream_descriptor?.name).toSorted()).toEqual([
-      "companies",
-      "nobody",
-      "people",
-    ]);
-    expect(errors.every(({ failure_type }) => failure_type === "config_error")).toBe(true);
+    const errors = new Map(errorsOf(messages).map((error) => [error.stream_descriptor?.name, error]));
+    expect([...errors.keys()].toSorted()).toEqual(["companies", "nobody", "people"]);
+    for (const { failure_type } of errors.values()) expect(failure_type).toBe("config_error");
     expect(messages.slice(-3).every(({ trace }) => trace?.error !== undefined)).toBe(true);
-    expect(errors.find(({ stream_descriptor }) => stream_descriptor?.name === "nobody")?.message).toMatch(
-      /no such stream.*Discover again/,
-    );
-  });
-
-  it.each([
-    ["no object", "[]"],
-    ["no JSON", "{"],
-    ["no list of streams", { streams: {} }],
-  ])("fails for a catalog that is %s", async (_what, catalog) => {
-    await using sandbox = await startSandbox(SMALL);
-    const { code, messages } = await connector([
-      "read",
-      "--config",
-      await configFor(sandbox),
-      "--catalog",
-      await file("c.json", catalog),
-    ]);
-    expect(code).toBe(1);
-    expect(errorsOf(messages)).toMatchObject([
-      { failure_type: "config_error", message: expect.stringMatching(/catalog/) },
-    ]);
+    expect(errors.get("nobody")?.message).toMatch(/no such stream.*Discover again/);
   });
 
   it.each([
@@ -411,7 +318,7 @@ describe("read", () => {
     await using sandbox = await startSandbox({ ...SMALL, faults: [fault] });
     const { code, messages } = await readHurried(sandbox);
     expect(code).toBe(0);
-    const ids = recordsOf(messages, "people").map(({ id }) => id);
+    const ids = idsOf(messages);
     expect(ids).toHaveLength(303);
     expect(new Set(ids).size).toBe(303);
   });
@@ -434,7 +341,7 @@ describe("read", () => {
       faults: ["stream-failed:path=people/stream:times=always", "page-repeats"],
     });
     const start = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-    const { code, messages } = await readHurried(sandbox, { requests_per_minute: 6000, start_date: start });
+    const { code, messages } = await readHurried(sandbox, { start_date: start });
     expect(code).toBe(1);
     expect(statusesOf(messages, "people").at(-1)).toBe("INCOMPLETE");
     expect(statesOf(messages, "people").filter(({ discoveredAt }) => discoveredAt !== null)).toEqual([]);
@@ -443,13 +350,3 @@ describe("read", () => {
 });
 
 const byId = (a: { id?: unknown }, b: { id?: unknown }): number => (String(a.id) < String(b.id) ? -1 : 1);
-
-async function connectorUntilFirstRecord(args: readonly string[]) {
-  return await run(CONNECTOR, args, {
-    started: (child) => {
-      child.stdout?.on("data", (chunk: Buffer) => {
-        if (chunk.includes('"RECORD"')) child.kill("SIGTERM");
-      });
-    },
-  });
-}

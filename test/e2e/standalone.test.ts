@@ -11,12 +11,16 @@ import { type ReadOptions, read } from "../../src/commands/read.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, type RunOptions, run } from "../support/cli.ts";
-import { hurriedClock } from "../support/in-process.ts";
-import { configFor, recordsOf, TAP, tap } from "../support/tap.ts";
+import { configFor, sandboxWith } from "../support/configs.ts";
+import { hurriedClock, readOptions } from "../support/in-process.ts";
+import { recordsOf, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
 const QUICK = { requestsPerMinute: 0, companies: 4 } as const;
+
+/** Reads people as JSON lines. */
+const JSONL = ["read", "--format", "jsonl", "--stream", "people"];
 
 const idsOf = (text: string): string[] => linesOf(text).map((line) => JSON.parse(line).id);
 
@@ -27,20 +31,9 @@ const cursorIn = async (path: string): Promise<unknown> => {
 
 describe("--state-file", () => {
   it("goes on where the last run ended, in every language", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 300 });
-    const config = await configFor(sandbox);
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 300 });
     const state = join(await tempDir(), "state.json");
-    const jsonl = [
-      "read",
-      "--config",
-      config,
-      "--format",
-      "jsonl",
-      "--stream",
-      "people",
-      "--state-file",
-      state,
-    ];
+    const jsonl = [...JSONL, "--config", config, "--state-file", state];
     const first = await run(CONNECTOR, jsonl);
     expect(first.code).toBe(0);
     expect(new Set(idsOf(first.stdout))).toEqual(new Set(sandbox.people().map(({ id }) => id)));
@@ -60,20 +53,12 @@ describe("--state-file", () => {
   });
 
   it("loses nothing to a kill at any moment", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 4000, latencyMs: 20 });
-    const config = await configFor(sandbox, { max_window_rows: 1000 });
+    const { sandbox, config } = await sandboxWith(
+      { ...QUICK, people: 4000, latencyMs: 20 },
+      { max_window_rows: 1000 },
+    );
     const state = join(await tempDir(), "state.json");
-    const args = [
-      "read",
-      "--config",
-      config,
-      "--format",
-      "jsonl",
-      "--stream",
-      "people",
-      "--state-file",
-      state,
-    ];
+    const args = [...JSONL, "--config", config, "--state-file", state];
     const seen = new Set<string>();
     for (const afterMs of [40, 160, undefined]) {
       const kill = async (child: ChildProcess, asked = sandbox.requests.length): Promise<void> => {
@@ -91,20 +76,9 @@ describe("--state-file", () => {
   });
 
   it("does not move on before the records have left", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 3000 });
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 3000 });
     const state = join(await tempDir(), "state.json");
-    const config = await configFor(sandbox);
-    const args = [
-      "read",
-      "--config",
-      config,
-      "--format",
-      "jsonl",
-      "--stream",
-      "people",
-      "--state-file",
-      state,
-    ];
+    const args = [...JSONL, "--config", config, "--state-file", state];
     const child = spawn(process.execPath, [CONNECTOR, ...args], { stdio: ["ignore", "pipe", "ignore"] });
     const opened = (): boolean => sandbox.requests.some(({ path }) => path.endsWith("/stream"));
     await expect.poll(opened, { timeout: 20_000 }).toBe(true);
@@ -125,7 +99,7 @@ describe("--state-file", () => {
 describe("read --format jsonl", () => {
   it("says on stderr what it has to say, in JSON", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 5 });
-    const args = ["read", "--config", await configFor(sandbox), "--format", "jsonl", "--stream", "people"];
+    const args = [...JSONL, "--config", await configFor(sandbox)];
     const { stderr } = await run(CONNECTOR, args);
     expect(linesOf(stderr).map((line) => JSON.parse(line).message)).toContainEqual(
       expect.stringMatching(/^Stream "people": complete, 8 rows in 1 window, \d+ requests?, \d/),
@@ -138,39 +112,20 @@ describe("read --format jsonl", () => {
   });
 
   it("warns on stderr of settings that do not exist", async () => {
-    await using sandbox = await startSandbox({ people: 3 });
-    const config = await configFor(sandbox, { start_dat: "2026-01-01" });
-    const args = ["--format", "jsonl", "--stream", "people", "--config", config];
-    const { code, stdout, stderr } = await run(CONNECTOR, ["read", ...args]);
+    const { sandbox, config } = await sandboxWith({ people: 3 }, { start_dat: "2026-01-01" });
+    const { code, stdout, stderr } = await run(CONNECTOR, [...JSONL, "--config", config]);
     expect([code, linesOf(stdout).length]).toEqual([0, sandbox.people().length]);
     expect(stderr).toContain('Unknown setting \\"start_dat\\". Did you mean \\"start_date\\"?');
   });
 
-  it("takes its config from the environment alone", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
-    const env = { CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, CONTACT_INTELLIGENCE_API_KEY: sandbox.key };
-    const args = ["read", "--format", "jsonl", "--stream", "sources"];
-    expect(linesOf((await run(CONNECTOR, args, { env })).stdout)).toHaveLength(sandbox.sources().length);
-  });
-
   it("ends within its budget, and goes on from there", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 5000, latencyMs: 20 });
-    const config = await configFor(sandbox, { max_window_rows: 1000, max_run_seconds: 10 });
+    const { sandbox, config } = await sandboxWith(
+      { ...QUICK, people: 5000, latencyMs: 20 },
+      { max_window_rows: 1000, max_run_seconds: 10 },
+    );
     const folder = await tempDir();
     const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
-    const args = [
-      "read",
-      "--config",
-      config,
-      "--format",
-      "jsonl",
-      "--stream",
-      "people",
-      "--state-file",
-      state,
-      "--summary",
-      summary,
-    ];
+    const args = [...JSONL, "--config", config, "--state-file", state, "--summary", summary];
     const seen = new Set<string>();
     const limits: boolean[] = [];
     let runs = 0;
@@ -195,13 +150,8 @@ describe("read --format jsonl", () => {
   });
 });
 
-class Sink extends Writable {
-  text = "";
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.text += chunk.toString();
-    setTimeout(done, 5);
-  }
-}
+/** A reader that takes its time. */
+const slowly = (): Writable => new Writable({ write: (_chunk, _encoding, done) => void setTimeout(done, 5) });
 
 async function readAt(
   stderr: Terminal,
@@ -210,20 +160,14 @@ async function readAt(
   env = {},
   options: Partial<ReadOptions> = {},
 ): Promise<number> {
-  const runtime = testProcess({
-    stdout,
-    stderr,
-    environment: {
-      CONTACT_INTELLIGENCE_BASE_URL: url,
-      CONTACT_INTELLIGENCE_API_KEY: key,
-      CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
-      ...env,
-    },
-  });
-  return await read(
-    { config: undefined, catalog: undefined, state: undefined, streams: [], format: "airbyte", ...options },
-    runtime,
-  );
+  const environment = {
+    CONTACT_INTELLIGENCE_BASE_URL: url,
+    CONTACT_INTELLIGENCE_API_KEY: key,
+    CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
+    ...env,
+  };
+  const all = { ...readOptions("people"), streams: [], ...options };
+  return await read(all, testProcess({ stdout, stderr, environment }));
 }
 
 describe("at a terminal", () => {
@@ -234,7 +178,7 @@ describe("at a terminal", () => {
   it("shows progress and a summary on stderr", async () => {
     await using sandbox = await startSandbox({ ...QUICK, people: 2000, bytesPerSecond: 200_000 });
     const stderr = new Terminal();
-    expect(await readAt(stderr, new Sink(), sandbox)).toBe(0);
+    expect(await readAt(stderr, slowly(), sandbox)).toBe(0);
     expect(stderr.text).toMatch(/people: [\d,]+ of about 2,003 rows/);
     expect(stderr.text).toMatch(
       /people: complete, 2,003 rows in .*\ncompanies: complete, 4 rows in .*\nsources: complete, 5 rows/,
@@ -249,7 +193,7 @@ describe("at a terminal", () => {
     expect(await readAt(stderr, stdout, sandbox)).toBe(1);
     expect(stderr.text).not.toContain("INVALID_API_KEY");
     const alone = new Terminal();
-    expect(await readAt(alone, new Sink(), sandbox)).toBe(1);
+    expect(await readAt(alone, slowly(), sandbox)).toBe(1);
     expect(alone.text.match(/INVALID_API_KEY/g)).toHaveLength(1);
   });
 
@@ -281,15 +225,14 @@ describe("at a terminal", () => {
     expect(stderr.text).toMatch(/^people: complete, 13 rows/);
     expect(stderr.text).not.toContain("\u001b");
     const dumb = new Terminal();
-    await readAt(dumb, new Sink(), sandbox, { TERM: "dumb" });
+    await readAt(dumb, slowly(), sandbox, { TERM: "dumb" });
     expect(dumb.text).not.toContain("\u001b");
   });
 });
 
 describe("read --summary", () => {
   it("writes what the run did, also of one that failed, without any secret", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 200 });
-    const config = await configFor(sandbox);
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 200 });
     const path = join(await tempDir(), "summary.json");
     const args = ["read", "--config", config, "--stream", "people", "--summary", path];
     const summaryOf = async (words: readonly string[]): Promise<Record<string, unknown>> => {
@@ -343,17 +286,12 @@ describe("read --summary", () => {
 
 describe("a run that is interrupted", () => {
   it("says what is saved and where", async () => {
-    await using sandbox = await startSandbox({
-      ...QUICK,
-      people: 10_000,
-      days: 300,
-      bytesPerSecond: 1_000_000,
-    });
-    const config = await configFor(sandbox, { max_window_rows: 1_000 });
+    const slow = { ...QUICK, people: 10_000, days: 300, bytesPerSecond: 1_000_000 };
+    const { config } = await sandboxWith(slow, { max_window_rows: 1_000 });
     const folder = await tempDir();
     const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
     const interrupted = async (args: readonly string[]): Promise<string> => {
-      const words = ["read", "--config", config, "--format", "jsonl", "--stream", "people", ...args];
+      const words = [...JSONL, "--config", config, ...args];
       let bytes = 0;
       const { signal, stderr } = await run(CONNECTOR, words, {
         started: (child) =>

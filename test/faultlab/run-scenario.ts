@@ -99,7 +99,10 @@ async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result>
   return {
     name: scenario.name,
     happened: describe(first, lackedFirst),
-    ...{ served, delivered: served - lacking, repeated: pipeline.repeated, requests },
+    served,
+    delivered: served - lacking,
+    repeated: pipeline.repeated,
+    requests,
     violations: expect === "residual" ? [] : violations,
   };
 }

@@ -23,7 +23,14 @@ export type SoakOptions = {
 };
 
 const NOTHING = {
-  ...{ pipelines: 0, runs: 0, rows: 0, kills: 0, processes: 0, faults: 0, requests: 0, violations: 0 },
+  pipelines: 0,
+  runs: 0,
+  rows: 0,
+  kills: 0,
+  processes: 0,
+  faults: 0,
+  requests: 0,
+  violations: 0,
 };
 
 export type Figures = typeof NOTHING;
@@ -125,7 +132,10 @@ async function wildRun(soaked: Soaked, name: string): Promise<void> {
     await judged(soaked, label, async (state) =>
       asProcess
         ? await readProcess({
-            ...{ sandbox, config, directory, state },
+            sandbox,
+            config,
+            directory,
+            state,
             mostMs: MOST_PROCESS_MS,
             ...(killed && byLines && { killAfterLines: 1 + roll.below(120) }),
             ...(killed && !byLines && { killAfterBytes: 1 + roll.below(60_000) }),

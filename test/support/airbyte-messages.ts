@@ -32,7 +32,27 @@ export type CatalogStream = {
   readonly source_defined_primary_key: readonly (readonly string[])[];
 };
 
-export type Trace = {
+/** The data of a stream's records. */
+export const recordsOf = (messages: readonly AirbyteMessage[], stream: string): readonly Json[] =>
+  messages.flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
+
+export const idsOf = (messages: readonly AirbyteMessage[], stream = "people"): readonly unknown[] =>
+  recordsOf(messages, stream).map(({ id }) => id);
+
+export const statesOf = (messages: readonly AirbyteMessage[], stream: string): readonly Json[] =>
+  messages.flatMap(({ state }) =>
+    state?.stream.stream_descriptor.name === stream ? [state.stream.stream_state] : [],
+  );
+
+export const statusesOf = (messages: readonly AirbyteMessage[], stream: string): readonly string[] =>
+  messages.flatMap(({ trace }) =>
+    trace?.stream_status?.stream_descriptor.name === stream ? [trace.stream_status.status] : [],
+  );
+
+export const errorsOf = (messages: readonly AirbyteMessage[]): readonly NonNullable<Trace["error"]>[] =>
+  messages.flatMap(({ trace }) => trace?.error ?? []);
+
+type Trace = {
   readonly type: string;
   readonly emitted_at: number;
   readonly error?: {

@@ -1,11 +1,20 @@
-import type { Sandbox } from "../../sandbox/server.ts";
+import { onTestFinished } from "vitest";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { file } from "./cli.ts";
 
 /** A config file for a sandbox. */
-export const configFor = (
-  { url, key }: Sandbox,
-  settings: Readonly<Record<string, unknown>> = {},
-): Promise<string> => file("config.json", { base_url: url, api_key: key, ...settings });
+export const configFor = ({ url, key }: Sandbox, settings: object = {}): Promise<string> =>
+  file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000, ...settings });
+
+/** A sandbox that is there until the test ends, and a config file for it. */
+export async function sandboxWith(
+  options: SandboxOptions = {},
+  settings: object = {},
+): Promise<{ readonly sandbox: Sandbox; readonly config: string }> {
+  const sandbox = await startSandbox(options);
+  onTestFinished(() => sandbox.close());
+  return { sandbox, config: await configFor(sandbox, settings) };
+}
 
 type StreamSettings = {
   readonly sync_mode?: string;

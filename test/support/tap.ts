@@ -1,9 +1,9 @@
-import type { Sandbox } from "../../sandbox/server.ts";
 import { linesOf } from "./airbyte-messages.ts";
 import { type Ended, file, type RunOptions, run, TAP } from "./cli.ts";
 import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";
 
 export { TAP } from "./cli.ts";
+export { configFor } from "./configs.ts";
 
 export type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
 
@@ -14,11 +14,6 @@ export async function tap(args: readonly string[], options: RunOptions = {}): Pr
   const ended = await run(TAP, args, options);
   const logs = linesOf(ended.stderr).map((line): Log => JSON.parse(line));
   return { ...ended, logs, messages: expectSingerMessages(linesOf(ended.stdout)) };
-}
-
-/** A config file for a sandbox. */
-export async function configFor({ url, key }: Sandbox, more: object = {}): Promise<string> {
-  return await file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000, ...more });
 }
 
 type Metadata = { breadcrumb: string[]; metadata: Record<string, unknown> };
@@ -54,6 +49,9 @@ export async function selection(
 
 export const recordsOf = (messages: readonly SingerMessage[], stream: string): readonly SingerMessage[] =>
   messages.filter((message) => message.type === "RECORD" && message.stream === stream);
+
+export const schemasOf = (messages: readonly SingerMessage[], stream?: string): readonly SingerMessage[] =>
+  messages.filter((message) => message.type === "SCHEMA" && message.stream === (stream ?? message.stream));
 
 export const bookmarksOf = (messages: readonly SingerMessage[]): Readonly<Record<string, unknown>> =>
   messages.at(-1)?.value?.bookmarks ?? {};
