@@ -96,8 +96,7 @@ describe("parseInstant()", () => {
 describe("compareInstants()", () => {
   const compare = (a: string, b: string): number => {
     const [left, right] = [parseInstant(a), parseInstant(b)];
-    if (left === null || right === null) throw new Error("no instants");
-    return Math.sign(compareInstants(left, right));
+    return left === null || right === null ? Number.NaN : Math.sign(compareInstants(left, right));
   };
 
   it.each([

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
+import { type Config, parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
 import { normalize } from "../../src/config/normalize.ts";
 import { loadSpec } from "../../src/config/spec.ts";
 import { ConfigError } from "../../src/errors.ts";
@@ -8,6 +8,9 @@ import { ConfigError } from "../../src/errors.ts";
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
 const account = { base_url: "https://contacts.example.com", api_key: KEY };
 const external = { api_url: "https://external.example.com", api_key: "ext_key" };
+
+/** A config of an account with further settings. */
+const configOf = (settings: object): Config => parseConfig({ ...account, ...settings }, {});
 
 /** What a config says, without where it says it. */
 function settingsOf(value: unknown): unknown {
@@ -25,6 +28,9 @@ function refusal(value: unknown, environment: Record<string, string | undefined>
   }
   throw new Error("The config was accepted");
 }
+
+/** The message that an account's config is refused with for further settings. */
+const refused = (settings: object): string => refusal({ ...account, ...settings });
 
 describe("parseConfig()", () => {
   it("fills every default", () => {
@@ -88,7 +94,7 @@ describe("parseConfig()", () => {
   });
 
   it("ignores settings that it does not know, with a warning", () => {
-    const config = parseConfig({ ...account, colour: "red", start_dat: "2026-01-01" }, {});
+    const config = configOf({ colour: "red", start_dat: "2026-01-01" });
     expect(settingsOf({ ...account, colour: "red" })).toEqual(settingsOf(account));
     expect(config.warnings).toEqual([
       'Unknown setting "colour". It has no effect',
@@ -100,38 +106,30 @@ describe("parseConfig()", () => {
     expect(refusal({ baseUrl: "https://host", api_kye: "hunter2" })).toBe(
       'Cannot use the config: base_url is missing: rename "baseUrl" to "base_url"; api_key is missing: rename "api_kye" to "api_key"',
     );
-    expect(
-      refusal({ ...account, external_api: { url: "https://x", api_key: "k", "api-url": "y" } }),
-    ).toContain('external_api.api_url is missing: rename "external_api.api-url" to "external_api.api_url"');
+    expect(refused({ external_api: { url: "https://x", api_key: "k", "api-url": "y" } })).toContain(
+      'external_api.api_url is missing: rename "external_api.api-url" to "external_api.api_url"',
+    );
   });
 
   it("refuses a job that only an unknown setting would give something to do", () => {
-    expect(refusal({ ...account, email_check: { mails: ["a@b.com"] } })).toContain(
-      "email_check has nothing to work on",
-    );
+    expect(refused({ email_check: { mails: ["a@b.com"] } })).toContain("email_check has nothing to work on");
   });
 
   it("refuses a config that is nested too deep, wherever it comes from", () => {
     const deep = `${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`;
     const message = "Cannot use the config: it is nested more than 100 levels deep";
-    expect(refusal({ ...account, colour: JSON.parse(deep) })).toBe(message);
+    expect(refused({ colour: JSON.parse(deep) })).toBe(message);
     expect(refusal(account, { CONTACT_INTELLIGENCE_ENDPOINTS: deep })).toBe(message);
   });
 
   it("reads jobs, with their items trimmed and each at its place, by which messages name it", () => {
-    const { companyLookup, emailVerification, emailCheck, externalApi } = parseConfig(
-      {
-        ...account,
-        external_api: external,
-        company_lookup: {
-          domains: [" Acme.com", "acme.COM", "b.org"],
-          webhook_url: "https://hook.example.com/x",
-        },
-        email_verification: { emails: ["A@b.com"], refresh_after_days: 30 },
-        email_check: { emails: ["a@B.com ", "a@b.com"], max_wait_seconds: 0, retry_unknown: true },
-      },
-      {},
-    );
+    const domains = [" Acme.com", "acme.COM", "b.org"];
+    const { companyLookup, emailVerification, emailCheck, externalApi } = configOf({
+      external_api: external,
+      company_lookup: { domains, webhook_url: "https://hook.example.com/x" },
+      email_verification: { emails: ["A@b.com"], refresh_after_days: 30 },
+      email_check: { emails: ["a@B.com ", "a@b.com"], max_wait_seconds: 0, retry_unknown: true },
+    });
     expect(externalApi).toEqual({ apiUrl: new URL("https://external.example.com"), apiKey: "ext_key" });
     expect(companyLookup).toEqual({
       domains: ["Acme.com", "acme.COM", "b.org"],
@@ -147,23 +145,12 @@ describe("parseConfig()", () => {
       webhookUrl: "https://hook.example.com/x",
       retryUnknown: false,
     });
-    const inputs = { emailsFile: null, fromPeople: false };
-    const caps = { maxPerSync: 1000, maxPerDay: null };
-    expect(emailVerification).toEqual({
-      ...inputs,
-      ...caps,
-      emails: ["A@b.com"],
-      refreshAfterDays: 30,
-      retryUnknown: false,
-    });
-    expect(emailCheck).toEqual({
-      ...inputs,
-      ...caps,
-      emails: ["a@B.com", "a@b.com"],
-      refreshAfterDays: null,
-      maxWaitSeconds: 0,
-      retryUnknown: true,
-    });
+    const common = { emailsFile: null, fromPeople: false, maxPerSync: 1000, maxPerDay: null };
+    const verified = { emails: ["A@b.com"], refreshAfterDays: 30, retryUnknown: false };
+    expect(emailVerification).toEqual({ ...common, ...verified });
+    const emails = ["a@B.com", "a@b.com"];
+    const checked = { emails, refreshAfterDays: null, maxWaitSeconds: 0, retryUnknown: true };
+    expect(emailCheck).toEqual({ ...common, ...checked });
   });
 
   it.each([
@@ -172,7 +159,7 @@ describe("parseConfig()", () => {
     ["True", "true"],
     ["all", "all"],
   ])("takes %j for is_user", (given, isUser) => {
-    expect(parseConfig({ ...account, is_user: given }, {}).isUser).toBe(isUser);
+    expect(configOf({ is_user: given }).isUser).toBe(isUser);
   });
 
   it.each([
@@ -182,37 +169,33 @@ describe("parseConfig()", () => {
     ["2026-01-02 10:00:00", "2026-01-02"],
     [" 2026-01-02T01:00:00.123456+02:00 ", "2026-01-01"],
   ])("takes the UTC day of %j", (given, day) => {
-    const config = parseConfig({ ...account, start_date: given, ignore_missing_days: [given, day] }, {});
+    const config = configOf({ start_date: given, ignore_missing_days: [given, day] });
     expect([config.startDate, config.ignoreMissingDays]).toEqual([day, [day]]);
   });
 
   it.each(["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"])(
     "refuses the date %j",
     (day) => {
-      expect(refusal({ ...account, start_date: day })).toContain("start_date must be a date that exists");
-      expect(refusal({ ...account, ignore_missing_days: [day] })).toContain("ignore_missing_days[0] must be");
+      expect(refused({ start_date: day })).toContain("start_date must be a date that exists");
+      expect(refused({ ignore_missing_days: [day] })).toContain("ignore_missing_days[0] must be");
     },
   );
 
   it.each(["yesterday", "01/02/2026", "2026-1-2", "Jan 2, 2026"])("quotes %j, which is no date", (day) => {
-    expect(refusal({ ...account, end_date: day })).toContain(
+    expect(refused({ end_date: day })).toContain(
       `end_date must be a date that exists, YYYY-MM-DD or a date-time, not "${day}"`,
     );
   });
 
   it("quotes no secret that was pasted into a date, nor what cannot be one", () => {
-    expect(refusal({ ...account, api_key: "sesame", end_date: "sesame" })).not.toContain("sesame");
-    expect(refusal({ ...account, api_key: "open-sesame-1", end_date: "sesame" })).not.toContain("sesame");
-    expect(refusal({ ...account, end_date: KEY })).not.toContain("0123abcd");
+    expect(refused({ api_key: "sesame", end_date: "sesame" })).not.toContain("sesame");
+    expect(refused({ api_key: "open-sesame-1", end_date: "sesame" })).not.toContain("sesame");
+    expect(refused({ end_date: KEY })).not.toContain("0123abcd");
   });
 
   it("refuses a start after the end, and takes one on the same day", () => {
-    expect(refusal({ ...account, start_date: "2026-02-02", end_date: "2026-02-01" })).toContain(
-      "not be after end_date",
-    );
-    expect(parseConfig({ ...account, start_date: "2026-02-01", end_date: "2026-02-01" }, {}).endDate).toBe(
-      "2026-02-01",
-    );
+    expect(refused({ start_date: "2026-02-02", end_date: "2026-02-01" })).toContain("not be after end_date");
+    expect(configOf({ start_date: "2026-02-01", end_date: "2026-02-01" }).endDate).toBe("2026-02-01");
   });
 
   it.each([
@@ -223,7 +206,7 @@ describe("parseConfig()", () => {
     "http://[::1]:80/",
     "https://host/path/",
   ])("takes the address %s", (address) => {
-    expect(parseConfig({ ...account, base_url: address }, {}).baseUrl.host).toBe(new URL(address).host);
+    expect(configOf({ base_url: address }).baseUrl.host).toBe(new URL(address).host);
   });
 
   it.each([
@@ -251,25 +234,20 @@ describe("parseConfig()", () => {
   });
 
   it("takes plain HTTP anywhere when told so", () => {
-    const config = parseConfig(
-      { ...account, base_url: "http://contacts.internal", allow_insecure_http: true },
-      {},
-    );
+    const config = configOf({ base_url: "http://contacts.internal", allow_insecure_http: true });
     expect(config.baseUrl.protocol).toBe("http:");
   });
 
   it("takes a key of any shape, without the white space around it", () => {
-    expect(parseConfig({ ...account, api_key: ` ${KEY}\n` }, {}).apiKey).toBe(KEY);
-    expect(parseConfig({ ...account, api_key: "x" }, {}).apiKey).toBe("x");
+    expect(configOf({ api_key: ` ${KEY}\n` }).apiKey).toBe(KEY);
+    expect(configOf({ api_key: "x" }).apiKey).toBe("x");
   });
 
   it.each(["two words", "line\nbreak", "null\0byte", "ключ", "🔑"])(
     "refuses the key %j, which no header can hold",
     (key) => {
-      expect(refusal({ ...account, api_key: key })).toContain("api_key must look like this: the key alone");
-      expect(refusal({ ...account, external_api: { ...external, api_key: key } })).toContain(
-        "external_api.api_key must",
-      );
+      expect(refused({ api_key: key })).toContain("api_key must look like this: the key alone");
+      expect(refused({ external_api: { ...external, api_key: key } })).toContain("external_api.api_key must");
     },
   );
 
@@ -288,8 +266,8 @@ describe("parseConfig()", () => {
   ])(
     "refuses a secret in %s that is too long to be searched for in every message",
     (name, most, settings) => {
-      expect(() => parseConfig({ ...account, ...settings("x".repeat(most)) }, {})).not.toThrow();
-      const message = refusal({ ...account, ...settings("x".repeat(most + 1)) });
+      expect(() => configOf({ ...settings("x".repeat(most)) })).not.toThrow();
+      const message = refused({ ...settings("x".repeat(most + 1)) });
       expect(message).toContain(`${name} must be at most ${most} characters long`);
       expect(message).not.toContain("xxx");
     },
@@ -325,22 +303,20 @@ describe("parseConfig()", () => {
 
   it.each(["company_lookup", "email_verification"])("refuses %s without the External API", (job) => {
     const items = { domains: ["a.com"], emails: ["a@b.com"] };
-    expect(refusal({ ...account, [job]: items })).toContain(`${job} needs external_api`);
-    expect(refusal({ ...account, [job]: items, external_api: { api_key: "k" } })).toContain(
+    expect(refused({ [job]: items })).toContain(`${job} needs external_api`);
+    expect(refused({ [job]: items, external_api: { api_key: "k" } })).toContain(
       "external_api.api_url is missing: set it in the config or as CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL",
     );
   });
 
   it("takes an e-mail check without the External API, but not one without e-mails", () => {
-    expect(parseConfig({ ...account, email_check: { emails: ["a@b.com"] } }, {}).externalApi).toBeNull();
-    expect(refusal({ ...account, email_check: { from_companies: true } })).toContain(
-      "email_check has nothing",
-    );
+    expect(configOf({ email_check: { emails: ["a@b.com"] } }).externalApi).toBeNull();
+    expect(refused({ email_check: { from_companies: true } })).toContain("email_check has nothing");
   });
 
   it("takes all companies for a look-up without domains", () => {
     const jobs = { external_api: external, company_lookup: { from_companies: true } };
-    expect(parseConfig({ ...account, ...jobs }, {}).companyLookup).toMatchObject({
+    expect(configOf({ ...jobs }).companyLookup).toMatchObject({
       domains: [],
       fromCompanies: true,
     });
@@ -352,7 +328,7 @@ describe("parseConfig()", () => {
     ["email_verification", { emails_file: "emails.csv" }],
     ["email_check", { from_people: true }],
   ])("takes %s with %j as its only input", (job, input) => {
-    const config = parseConfig({ ...account, external_api: external, [job]: input }, {});
+    const config = configOf({ external_api: external, [job]: input });
     expect([config.companyLookup, config.emailVerification, config.emailCheck]).toContainEqual(
       expect.any(Object),
     );
@@ -360,7 +336,7 @@ describe("parseConfig()", () => {
 
   it("reads a text as a list, at its commas and line breaks", () => {
     const emails = " a@b.com, C@d.com\n\nE@f.com\r\n";
-    expect(parseConfig({ ...account, email_check: { emails } }, {}).emailCheck?.emails).toEqual([
+    expect(configOf({ email_check: { emails } }).emailCheck?.emails).toEqual([
       "a@b.com",
       "C@d.com",
       "E@f.com",
@@ -368,18 +344,14 @@ describe("parseConfig()", () => {
   });
 
   it("tells an empty receipts file, which means none, from one that is not set", () => {
-    expect(parseConfig({ ...account, receipts_file: "" }, {}).receiptsFile).toBe("");
-    expect(parseConfig({ ...account, receipts_file: null }, {}).receiptsFile).toBeNull();
-    expect(parseConfig({ ...account, receipts_file: " /data/r.jsonl " }, {}).receiptsFile).toBe(
-      "/data/r.jsonl",
-    );
+    expect(configOf({ receipts_file: "" }).receiptsFile).toBe("");
+    expect(configOf({ receipts_file: null }).receiptsFile).toBeNull();
+    expect(configOf({ receipts_file: " /data/r.jsonl " }).receiptsFile).toBe("/data/r.jsonl");
   });
 
   it("refuses to hash without a salt", () => {
-    expect(refusal({ ...account, hash_fields: ["email"] })).toContain(
-      "hash_salt is missing: hash_fields needs it",
-    );
-    const config = parseConfig({ ...account, hash_fields: ["email"], hash_salt: "pepper" }, {});
+    expect(refused({ hash_fields: ["email"] })).toContain("hash_salt is missing: hash_fields needs it");
+    const config = configOf({ hash_fields: ["email"], hash_salt: "pepper" });
     expect([config.hashFields, config.hashSalt, secretsOf(config)]).toEqual([
       ["email"],
       "pepper",
@@ -523,13 +495,8 @@ describe("parseConfig() from the environment", () => {
 describe("normalize()", () => {
   it("changes nothing the second time", () => {
     const spec = loadSpec().connectionSpecification;
-    const names = fc.constantFrom(
-      ...Object.keys(spec.properties ?? {}),
-      "domains",
-      "emails",
-      "api_key",
-      "other",
-    );
+    const settings = Object.keys(spec.properties ?? {});
+    const names = fc.constantFrom(...settings, "domains", "emails", "api_key", "other");
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
         fc.constantFrom(null, "", " x ", "2026-01-02T03:04:05+09:00", 100, false, true),
@@ -552,8 +519,7 @@ describe("secretsOf()", () => {
   it("lists every key once, and the webhook's address", () => {
     const hook = "https://hook.example.com/token";
     const jobs = { external_api: external, company_lookup: { domains: ["a.com"], webhook_url: hook } };
-    const secrets = (settings: object): readonly string[] =>
-      secretsOf(parseConfig({ ...account, ...settings }, {}));
+    const secrets = (settings: object): readonly string[] => secretsOf(configOf({ ...settings }));
     expect(secrets({})).toEqual([KEY]);
     expect(secrets(jobs)).toEqual([KEY, "ext_key", hook]);
     expect(secrets({ ...jobs, external_api: { ...external, api_key: KEY } })).toEqual([KEY, hook]);
@@ -568,7 +534,7 @@ describe("serviceUrl()", () => {
     ["https://host/a//", "https://host/a/api/v1/public/people"],
     ["https://host/a/api/v1/public/", "https://host/a/api/v1/public/people"],
   ])("joins %s and a path with one slash", (base, joined) => {
-    const { baseUrl } = parseConfig({ ...account, base_url: base }, {});
+    const { baseUrl } = configOf({ base_url: base });
     expect(serviceUrl(baseUrl, "/api/v1/public/people").href).toBe(joined);
     expect(serviceUrl(baseUrl, "api/v1/public/people").href).toBe(joined);
   });

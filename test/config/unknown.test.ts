@@ -51,18 +51,19 @@ describe("unknownSettings()", () => {
 });
 
 describe("unknownWarnings()", () => {
+  const warningsOf = (draft: Record<string, unknown>): readonly string[] =>
+    unknownWarnings(unknownSettings(draft, spec), {}, spec, ["CONTACT_INTELLIGENCE_"]);
+
   it("says at most twenty, and how many more there are", () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`zz${index}`, 1]));
-    const warnings = unknownWarnings(unknownSettings(many, spec), {}, spec, ["CONTACT_INTELLIGENCE_"]);
+    const warnings = warningsOf(many);
     expect(warnings).toHaveLength(21);
     expect(warnings.at(-1)).toBe("Unknown besides: 980 settings");
   });
 
   it("escapes what would move the cursor, and cuts what is long", () => {
     const names = { "a\u001b[2J\u202eb\n\u2028": 1, [`k${"y".repeat(5_000)}`]: 1 };
-    const [first = "", second = ""] = unknownWarnings(unknownSettings(names, spec), {}, spec, [
-      "CONTACT_INTELLIGENCE_",
-    ]);
+    const [first = "", second = ""] = warningsOf(names);
     expect(first).toBe('Unknown setting "a\\u001b[2J\\u202eb\\n\\u2028". It has no effect');
     expect(second.length).toBeLessThan(300);
   });

@@ -9,7 +9,12 @@ import {
   statusMessage,
 } from "../../src/protocol/airbyte-message.ts";
 import type { Event } from "../../src/streams/event.ts";
-import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
+import {
+  type AirbyteMessage,
+  errorsOf as errorsIn,
+  expectAirbyteMessages,
+  linesOf,
+} from "../support/airbyte-messages.ts";
 import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";
 
 const NOW = 1_767_000_000_000.5;
@@ -30,7 +35,7 @@ function word({ type, record, state, trace, log }: AirbyteMessage): string {
 
 const wordsOf = (events: readonly Event[]): string[] => messagesOf(events).map(word);
 
-const errorsOf = (events: readonly Event[]) => messagesOf(events).flatMap(({ trace }) => trace?.error ?? []);
+const errorsOf = (events: readonly Event[]) => errorsIn(messagesOf(events));
 
 describe("airbyte()", () => {
   it("cuts what a catalog or a state has made of a message", () => {
@@ -77,12 +82,9 @@ describe("airbyte()", () => {
     ];
     const said = messagesOf([...there("eu", events), ...there("us", events), ...events, END]);
     const places = said.map(({ record, state, trace }) => {
-      const stream: { readonly namespace?: string | null } | undefined =
-        record ??
-        state?.stream.stream_descriptor ??
-        trace?.estimate ??
-        trace?.error?.stream_descriptor ??
-        trace?.stream_status?.stream_descriptor;
+      const { estimate, error, stream_status } = trace ?? {};
+      const named = record ?? state?.stream.stream_descriptor ?? estimate;
+      const stream = named ?? error?.stream_descriptor ?? stream_status?.stream_descriptor;
       return stream?.namespace ?? "none";
     });
     const each = (place: string): string[] => Array(6).fill(place);
@@ -155,13 +157,10 @@ describe("airbyte()", () => {
       ...[open("c"), close("c", false, new BodyError("no c"))],
       ...[open("d"), records("d", { x: 1 }), checkpoint("d", {}), close("d"), END],
     ]);
-    const errors = said.slice(-3).map(({ trace }) => trace?.error);
-    expect(
-      errors.map((error) => [error?.message, error?.failure_type, error?.stream_descriptor?.name]),
-    ).toEqual([
-      ["no c", "transient_error", "c"],
-      ["no b", "system_error", "b"],
-      ["no a", "config_error", "a"],
+    expect(said.slice(-3).map(({ trace }) => trace?.error)).toMatchObject([
+      { message: "no c", failure_type: "transient_error", stream_descriptor: { name: "c" } },
+      { message: "no b", failure_type: "system_error", stream_descriptor: { name: "b" } },
+      { message: "no a", failure_type: "config_error", stream_descriptor: { name: "a" } },
     ]);
   });
 
@@ -256,14 +255,10 @@ describe("the ERROR trace", () => {
     expect(said?.failure_type).toBe("system_error");
   });
 
-  it("never quotes the row that did not parse", () => {
-    const failure = (() => {
-      try {
-        return JSON.parse("ada@example.org");
-      } catch (error) {
-        return error;
-      }
-    })();
+  it("never quotes the row that did not parse", async () => {
+    const failure = await Promise.resolve("ada@example.org")
+      .then(JSON.parse)
+      .catch((error: unknown) => error);
     expect(String(failure)).toContain("ada@");
     const text = outputOf([open("a"), close("a", false, new BodyError("cut", { cause: failure })), END]);
     expect(text + outputOf([{ kind: "failed", error: failure }, END])).not.toContain("ada@");

@@ -3,7 +3,7 @@ import { propertiesOf } from "../../src/catalog/schema.ts";
 import type { Selection } from "../../src/catalog/singer-selection.ts";
 import { DataError } from "../../src/errors.ts";
 import { type SingerOptions, singer } from "../../src/protocol/singer.ts";
-import type { Event } from "../../src/streams/event.ts";
+import type { Event, StreamState } from "../../src/streams/event.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../support/singer-messages.ts";
@@ -45,21 +45,14 @@ const typesOf = (messages: readonly SingerMessage[]): string[] => messages.map((
 
 describe("singer()", () => {
   it("says schema, records and whole states", () => {
-    const said = messagesOf([
-      ...[
-        open("people"),
-        records("people", { id: "1", name: "é😀" }),
-        checkpoint("people", STATE),
-        close("people"),
-      ],
-      ...[
-        open("sources"),
-        records("sources", { slug: "x" }),
-        checkpoint("sources", { done: true }),
-        close("sources"),
-      ],
-      END,
-    ]);
+    const run = (stream: string, record: object, state: StreamState): Event[] => [
+      open(stream),
+      records(stream, record),
+      checkpoint(stream, state),
+      close(stream),
+    ];
+    const first = run("people", { id: "1", name: "é😀" }, STATE);
+    const said = messagesOf([...first, ...run("sources", { slug: "x" }, { done: true }), END]);
     expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "STATE", "SCHEMA", "RECORD", "STATE"]);
     expect(said[0]).toEqual({
       type: "SCHEMA",
@@ -121,13 +114,8 @@ describe("singer()", () => {
 
   it("says a second schema for new fields", () => {
     const fields: Event = { kind: "fields", stream: "people", added: { zz: { type: ["number", "null"] } } };
-    const said = messagesOf([
-      open("people"),
-      records("people", { id: "1" }),
-      fields,
-      records("people", { id: "2", zz: 1 }),
-      END,
-    ]);
+    const [one, two] = [records("people", { id: "1" }), records("people", { id: "2", zz: 1 })];
+    const said = messagesOf([open("people"), one, fields, two, END]);
     expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "SCHEMA", "RECORD", "STATE"]);
     expect(said[2]?.schema?.properties).toEqual({
       ...propertiesOf(PEOPLE.schema),
@@ -136,10 +124,10 @@ describe("singer()", () => {
   });
 
   it("activates the version of a full table after it was read whole, and of nothing else", () => {
-    const run = (stream: string, end: Event, version?: number) =>
-      messagesOf([open(stream), records(stream, { slug: "x", id: "1" }), end, END].map(withoutId(stream)), {
-        version,
-      });
+    const run = (stream: string, end: Event, version?: number) => {
+      const row = stream === "people" ? { id: "1" } : { slug: "x" };
+      return messagesOf([open(stream), records(stream, row), end, END], { version });
+    };
     const whole = run("sources", close("sources"), 7);
     expect(typesOf(whole)).toEqual(["SCHEMA", "RECORD", "ACTIVATE_VERSION", "STATE"]);
     expect(whole[1]?.version).toBe(7);
@@ -168,9 +156,3 @@ describe("singer()", () => {
     expect(() => outputOf([open("companies")])).toThrow('"companies": it is not selected');
   });
 });
-
-/** Records of a stream with the fields that its schema has. */
-const withoutId =
-  (stream: string) =>
-  (event: Event): Event =>
-    event.kind === "records" ? records(stream, stream === "people" ? { id: "1" } : { slug: "x" }) : event;

@@ -56,17 +56,23 @@ class Gate extends Writable {
   }
 }
 
+const gated = (): { readonly out: Gate; readonly writer: Writer } => {
+  const out = new Gate();
+  return { out, writer: new Writer(say, out) };
+};
+
+const broken = (): Writable =>
+  new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken")) });
+
 const turn = (): Promise<void> => sleep(2);
 
 /** Whether a promise has settled after some turns of the event loop. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {
-  let done = false;
-  const mark = (): void => {
-    done = true;
-  };
-  promise.then(mark, mark);
-  await turn();
-  return done;
+  const is = promise.then(
+    () => true,
+    () => true,
+  );
+  return await Promise.race([is, turn().then(() => false)]);
 }
 
 type Reader = ChildProcessByStdio<Writable, Readable, null>;
@@ -116,8 +122,7 @@ describe("Writer", () => {
   });
 
   it("writes one byte a character", async () => {
-    const out = new Gate();
-    const writer = new Writer(say, out);
+    const { out, writer } = gated();
     const closed = writer.emit(batch(Buffer.from("é😀").toString("latin1"))).then(() => writer.close());
     await out.open();
     await closed;
@@ -125,16 +130,14 @@ describe("Writer", () => {
   });
 
   it("lets a little text leave at once, without a checkpoint or a close", async () => {
-    const out = new Gate();
-    const writer = new Writer(say, out);
+    const { out, writer } = gated();
     await writer.emit(log("soon"));
     await out.open();
     expect(out.got).toBe("soon\n");
   });
 
   it("makes an emit wait while the stream is full", async () => {
-    const out = new Gate();
-    const writer = new Writer(say, out);
+    const { out, writer } = gated();
     await writer.emit(LARGE);
     const second = writer.emit(LARGE);
     expect(await settled(second)).toBe(false);
@@ -144,8 +147,7 @@ describe("Writer", () => {
   });
 
   it("stays full when a write from before that ends", async () => {
-    const out = new Gate();
-    const writer = new Writer(say, out);
+    const { out, writer } = gated();
     await writer.emit(log("little"));
     await turn();
     await writer.emit(LARGE);
@@ -161,11 +163,8 @@ describe("Writer", () => {
     for (const language of [say, (event: Event) => (event.kind === "checkpoint" ? "" : say(event))]) {
       const out = new Gate();
       const written: string[] = [];
-      const writer = new Writer(
-        language,
-        out,
-        async ({ kind }) => void written.push(`${kind} after ${out.got.length}`),
-      );
+      const note = async ({ kind }: Event) => void written.push(`${kind} after ${out.got.length}`);
+      const writer = new Writer(language, out, note);
       await writer.emit(batch("row"));
       const emitted = writer.emit(STATE);
       expect(await settled(emitted)).toBe(false);
@@ -193,7 +192,7 @@ describe("Writer", () => {
   });
 
   it("rejects once when the output breaks, and writes no more", async () => {
-    const out = new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken")) });
+    const out = broken();
     let written = 0;
     const writer = new Writer(say, out, async () => void written++);
     await expect(writer.emit(STATE)).rejects.toThrow(OutputClosed);
@@ -205,8 +204,7 @@ describe("Writer", () => {
   });
 
   it("rejects an emit that waits when the output breaks, and no notice", async () => {
-    const out = new Gate();
-    const writer = new Writer(say, out);
+    const { out, writer } = gated();
     await writer.emit(LARGE);
     const notice = writer.emit(log("x".repeat(300_000)));
     const waiting = writer.emit(LARGE);
@@ -216,7 +214,7 @@ describe("Writer", () => {
   });
 
   it("rejects the close if no emit could tell", async () => {
-    const out = new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken")) });
+    const out = broken();
     const writer = new Writer(say, out);
     await writer.emit(batch("row"));
     await expect(writer.close()).rejects.toThrow(OutputClosed);

@@ -1,36 +1,31 @@
 import { Ajv } from "ajv";
 import { isObject } from "../../src/json.ts";
-import { type Node, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
-
-/** A rule of Airbyte's acceptance tests: what it finds wrong with a discovered catalog. */
-export type CatalogRule = {
-  readonly id: string;
-  readonly says: string;
-  readonly broken: (catalog: unknown) => string[];
-};
+import { type Node, type Rule, rule, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
 
 const streamsOf = (catalog: unknown): Node[] => {
   const { streams } = schemaAt(catalog);
   return (Array.isArray(streams) ? streams : []).map(schemaAt);
 };
 
-const eachStream =
-  (isBroken: (stream: Node) => boolean) =>
-  (catalog: unknown): string[] =>
+const eachStream = (id: string, says: string, isBroken: (stream: Node) => boolean): Rule =>
+  rule(id, says, (catalog) =>
     streamsOf(catalog)
       .filter(isBroken)
-      .map(({ name }) => String(name));
+      .map(({ name }) => String(name)),
+  );
 
-const eachSchema =
-  (isBroken: (schema: Node) => boolean) =>
-  (catalog: unknown): string[] =>
+const eachSchema = (id: string, says: string, isBroken: (schema: Node) => boolean): Rule =>
+  rule(id, says, (catalog) =>
     streamsOf(catalog).flatMap(({ name, json_schema }) =>
       [...schemasIn(json_schema)]
         .filter(({ schema }) => isBroken(schema))
         .map(({ path }) => `${String(name)}${path}`),
-    );
+    ),
+  );
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+const keysOf = ({ source_defined_primary_key: key }: Node): unknown[] => list(key).flat();
 
 const propertyOf = ({ json_schema }: Node, name: unknown): unknown =>
   new Map(Object.entries(schemaAt(schemaAt(json_schema).properties))).get(String(name));
@@ -43,81 +38,42 @@ const AIRBYTE_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** All but CD9, which compares two catalogs. */
-export const CATALOG_RULES: readonly CatalogRule[] = [
-  {
-    id: "CD1",
-    says: "there is a stream",
-    broken: (catalog) => (streamsOf(catalog).length > 0 ? [] : ["no streams"]),
-  },
-  {
-    id: "CD2",
-    says: "names are unique",
-    broken: (catalog) => {
-      const names = streamsOf(catalog).map(({ name }) => String(name));
-      return names.filter((name, index) => names.indexOf(name) !== index);
-    },
-  },
-  {
-    id: "CD3",
-    says: "each schema is valid draft-07",
-    broken: eachStream(
-      ({ json_schema }) =>
-        !new Ajv({ strict: false }).validateSchema(isObject(json_schema) ? json_schema : {}),
-    ),
-  },
-  {
-    id: "CD4",
-    says: "cursor and key are in the schema",
-    broken: eachStream((stream) =>
-      [...list(stream.source_defined_primary_key).flat(), ...list(stream.default_cursor_field)].some(
-        (name) => propertyOf(stream, name) === undefined,
-      ),
-    ),
-  },
-  {
-    id: "CD5",
-    says: "no $ref, allOf or not",
-    broken: eachSchema((schema) => ["$ref", "allOf", "not"].some((word) => word in schema)),
-  },
-  {
-    id: "CD6",
-    says: "each stream has a sync mode",
-    broken: eachStream(({ supported_sync_modes }) => list(supported_sync_modes).length === 0),
-  },
-  {
-    id: "CD7",
-    says: "additionalProperties is true where it is given",
-    broken: eachSchema(({ additionalProperties = true }) => additionalProperties !== true),
-  },
-  {
-    id: "CD8",
-    says: "keys are scalars",
-    broken: eachStream((stream) =>
-      list(stream.source_defined_primary_key)
-        .flat()
-        .some((name) =>
-          typesOf(schemaAt(propertyOf(stream, name))).some((type) => type === "object" || type === "array"),
-        ),
-    ),
-  },
-  {
-    id: "CD10",
-    says: "types and formats are those that platforms know",
-    broken: eachSchema((schema) => {
-      const { airbyte_type: airbyte, format } = schema;
-      const types = typesOf(schema);
-      return (
-        types.some((type) => !TYPES.includes(String(type))) ||
-        (airbyte !== undefined && !types.includes(AIRBYTE_TYPES[String(airbyte)])) ||
-        (format !== undefined && !["date", "date-time", "time"].includes(String(format)))
-      );
-    }),
-  },
-  {
-    id: "CD11",
-    says: "each stream has a primary key",
-    broken: eachStream(({ source_defined_primary_key }) => list(source_defined_primary_key).length === 0),
-  },
+export const CATALOG_RULES: readonly Rule[] = [
+  rule("CD1", "there is a stream", (catalog) => (streamsOf(catalog).length > 0 ? [] : ["no streams"])),
+  rule("CD2", "names are unique", (catalog) => {
+    const names = streamsOf(catalog).map(({ name }) => String(name));
+    return names.filter((name, index) => names.indexOf(name) !== index);
+  }),
+  eachStream("CD3", "each schema is valid draft-07", ({ json_schema }) => {
+    return !new Ajv({ strict: false }).validateSchema(isObject(json_schema) ? json_schema : {});
+  }),
+  eachStream("CD4", "cursor and key are in the schema", (stream) => {
+    const names = [...keysOf(stream), ...list(stream.default_cursor_field)];
+    return names.some((name) => propertyOf(stream, name) === undefined);
+  }),
+  eachSchema("CD5", "no $ref, allOf or not", (schema) => {
+    return ["$ref", "allOf", "not"].some((word) => word in schema);
+  }),
+  eachStream("CD6", "each stream has a sync mode", ({ supported_sync_modes }) => {
+    return list(supported_sync_modes).length === 0;
+  }),
+  eachSchema("CD7", "additionalProperties is true where it is given", ({ additionalProperties = true }) => {
+    return additionalProperties !== true;
+  }),
+  eachStream("CD8", "keys are scalars", (stream) => {
+    const types = keysOf(stream).flatMap((name) => typesOf(schemaAt(propertyOf(stream, name))));
+    return types.some((type) => type === "object" || type === "array");
+  }),
+  eachSchema("CD10", "types and formats are those that platforms know", (schema) => {
+    const { airbyte_type: airbyte, format } = schema;
+    const types = typesOf(schema);
+    return (
+      types.some((type) => !TYPES.includes(String(type))) ||
+      (airbyte !== undefined && !types.includes(AIRBYTE_TYPES[String(airbyte)])) ||
+      (format !== undefined && !["date", "date-time", "time"].includes(String(format)))
+    );
+  }),
+  eachStream("CD11", "each stream has a primary key", (stream) => keysOf(stream).length === 0),
 ];
 
 /** CD9: what a connection made with the previous catalog would lose. */

@@ -38,3 +38,12 @@ export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string
 export function typesOf({ type }: Node): unknown[] {
   return (Array.isArray(type) ? type : type === undefined ? [] : [type]).filter((name) => name !== "null");
 }
+
+/** A rule of Airbyte's acceptance tests: what it finds wrong with a specification or a discovered catalog. */
+export type Rule = {
+  readonly id: string;
+  readonly says: string;
+  readonly broken: (whole: unknown) => string[];
+};
+
+export const rule = (id: string, says: string, broken: Rule["broken"]): Rule => ({ id, says, broken });

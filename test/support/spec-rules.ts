@@ -1,11 +1,4 @@
-import { type Node, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
-
-/** A rule of Airbyte's acceptance tests: what it finds wrong with a connection specification. */
-export type Rule = {
-  readonly id: string;
-  readonly says: string;
-  readonly broken: (spec: unknown) => string[];
-};
+import { type Node, type Rule, rule, schemaAt, schemasIn, typesOf } from "./json-schema.ts";
 
 const SECRET_NAMES = new Set(
   (
@@ -16,101 +9,61 @@ const SECRET_NAMES = new Set(
 const FORBIDDEN =
   "not anyOf patternProperties prefixItems allOf if then else dependentSchemas dependentRequired".split(" ");
 
-/** Applies a check to every schema of a specification. */
-const each =
-  (isBroken: (schema: Node, path: string) => boolean) =>
-  (spec: unknown): string[] =>
-    [...schemasIn(spec)].filter(({ schema, path }) => isBroken(schema, path)).map(({ path }) => path || "/");
+type Check = (schema: Node, path: string) => boolean;
+
+/** Where a check finds something in a specification. */
+const placesOf = (spec: unknown, isBroken: Check): string[] =>
+  [...schemasIn(spec)].filter(({ schema, path }) => isBroken(schema, path)).map(({ path }) => path || "/");
+
+/** A rule that looks at each schema by itself. */
+const each = (id: string, says: string, isBroken: Check): Rule =>
+  rule(id, says, (spec) => placesOf(spec, isBroken));
 
 const nameOf = (path: string): string => path.split("/").at(-1) ?? "";
 
 /** CS3 to CS17; CS1, CS2 and CS18 compare a specification with something else. */
 export const SPEC_RULES: readonly Rule[] = [
-  {
-    id: "CS3",
-    says: "enum values are unique",
-    broken: each(({ enum: values }) => Array.isArray(values) && new Set(values).size < values.length),
-  },
-  { id: "CS4", says: "a oneOf is an object told apart by one const", broken: each(isBadOneOf) },
-  {
-    id: "CS5",
-    says: "what is required exists, and there is a secret",
-    broken: (spec) => [
-      ...each((schema) =>
-        requiredOf(schema).some((name) => !Object.hasOwn(schemaAt(schema.properties), name)),
-      )(spec),
-      ...([...schemasIn(spec)].some(({ schema }) => schema.airbyte_secret === true) ? [] : ["no secret"]),
-    ],
-  },
-  {
-    id: "CS6",
-    says: "what is named like a secret is one",
-    broken: each(
-      (schema, path) =>
-        SECRET_NAMES.has(nameOf(path)) && isScalar(schema) !== (schema.airbyte_secret === true),
+  each("CS3", "enum values are unique", ({ enum: values }) => {
+    return Array.isArray(values) && new Set(values).size < values.length;
+  }),
+  each("CS4", "a oneOf is an object told apart by one const", isBadOneOf),
+  rule("CS5", "what is required exists, and there is a secret", (spec) => [
+    ...placesOf(spec, (schema) =>
+      requiredOf(schema).some((name) => !Object.hasOwn(schemaAt(schema.properties), name)),
     ),
-  },
-  { id: "CS7", says: "a type is x, [x] or [x, null]", broken: each(({ type }) => !isSpecType(type)) },
-  {
-    id: "CS8",
-    says: "an object has properties",
-    broken: each(
-      (schema) =>
-        typesOf(schema).includes("object") &&
-        schema.oneOf === undefined &&
-        Object.keys(schemaAt(schema.properties)).length === 0,
-    ),
-  },
-  { id: "CS9", says: "an array has items of one plain type", broken: each(isBadArray) },
-  {
-    id: "CS10",
-    says: "no keyword that forms cannot show",
-    broken: each((schema) => FORBIDDEN.some((word) => word in schema)),
-  },
-  {
-    id: "CS11",
-    says: "a date has a pattern for dates, and the reverse",
-    broken: each(
-      ({ format, pattern }) => (format === "date") !== isDatePattern(pattern) || format === "date-time",
-    ),
-  },
-  { id: "CS12", says: "order is unique within a group", broken: each((schema) => hasRepeatedOrder(schema)) },
-  {
-    id: "CS13",
-    says: "only top-level properties have a group, and it exists",
-    broken: (spec) => {
-      const { groups } = schemaAt(spec);
-      const ids = new Set((Array.isArray(groups) ? groups : []).map((group) => schemaAt(group).id));
-      return each(({ group }, path) => {
-        const isTop = path.split("/").length === 2;
-        return group !== undefined && (!isTop || !ids.has(group));
-      })(spec);
-    },
-  },
-  {
-    id: "CS14",
-    says: "display_type stands beside oneOf",
-    broken: each(
-      ({ display_type, oneOf }) =>
-        display_type !== undefined &&
-        (oneOf === undefined || !["radio", "dropdown"].includes(String(display_type))),
-    ),
-  },
-  {
-    id: "CS15",
-    says: "no $ref",
-    broken: (spec) => (JSON.stringify(spec).includes('"$ref"') ? ["$ref"] : []),
-  },
-  {
-    id: "CS16",
-    says: "additionalProperties is true where it is given",
-    broken: each(({ additionalProperties = true }) => additionalProperties !== true),
-  },
-  {
-    id: "CS17",
-    says: "no advanced_auth: there is no OAuth",
-    broken: (spec) => (schemaAt(spec).advanced_auth === undefined ? [] : ["advanced_auth"]),
-  },
+    ...([...schemasIn(spec)].some(({ schema }) => schema.airbyte_secret === true) ? [] : ["no secret"]),
+  ]),
+  each("CS6", "what is named like a secret is one", (schema, path) => {
+    return SECRET_NAMES.has(nameOf(path)) && isScalar(schema) !== (schema.airbyte_secret === true);
+  }),
+  each("CS7", "a type is x, [x] or [x, null]", ({ type }) => !isSpecType(type)),
+  each("CS8", "an object has properties", (schema) => {
+    const isEmpty = Object.keys(schemaAt(schema.properties)).length === 0;
+    return typesOf(schema).includes("object") && schema.oneOf === undefined && isEmpty;
+  }),
+  each("CS9", "an array has items of one plain type", isBadArray),
+  each("CS10", "no keyword that forms cannot show", (schema) => FORBIDDEN.some((word) => word in schema)),
+  each("CS11", "a date has a pattern for dates, and the reverse", ({ format, pattern }) => {
+    return (format === "date") !== isDatePattern(pattern) || format === "date-time";
+  }),
+  each("CS12", "order is unique within a group", hasRepeatedOrder),
+  rule("CS13", "only top-level properties have a group, and it exists", (spec) => {
+    const { groups } = schemaAt(spec);
+    const ids = new Set((Array.isArray(groups) ? groups : []).map((group) => schemaAt(group).id));
+    const isTop = (path: string): boolean => path.split("/").length === 2;
+    return placesOf(spec, ({ group }, path) => group !== undefined && (!isTop(path) || !ids.has(group)));
+  }),
+  each("CS14", "display_type stands beside oneOf", ({ display_type, oneOf }) => {
+    const isKnown = oneOf !== undefined && ["radio", "dropdown"].includes(String(display_type));
+    return display_type !== undefined && !isKnown;
+  }),
+  rule("CS15", "no $ref", (spec) => (JSON.stringify(spec).includes('"$ref"') ? ["$ref"] : [])),
+  each("CS16", "additionalProperties is true where it is given", ({ additionalProperties = true }) => {
+    return additionalProperties !== true;
+  }),
+  rule("CS17", "no advanced_auth: there is no OAuth", (spec) => {
+    return schemaAt(spec).advanced_auth === undefined ? [] : ["advanced_auth"];
+  }),
 ];
 
 /** CS18: what a config that was valid under the previous specification may stumble over. */
@@ -120,21 +73,16 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
     const next = now.get(path);
     if (next === undefined) return [`${path} was removed`];
     const added = requiredOf(next).filter((name) => !requiredOf(schema).includes(name));
+    const narrower = {
+      type: !typeNames(schema).every((name) => typeNames(next).includes(name)),
+      enum: !isSubset(schema.enum, next.enum),
+      minimum: bound(next, "minimum", -Infinity) > bound(schema, "minimum", -Infinity),
+      maximum: bound(next, "maximum", Infinity) < bound(schema, "maximum", Infinity),
+      pattern: next.pattern !== undefined && next.pattern !== schema.pattern,
+    };
     return [
       ...added.map((name) => `${path}/${name} became required`),
-      ...(typeNames(schema).every((name) => typeNames(next).includes(name))
-        ? []
-        : [`${path} has a narrower type`]),
-      ...(isSubset(schema.enum, next.enum) ? [] : [`${path} has a narrower enum`]),
-      ...(bound(next, "minimum", -Infinity) <= bound(schema, "minimum", -Infinity)
-        ? []
-        : [`${path} has a higher minimum`]),
-      ...(bound(next, "maximum", Infinity) >= bound(schema, "maximum", Infinity)
-        ? []
-        : [`${path} has a lower maximum`]),
-      ...(next.pattern === undefined || next.pattern === schema.pattern
-        ? []
-        : [`${path} has another pattern`]),
+      ...Object.entries(narrower).flatMap(([name, is]) => (is ? [`${path} has a narrower ${name}`] : [])),
     ];
   });
 }
