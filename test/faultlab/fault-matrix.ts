@@ -82,17 +82,15 @@ async function cutScenarios(): Promise<readonly Scenario[]> {
     `end${at(middle)}:times=2`,
     `${cut}:path=/people$${at(day)}:skip=5:times=${times}`,
   ];
-  const targets: readonly (readonly [
-    string,
-    (cut: string, times: string) => readonly string[],
-    Scenario["config"],
-  ])[] = [
-    ["first", (cut, times) => [`${cut}${at(first)}:times=${times}`], {}],
-    ["middle", (cut, times) => [`${cut}${at(middle)}:times=${times}`], {}],
-    ["open", (cut, times) => [`${cut}${at(open)}:times=${times}`], {}],
-    ["undated", (cut, times) => [`${cut}:from=none:to=none:times=${times}`], { maxWindowRows: 1_000 }],
+  const within = (span: Span) => (cut: string, times: string) => [`${cut}${at(span)}:times=${times}`];
+  const undated = (cut: string, times: string) => [`${cut}:from=none:to=none:times=${times}`];
+  const targets = [
+    ["first", within(first), {}],
+    ["middle", within(middle), {}],
+    ["open", within(open), {}],
+    ["undated", undated, { maxWindowRows: 1_000 }],
     ["paged", paged, { maxWindowRows: 1 }],
-  ];
+  ] as const;
   return CUTS.flatMap((cut) =>
     targets.flatMap(([target, faults, config]) =>
       TIMES.flatMap(([often, times]) =>
@@ -100,7 +98,7 @@ async function cutScenarios(): Promise<readonly Scenario[]> {
           ([pace, movement]): Scenario => ({
             name: `${cut}, ${target} window, ${often}, ${pace}`,
             faults: [...faults(cut, times), ...movement],
-            ...(config !== undefined && { config }),
+            config,
             expect: "whole",
           }),
         ),
@@ -131,11 +129,11 @@ const LINES = ["stream-failed", "garbage", "not-object=null", "not-object=[1]", 
 const HARMLESS = ["surrogate", "nul", "big-int", "wrong-type", "new-field", "blank-lines", "crlf", "bom"];
 const OTHER_CUTS = ["reset", "midline", "gzip-trailer", "stall"];
 
+const DAY = ":from=2026-02-10:to=2026-02-10";
 const FEW_DAYS = { sandbox: { people: 40, days: 6 } };
 
 /** Every other fault of the sandbox, and totals that are not what they say. */
 function faultScenarios(): readonly Scenario[] {
-  const day = ":from=2026-02-10:to=2026-02-10";
   return [
     ...[...LINES, ...OTHER_CUTS].flatMap((fault) => [
       whole(`${fault}, once`, fault),
@@ -159,8 +157,8 @@ function faultScenarios(): readonly Scenario[] {
     whole("cap=20"),
     refused("null-total"),
     { ...whole("null-total, verify_counts off", "null-total"), config: { verifyCounts: false } },
-    whole("page-repeats, and a day that no export closes", "page-repeats", `end${day}:times=always`),
-    whole("short-page, and a day that no export closes", "short-page", `end${day}:times=always`),
+    whole("page-repeats, and a day that no export closes", "page-repeats", `end${DAY}:times=always`),
+    whole("short-page, and a day that no export closes", "short-page", `end${DAY}:times=always`),
     { ...whole("omit=3 where each day is a window", "omit=3"), config: { maxWindowRows: 1 } },
     refused("filters-ignored"),
     ...[500, 502, 503, 423, 408].flatMap((status) => [
@@ -190,7 +188,6 @@ function faultScenarios(): readonly Scenario[] {
   ];
 }
 
-const DAY = ":from=2026-02-10:to=2026-02-10";
 /** No export of this day ever closes it, which is why its pages are read. */
 const PAGED = `end${DAY}:times=always:after=1`;
 const CUT_SHORT = "end:times=always";
@@ -199,17 +196,16 @@ const CUT_SHORT = "end:times=always";
 function listScenarios(): readonly Scenario[] {
   const oneDay = { people: 200, days: 1 };
   const ignored = ["2026-02-10", "2026-02-11", "2026-02-12"].map((day) => day as Day);
+  const alone = (...faults: readonly string[]) => faults.map((fault) => [fault, [fault]] as const);
   const lying: readonly (readonly [string, readonly string[]])[] = [
-    ["random-order", ["random-order"]],
+    ...alone("random-order"),
     ["random-order of a second", ["random-order=1"]],
-    ["list-end=20", ["list-end=20"]],
-    ["list-end=150", ["list-end=150"]],
+    ...alone("list-end=20", "list-end=150"),
     ["broken-page, twice", ["broken-page:times=2"]],
     ["broken-page, always", ["broken-page:times=always"]],
-    ["keyless=3", ["keyless=3"]],
+    ...alone("keyless=3"),
     ["keyless=3 and random-order", ["keyless=3", "random-order"]],
-    ...[-1, -2, -10, -100, -290].map((delta) => [`count=${delta}`, [`count=${delta}`]] as const),
-    ["cap=150", ["cap=150"]],
+    ...alone("count=-1", "count=-2", "count=-10", "count=-100", "count=-290", "cap=150"),
   ];
   return [
     ...lying.flatMap(([name, faults]): readonly Scenario[] => [
@@ -244,11 +240,8 @@ function listScenarios(): readonly Scenario[] {
       givenUp: ignored,
     },
     complete("arrive-undated=2, before the first request", "arrive-undated=2"),
-    ...[1, 2, 3, 4, 6].map((skip) =>
-      whole(`arrive-undated=2 after ${skip} requests`, `arrive-undated=2:skip=${skip}`),
-    ),
-    ...[1, 2, 3, 4, 6].map((skip) =>
-      whole(`date-undated=2 after ${skip} requests`, `date-undated=2:skip=${skip}`),
+    ...["arrive-undated=2", "date-undated=2"].flatMap((fault) =>
+      [1, 2, 3, 4, 6].map((skip) => whole(`${fault} after ${skip} requests`, `${fault}:skip=${skip}`)),
     ),
     whole("arrive-undated=1, before every request", "arrive-undated=1:times=12"),
     whole(
@@ -259,12 +252,22 @@ function listScenarios(): readonly Scenario[] {
   ];
 }
 
+/** The spellings of dates that a reader can know. */
+export const SPELLINGS = [
+  "short-offset",
+  "offset",
+  "comma",
+  "space",
+  "lower-case",
+  "epoch-ms",
+  "epoch-seconds",
+];
+
 /** Dates of other times, in other spellings, on another clock. A run that has little to read asks little. */
 function dateScenarios(): readonly Scenario[] {
-  const spellings = ["short-offset", "offset", "comma", "space", "lower-case", "epoch-ms", "epoch-seconds"];
   const quiet = (scenario: Scenario): Scenario => ({ ...scenario, mostRequestsHealed: 8 });
   return [
-    ...spellings.map((spelling) => complete(`dates=${spelling}`)),
+    ...SPELLINGS.map((spelling) => complete(`dates=${spelling}`)),
     { ...whole("dates=unreadable"), expect: "residual" },
     ...["0001-01-01", "1969-12-31", "1970-01-01"].map((date) => quiet(complete(`redate=${date}:people=3`))),
     ...["2026-03-21", "2999-01-01"].map((date) => quiet(complete(`redate=${date}:people=2`))),
@@ -292,19 +295,12 @@ function drainScenarios(): readonly Scenario[] {
   return ["oldest", "random"].flatMap((order) =>
     speeds.flatMap(([speed, every]): readonly Scenario[] => {
       const drain = `drain=1:every=${every}:order=${order}`;
+      const name = `draining ${speed}, ${order} first`;
       return [
-        { ...complete(`draining ${speed}, ${order} first`, drain), sandbox, config },
-        { ...whole(`draining ${speed}, ${order} first, and omit=3`, drain, "omit=3"), sandbox, config },
-        {
-          ...whole(
-            `draining ${speed}, ${order} first, and every third export ends early`,
-            drain,
-            "end:skip=2:times=4",
-          ),
-          sandbox,
-          config,
-        },
-      ];
+        complete(name, drain),
+        whole(`${name}, and omit=3`, drain, "omit=3"),
+        whole(`${name}, and every third export ends early`, drain, "end:skip=2:times=4"),
+      ].map((scenario) => ({ ...scenario, sandbox, config }));
     }),
   );
 }
@@ -335,27 +331,19 @@ function companyScenarios(): readonly Scenario[] {
     ...["omit=3", "duplicate-omit=5", "count=3", "cap=20", "count=-3", "list-end=50", "random-order"],
     ...["no-company-list", "dates=epoch-ms", "escaped:times=always"],
   ];
-  const beside = [
-    "cap=80",
-    "cap=100",
-    "count=-60",
-    "list-end=100",
-    "random-order",
-    "null-total",
-    "no-company-list",
-  ];
-  return kinds.flatMap(([kind, sandbox]) => [
-    ...faults.map(
-      (fault): Scenario => ({ ...whole(`companies ${kind}, ${fault}`, fault), stream: "companies", sandbox }),
-    ),
-    ...beside.map(
-      (fault): Scenario => ({
-        ...whole(`companies ${kind}, ${fault}, and every export ends early`, fault, CUT_SHORT),
-        stream: "companies",
-        sandbox,
-      }),
-    ),
-  ]);
+  const lists = ["cap=80", "cap=100", "count=-60", "list-end=100", "random-order", "null-total"];
+  const beside = [...lists, "no-company-list"];
+  return kinds.flatMap(([kind, sandbox]) => {
+    const named = (name: string, ...all: string[]): Scenario => ({
+      ...whole(`companies ${kind}, ${name}`, ...all),
+      stream: "companies",
+      sandbox,
+    });
+    return [
+      ...faults.map((fault) => named(fault, fault)),
+      ...beside.map((fault) => named(`${fault}, and every export ends early`, fault, CUT_SHORT)),
+    ];
+  });
 }
 
 function movements(): readonly Scenario[] {

@@ -5,7 +5,7 @@ import { FAULTS } from "../../sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
 import { Dice } from "../fuzz/dice.ts";
-import { isOfJobs } from "./fault-matrix.ts";
+import { isOfJobs, SPELLINGS } from "./fault-matrix.ts";
 import { nameOf } from "./invariants.ts";
 import { filtered, Pipeline } from "./pipeline.ts";
 import { readProcess } from "./process.ts";
@@ -218,44 +218,35 @@ function randomFault(roll: Dice): string {
   return `${name}${argument}:times=${times}:skip=${skip}${after}`;
 }
 
+const few = (roll: Dice): number => 1 + roll.below(6);
+
+/** What a fault's name is followed by. */
+const ARGUMENTS: Readonly<Record<string, (roll: Dice) => string | number>> = {
+  "long-line": () => 17_000_000,
+  drip: () => 800,
+  status: (roll) => roll.pick([400, 401, 403, 404, 408, 423, 500, 502, 503]),
+  "429": (roll) => 1 + roll.below(90),
+  redirect: () => "https://elsewhere.example/",
+  "gzip-bomb": () => 40,
+  endless: (roll) => `${roll.pick(["blank", "row"])}:every=20`,
+  dates: (roll) => roll.pick(SPELLINGS),
+  "clock-behind": (roll) => roll.pick([1, 5, 60, -5]),
+  "random-order": (roll) => roll.pick([1, 3_600, 86_400]),
+  drain: (roll) => `1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`,
+  "list-end": (roll) => 1 + roll.below(100),
+  cap: (roll) => 1 + roll.below(100),
+  omit: few,
+  "duplicate-omit": few,
+  duplicate: few,
+  recheck: few,
+  flip: few,
+  arrive: few,
+  "arrive-undated": few,
+  "date-undated": few,
+  "no-key": few,
+};
+
 function argumentOf(name: string, roll: Dice): string {
-  switch (name) {
-    case "long-line":
-      return "=17000000";
-    case "drip":
-      return "=800";
-    case "status":
-      return `=${roll.pick([400, 401, 403, 404, 408, 423, 500, 502, 503])}`;
-    case "429":
-      return `=${1 + roll.below(90)}`;
-    case "redirect":
-      return "=https://elsewhere.example/";
-    case "gzip-bomb":
-      return "=40";
-    case "endless":
-      return `=${roll.pick(["blank", "row"])}:every=20`;
-    case "dates":
-      return `=${roll.pick(["short-offset", "offset", "comma", "space", "lower-case", "epoch-ms", "epoch-seconds"])}`;
-    case "clock-behind":
-      return `=${roll.pick([1, 5, 60, -5])}`;
-    case "random-order":
-      return `=${roll.pick([1, 3_600, 86_400])}`;
-    case "drain":
-      return `=1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`;
-    case "list-end":
-    case "cap":
-      return `=${1 + roll.below(100)}`;
-    case "omit":
-    case "duplicate-omit":
-    case "duplicate":
-    case "recheck":
-    case "flip":
-    case "arrive":
-    case "arrive-undated":
-    case "date-undated":
-    case "no-key":
-      return `=${1 + roll.below(6)}`;
-    default:
-      return "";
-  }
+  const argument = ARGUMENTS[name]?.(roll);
+  return argument === undefined ? "" : `=${argument}`;
 }

@@ -5,24 +5,20 @@ import type { ReadOptions } from "../../src/commands/read.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
 import { runProgram } from "../../src/main.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
+import { testProcess } from "./terminal.ts";
 
 /** What the process lends to a command that a test runs within its own process, against a sandbox. */
 export function runtimeWith(sandbox: Sandbox, written: (text: string) => void): Runtime {
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      written(chunk.toString("utf8"));
-      done();
-    },
-  });
-  return {
-    ...{ clock: systemClock, random: Math.random, pid: 1, signal: new AbortController().signal },
-    ...{ stdout, stderr: new Writable({ write: (_, __, done) => done() }) },
-    environment: {
-      CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
-      CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
-      CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
-    },
+  const write = (chunk: Buffer, _: string, done: () => void): void => {
+    written(chunk.toString("utf8"));
+    done();
   };
+  const environment = {
+    CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
+    CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
+    CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
+  };
+  return testProcess({ environment, stdout: new Writable({ write }), stderr: new Kept() });
 }
 
 /** The options of `read` for one stream, with everything else from the environment. */
@@ -58,15 +54,16 @@ export async function runInProcess(
   clock = systemClock,
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
   const [stdout, stderr] = [new Kept(), new Kept()];
+  const runtime = testProcess({ clock, environment, stdout, stderr, pid: process.pid });
   const code = await runProgram(PARSERS[program], args, {
-    ...{ clock, environment, stdout, stderr, random: Math.random, signal: new AbortController().signal },
-    ...{ pid: process.pid, processes: systemProcesses(process.pid) },
+    ...runtime,
+    processes: systemProcesses(process.pid),
   });
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
 /** Keeps what is written to it. */
-class Kept extends Writable {
+export class Kept extends Writable {
   readonly #chunks: Buffer[] = [];
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {

@@ -1,14 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Writable } from "node:stream";
 import type { Sandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/api/clock.ts";
 import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
+import { Kept } from "./in-process.ts";
 import { doneIn, type Job, type JobState } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
+import { testProcess } from "./terminal.ts";
 
 export type Message = {
   readonly type: string;
@@ -64,37 +65,23 @@ export class JobRuntime {
 
   readStream(stream: string, { state, syncMode = "incremental", signal }: Told = {}): Promise<Ran> {
     const streams = [{ stream: { name: stream, json_schema: {} }, sync_mode: syncMode }];
-    return this.#run(signal, async (runtime, file) =>
-      read(
-        {
-          config: await file("config", this.#config),
-          catalog: await file("catalog", { streams }),
-          state: state === undefined ? undefined : await file("state", state),
-          streams: [],
-          format: "airbyte",
-          stateFile: undefined,
-          logLevel: undefined,
-        },
-        runtime,
-      ),
-    );
+    return this.#read(signal, { catalog: { streams }, ...(state !== undefined && { state }) });
   }
 
   readAll(): Promise<Ran> {
-    return this.#run(undefined, async (runtime, file) =>
-      read(
-        {
-          config: await file("config", this.#config),
-          catalog: undefined,
-          state: undefined,
-          streams: [],
-          format: "airbyte",
-          stateFile: undefined,
-          logLevel: undefined,
-        },
-        runtime,
-      ),
-    );
+    return this.#read(undefined, {});
+  }
+
+  /** Reads with files of these contents, besides the config. */
+  #read(signal: AbortSignal | undefined, files: { catalog?: unknown; state?: unknown }): Promise<Ran> {
+    return this.#run(signal, async (runtime, file) => {
+      const [config, catalog, state] = [
+        await file("config", this.#config),
+        files.catalog === undefined ? undefined : await file("catalog", files.catalog),
+        files.state === undefined ? undefined : await file("state", files.state),
+      ];
+      return await read({ config, catalog, state, streams: [], format: "airbyte" }, runtime);
+    });
   }
 
   check(): Promise<Ran> {
@@ -119,19 +106,17 @@ export class JobRuntime {
       await writeFile(path, JSON.stringify(value));
       return path;
     };
-    const out = new Collected();
+    const out = new Kept();
     if (!this.#isAligned) this.#offset = await offsetOf(this.#sandboxes[0]);
     this.#isAligned = true;
     const before = this.#offset;
-    const runtime: Runtime = {
+    const runtime = testProcess({
       clock: this.#clock(),
-      signal: signal ?? new AbortController().signal,
-      environment: {},
       random: () => 0.5,
       stdout: out,
-      stderr: new Collected(),
-      pid: 1,
-    };
+      stderr: new Kept(),
+      ...(signal && { signal }),
+    });
     const code = await command(runtime, file);
     return ran(code, out.text, this.#offset - before);
   }
@@ -154,15 +139,6 @@ async function offsetOf(sandbox: Moved | undefined): Promise<number> {
   const answer = await fetch(`${sandbox?.url}/api/v1/public/none`).catch(() => undefined);
   const date = Date.parse(answer?.headers.get("date") ?? "");
   return Number.isNaN(date) ? 0 : date - Date.now();
-}
-
-class Collected extends Writable {
-  text = "";
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    this.text += chunk.toString("latin1");
-    done();
-  }
 }
 
 function ran(code: number, text: string, slept: number): Ran {
