@@ -65,7 +65,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["drift", "folder-output", "folder-state", "outgoing", "probe-streams", "run"],
+      ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "run", "sink"],
       ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
     ]
       .map((name) => `run/${name}`)

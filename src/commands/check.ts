@@ -5,6 +5,7 @@ import { describeCaps } from "../jobs/report.ts";
 import { toLatin1 } from "../latin1.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
+import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { probeStreams } from "../run/probe-streams.ts";
@@ -39,19 +40,19 @@ export async function testConfig(
   warn: (text: string) => Promise<void> = async () => {},
 ): Promise<ConnectionStatus> {
   const reporter: Reporter = {
-    mask: (text) => text,
+    mask: new Mask(),
     emit: async (event) => {
-      if (event.kind === "log") await warn(reporter.mask(event.text));
+      if (event.kind === "log") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      runtime.stderr.write(reporter.mask(`${capital(waitingText(event))}\n`));
+      runtime.stderr.write(reporter.mask.apply(`${capital(waitingText(event))}\n`));
     },
   };
   try {
     const message = await withRun({ config, runtime, reporter, tries: TRIES }, whatCanBeRead);
-    return { status: "SUCCEEDED", message: reporter.mask(message) };
+    return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {
     runtime.signal.throwIfAborted();
-    return { status: "FAILED", message: reporter.mask(userMessage(error)) };
+    return { status: "FAILED", message: reporter.mask.apply(userMessage(error)) };
   }
 }
 

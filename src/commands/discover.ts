@@ -7,7 +7,7 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { Output, runToEnd } from "../run/output.ts";
+import { runToEnd } from "../run/output.ts";
 import { isNotOnPlan } from "../run/probe-streams.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -19,14 +19,15 @@ const SAMPLE_BYTES = 67_108_864;
 
 /** Says which streams there are and which fields their live records have. */
 export async function discover(file: string | undefined, runtime: Runtime): Promise<number> {
-  const output = await Output.open({ name: "source-contact-intelligence", logs: false }, runtime);
-  output.say = airbyte({ now: runtime.clock.now });
-  return await runToEnd(output, runtime, async () => {
+  const say = airbyte({ now: runtime.clock.now });
+  const speech = { name: "source-contact-intelligence", logs: false, say };
+  return await runToEnd(speech, runtime, async (open) => {
+    const output = await open({ kind: "stdout" });
     const config = openConfig(file, runtime.environment);
     const streams = await withRun({ config, runtime, reporter: output }, (run) =>
       discoverStreams(run.session),
     );
-    await write(runtime.stdout, output.mask(catalogMessage(toCatalog(streams))));
+    await write(runtime.stdout, output.mask.apply(catalogMessage(toCatalog(streams))));
     return true;
   });
 }

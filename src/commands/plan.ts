@@ -2,7 +2,7 @@ import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { Output, runToEnd } from "../run/output.ts";
+import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
@@ -19,8 +19,9 @@ export type PlanOptions = {
 
 /** Prints the shards into which a stream is cut for several machines, one JSON object a line. */
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
-  const output = await Output.open({ name: "source-contact-intelligence", logs: true }, runtime);
-  return await runToEnd(output, runtime, async () => {
+  const speech = { name: "source-contact-intelligence", logs: true };
+  return await runToEnd(speech, runtime, async (open) => {
+    const output = await open({ kind: "stdout" });
     const config = await openConfig(options.config, runtime.environment);
     const found = await withRun({ config, runtime, reporter: output }, ({ session }) =>
       planStream(session, options),

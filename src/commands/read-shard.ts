@@ -2,14 +2,13 @@ import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyt
 import { ConfigError } from "../errors.ts";
 import { readCatalog, readText } from "../files/read.ts";
 import { openConfig } from "../run/config-files.ts";
-import { FolderOutput } from "../run/folder-output.ts";
-import type { Output } from "../run/output.ts";
+import type { OpenOutput, Output } from "../run/output.ts";
 import { incremental } from "../run/probe-streams.ts";
 import { syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { ShardFolder } from "../run/shard-folder.ts";
-import { openState } from "../run/state-file.ts";
-import { expectSameSettings, parsePlans, type ShardLine, type ShardPlan } from "../shards/plan-file.ts";
+import { destinationOf } from "../run/sink.ts";
+import { expectSameSettings, parsePlans, type ShardPlan } from "../shards/plan-file.ts";
 import { bringsUndated, doneState, lineOf, markOf, planSettingsOf, shardConfig } from "../shards/shard.ts";
 
 /** Which part of which plan a run reads. */
@@ -39,7 +38,7 @@ type ReadShardOptions = {
 export async function readShard(
   options: ReadShardOptions,
   runtime: Runtime,
-  output: Output,
+  open: OpenOutput,
 ): Promise<boolean> {
   const { part } = options;
   const plan = await openPlan(part.plan, options.streams);
@@ -47,25 +46,28 @@ export async function readShard(
   const all = await openConfig(options.config, runtime.environment);
   expectSameSettings(plan, planSettingsOf(all));
   const config = line === undefined ? all : shardConfig(all, line, part.shardsAtOnce);
+  const configured = line && (await configuredFor(plan.stream, options.catalog));
+  const isFolder = line !== undefined && options.output !== undefined;
+  const folder = isFolder ? await ShardFolder.open(options.output, line.shard, runtime) : undefined;
+  if (line === undefined || configured === undefined || (isFolder && folder === undefined)) {
+    const why =
+      line === undefined
+        ? `The plan of "${plan.stream}" has no shard ${part.shard}: there is nothing to read`
+        : `Shard ${line.shard} of "${plan.stream}" is complete already`;
+    const output = await open({ kind: "stdout" }, config);
+    await output.emit({ kind: "log", level: "info", text: why });
+    return true;
+  }
+  const to = folder === undefined ? options : { ...options, state: undefined, output: folder.path };
+  const output = await open(destinationOf(to), config);
+  const { streams } = output.sink.saved;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
-    if (line === undefined) {
-      await run.emit(
-        info(`The plan of "${plan.stream}" has no shard ${part.shard}: there is nothing to read`),
-      );
-      return true;
-    }
-    const configured = await configuredFor(plan.stream, options.catalog);
-    const place = await openPlace(options, line, runtime, output);
-    if (place === undefined) {
-      await run.emit(info(`Shard ${line.shard} of "${plan.stream}" is complete already`));
-      return true;
-    }
-    output.stats.measure(() => run.session.usage);
-    const done = doneState(place.states.get(plan.stream), line);
+    const done = doneState(streams.get(plan.stream), line);
     const shard = { mark: markOf(line), bringsUndated: bringsUndated(line) };
     if (done !== undefined) await confirm(plan.stream, { ...done }, output);
-    else if (!(await syncStreams(run, [{ configured, shard }], place.states))) return false;
-    await place.publish();
+    else if (!(await syncStreams(run, [{ configured, shard }], streams))) return false;
+    await output.sink.release();
+    await folder?.publish();
     return true;
   });
 }
@@ -95,36 +97,6 @@ async function configuredFor(stream: string, catalog: string | undefined): Promi
   );
 }
 
-/** Where a shard's state comes from and goes to. `publish` makes its rows visible once the shard is done. */
-type Place = { readonly states: ReadonlyMap<string, unknown>; readonly publish: () => Promise<void> };
-
-/** Undefined: the folder has the shard already. */
-async function openPlace(
-  options: ReadShardOptions,
-  { shard }: ShardLine,
-  runtime: Runtime,
-  output: Output,
-): Promise<Place | undefined> {
-  const stateRuntime = { ...runtime, notify: output.notify };
-  if (options.output === undefined) {
-    const { saved, file } = await openState(options, stateRuntime);
-    output.stateFile = file;
-    return { states: saved.streams, publish: async () => {} };
-  }
-  const folder = await ShardFolder.open(options.output, shard, stateRuntime);
-  if (folder === undefined) return undefined;
-  const gzip = options.compress === "gzip";
-  const files = await FolderOutput.open(folder.path, { gzip, cutBytes: options.fileBytes }, stateRuntime);
-  output.folder = files;
-  return {
-    states: files.state.streams,
-    publish: async () => {
-      await files.release();
-      await folder.publish();
-    },
-  };
-}
-
 /** Says a state again: whoever asked may not have got it the first time. */
 async function confirm(
   stream: string,
@@ -135,5 +107,3 @@ async function confirm(
   await output.emit({ kind: "checkpoint", stream, state });
   await output.emit({ kind: "close", stream, complete: true });
 }
-
-const info = (text: string) => ({ kind: "log", level: "info", text }) as const;

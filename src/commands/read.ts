@@ -6,12 +6,12 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
-import { FolderOutput } from "../run/folder-output.ts";
-import { Output, runToEnd } from "../run/output.ts";
+import { type OpenOutput, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
 import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { openState } from "../run/state-file.ts";
+import { streamNamed } from "../run/session.ts";
+import { destinationOf } from "../run/sink.ts";
 import { readShard, type ShardOptions } from "./read-shard.ts";
 
 export type ReadOptions = {
@@ -37,18 +37,19 @@ export type ReadOptions = {
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
   const { format, logLevel } = options;
-  const name = "source-contact-intelligence";
   const logs = format === "jsonl" || options.output !== undefined;
   refuseWithoutMemory(options);
-  const files = options.output !== undefined;
-  const output = await Output.open(
-    { name, logs, bare: logs, files, logLevel, summary: options.summary },
-    runtime,
+  const speech = {
+    name: "source-contact-intelligence",
+    logs,
+    bare: logs,
+    logLevel,
+    summary: options.summary,
+  };
+  const say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
+  return await runToEnd({ ...speech, ...(options.output === undefined && { say }) }, runtime, (open) =>
+    readAsked(options, runtime, open),
   );
-  if (options.output === undefined) {
-    output.say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
-  }
-  return await runToEnd(output, runtime, () => readAsked(options, runtime, output));
 }
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
@@ -62,50 +63,28 @@ function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions
   );
 }
 
-function readAsked(options: ReadOptions, runtime: Runtime, output: Output): Promise<boolean> {
-  if (options.part !== undefined) return readShard({ ...options, part: options.part }, runtime, output);
-  const config = openConfig(options.config, runtime.environment);
-  return withRun({ config, runtime, reporter: output }, async (run) => {
-    const catalog =
-      options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
-    if (catalog === undefined) {
-      for (const name of options.streams) run.session.streamNamed(name, "Correct --stream");
-    }
-    output.stats.measure(() => run.session.usage);
-    const saved = await openSaved(options, runtime, output);
+async function readAsked(options: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
+  if (options.part !== undefined) return await readShard({ ...options, part: options.part }, runtime, open);
+  const config = await openConfig(options.config, runtime.environment);
+  const catalog =
+    options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
+  if (catalog === undefined)
+    for (const name of options.streams) streamNamed(name, config, "Correct --stream");
+  const output = await open(destinationOf(options), config);
+  const { saved, place } = output.sink;
+  return await withRun({ config, runtime, reporter: output }, async (run) => {
     const asked = catalog && chosen(catalog, options.streams);
-    await openJobs(run, asked, options.streams, saved, {
-      check: () => output.checkLock(),
-      isOne: output.statePath !== undefined,
+    await openJobs(run, asked, options.streams, saved.streams, {
+      check: () => output.sink.check(),
+      isOne: place !== null,
     });
     const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     return await syncStreams(
       run,
       streams.map((configured) => ({ configured })),
-      saved,
+      saved.streams,
     );
   });
-}
-
-/** Opens where the run goes on from, and where it saves; returns each stream's part of the state. */
-async function openSaved(
-  options: ReadOptions,
-  runtime: Runtime,
-  output: Output,
-): Promise<ReadonlyMap<string, unknown>> {
-  const stateRuntime = { ...runtime, notify: output.notify };
-  if (options.output === undefined) {
-    const { saved, file } = await openState(options, stateRuntime);
-    output.stateFile = file;
-    return saved.streams;
-  }
-  const seed = options.state === undefined ? undefined : (await openState(options, stateRuntime)).saved;
-  output.folder = await FolderOutput.open(
-    options.output,
-    { gzip: options.compress === "gzip", seed, cutBytes: options.fileBytes },
-    stateRuntime,
-  );
-  return output.folder.state.streams;
 }
 
 /** Streams that are named are read whatever the key's plan covers. */

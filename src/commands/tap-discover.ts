@@ -8,7 +8,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import { type ConfigDraft, parseDraft, readConfigs } from "../run/config-files.ts";
-import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
+import { type Output, runToEnd, tapOutput } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
@@ -34,12 +34,12 @@ const limitedTooLong = (until: number): TransientError =>
  * of them out.
  */
 export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  const output = await openTapOutput(logLevel, runtime);
-  return await runToEnd(output, runtime, async () => {
+  return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
+    const output = await open({ kind: "stdout" });
     const streams = await discovered(await readConfigs(configs, runtime.environment), runtime, output);
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams.map(toTapStream)), 2);
-    await write(runtime.stdout, `${output.mask(catalog)}\n`);
+    await write(runtime.stdout, `${output.mask.apply(catalog)}\n`);
     return true;
   });
 }

@@ -4,44 +4,57 @@ import { type Selected, type Selection, select } from "../catalog/singer-selecti
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
+import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
-import { type Output, openTapOutput, runToEnd } from "../run/output.ts";
+import { type OpenOutput, runToEnd, tapOutput } from "../run/output.ts";
 import { readableStreams } from "../run/probe-streams.ts";
 import type { Asked } from "../run/read-stream.ts";
 import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { openState } from "../run/state-file.ts";
+import { destinationOf } from "../run/sink.ts";
 import { discoverWhatCanBe } from "./tap-discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
-  const output = await openTapOutput(options.logLevel, runtime);
-  return await runToEnd(output, runtime, () => syncSelected(options, runtime, output));
+  // Nothing, until it is known what is selected.
+  let say: Language = () => "";
+  const speech = tapOutput(options.logLevel, (event) => say(event));
+  return await runToEnd(speech, runtime, (open) =>
+    syncSelected(options, runtime, open, (language) => {
+      say = language;
+    }),
+  );
 }
 
-async function syncSelected(options: TapOptions, runtime: Runtime, output: Output): Promise<boolean> {
+async function syncSelected(
+  options: TapOptions,
+  runtime: Runtime,
+  open: OpenOutput,
+  speak: (language: Language) => void,
+): Promise<boolean> {
   const draft = await readConfigs(options.configs, runtime.environment);
   const config = parseDraft(draft);
+  const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
+  const output = await open(destinationOf(options), config);
+  const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
-    const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
-    const { saved, file } = await openState(options, { ...runtime, notify: output.notify });
-    output.stateFile = file;
-    output.stats.measure(() => run.session.usage);
-    const keeping = { check: (): Promise<void> => output.checkLock(), isOne: true };
+    const keeping = { check: (): Promise<void> => output.sink.check(), isOne: true };
     if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, keeping);
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
-    output.say = singer({
-      selections: selected.selections.map((selection) => ({
-        ...selection,
-        schema: privacy.schema(selection.stream, selection.schema),
-      })),
-      state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      version: versionOf(config, runtime),
-    });
+    speak(
+      singer({
+        selections: selected.selections.map((selection) => ({
+          ...selection,
+          schema: privacy.schema(selection.stream, selection.schema),
+        })),
+        state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
+        version: versionOf(config, runtime),
+      }),
+    );
     await warn(selected, run);
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));

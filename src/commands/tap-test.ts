@@ -1,6 +1,6 @@
 import { loadSchema } from "../catalog/schema.ts";
 import { parseDraft, readConfigs } from "../run/config-files.ts";
-import { openTapOutput, runToEnd } from "../run/output.ts";
+import { runToEnd, tapOutput } from "../run/output.ts";
 import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -10,8 +10,8 @@ import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
 export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  const output = await openTapOutput(logLevel, runtime);
-  return await runToEnd(output, runtime, async () => {
+  return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
+    const output = await open({ kind: "stdout" });
     const draft = await readConfigs(configs, runtime.environment);
     return await withRun({ config: parseDraft(draft), runtime, reporter: output }, testStreams);
   });

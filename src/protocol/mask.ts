@@ -85,3 +85,15 @@ function inner(secret: string, shift: number): string {
 
 /** The text for a place in a regular expression. */
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+
+/** Hides secrets, which become known only while a run goes on. */
+export class Mask {
+  #hide: (text: string) => string = (text) => text;
+
+  readonly apply = (text: string): string => this.#hide(text);
+
+  /** Nothing that is said afterwards shows one of these. */
+  hide(secrets: readonly string[]): void {
+    this.#hide = secretMask(secrets);
+  }
+}

@@ -1,14 +1,15 @@
+import type { Usage } from "../api/usage.ts";
+import { type Config, secretsOf } from "../config/config.ts";
 import { TransientError } from "../errors.ts";
 import type { Language } from "../protocol/language.ts";
 import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
-import { OutputClosed, Writer } from "../protocol/writer.ts";
-import { stateKey } from "../state/envelopes.ts";
+import { Mask } from "../protocol/mask.ts";
+import { OutputClosed, Writer, write } from "../protocol/writer.ts";
 import type { Event } from "../streams/event.ts";
-import type { FolderOutput } from "./folder-output.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressLog } from "./progress.ts";
 import type { Runtime } from "./runtime.ts";
-import type { StateFile } from "./state-file.ts";
+import { type Destination, openSink, type Sink } from "./sink.ts";
 import { RunStats } from "./stats.ts";
 import {
   checkSummaryPath,
@@ -21,80 +22,83 @@ import {
   writeSummary,
 } from "./summary.ts";
 
+/** How a run speaks, which its command decides. */
 export type OutputOptions = {
   /** By which this program is known in its logs. */
   readonly name: string;
+  /** What stdout speaks. */
+  readonly say?: Language;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
-  /** Whether records go to files, so that stdout gets nothing. */
-  readonly files?: boolean;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
 };
 
+type Parts = {
+  readonly options: OutputOptions;
+  readonly sink: Sink;
+  readonly mask: Mask;
+  readonly log: Writer | undefined;
+  readonly stats: RunStats;
+  readonly display: Display | undefined;
+  readonly runtime: Runtime;
+};
+
 /** How often (ms) a log says how far a run is. */
 const PROGRESS_MS = 30_000;
 
-/**
- * Where the events of a run go: messages to stdout, logs and, at a terminal, progress to stderr, checkpoints into the
- * state file once their bytes have left.
- */
+/** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
 export class Output {
-  /** What stdout speaks. Some languages are known only when it is known what is asked for. */
-  say: Language = () => "";
+  readonly sink: Sink;
   /** Applied to all text but records. */
-  mask: (text: string) => string = (text) => text;
-  stateFile: StateFile | undefined;
-  /** Takes the records and the state in place of stdout and of a state file. */
-  folder: FolderOutput | undefined;
-  readonly stats: RunStats;
-  readonly #options: OutputOptions;
-  readonly #runtime: Runtime;
+  readonly mask: Mask;
+  readonly #parts: Parts;
+  readonly #stats: RunStats;
   readonly #startedAt: number;
-  readonly #messages: Writer;
-  readonly #logs: Writer | undefined;
-  readonly #display: Display | undefined;
   readonly #heartbeat: NodeJS.Timeout;
 
-  private constructor(
-    options: OutputOptions,
-    runtime: Runtime,
-    stats: RunStats,
-    display: Display | undefined,
-  ) {
-    const mask = (text: string): string => this.mask(text);
-    this.stats = stats;
-    this.#options = options;
-    this.#runtime = runtime;
-    this.#startedAt = runtime.clock.now();
-    this.#messages = new Writer(
-      (event) => this.say(event),
-      runtime.stdout,
-      (event) => this.#save(event),
-      { mask },
-    );
-    this.#logs = logWriter(options, runtime, mask, display !== undefined);
-    this.#display = display;
+  private constructor(parts: Parts, startedAt: number) {
+    this.sink = parts.sink;
+    this.mask = parts.mask;
+    this.#parts = parts;
+    this.#stats = parts.stats;
+    this.#startedAt = startedAt;
     this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_MS).unref();
   }
 
-  /** Throws ConfigError if the summary cannot be written where it should be. */
-  static async open(options: OutputOptions, runtime: Runtime): Promise<Output> {
-    if (options.summary !== undefined) await checkSummaryPath(options.summary);
+  /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
+  static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
+    const startedAt = runtime.clock.now();
     const stats = new RunStats(runtime.clock.monotonic);
-    return new Output(options, runtime, stats, await openDisplay(stats, runtime, options.files === true));
+    const display = await openDisplay(stats, runtime, to.kind === "folder");
+    const log = logWriter(options, runtime, mask, display !== undefined);
+    const say = options.say ?? (() => "");
+    const notify = (text: string): void => {
+      const event = { kind: "log", level: "info", text } as const;
+      void log?.emit(event);
+      if (to.kind !== "folder") void write(runtime.stdout, mask.apply(say(event))).catch(() => undefined);
+    };
+    try {
+      const sink = await openSink(to, say, mask, { ...runtime, stats, notify });
+      return new Output({ options, sink, mask, log, stats, display, runtime }, startedAt);
+    } catch (error) {
+      display?.stop();
+      throw error;
+    }
   }
 
   async emit(event: Event): Promise<void> {
-    const { outcome } = this.stats.current ?? {};
-    this.stats.note(event);
+    const { outcome } = this.#stats.current ?? {};
+    this.#stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
-    this.#display?.show();
+    this.#parts.display?.show();
+    // Logs take neither, and these are nearly all events.
+    if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
     if (outcome === "reading" && (event.kind === "close" || event.kind === "failed"))
       await this.#sayMetrics();
     if (event.kind === "end") await this.#sayEnd();
@@ -102,46 +106,32 @@ export class Output {
     if (event.kind === "close") await this.#sayClose(event.stream);
   }
 
+  /** @param usage of the session with the service */
+  measure(usage: () => Usage): void {
+    this.#stats.measure(usage);
+  }
+
   /** Returns when all has left, the summary too. */
   async close(): Promise<void> {
-    await this.#messages.close();
-    clearInterval(this.#heartbeat);
-    this.#display?.stop();
-    await unlessClosed(this.#logs?.close());
-    const { stderr } = this.#runtime;
+    await this.sink.close();
+    const { log, runtime, options } = this.#parts;
+    this.#stop();
+    await unlessClosed(log?.close());
     const summary = this.#summary();
-    if (stderr.isTTY === true) stderr.write(this.mask(summaryText(summary)));
-    const { summary: path } = this.#options;
-    if (path !== undefined) await writeSummary(path, summary, this.mask);
-  }
-
-  /** Tells the log. */
-  readonly notify = (text: string): void => {
-    void this.emit({ kind: "log", level: "info", text }).catch(() => undefined);
-  };
-
-  /** Where the state is saved, if the run saves any. */
-  get statePath(): string | undefined {
-    return (this.folder?.state ?? this.stateFile)?.path;
-  }
-
-  /** Throws TransientError if another run has taken over the state that this one saves. */
-  async checkLock(): Promise<void> {
-    await (this.folder?.state ?? this.stateFile)?.check();
+    if (runtime.stderr.isTTY === true) runtime.stderr.write(this.mask.apply(summaryText(summary)));
+    if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
   }
 
   /** Leaves the terminal as it was and gives the locks back, even if nothing more can be written. */
   async release(): Promise<void> {
-    clearInterval(this.#heartbeat);
-    this.#display?.stop();
-    await this.folder?.release();
-    await this.stateFile?.release();
+    this.#stop();
+    await this.sink.release();
   }
 
   /** What of an interrupted run is saved, and where. */
   get saved(): string {
-    const stdout = this.#options.bare === true ? undefined : "the last STATE message on stdout";
-    const place = this.statePath === undefined ? stdout : `"${this.statePath}"`;
+    const stdout = this.#parts.options.bare === true ? undefined : "the last STATE message on stdout";
+    const place = this.sink.place === null ? stdout : `"${this.sink.place}"`;
     if (place === undefined) return "no state is saved. Add --state-file FILE or --output DIR to save it";
     const streams = this.#summary().streams.filter((stream) => stream.state_after !== null);
     if (streams.length === 0)
@@ -152,22 +142,24 @@ export class Output {
     return `saved ${named.join(", ")} in ${place}. Run again to continue`;
   }
 
+  #stop(): void {
+    clearInterval(this.#heartbeat);
+    this.#parts.display?.stop();
+  }
+
   #summary(): RunSummary {
-    const { clock, signal } = this.#runtime;
-    return toSummary(this.stats, {
+    const { clock, signal } = this.#parts.runtime;
+    return toSummary(this.#stats, {
       startedAt: this.#startedAt,
       endedAt: clock.now(),
       interrupted: signal.aborted,
-      savedTo: this.statePath,
+      savedTo: this.sink.place,
     });
   }
 
   async #pass(event: Event): Promise<void> {
-    if (event.kind !== "records" && event.kind !== "checkpoint") await unlessClosed(this.#logs?.emit(event));
-    if (this.folder === undefined) return await this.#messages.emit(event);
-    await this.folder.emit(event);
-    const { published, state } = this.folder;
-    this.stats.noteFolder(published, state.streams);
+    await unlessClosed(this.#parts.log?.emit(event));
+    await this.sink.emit(event);
   }
 
   async #inform(text: string): Promise<void> {
@@ -175,44 +167,37 @@ export class Output {
   }
 
   async #sayProgress(): Promise<void> {
-    const text = progressLog(this.stats);
+    const text = progressLog(this.#stats);
     if (text !== undefined) await this.#inform(text).catch(() => undefined);
   }
 
   async #sayMetrics(): Promise<void> {
-    const { current } = this.stats;
-    if (this.#options.metrics !== true || current === undefined) return;
-    for (const point of metricsOf(current, this.#runtime.pid)) await this.#pass(point);
+    const { options, runtime } = this.#parts;
+    const { current } = this.#stats;
+    if (options.metrics !== true || current === undefined) return;
+    for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
   }
 
   async #sayClose(name: string): Promise<void> {
     const stream = this.#summary().streams.at(-1);
     if (stream?.stream !== name) return;
-    await this.#inform([`Stream "${name}": ${streamText(stream)}`, ...this.stats.takeEndings()].join("; "));
+    await this.#inform([`Stream "${name}": ${streamText(stream)}`, ...this.#stats.takeEndings()].join("; "));
     const limit = timeLimitText(stream);
     if (limit !== undefined) await this.#inform(limit);
   }
 
   async #sayEnd(): Promise<void> {
-    for (const text of this.stats.takeEndings()) await this.#inform(text);
+    for (const text of this.#stats.takeEndings()) await this.#inform(text);
     const summary = this.#summary();
     if (summary.streams.length > 0) await this.#inform(runText(summary));
   }
-
-  async #save(event: Event): Promise<void> {
-    if (event.kind !== "checkpoint") return;
-    await this.stateFile?.save(stateKey(event.stream, event.namespace), event.state);
-    this.stats.noteSaved(event.stream, event.state);
-  }
 }
 
-/** The output of every Singer command: the language comes later, and has no words for logs. */
-export async function openTapOutput(logLevel: LogLevel | undefined, runtime: Runtime): Promise<Output> {
-  return await Output.open(
-    { name: "tap-contact-intelligence", logs: true, metrics: true, logLevel },
-    runtime,
-  );
-}
+/** How every Singer command speaks: the language has no words for logs. */
+export const tapOutput = (logLevel: LogLevel | undefined, say?: Language): OutputOptions => ({
+  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel },
+  ...(say && { say }),
+});
 
 /**
  * A person at a terminal is told what is wrong even where the language has its own logs, unless its messages go to a
@@ -222,7 +207,7 @@ export async function openTapOutput(logLevel: LogLevel | undefined, runtime: Run
 function logWriter(
   options: OutputOptions,
   runtime: Runtime,
-  mask: (text: string) => string,
+  mask: Mask,
   isDrawn: boolean,
 ): Writer | undefined {
   const { name, logs, logLevel } = options;
@@ -234,7 +219,7 @@ function logWriter(
     log({ name, pid, now: clock.now, level, readable, waits: readable && !isDrawn ? "warning" : "info" }),
     stderr,
     undefined,
-    { mask },
+    { mask: mask.apply },
   );
 }
 
@@ -247,30 +232,49 @@ async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
   }
 }
 
+/** Opens the output of a run; at most once. @param config whose secrets nothing shows from now on */
+export type OpenOutput = (to: Destination, config?: Config) => Promise<Output>;
+
 /**
- * Does a run's work and says how it ended, so that the output is whole whatever happens, a signal included.
+ * Does a run's work and says how it ended, so that the output is complete whatever happens, a signal included. What ends
+ * a run before it has opened its output goes to stdout and the log.
  * @param work whether all that was asked for was delivered
  * @returns the exit code; throws for a signal, and for an output that nobody reads
  */
 export async function runToEnd(
-  output: Output,
-  { signal }: Runtime,
-  work: () => Promise<boolean>,
+  options: OutputOptions,
+  runtime: Runtime,
+  work: (open: OpenOutput) => Promise<boolean>,
 ): Promise<number> {
+  if (options.summary !== undefined) await checkSummaryPath(options.summary);
+  const { signal } = runtime;
+  const mask = new Mask();
+  let opened: Output | undefined;
+  const open: OpenOutput = async (to, config) => {
+    if (config !== undefined) mask.hide(secretsOf(config));
+    opened = await Output.open(to, options, mask, runtime);
+    return opened;
+  };
   let complete = false;
   try {
+    let failure: { readonly error: unknown } | undefined;
     try {
-      complete = await work();
+      complete = await work(open);
     } catch (error) {
       if (error instanceof OutputClosed) throw error;
-      await output.emit({ kind: "failed", error: signal.aborted ? interrupted(signal, output) : error });
+      failure = { error };
+    }
+    const output = opened ?? (await open({ kind: "stdout" }));
+    if (failure !== undefined) {
+      const error = signal.aborted ? interrupted(signal, output) : failure.error;
+      await output.emit({ kind: "failed", error });
     }
     await output.emit({ kind: "end" });
     await output.close();
     signal.throwIfAborted();
     return complete ? 0 : 1;
   } finally {
-    await output.release();
+    await opened?.release();
   }
 }
 

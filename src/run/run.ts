@@ -1,7 +1,8 @@
+import type { Usage } from "../api/usage.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { StateKeeping } from "../jobs/job-session.ts";
-import { secretMask } from "../protocol/mask.ts";
+import type { Mask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import { type Asked, streamEvents } from "./read-stream.ts";
@@ -14,8 +15,13 @@ export type Run = {
   readonly emit: (event: Event) => Promise<void>;
 };
 
-/** Where a run says things. `mask` is set as soon as the secrets are known, before anything else is said. */
-export type Reporter = { mask: (text: string) => string; emit(event: Event): Promise<void> };
+/** Where a run says things. `mask` hides the secrets as soon as they are known, before anything else is said. */
+export type Reporter = {
+  readonly mask: Mask;
+  emit(event: Event): Promise<void>;
+  /** Told how the session counts what it asks of the service. */
+  measure?(usage: () => Usage): void;
+};
 
 export type RunOptions = {
   readonly config: Config | Promise<Config>;
@@ -36,7 +42,7 @@ export async function withRun<Result>(
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   const config = await opened;
-  reporter.mask = secretMask(secretsOf(config));
+  reporter.mask.hide(secretsOf(config));
   const unread = new AbortController();
   const signal = AbortSignal.any([runtime.signal, unread.signal]);
   const emit = async (event: Event): Promise<void> => {
@@ -52,6 +58,7 @@ export async function withRun<Result>(
     onNotice?.(notice);
   };
   const session = new Session(config, { ...runtime, signal }, notify, tries);
+  reporter.measure?.(() => session.usage);
   try {
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
     return await work({ session, emit });

@@ -112,15 +112,7 @@ export class Session {
    * @param advice what to do about a name that no stream has
    */
   streamNamed(name: string, advice: string): StreamSpec {
-    const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);
-    if (spec === undefined) {
-      const names = this.streams.map((stream) => stream.name).join(", ");
-      throw new ConfigError(
-        `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
-      );
-    }
-    if (spec.reading === "job" && !this.streams.includes(spec)) throw notConfigured(spec);
-    return spec;
+    return streamNamed(name, this.config, advice);
   }
 
   /** The service as the core sees it, for the rows of one stream. */
@@ -285,6 +277,20 @@ export class Session {
       ...(isUser !== "all" && { is_user: isUser }),
     };
   }
+}
+
+/** Finds a stream of a config. Throws ConfigError. @param advice what to do about a name that no stream has */
+export function streamNamed(name: string, config: Config, advice: string): StreamSpec {
+  const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);
+  const streams = streamsOf(config);
+  if (spec === undefined) {
+    const names = streams.map((stream) => stream.name).join(", ");
+    throw new ConfigError(
+      `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
+    );
+  }
+  if (spec.reading === "job" && !streams.includes(spec)) throw notConfigured(spec);
+  return spec;
 }
 
 function notConfigured({ name, setting }: JobStreamSpec): ConfigError {

@@ -54,9 +54,9 @@ export class StateFile {
     }
   }
 
-  /** Each stream's part of the state, as it is now. */
-  get streams(): ReadonlyMap<string, unknown> {
-    return this.#bookmarks;
+  /** The state as it is now. */
+  get now(): SavedState {
+    return { streams: new Map(this.#bookmarks), rest: this.#rest };
   }
 
   /** Takes over the state of another file as if this one had held it. */
@@ -101,20 +101,6 @@ export class StateFile {
   async release(): Promise<void> {
     await this.#lock.release();
   }
-}
-
-/** Where a run goes on from: a file that is only read, or one that is also kept. */
-export async function openState(
-  options: { readonly state: string | undefined; readonly stateFile?: string | undefined },
-  runtime: StateFileRuntime,
-): Promise<{ readonly saved: SavedState; readonly file: StateFile | undefined }> {
-  const { state, stateFile } = options;
-  if (stateFile !== undefined) {
-    const file = await StateFile.open(stateFile, runtime);
-    return { saved: file.saved, file };
-  }
-  const text = state === undefined ? "" : await readText("state", state);
-  return { saved: parseStateText(text), file: undefined };
 }
 
 function parse(path: string, text: string): SavedState {

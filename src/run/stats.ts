@@ -1,6 +1,4 @@
 import { noUsage, type Usage } from "../api/usage.ts";
-import { isObject } from "../json.ts";
-import { stateKey } from "../state/envelopes.ts";
 import type { Event, Spent, StreamReport, StreamState } from "../streams/event.ts";
 
 export type StreamOutcome = "reading" | "complete" | "incomplete";
@@ -76,13 +74,10 @@ export class RunStats {
     if (stream !== undefined) stream.stateAfter = state;
   }
 
-  /** What a folder holds by now of the stream that is being read. */
-  noteFolder(published: ReadonlyMap<string, number>, states: ReadonlyMap<string, unknown>): void {
-    const stream = this.#streams.at(-1);
-    if (stream === undefined) return;
-    stream.files = published.get(stream.name) ?? 0;
-    const state = states.get(stateKey(stream.name, stream.namespace));
-    if (isObject(state) && state !== stream.stateBefore) stream.stateAfter = state;
+  /** More files of a stream can be seen by now; 0: it is written into files. */
+  notePublished(name: string, files: number): void {
+    const stream = this.#streams.findLast((counted) => counted.name === name);
+    if (stream !== undefined) stream.files = (stream.files ?? 0) + files;
   }
 
   get seconds(): number {
@@ -106,10 +101,9 @@ export class RunStats {
     return { ...this.#statsOf(stream), secondsOfRows };
   }
 
-  #open({ stream: name, namespace, before }: Extract<Event, { kind: "open" }>): void {
+  #open({ stream: name, before }: Extract<Event, { kind: "open" }>): void {
     this.#streams.push({
       name,
-      namespace,
       stateBefore: before ?? null,
       since: this.#now(),
       until: undefined,
@@ -166,7 +160,6 @@ export class RunStats {
 
 type Counted = {
   readonly name: string;
-  readonly namespace: string | undefined;
   readonly stateBefore: unknown;
   readonly since: number;
   readonly usageBefore: Usage;

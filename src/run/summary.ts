@@ -58,7 +58,7 @@ export type Ending = {
   readonly startedAt: number;
   readonly endedAt: number;
   readonly interrupted: boolean;
-  readonly savedTo: string | undefined;
+  readonly savedTo: string | null;
 };
 
 export function toSummary(stats: RunStats, ending: Ending): RunSummary {
@@ -73,7 +73,7 @@ export function toSummary(stats: RunStats, ending: Ending): RunSummary {
     time_limit_reached: streams.some((stream) => stream.time_limit_reached),
     rows: streams.reduce((sum, { rows }) => sum + rows, 0),
     ...countsOf(seconds, usage),
-    saved_to: ending.savedTo ?? null,
+    saved_to: ending.savedTo,
     streams,
   };
 }

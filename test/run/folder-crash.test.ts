@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { RENEW_MS } from "../../src/files/lock.ts";
-import { FolderOutput } from "../../src/run/folder-output.ts";
-import type { StateFileRuntime } from "../../src/run/state-file.ts";
+import { type FolderRuntime, FolderSink } from "../../src/run/folder-sink.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
@@ -45,7 +44,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 const FOLDER = "out";
 const SOURCES = ["s1", "s2", "s3"] as RawLine[];
 
-function worldOf(pid: number): StateFileRuntime {
+function worldOf(pid: number): FolderRuntime {
   let time = 0;
   const sleep = async (ms: number): Promise<void> => {
     // Renewals say nothing here.
@@ -55,7 +54,8 @@ function worldOf(pid: number): StateFileRuntime {
   const clock = { now: () => Date.UTC(2026, 0, 1), monotonic: () => time, sleep };
   // Whoever held the lock before is dead: this test is about what it left.
   const processes = { ownName: String(pid), stateOf: () => "ended" as const };
-  return { clock, signal: new AbortController().signal, pid, processes };
+  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
+  return { clock, signal: new AbortController().signal, pid, processes, stats };
 }
 
 const cursorOf = (state: unknown): number =>
@@ -66,12 +66,12 @@ const rowsOf = (window: number, rows: number): RawLine[] =>
 
 /** Runs windows side by side, as the reader of a stream does, until the plan's end. */
 async function play(
-  output: FolderOutput,
+  output: FolderSink,
   { windows, width, choices, end }: Plan,
   sizes: number[],
 ): Promise<void> {
   const stream = "people";
-  const from = cursorOf(output.state.streams.get(stream));
+  const from = cursorOf(output.saved.streams.get(stream));
   sizes.length = from;
   sizes.push(...windows);
   const at = 0;
@@ -164,7 +164,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
     const crashes = one.end === "kill" || one.end === "power";
     disk.start(crashes ? one.crashAt : undefined);
     try {
-      const output = await FolderOutput.open(FOLDER, { gzip: false, cutBytes: one.cutBytes }, worldOf(index));
+      const output = await FolderSink.open(FOLDER, { gzip: false, cutBytes: one.cutBytes }, worldOf(index));
       look();
       await play(output, crashes ? { ...one, end: "complete" } : one, sizes);
       await output.release();
@@ -191,7 +191,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
     }
   }
   disk.start();
-  await (await FolderOutput.open(FOLDER, { gzip: false }, worldOf(99))).release();
+  await (await FolderSink.open(FOLDER, { gzip: false }, worldOf(99))).release();
   look();
   return operations;
 }
@@ -199,7 +199,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
 const hasCrash = (error: unknown): boolean =>
   error instanceof Crash || (error instanceof Error && hasCrash(error.cause ?? undefined));
 
-describe("FolderOutput on a disk that fails", () => {
+describe("FolderSink on a disk that fails", () => {
   it.each([
     ["removes its parts where the new state cannot have taken effect", "state.json.", 0],
     ["leaves its parts to the next run where it can", FOLDER, 1],
@@ -208,7 +208,7 @@ describe("FolderOutput on a disk that fails", () => {
     held.disk = disk;
     disk.start();
     const options = { gzip: false, cutBytes: 1 };
-    const output = await FolderOutput.open(FOLDER, options, worldOf(0));
+    const output = await FolderSink.open(FOLDER, options, worldOf(0));
     const stream = "people";
     const checkpoint = (day: number) => ({
       ...{ kind: "checkpoint" as const, stream, windows: day },
@@ -221,13 +221,13 @@ describe("FolderOutput on a disk that fails", () => {
     disk.refuses = () => false;
     await output.release();
     expect([...disk.files(FOLDER).keys()].filter((path) => path.includes(".part"))).toHaveLength(left);
-    await (await FolderOutput.open(FOLDER, options, worldOf(1))).release();
+    await (await FolderSink.open(FOLDER, options, worldOf(1))).release();
     expect(linesIn(visible(disk, stream))).toEqual(expectedRows(disk, [1]));
     expect(linesIn(visible(disk, stream))).toHaveLength(left);
   });
 });
 
-describe("FolderOutput over crashes", () => {
+describe("FolderSink over crashes", () => {
   it("holds exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
     const numRuns = Number(process.env["FOLDER_CHAINS"] ?? runs(50, 150));
     await fc.assert(

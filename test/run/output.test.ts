@@ -1,29 +1,90 @@
 import { writeFileSync } from "node:fs";
+import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { TransientError } from "../../src/errors.ts";
-import { FolderOutput } from "../../src/run/folder-output.ts";
-import { Output } from "../../src/run/output.ts";
+import { RENEW_MS } from "../../src/files/lock.ts";
+import { airbyte } from "../../src/protocol/airbyte.ts";
+import { Mask } from "../../src/protocol/mask.ts";
+import { runToEnd } from "../../src/run/output.ts";
 import { openJobs, syncStreams, withRun } from "../../src/run/run.ts";
-import { StateFile } from "../../src/run/state-file.ts";
+import { openSink } from "../../src/run/sink.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { testProcess } from "../support/terminal.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
 
-describe("Output.checkLock()", () => {
-  it.each(["a state file", "a folder"])("knows that another run has taken %s over", async (kind) => {
+describe("openSink()", () => {
+  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
+
+  it.each([
+    ["a state file", (folder: string) => ({ kind: "state file" as const, path: join(folder, "state.json") })],
+    ["a folder", (folder: string) => ({ kind: "folder" as const, path: folder, gzip: false })],
+  ])("knows that another run has taken %s over", async (_what, destination) => {
     const folder = await tempDir();
-    const runtime = testProcess();
-    const output = await Output.open({ name: "x", logs: false }, runtime);
-    await output.checkLock();
-    if (kind === "a folder") output.folder = await FolderOutput.open(folder, { gzip: false }, runtime);
-    else output.stateFile = await StateFile.open(join(folder, "state.json"), runtime);
-    await output.checkLock();
+    const runtime = { ...testProcess(), stats };
+    const sink = await openSink(destination(folder), () => "", new Mask(), runtime);
+    expect(sink.place).toBe(join(folder, "state.json"));
+    await sink.check();
     writeFileSync(join(folder, "state.json.lock"), '{"token":"another"}\n');
-    await expect(output.checkLock()).rejects.toThrow("another run took it over");
-    await output.release();
-    await output.close();
+    await expect(sink.check()).rejects.toThrow("another run took it over");
+    await sink.release();
+  });
+
+  it("only reads what --state names, links included, and takes no lock", async () => {
+    const folder = await tempDir();
+    const path = join(folder, "state.json");
+    writeFileSync(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
+    await symlink(join(folder, "real.json"), path);
+    const to = { kind: "stdout", state: path } as const;
+    const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+    expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
+    await sink.check();
+    expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
+  });
+});
+
+describe("runToEnd()", () => {
+  const base = "http://127.0.0.1:1";
+  const config = parseConfig({ base_url: base, api_key: "x_01234567_0123456789abcdef0123456789abcdef" }, {});
+
+  it("says what ends a run before its output is open in the run's language, and shows no secret", async () => {
+    const [stdout, stderr] = [new Terminal(), new Terminal()];
+    const runtime = testProcess({ stdout, stderr });
+    const say = airbyte({ now: () => 0 });
+    const missing = join(await tempDir(), config.apiKey, "state.json");
+    const code = await runToEnd({ name: "x", logs: false, say }, runtime, async (open) => {
+      await open({ kind: "state file", path: missing }, config);
+      return true;
+    });
+    expect(code).toBe(1);
+    expect(stdout.text).toContain('"failure_type":"config_error"');
+    expect(stdout.text).toContain("there is no folder");
+    expect(stdout.text + stderr.text).not.toContain(config.apiKey);
+  });
+
+  it("tells of a lock that it watches, in the run's language and in its log", async () => {
+    const path = join(await tempDir(), "state.json");
+    writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
+    let time = 0;
+    const sleep = async (ms: number): Promise<void> => {
+      if (ms === RENEW_MS) await new Promise(() => undefined);
+      time += ms;
+    };
+    const clock = { now: () => 0, monotonic: () => time, sleep };
+    const said = async (logs: boolean): Promise<string> => {
+      writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
+      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+      const runtime = testProcess({ clock, stdout, stderr });
+      const say = logs ? () => "" : airbyte({ now: () => 0 });
+      await runToEnd({ name: "x", logs, say }, runtime, async (open) => {
+        await open({ kind: "state file", path });
+        return true;
+      });
+      return String((logs ? stderr : stdout).read());
+    };
+    for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
   });
 });
 
@@ -43,7 +104,7 @@ describe("a run whose state another run has taken over", () => {
     );
     const events: string[] = [];
     const reporter = {
-      mask: (text: string) => text,
+      mask: new Mask(),
       emit: async ({ kind }: { kind: string }) => void events.push(kind),
     };
     const isComplete = await withRun({ config, runtime, reporter }, async (run) => {

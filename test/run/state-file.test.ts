@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
 import { OutputError } from "../../src/errors.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
-import { openState, StateFile, type StateFileRuntime } from "../../src/run/state-file.ts";
+import { StateFile, type StateFileRuntime } from "../../src/run/state-file.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -145,16 +145,5 @@ describe("StateFile", () => {
     await file.release();
     expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
     expect((await openFile()).saved.streams.get("people")).toEqual({ discoveredAt: "1" });
-  });
-});
-
-describe("openState()", () => {
-  it("only reads what --state names, links included, and takes no lock", async () => {
-    await writeFile(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
-    await symlink(join(folder, "real.json"), path);
-    const { saved, file } = await openState({ state: path }, runtime);
-    expect(saved.streams.get("people")).toEqual({ discoveredAt: "1" });
-    expect(file).toBeUndefined();
-    expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
   });
 });

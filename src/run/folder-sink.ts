@@ -24,13 +24,19 @@ const CUT_BYTES = 256 * 1024 * 1024;
 
 export type FolderOptions = {
   readonly gzip: boolean;
-  /** The state to go on from in a folder that has none. */
-  readonly seed?: SavedState | undefined;
   /** Other than 256 MiB only in tests. */
   readonly cutBytes?: number | undefined;
 };
 
 type Checkpoint = Extract<Event, { kind: "checkpoint" }>;
+
+/** Told of what is saved and published. */
+export type SaveStats = {
+  noteSaved(stream: string, state: StreamState): void;
+  notePublished(stream: string, files: number): void;
+};
+
+export type FolderRuntime = StateFileRuntime & { readonly stats: SaveStats };
 
 type RunOptions = {
   /** When the run began, as it stands in the names of its files. */
@@ -38,6 +44,7 @@ type RunOptions = {
   readonly gzip: boolean;
   readonly cutBytes: number;
   readonly monotonic: () => number;
+  readonly stats: SaveStats;
 };
 
 /** How long (ms) what was paid for may wait for a commit. */
@@ -56,15 +63,16 @@ const PAID: ReadonlySet<string> = new Set(
  * run publishes what is pending and removes all other parts. So the files of all runs together hold exactly the records
  * that the state covers. A visible file is never removed or replaced.
  */
-export class FolderOutput {
-  /** How many files each stream has got in this run. */
-  readonly published = new Map<string, number>();
+export class FolderSink {
+  readonly saved: SavedState;
+  readonly place: string;
   readonly #folder: string;
   readonly #state: StateFile;
   readonly #numbers: Map<string, number>;
   readonly #start: string;
   readonly #gzip: boolean;
   readonly #cutBytes: number;
+  readonly #stats: SaveStats;
   readonly #monotonic: () => number;
   #committedAt: number;
   /** Under which name the state has each stream. */
@@ -75,6 +83,9 @@ export class FolderOutput {
   private constructor(folder: string, state: StateFile, numbers: Map<string, number>, run: RunOptions) {
     this.#folder = folder;
     this.#state = state;
+    this.saved = state.now;
+    this.place = state.path;
+    this.#stats = run.stats;
     this.#numbers = numbers;
     this.#start = run.start;
     this.#gzip = run.gzip;
@@ -89,9 +100,10 @@ export class FolderOutput {
    */
   static async open(
     folder: string,
-    { gzip, seed, cutBytes = CUT_BYTES }: FolderOptions,
-    runtime: StateFileRuntime,
-  ): Promise<FolderOutput> {
+    { gzip, cutBytes = CUT_BYTES }: FolderOptions,
+    runtime: FolderRuntime,
+    seed?: SavedState,
+  ): Promise<FolderSink> {
     const start = startName(runtime.clock.now());
     await makeFolder(folder);
     const state = await StateFile.open(join(folder, "state.json"), runtime);
@@ -99,17 +111,13 @@ export class FolderOutput {
       if (seed !== undefined) sow(state, seed);
       const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
       await recover(folder, pending, numbers);
-      const { monotonic } = runtime.clock;
-      return new FolderOutput(folder, state, numbers, { start, gzip, cutBytes, monotonic });
+      const { stats, clock } = runtime;
+      const { monotonic } = clock;
+      return new FolderSink(folder, state, numbers, { start, gzip, cutBytes, monotonic, stats });
     } catch (error) {
       await state.release();
       throw failureOf(folder, error);
     }
-  }
-
-  /** The state from which the run goes on, and into which it is saved. */
-  get state(): StateFile {
-    return this.#state;
   }
 
   /** Returns when what an event says is taken, or committed. After a failure, which it throws, it does nothing. */
@@ -124,6 +132,13 @@ export class FolderOutput {
     }
   }
 
+  async check(): Promise<void> {
+    await this.#state.check();
+  }
+
+  /** Everything has left: what an event says is on the disk when `emit` returns, or goes with its stream's end. */
+  async close(): Promise<void> {}
+
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
     await this.#stream?.discard();
@@ -135,6 +150,7 @@ export class FolderOutput {
       case "open":
         this.#keys.set(event.stream, stateKey(event.stream, event.namespace));
         this.#stream = this.#open(event.stream);
+        this.#stats.notePublished(event.stream, 0);
         break;
       case "records":
         await this.#stream?.append(event.lines, event.window ?? 0);
@@ -183,7 +199,7 @@ export class FolderOutput {
   }
 
   #savedState({ name }: StreamParts): StreamState | undefined {
-    return this.#state.streams.get(this.#keys.get(name) ?? name) as StreamState | undefined;
+    return this.#state.now.streams.get(this.#keys.get(name) ?? name) as StreamState | undefined;
   }
 
   /** A full refresh that an earlier run has delivered is only confirmed. */
@@ -233,12 +249,13 @@ export class FolderOutput {
       if (!isReplacing) await removeParts();
       throw error;
     }
+    this.#stats.noteSaved(stream.name, state);
   }
 
   async #publish({ name, folder }: StreamParts, pending: readonly Pending[], files: number): Promise<void> {
     await publishAll(this.#folder, pending);
     if (pending.length > 0) await syncFolder(folder);
-    this.published.set(name, (this.published.get(name) ?? 0) + files);
+    this.#stats.notePublished(name, files);
   }
 
   #nextFile(stream: StreamParts): string {
