@@ -13,6 +13,7 @@ import {
   skipValue,
   toNext,
 } from "./json-text.ts";
+import { type JsonSchema, propertiesOf } from "./schema.ts";
 
 /** What happens to the value of a field. Lists are stepped into: a rule holds for each of their elements. */
 export type FieldRule = "keep" | FieldAction | FieldRules;
@@ -20,8 +21,15 @@ export type FieldRule = "keep" | FieldAction | FieldRules;
 /** What happens to the fields of an object. `others` is for those that `fields` does not name. */
 export type FieldRules = { readonly others: FieldRule; readonly fields: ReadonlyMap<string, FieldRule> };
 
-/** `withhold`: dropped because the catalog does not name the field. `setting`: what asked for it, for messages. */
-export type FieldAction = { readonly kind: "drop" | "hash" | "withhold"; readonly setting: string };
+/**
+ * `withhold`: dropped because the catalog does not name the field. `setting`: what asked for it, for messages. `inside`:
+ * rules whose actions are told before the value goes.
+ */
+export type FieldAction = {
+  readonly kind: "drop" | "hash" | "withhold";
+  readonly setting: string;
+  readonly inside?: FieldRules;
+};
 
 export type RewriteOptions = {
   /** Digests a value. Takes UTF-8 bytes, one a character; returns ASCII without quotes. */
@@ -31,13 +39,85 @@ export type RewriteOptions = {
 };
 
 /**
+ * One set of rules that does what `privacy` and then `selection` do, and tells of every action of `privacy`.
+ * @param selection rules that end at some depth; those of `privacy` need not
+ */
+export function mergeRules(privacy: FieldRules | null, selection: FieldRules | null): FieldRules | null {
+  if (privacy === null || selection === null) return privacy ?? selection;
+  const names = new Set([...privacy.fields.keys(), ...selection.fields.keys()]);
+  const fields = [...names].map(
+    (name) => [name, merged(ruleFor(name, privacy), ruleFor(name, selection))] as const,
+  );
+  return { others: merged(privacy.others, selection.others), fields: new Map(fields) };
+}
+
+function merged(privacy: FieldRule, selection: FieldRule): FieldRule {
+  if (privacy === "keep" || selection === "keep") return privacy === "keep" ? selection : privacy;
+  if (!("kind" in privacy)) {
+    return "kind" in selection
+      ? { ...selection, inside: privacy }
+      : (mergeRules(privacy, selection) ?? "keep");
+  }
+  const goes = privacy.kind === "hash" && "kind" in selection;
+  return goes ? { ...privacy, kind: selection.kind } : privacy;
+}
+
+const ruleFor = (name: string, { fields, others }: FieldRules): FieldRule => fields.get(name) ?? others;
+
+const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
+
+/**
+ * The schema of rows under rules. `leaving`: of what the rules leave. `arriving`: what a check of rows as they come may
+ * expect, so that nothing is said of values that do not leave: it takes any value in the fields that are not kept, and
+ * knows the names of the dropped.
+ */
+export function schemaUnder(
+  rules: FieldRules | null,
+  schema: JsonSchema,
+  view: "arriving" | "leaving",
+): JsonSchema {
+  if (rules === null) return schema;
+  const seen = seenSchema(schema, rules, view);
+  if (view === "leaving") return seen;
+  const dropped = [...rules.fields].flatMap(([name, rule]) => (isDrop(rule) ? [[name, {}] as const] : []));
+  return { ...seen, properties: { ...seen.properties, ...Object.fromEntries(dropped) } };
+}
+
+function seenSchema(schema: JsonSchema, rule: FieldRule, view: "arriving" | "leaving"): JsonSchema {
+  if (rule === "keep") return schema;
+  if ("kind" in rule) return view === "arriving" ? {} : hashedSchema(schema);
+  const { properties, items, required } = schema;
+  const fields = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
+    const inner = ruleFor(name, rule);
+    return view === "leaving" && isDrop(inner) ? [] : [[name, seenSchema(property, inner, view)] as const];
+  });
+  const kept = Object.fromEntries(fields);
+  return {
+    ...schema,
+    ...(Array.isArray(required) && { required: required.filter((name) => Object.hasOwn(kept, name)) }),
+    ...(properties !== undefined && { properties: kept }),
+    ...(items !== undefined && { items: seenSchema(items, rule, view) }),
+  };
+}
+
+/** A list stays a list, of digests. */
+function hashedSchema({ title, description, type, items }: JsonSchema): JsonSchema {
+  const words = { ...(title !== undefined && { title }), ...(description !== undefined && { description }) };
+  if (![type].flat().includes("array")) return { ...words, type: ["null", "string"] };
+  return { ...words, type: ["null", "array"], ...(items !== undefined && { items: hashedSchema(items) }) };
+}
+
+/** Takes a line of a row, and returns what of it leaves. */
+export type Rewrite = (line: string) => string;
+
+/**
  * Returns a function that rebuilds the line of a row by rules. It reads the line token by token: names are decoded
  * before they are compared, so that `"\u0065mail"` is `email`, and a name that stands twice is treated twice. Values
  * that stay are written as they were spelt, because JSON.parse would round integers above 2^53. A line from which
  * nothing is taken is returned as it is. Lines are UTF-8 with one byte a character (latin1).
  * The function throws for a line that is no JSON object.
  */
-export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): (line: string) => string {
+export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
   return (line) => rewriter.rewrite(line, rules);
 }
@@ -84,7 +164,7 @@ class LineRewriter {
       const end = skipString(text, start);
       const name = nameOf(text, start, end);
       this.#at = skipSpace(text, skipSpace(text, end) + 1);
-      const value = this.#member(name, rules.fields.get(name) ?? rules.others);
+      const value = this.#member(name, ruleFor(name, rules));
       if (value === SAME) {
         if (run === NONE) run = start;
         runEnd = this.#at;
@@ -113,7 +193,8 @@ class LineRewriter {
   #act(action: FieldAction): string | undefined {
     this.#acted?.(action, this.#path);
     if (action.kind === "hash") return this.#hashed();
-    this.#at = skipValue(this.#text, this.#at);
+    if (action.inside === undefined) this.#same();
+    else this.#inner(action.inside);
     return undefined;
   }
 

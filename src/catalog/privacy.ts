@@ -1,8 +1,14 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { type FieldAction, type FieldRule, type FieldRules, lineRewriter } from "./field-rules.ts";
-import { arrivingSchema, privateSchema } from "./privacy-schema.ts";
+import {
+  type FieldAction,
+  type FieldRule,
+  type FieldRules,
+  lineRewriter,
+  mergeRules,
+  type Rewrite,
+} from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
 
@@ -34,29 +40,29 @@ export class Privacy {
     return rulesOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
   }
 
-  /** What becomes of the lines of a stream; null if they leave as they are. */
-  rewriter(stream: string): ((line: string) => string) | null {
-    const rules = this.rules(stream);
+  /**
+   * What becomes of the lines of a stream under these settings, and then under a catalog; null if they leave as they are.
+   * @param selection what a catalog lets out; null: everything
+   * @param withheld told of each field of a row that the catalog does not name
+   */
+  rewriter(
+    stream: string,
+    selection: FieldRules | null = null,
+    withheld: (path: readonly string[]) => void = () => undefined,
+  ): Rewrite | null {
+    const rules = mergeRules(this.rules(stream), selection);
     if (rules === null) return null;
     const rewrite = lineRewriter(rules, {
       ...(this.#hash !== undefined && { hash: this.#hash }),
-      acted: ({ setting }) => this.#used.add(setting),
+      acted: ({ kind, setting }, path) => {
+        this.#used.add(setting);
+        if (kind === "withhold") withheld(path);
+      },
     });
     return (line) => {
       this.#read.add(stream);
       return rewrite(line);
     };
-  }
-
-  /** The schema of what leaves of a stream. */
-  schema(stream: string, schema: JsonSchema): JsonSchema {
-    return privateSchema(schema, this.rules(stream) ?? "keep");
-  }
-
-  /** What a check of rows as they come may expect, so that nothing is said of values that do not leave. */
-  arrivingSchema(stream: string, schema: JsonSchema): JsonSchema {
-    const rules = this.rules(stream);
-    return rules === null ? schema : arrivingSchema(schema, rules);
   }
 
   /** A warning for each setting that no row had. */

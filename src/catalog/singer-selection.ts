@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, quoted } from "../json.ts";
-import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
+import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 import {
   type AutomaticFields,
@@ -102,7 +102,7 @@ function choose(entry: Entry, stream: TapStream): Chosen {
   return {
     selection: {
       stream: stream.name,
-      schema: chosenSchema(schema, rules),
+      schema: schemaUnder(rules, schema, "leaving"),
       keyProperties: key.value,
       replicationKey: stream.replicationKey,
       method: method.value,
@@ -211,25 +211,6 @@ function fieldRules(
 function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: Metadata): FieldRule {
   if (hasProperties(schema)) return fieldRules(schema, breadcrumb, metadata, NO_FIELDS);
   return isSchema(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
-}
-
-/** The schema of what the rules let out. */
-function chosenSchema(schema: JsonSchema, rule: FieldRule): JsonSchema {
-  if (rule === "keep" || "kind" in rule) return schema;
-  if (!hasProperties(schema)) {
-    return schema.items === undefined ? schema : { ...schema, items: chosenSchema(schema.items, rule) };
-  }
-  const fields = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
-    const inner = rule.fields.get(name) ?? rule.others;
-    return inner !== "keep" && "kind" in inner ? [] : [[name, chosenSchema(property, inner)] as const];
-  });
-  const properties = Object.fromEntries(fields);
-  const { required } = schema;
-  return {
-    ...schema,
-    ...(Array.isArray(required) && { required: required.filter((name) => Object.hasOwn(properties, name)) }),
-    properties,
-  };
 }
 
 function idOf({ tap_stream_id, stream }: Entry): string {

@@ -1,5 +1,6 @@
 import { inferSchema } from "../api/infer-schema.ts";
 import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import { fromLatin1 } from "../latin1.ts";
@@ -50,7 +51,7 @@ export async function discoverStreams(
   }
   return streams.map((stream) => ({
     ...stream,
-    schema: session.privacy.schema(stream.spec.name, stream.schema),
+    schema: schemaUnder(session.privacy.rules(stream.spec.name), stream.schema, "leaving"),
   }));
 }
 

@@ -1,4 +1,5 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { type TapStream, tapStreamsIn, toTapStream } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import type { Config } from "../config/config.ts";
@@ -49,7 +50,7 @@ async function syncSelected(
       singer({
         selections: selected.selections.map((selection) => ({
           ...selection,
-          schema: privacy.schema(selection.stream, selection.schema),
+          schema: schemaUnder(privacy.rules(selection.stream), selection.schema, "leaving"),
         })),
         state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
         version: versionOf(config, runtime),

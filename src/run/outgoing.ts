@@ -1,4 +1,4 @@
-import { type FieldRules, lineRewriter } from "../catalog/field-rules.ts";
+import { type Rewrite, schemaUnder } from "../catalog/field-rules.ts";
 import type { Privacy } from "../catalog/privacy.ts";
 import { catalogConflicts } from "../catalog/privacy-schema.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
@@ -6,7 +6,7 @@ import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { withoutNuls } from "../protocol/prune.ts";
-import type { Event, Lines, RawLine, RowFacts } from "../streams/event.ts";
+import type { Event, RawLine, RowFacts } from "../streams/event.ts";
 import { Drift } from "./drift.ts";
 
 /**
@@ -45,8 +45,8 @@ export class Outgoing {
   readonly #stream: string;
   readonly #privacy: Privacy;
   readonly #selection: Selection | undefined;
-  readonly #private: ((line: string) => string) | null;
-  readonly #selected: (line: string) => string;
+  /** Null: lines leave as they are. */
+  readonly #rewrite: Rewrite | null;
   readonly #drift = new Drift();
   readonly #withheld = new Set<string>();
   #nuls = 0;
@@ -56,8 +56,16 @@ export class Outgoing {
     this.#stream = stream;
     this.#privacy = privacy;
     this.#selection = selection;
-    this.#private = privacy.rewriter(stream);
-    this.#selected = this.#selectedBy(selection?.rules ?? null);
+    const rewrite = privacy.rewriter(stream, selection?.rules, (path) => {
+      if (this.#withheld.size < MOST_NAMES) this.#withheld.add(path.join("."));
+    });
+    const replaced = (): void => {
+      this.#nuls += 1;
+    };
+    this.#rewrite =
+      selection === undefined
+        ? rewrite
+        : (line) => withoutNuls(rewrite === null ? line : rewrite(line), replaced);
   }
 
   /** Throws ConfigError for rows of a stream whose fields a Singer catalog could not know. */
@@ -66,38 +74,25 @@ export class Outgoing {
       yield* this.#newFields(event.facts);
       if (event.lines.length === 0) return;
       if (this.#selection?.sampled === false) throw unsampled(this.#stream);
-      yield { ...event, lines: this.#lines(event.lines) };
+      const rewrite = this.#rewrite;
+      yield rewrite === null
+        ? event
+        : { ...event, lines: event.lines.map((line) => rewrite(line) as RawLine) };
       return;
     }
     if (event.kind === "close") yield* this.#warnings();
     yield event;
   }
 
-  #lines(lines: Lines): Lines {
-    const rewrite = this.#private;
-    const left = rewrite === null ? lines : lines.map((line) => rewrite(line) as RawLine);
-    if (this.#selection === undefined) return left;
-    const replaced = (): void => {
-      this.#nuls += 1;
-    };
-    return left.map((line) => withoutNuls(this.#selected(line), replaced) as RawLine);
-  }
-
-  #selectedBy(rules: FieldRules | null): (line: string) => string {
-    if (rules === null) return (line) => line;
-    return lineRewriter(rules, {
-      acted: (action, path) => {
-        if (action.kind === "withhold" && this.#withheld.size < MOST_NAMES)
-          this.#withheld.add(path.join("."));
-      },
-    });
-  }
-
   /** A Singer catalog is the complete list of fields: nothing is added to it. */
   *#newFields(facts: RowFacts | undefined): Generator<Event> {
     const properties = facts && this.#drift.add(facts);
     if (properties === undefined || (this.#selection?.rules ?? null) !== null) return;
-    const { properties: added = {} } = this.#privacy.schema(this.#stream, { properties });
+    const { properties: added = {} } = schemaUnder(
+      this.#privacy.rules(this.#stream),
+      { properties },
+      "leaving",
+    );
     if (Object.keys(added).length > 0) yield { kind: "fields", stream: this.#stream, added };
   }
 

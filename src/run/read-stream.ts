@@ -1,4 +1,5 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
@@ -78,7 +79,7 @@ const isRunsEnd = (error: unknown): boolean =>
 function arrivingSchema(session: Session, spec: StreamSpec, asked: Asked): JsonSchema | null {
   const known = spec.sampled ? asked.configured.schema : loadSchema(spec.schemaFile);
   const schema = asked.declaredSchema ?? known;
-  return schema === null ? null : session.privacy.arrivingSchema(spec.name, schema);
+  return schema === null ? null : schemaUnder(session.privacy.rules(spec.name), schema, "arriving");
 }
 
 async function streamRun(

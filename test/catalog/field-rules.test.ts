@@ -5,6 +5,7 @@ import {
   type FieldRule,
   type FieldRules,
   lineRewriter,
+  mergeRules,
 } from "../../src/catalog/field-rules.ts";
 import { asRead, rawLine } from "../support/events.ts";
 import { runs } from "../support/runs.ts";
@@ -46,6 +47,27 @@ function digest(value: unknown): unknown {
 
 /** Without the spaces between tokens. Texts are compared: JSON.parse of Node 24 and 26 mixes up names like "\\"" and "\\\\". */
 const compact = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+
+const NAMES = fc.constantFrom("a", "b", "é", "😀", '"', "\\", "\u0001");
+const { object: OBJECTS } = fc.letrec((tie) => ({
+  object: fc.dictionary(NAMES, tie("value")),
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom<unknown>(null, true, 0, -1.5e300, ""),
+    fc.string({ unit: "grapheme" }),
+    fc.array(tie("value")),
+    tie("object"),
+  ),
+}));
+const { given: RULES } = fc.letrec<{ given: FieldRules; rule: FieldRule }>((tie) => ({
+  given: fc
+    .record({
+      others: fc.constantFrom<FieldRule>("keep", DROP, HASH),
+      fields: fc.dictionary(NAMES, tie("rule")),
+    })
+    .map(({ others, fields }) => rules(others, fields)),
+  rule: fc.oneof({ maxDepth: 3 }, fc.constantFrom<FieldRule>("keep", DROP, HASH), tie("given")),
+}));
 
 describe("lineRewriter()", () => {
   it("keeps what it keeps to the byte", () => {
@@ -89,42 +111,22 @@ describe("lineRewriter()", () => {
   });
 
   it("tells what it did, and where", () => {
-    const declaredSchema: unknown[] = [];
+    const told: unknown[] = [];
     const given = rules("keep", { a: rules({ kind: "withhold", setting: "x" }, { b: "keep" }), h: HASH });
     const acted = (action: FieldAction, path: readonly string[]): void => {
-      declaredSchema.push([action.kind, path.join(".")]);
+      told.push([action.kind, path.join(".")]);
     };
     lineRewriter(given, { hash, acted })('{"a":[{"b":1,"c":2}],"h":1}');
-    expect(declaredSchema).toEqual([
+    expect(told).toEqual([
       ["withhold", "a.c"],
       ["hash", "h"],
     ]);
   });
 
   it("agrees with the same rules on the parsed value, for any JSON object", () => {
-    const names = fc.constantFrom("a", "b", "é", "😀", '"', "\\", "\u0001");
-    const { object } = fc.letrec((tie) => ({
-      object: fc.dictionary(names, tie("value")),
-      value: fc.oneof(
-        { maxDepth: 4 },
-        fc.constantFrom<unknown>(null, true, 0, -1.5e300, ""),
-        fc.string({ unit: "grapheme" }),
-        fc.array(tie("value")),
-        tie("object"),
-      ),
-    }));
-    const { given } = fc.letrec<{ given: FieldRules; rule: FieldRule }>((tie) => ({
-      given: fc
-        .record({
-          others: fc.constantFrom<FieldRule>("keep", DROP, HASH),
-          fields: fc.dictionary(names, tie("rule")),
-        })
-        .map(({ others, fields }) => rules(others, fields)),
-      rule: fc.oneof({ maxDepth: 3 }, fc.constantFrom<FieldRule>("keep", DROP, HASH), tie("given")),
-    }));
     const spaces = fc.constantFrom(undefined, 1, "\t");
     fc.assert(
-      fc.property(object, given, spaces, (value, rule, space) => {
+      fc.property(OBJECTS, RULES, spaces, (value, rule, space) => {
         const json = JSON.stringify(value, null, space);
         expect(compact(rewritten(json, rule))).toBe(JSON.stringify(model(value, rule)));
       }),
@@ -149,5 +151,49 @@ describe("lineRewriter()", () => {
     ]) {
       expect(() => rewrite(text), text).toThrow("no JSON object");
     }
+  });
+});
+
+describe("mergeRules()", () => {
+  const WITHHOLD: FieldAction = { kind: "withhold", setting: "catalog" };
+  const DESELECT: FieldAction = { kind: "drop", setting: "catalog" };
+  const { rule: SELECTION } = fc.letrec<{ rule: FieldRule; given: FieldRules }>((tie) => ({
+    given: fc.dictionary(NAMES, tie("rule")).map((fields) => rules(WITHHOLD, fields)),
+    rule: fc.oneof({ maxDepth: 3 }, fc.constantFrom<FieldRule>("keep", DESELECT), tie("given")),
+  }));
+  const SELECTIONS = fc.dictionary(NAMES, SELECTION).map((fields) => rules(WITHHOLD, fields));
+
+  /** A row under rules, one after the other, and what they told: settings that acted, and names that were withheld. */
+  function under(json: string, ...each: readonly FieldRules[]): readonly unknown[] {
+    const told = new Set<string>();
+    const acted = ({ kind, setting }: FieldAction, path: readonly string[]): void => {
+      if (setting !== "catalog") told.add(setting);
+      if (kind === "withhold") told.add(JSON.stringify(path));
+    };
+    const line = each.reduce(
+      (text, one) => lineRewriter(one, { hash, acted })(text),
+      rawLine(json) as string,
+    );
+    return [compact(asRead(line)), [...told].sort()];
+  }
+
+  it("does and tells in one pass what privacy and then a selection do in two", () => {
+    const everywhere = rules("keep", { a: { ...DROP, setting: "a" }, b: { ...HASH, setting: "b" } });
+    const endless: FieldRules = Object.assign(everywhere, { others: everywhere });
+    fc.assert(
+      fc.property(OBJECTS, fc.oneof(RULES, fc.constant(endless)), SELECTIONS, (value, privacy, selection) => {
+        const json = JSON.stringify(value);
+        const merged = mergeRules(privacy, selection);
+        expect(merged && under(json, merged)).toEqual(under(json, privacy, selection));
+      }),
+      { numRuns: runs(250, 1000) },
+    );
+  });
+
+  it("is the one where there is no other", () => {
+    const given = rules("keep", { a: DROP });
+    expect([mergeRules(given, null), mergeRules(null, given), mergeRules(null, null)]).toEqual([
+      ...[given, given, null],
+    ]);
   });
 });

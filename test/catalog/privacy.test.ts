@@ -2,9 +2,10 @@ import { createHmac } from "node:crypto";
 import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { schemaUnder } from "../../src/catalog/field-rules.ts";
 import { Privacy } from "../../src/catalog/privacy.ts";
 import { catalogConflicts } from "../../src/catalog/privacy-schema.ts";
-import { loadSchema, propertiesOf } from "../../src/catalog/schema.ts";
+import { type JsonSchema, loadSchema, propertiesOf } from "../../src/catalog/schema.ts";
 import { asRead, rawLine } from "../support/events.ts";
 
 const SALT = "a long random text";
@@ -29,6 +30,9 @@ function sent(given: Privacy, stream: string, json: string): unknown {
   const rewrite = given.rewriter(stream) ?? ((line: string) => line);
   return JSON.parse(asRead(rewrite(rawLine(json))));
 }
+
+const leaving = (given: Privacy, stream: string, schema: JsonSchema): JsonSchema =>
+  schemaUnder(given.rules(stream), schema, "leaving");
 
 const row = (value: object): string => JSON.stringify(value);
 
@@ -144,14 +148,14 @@ describe("Privacy", () => {
       ["jobTitle", "company_lookups.contacts.email"],
       ["people.id", "employeeCount", "linkedin_url", "tags"],
     );
-    const people = propertiesOf(given.schema("people", loadSchema("people.json")));
+    const people = propertiesOf(leaving(given, "people", loadSchema("people.json")));
     expect(people).not.toHaveProperty("jobTitle");
     expect(people["id"]).toMatchObject({ type: ["null", "string"] });
     const company = {
       type: "object",
       properties: { employeeCount: { type: ["null", "integer"], enum: [1], format: "x" } },
     };
-    expect(given.schema("companies", company)).toEqual({
+    expect(leaving(given, "companies", company)).toEqual({
       type: "object",
       properties: { employeeCount: { type: ["null", "string"] } },
     });
@@ -159,10 +163,10 @@ describe("Privacy", () => {
       type: "object",
       properties: { tags: { type: ["null", "array"], items: { type: "integer" } } },
     };
-    expect(given.schema("companies", tags).properties?.["tags"]).toEqual({
+    expect(leaving(given, "companies", tags).properties?.["tags"]).toEqual({
       ...{ type: ["null", "array"], items: { type: ["null", "string"] } },
     });
-    const lookups = given.schema("company_lookups", loadSchema("company_lookups.json"));
+    const lookups = leaving(given, "company_lookups", loadSchema("company_lookups.json"));
     const contact = propertiesOf(lookups.properties?.["contacts"]?.items);
     expect(contact).not.toHaveProperty("email");
     expect(contact["linkedin_url"]).toMatchObject({ type: ["null", "string"] });
@@ -172,7 +176,7 @@ describe("Privacy", () => {
   it("expects of arriving rows nothing where values do not leave as they came", () => {
     const given = privacy(["people.lastName", "ssn"], ["people.id"]);
     const arriving = propertiesOf(
-      given.arrivingSchema("people", given.schema("people", loadSchema("people.json"))),
+      schemaUnder(given.rules("people"), leaving(given, "people", loadSchema("people.json")), "arriving"),
     );
     expect([arriving["lastName"], arriving["ssn"], arriving["id"]]).toEqual([{}, {}, {}]);
     expect(arriving["firstName"]).toHaveProperty("type");
@@ -237,7 +241,7 @@ describe("any row", () => {
     const given = privacy(["gone"], ["h"]);
     const rewrite = given.rewriter("companies");
     const isValid = new Ajv({ strict: false }).compile(
-      given.schema("companies", { type: "object", properties: { gone: {}, h: { type: "integer" } } }),
+      leaving(given, "companies", { type: "object", properties: { gone: {}, h: { type: "integer" } } }),
     );
     fc.assert(
       fc.property(object, (json) => {
