@@ -1,5 +1,10 @@
 import { type Spec, typeOf } from "../src/config/spec.ts";
-import { CAPABILITIES, type Program, type Setting, settingsOf } from "../src/protocol/singer-about.ts";
+import {
+  CAPABILITIES,
+  type DescribedSetting,
+  describedSettings,
+  type Program,
+} from "../src/protocol/singer-about.ts";
 import { toYaml, type YamlObject } from "./yaml.ts";
 
 /**
@@ -29,7 +34,7 @@ export function hubDefinition(program: Program, spec: Spec): YamlObject {
 const PACKAGE = "source-contact-intelligence";
 
 function definitionOf({ name, description }: Program, spec: Spec): YamlObject {
-  const settings = settingsOf(spec);
+  const settings = describedSettings(spec);
   const [repo = ""] = spec.documentationUrl.split("/blob/");
   return {
     name,
@@ -49,7 +54,7 @@ function definitionOf({ name, description }: Program, spec: Spec): YamlObject {
 }
 
 /** Settings within objects have no value here, because a default in one may switch on what costs money. */
-function definitionOfSetting(setting: Setting): YamlObject {
+function definitionOfSetting(setting: DescribedSetting): YamlObject {
   const { name, path, property } = setting;
   const { title = name, description = "", default: value, airbyte_secret } = property;
   const options = property.enum?.map((choice) => ({ label: String(choice), value: String(choice) }));
@@ -64,7 +69,7 @@ function definitionOfSetting(setting: Setting): YamlObject {
   };
 }
 
-function kindOf({ property }: Setting): string {
+function kindOf({ property }: DescribedSetting): string {
   if (property.format === "date") return "date_iso8601";
   return property.enum === undefined ? typeOf(property) : "options";
 }

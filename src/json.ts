@@ -62,8 +62,8 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text);
 }
 
-const QUOTE = 34;
-const BACKSLASH = 92;
+export const QUOTE = 34;
+export const BACKSLASH = 92;
 const OPENING: ReadonlySet<number> = new Set([91, 123]);
 const CLOSING: ReadonlySet<number> = new Set([93, 125]);
 

@@ -22,7 +22,7 @@ import type { Limiter } from "./limiter.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import { noUsage, type Usage } from "./usage.ts";
 
-const TRIES = 5;
+const MOST_TRIES = 5;
 /** Tries of a request that cannot connect while no connection has ever worked: a run that cannot work ends soon. */
 const FIRST_TRIES = 2;
 const FIRST_BACKOFF_MS = 1_000;
@@ -42,7 +42,7 @@ const POST_GRACE_MS = 5_000;
 export type Query = Readonly<Record<string, string>>;
 
 /** What a JSON answer says, and the moments (epoch ms by the service's clock) between which the service made it. */
-export type Answer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
+export type JsonAnswer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
 
 /** An export under way. `gzipped`: the body is to be decompressed strictly. `idleMs`: how long no row may come while rows are wanted. */
 export type Export = {
@@ -102,7 +102,7 @@ type Asking<Result> = {
   readonly isExport?: boolean;
 };
 
-type Outcome<Result> =
+type Tried<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
 
@@ -156,8 +156,8 @@ export class Client {
     path: string,
     query: Query,
     parse: (value: unknown, body: Buffer) => Value,
-  ): Promise<Answer<Value>> {
-    const read = async (response: Response): Promise<Answer<Value>> => {
+  ): Promise<JsonAnswer<Value>> {
+    const read = async (response: Response): Promise<JsonAnswer<Value>> => {
       const { asked, answered } = response;
       const body = await readBody(what, response, ANSWER_BYTES, this.usage);
       const value = toJson(body);
@@ -273,7 +273,7 @@ export class Client {
       failures += 1;
       const { error, waitMs } = outcome;
       const isFirst = !this.#hasConnected && error instanceof TransientError && wasNeverSent(error);
-      const tries = Math.min(this.#options.tries ?? TRIES, isFirst ? FIRST_TRIES : TRIES);
+      const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
       if (!(error instanceof TransientError)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
       await this.#waitToRetry(asking.what, error, failures, tries, waitMs);
@@ -301,7 +301,7 @@ export class Client {
     await this.#pause(waitMs);
   }
 
-  async #try<Result>(asking: Asking<Result>): Promise<Outcome<Result>> {
+  async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
     const { what, path, query, accepts, read, isExport = false } = asking;
     await this.#takeTurn();
     const ending = this.#beginEnding();
@@ -327,7 +327,7 @@ export class Client {
   }
 
   /** A quota that is used up may come as 429 too, and no wait of ours outlasts it. */
-  #refused({ status, headers, answered }: Response, error: ConnectorError): Outcome<never> {
+  #refused({ status, headers, answered }: Response, error: ConnectorError): Tried<never> {
     const header = headers["retry-after"];
     if (status === 429 && error instanceof TransientError) {
       return { kind: "limited", error, waitMs: retryAfterMs(header, answered, UNSAID_RETRY_AFTER_MS) };

@@ -88,13 +88,13 @@ function placesOf(bytes: string, text: string): number[] {
 }
 
 /** A JSON escape of a whole surrogate pair, of half of one, or of anything else. */
-const ESCAPE =
+const SURROGATE_ESCAPE =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
 
 /** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD, and notes each. */
 function replaceLoneSurrogates(json: string, notes: RowNotes): string {
   if (!json.includes("\\u") || !(json.includes("\\ud") || json.includes("\\uD"))) return json;
-  return json.replace(ESCAPE, (found, half: string | undefined) => {
+  return json.replace(SURROGATE_ESCAPE, (found, half: string | undefined) => {
     if (half === undefined) return found;
     notes.addReplaced();
     return "\\ufffd";

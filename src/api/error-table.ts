@@ -262,7 +262,7 @@ function failureOfStatus(status: number): Failure {
 
 /** A request that got no answer. */
 export function networkError(what: string, place: Place, cause: unknown): ConnectorError {
-  const detail = codeOf(cause);
+  const detail = codeInChain(cause);
   const failure = NETWORK.get(detail ?? "") ?? OTHER_NETWORK;
   const remedy =
     place.proxy === undefined
@@ -280,7 +280,7 @@ const AFTER_SENDING: ReadonlySet<string> = new Set([
 
 /** Whether a request that got no answer cannot have reached the service. */
 export function wasNeverSent(cause: unknown): boolean {
-  const code = codeOf(cause) ?? "";
+  const code = codeInChain(cause) ?? "";
   return NETWORK.has(code) && !AFTER_SENDING.has(code);
 }
 
@@ -325,7 +325,7 @@ export const worded = (remedy: string, { url, address, newKey, key }: SettingNam
     .replace("{address}", address)
     .replace("{newKey}", () => newKey.replace("{key}", key));
 
-function codeOf(error: unknown): string | undefined {
+function codeInChain(error: unknown): string | undefined {
   for (let next = error; isObject(next); next = next["cause"]) {
     const { code } = next as { code?: unknown };
     if (typeof code === "string") return code;

@@ -4,13 +4,13 @@ import type { RawLine } from "../streams/event.ts";
 import type { Row } from "../streams/stream-api.ts";
 
 /** A character of a JSON string, in latin1-decoded UTF-8, that stands for itself. */
-const PLAIN = String.raw`[^"\\\x00-\x1f]`;
-const PLAIN_ONLY = new RegExp(`^${PLAIN}*$`);
-const ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
-const STRING = `"${PLAIN}*(?:${ESCAPE}${PLAIN}*)*"`;
+const PLAIN_CHARACTER = String.raw`[^"\\\x00-\x1f]`;
+const PLAIN_ONLY = new RegExp(`^${PLAIN_CHARACTER}*$`);
+const STRING_ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
+const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Captures by number: names would make each match an object that costs more than the capture. */
-const KEY = `("${PLAIN}+")`;
-const CURSOR = `"(${PLAIN}*)"`;
+const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
+const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -64,7 +64,7 @@ export class LinePattern {
 
   /** @param fields the schemas of the fields, by name */
   constructor(fields: ReadonlyMap<string, JsonSchema>, key: string, cursor: string | null) {
-    this.#values = valuesOf(fields, key, cursor);
+    this.#values = valuePatterns(fields, key, cursor);
     this.#key = key;
   }
 
@@ -91,13 +91,13 @@ export class LinePattern {
       names.includes(this.#key) &&
       names.every((name) => this.#values.has(name));
     if (canMatch && names.every((name) => this.#names.includes(name))) return;
-    const all = canMatch ? merged(this.#names, names) : [];
+    const all = canMatch ? inOneOrder(this.#names, names) : [];
     if (!canMatch || all.length > MOST_FIELDS) {
       if (this.#expression === undefined) this.#others += 1;
       return;
     }
     this.#names = all;
-    const cursorAt = all.findIndex((name) => this.#values.get(name)?.includes(CURSOR));
+    const cursorAt = all.findIndex((name) => this.#values.get(name)?.includes(CURSOR_GROUP));
     this.#keyGroup = cursorAt >= 0 && cursorAt < all.indexOf(this.#key) ? 2 : 1;
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
@@ -115,7 +115,7 @@ export class LinePattern {
 }
 
 /** What the values of each field look like, where an expression can say it. */
-function valuesOf(
+function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,
   cursor: string | null,
@@ -124,24 +124,25 @@ function valuesOf(
   for (const [name, schema] of fields) {
     // An object that says success: false may be the service's error.
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
-    const value = name === key ? keyOf(schema) : name === cursor ? cursorOf(schema) : simpleValueOf(schema);
+    const value =
+      name === key ? keyPattern(schema) : name === cursor ? cursorPattern(schema) : valuePattern(schema);
     if (value !== undefined) values.set(name, value);
   }
   return values;
 }
 
 /** A key is a text; one that is a number is left to the parser. */
-function keyOf(schema: JsonSchema): string | undefined {
-  const mayBeText = simpleValueOf(schema, KEY)?.includes(KEY) === true;
-  return mayBeText ? KEY : undefined;
+function keyPattern(schema: JsonSchema): string | undefined {
+  const mayBeText = valuePattern(schema, KEY_GROUP)?.includes(KEY_GROUP) === true;
+  return mayBeText ? KEY_GROUP : undefined;
 }
 
 /** A cursor is a text or null; one that is a number is left to the parser. */
-const cursorOf = (schema: JsonSchema): string | undefined =>
-  simpleValueOf(schema, CURSOR, 0, new Set(["integer", "number"]));
+const cursorPattern = (schema: JsonSchema): string | undefined =>
+  valuePattern(schema, CURSOR_GROUP, 0, new Set(["integer", "number"]));
 
 /** The simple values that a schema allows, strings as `text`; undefined if there are none, or if it asks for more than a type. */
-function simpleValueOf(
+function valuePattern(
   schema: unknown,
   text = STRING,
   depth = 0,
@@ -155,19 +156,19 @@ function simpleValueOf(
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {
     if (without.has(kind)) return [];
-    if (kind === "array") return listOf(items, depth + 1) ?? [];
+    if (kind === "array") return listPattern(items, depth + 1) ?? [];
     return kind === "string" ? text : (SCALARS.get(String(kind)) ?? []);
   });
   return values.length === 0 ? undefined : values.join("|");
 }
 
-function listOf(items: unknown = {}, depth = 1): string | undefined {
-  const item = depth > DEEPEST_LIST ? undefined : simpleValueOf(items, STRING, depth);
+function listPattern(items: unknown = {}, depth = 1): string | undefined {
+  const item = depth > DEEPEST_LIST ? undefined : valuePattern(items, STRING, depth);
   return item === undefined ? undefined : `\\[(?:(?:${item})(?:,(?:${item}))*)?\\]`;
 }
 
 /** The names of both, each after the one that it follows in `names`. */
-function merged(known: readonly string[], names: readonly string[]): string[] {
+function inOneOrder(known: readonly string[], names: readonly string[]): string[] {
   const all = [...known];
   let place = 0;
   for (const name of names) {

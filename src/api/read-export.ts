@@ -16,11 +16,11 @@ import type { Usage } from "./usage.ts";
 
 const CARRIAGE_RETURN = 13;
 /** Characters in a batch: about as much as a pipe takes at once. */
-const BATCH = 64 * 1024;
+const BATCH_CHARACTERS = 64 * 1024;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
 const LATEST = 1_000;
 /** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
-const PIECE = 64 * 1024;
+const PIECE_BYTES = 64 * 1024;
 /** A body with more lines than this that are no rows is read no further. */
 const MOST_BAD_LINES = 1_000;
 
@@ -79,7 +79,7 @@ function flowThrough(
   lines: NodeJS.ReadWriteStream,
   notes: RowNotes,
 ): Promise<void> {
-  const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE })] : [];
+  const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE_BYTES })] : [];
   const pieces = (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> => inPieces(chunks, usage);
   const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => toText(chunks, notes);
   const flow = pipeline([body, pieces, ...gunzips, texts, lines] as unknown as [
@@ -130,7 +130,7 @@ class Patience {
 async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage): AsyncGenerator<Buffer> {
   for await (const arrived of body) {
     usage.bytesReceived += arrived.length;
-    for (let at = 0; at < arrived.length; at += PIECE) yield arrived.subarray(at, at + PIECE);
+    for (let at = 0; at < arrived.length; at += PIECE_BYTES) yield arrived.subarray(at, at + PIECE_BYTES);
   }
 }
 
@@ -169,7 +169,7 @@ class Batcher {
     this.rows += 1;
     this.#rows.push(row);
     this.#size += raw.length;
-    return this.#size >= BATCH || this.#due ? this.take() : undefined;
+    return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
   }
 
   /** What has been added since the last batch, with what it taught; undefined if nothing. */

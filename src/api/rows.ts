@@ -57,9 +57,9 @@ export class RowParser {
   /** The row of a parsed line. */
   parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
     this.#compare(value, notes);
-    const key = keyOf(raw, this.key, value[this.key]);
+    const key = keyText(raw, this.key, value[this.key]);
     if (key === "") notes.addWithoutKey();
-    return { raw, key, cursor: this.#cursor === null ? null : cursorOf(value[this.#cursor]) };
+    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]) };
   }
 
   /**
@@ -107,7 +107,7 @@ export class RowParser {
 }
 
 /** A text, or the digits of a number. */
-function cursorOf(value: unknown): string | null {
+function cursorText(value: unknown): string | null {
   if (typeof value === "number") return String(value);
   return typeof value === "string" && value !== "" ? value : null;
 }
@@ -116,7 +116,7 @@ function cursorOf(value: unknown): string | null {
  * The JSON of a key as latin1, with its escapes resolved, so that 1 is not "1" and no integer is rounded. Empty for a row
  * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
  */
-function keyOf(raw: RawLine, name: string, value: unknown): string {
+function keyText(raw: RawLine, name: string, value: unknown): string {
   if (typeof value === "string") {
     if (value === "") return "";
     // Escapes of a latin1-decoded line stand for other characters than its bytes.
@@ -162,39 +162,34 @@ function checkOfAll(
   const checks: SchemaCheck[] = [];
   for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
     const part = entries.slice(at, at + FIELDS_AT_ONCE);
-    if (!part.every(([, field]) => isSchema(field))) throw notASchema(compile, part, undefined);
-    try {
-      checks.push(compile({ type: "object", properties: Object.fromEntries(part) }));
-    } catch (cause) {
-      throw notASchema(compile, part, cause);
-    }
+    const check = compiled(compile, part);
+    if (check === undefined) throw notASchema(part.find((field) => compiled(compile, [field]) === undefined));
+    checks.push(check);
   }
   const [only, another] = checks;
   if (only === undefined) return () => true;
   return another === undefined ? only : (row) => checks.every((check) => check(row));
 }
 
-function notASchema(
+type Field = readonly [name: string, schema: JsonSchema];
+
+/**
+ * The check of some fields; undefined if a schema is none. What a catalog gives for a schema may be any JSON; the compiler
+ * looks at it only where a row asks for it.
+ */
+function compiled(
   compile: (schema: object) => SchemaCheck,
-  fields: readonly (readonly [string, JsonSchema])[],
-  cause: unknown,
-): ConfigError {
-  const [name] = fields.find(([, field]) => !canCompile(compile, field)) ?? [""];
-  return new ConfigError(
-    `Cannot use the catalog: the schema of the field ${quoted(fromLatin1(name))} is not one. Discover again`,
-    { cause },
-  );
-}
-
-/** What a catalog gives for a schema may be any JSON; the compiler looks at it only where a row asks for it. */
-const isSchema = (field: unknown): boolean => isObject(field) || typeof field === "boolean";
-
-function canCompile(compile: (schema: object) => SchemaCheck, field: JsonSchema): boolean {
-  if (!isSchema(field)) return false;
+  fields: readonly Field[],
+): SchemaCheck | undefined {
+  if (!fields.every(([, schema]) => isObject(schema) || typeof schema === "boolean")) return undefined;
   try {
-    compile({ properties: { field } });
-    return true;
+    return compile({ type: "object", properties: Object.fromEntries(fields) });
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+const notASchema = ([name]: Field = ["", {}]): ConfigError =>
+  new ConfigError(
+    `Cannot use the catalog: the schema of the field ${quoted(fromLatin1(name))} is not one. Discover again`,
+  );

@@ -6,7 +6,7 @@ import type { Notice } from "../streams/event.ts";
 import type { Batch, Count, Page, PlacedRow, Row, StreamApi } from "../streams/stream-api.ts";
 import { describe, type Window } from "../streams/window.ts";
 import { BEGINNING } from "../time.ts";
-import type { Answer, Client, Query } from "./client.ts";
+import type { Client, JsonAnswer, Query } from "./client.ts";
 import { readExport } from "./read-export.ts";
 import { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
@@ -46,7 +46,7 @@ export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: N
 }
 
 /** Filters by whole UTC days, both included. */
-function daysOf(window: Window): Query {
+function dayFilters(window: Window): Query {
   if (window.kind === "closed") return { discovered_from: window.from, discovered_to: window.to };
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
@@ -54,7 +54,7 @@ function daysOf(window: Window): Query {
 /** The undated are what the count of everything has beyond the dated, asked right after: in the other order one undated row hides for each dated one that arrives between. */
 async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
   if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
-    return countOf(await countRows(client, endpoint, daysOf(window)), endpoint);
+    return countOf(await countRows(client, endpoint, dayFilters(window)), endpoint);
   }
   const dated = countOf(await countRows(client, endpoint, { discovered_from: BEGINNING }), endpoint);
   const all = countOf(await countRows(client, endpoint, {}), endpoint);
@@ -68,14 +68,14 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
 
 type Counted = { readonly total: number | null; readonly shown: number };
 
-async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Answer<Counted>> {
+async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<JsonAnswer<Counted>> {
   const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
   const { total, elements } = answer.value;
   return { ...answer, value: { total, shown: elements.length } };
 }
 
 function countOf(
-  { value: { total, shown }, asked, answered }: Answer<Counted>,
+  { value: { total, shown }, asked, answered }: JsonAnswer<Counted>,
   { stream, verify }: Endpoint,
 ): Count {
   if (total === null && verify) throw new DataError(withoutTotal(stream));
@@ -89,7 +89,7 @@ export const withoutTotal = (stream: string): string =>
   'Set "verify_counts" to false to read without proof';
 
 async function hasRows(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
-  const query = { limit: "1", skip_count: "1", ...daysOf(window) };
+  const query = { limit: "1", skip_count: "1", ...dayFilters(window) };
   const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
   return value.elements.length > 0;
 }
@@ -101,7 +101,7 @@ async function rowAt(
   window: Window,
   place: number,
 ): Promise<PlacedRow | undefined> {
-  const query = { page: String(place), limit: "1", ...daysOf(window) };
+  const query = { page: String(place), limit: "1", ...dayFilters(window) };
   try {
     const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
     const [text] = value.texts();
@@ -119,7 +119,7 @@ function exportWindow(client: Client, endpoint: Endpoint, window: Window): Async
   const { export: path } = endpoint;
   if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
   const what = `read ${endpoint.stream}${rowsIn(window)}`;
-  const query = { ...endpoint.filters, ...daysOf(window) };
+  const query = { ...endpoint.filters, ...dayFilters(window) };
   return readExport(() => client.open(what, path, query), endpoint.parser, what);
 }
 
@@ -132,7 +132,7 @@ function rowsIn(window: Window): string {
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
   const { stream, parser } = endpoint;
   const what = `read page ${number} of ${stream}`;
-  const query = { page: String(number), limit: String(PAGE_SIZE), ...daysOf(window) };
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...dayFilters(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
     // The rows of a page that cannot be parsed are had another way, or are missing: that is no outage.
@@ -156,7 +156,7 @@ function list(
   { stream, list: path, listSetting, filters }: Endpoint,
   what: string,
   query: Query,
-): Promise<Answer<List & { readonly texts: () => readonly string[] }>> {
+): Promise<JsonAnswer<List & { readonly texts: () => readonly string[] }>> {
   const answer = client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
     ...parseList(value, stream),
     // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.

@@ -22,12 +22,7 @@ export const noUsage = (): Usage => ({
 /** What several clients have done together. */
 export function sumOfUsages(usages: readonly Usage[]): Usage {
   const sum = noUsage();
-  for (const usage of usages) {
-    sum.requests += usage.requests;
-    sum.retries += usage.retries;
-    sum.bytesReceived += usage.bytesReceived;
-    sum.waitedMs += usage.waitedMs;
-    sum.requestMs += usage.requestMs;
-  }
+  for (const name of Object.keys(sum) as (keyof Usage)[])
+    for (const usage of usages) sum[name] += usage[name];
   return sum;
 }

@@ -1,3 +1,4 @@
+import { QUOTE } from "../json.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import {
   CLOSE_LIST,
@@ -7,7 +8,6 @@ import {
   notJson,
   OPEN_LIST,
   OPEN_OBJECT,
-  QUOTE,
   skipSpace,
   skipString,
   skipValue,

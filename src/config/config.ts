@@ -91,8 +91,8 @@ export type EmailVerification = JobRules & {
 
 export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
 
-const spec = loadSpec().connectionSpecification;
-const isValid = schemaCompiler({ fill: true })<JsonObject>(spec);
+const configSpec = loadSpec().connectionSpecification;
+const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec);
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
@@ -107,28 +107,28 @@ export function parseConfig(
 ): Config {
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
-  const merged = withEnvironment(given, environment, spec, prefixes);
-  if (isDeeperThan(MOST_LEVELS, merged)) {
-    throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_LEVELS} levels deep`);
+  const merged = withEnvironment(given, environment, configSpec, prefixes);
+  if (isDeeperThan(MOST_CONFIG_LEVELS, merged)) {
+    throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_CONFIG_LEVELS} levels deep`);
   }
-  const unknown = unknownSettings(merged, spec);
-  const draft = normalize(merged, spec);
-  const problems = ruleProblems(draft, unknown, spec, prefixes);
+  const unknown = unknownSettings(merged, configSpec);
+  const draft = normalize(merged, configSpec);
+  const problems = ruleProblems(draft, unknown, configSpec, prefixes);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length === 0) {
-    const warnings = unknownWarnings(unknown, environment, spec, prefixes);
+    const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
     return {
-      ...(toShape(candidate, spec) as Settings),
+      ...(toShape(candidate, configSpec) as Settings),
       warnings,
       origins: originsOf(merged, environment, file, prefixes),
     };
   }
-  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, spec, prefixes), ...problems];
+  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
   throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
 }
 
-const MOST_LEVELS = 100;
+const MOST_CONFIG_LEVELS = 100;
 
 /** Where the value of each setting that was given comes from, in words. */
 function originsOf(
@@ -137,9 +137,9 @@ function originsOf(
   file: string,
   prefixes: Prefixes,
 ): ReadonlyMap<string, string> {
-  const origins = [...propertiesOf(spec)].flatMap(({ path }) => {
+  const origins = [...propertiesOf(configSpec)].flatMap(({ path }) => {
     if (valueAt(merged, path) === undefined) return [];
-    const variable = variableFor(path, environment, spec, prefixes);
+    const variable = variableFor(path, environment, configSpec, prefixes);
     return [
       [path.join("."), variable === undefined ? file : `the environment variable ${variable}`] as const,
     ];

@@ -26,7 +26,7 @@ export function schemaProblems(
     const property = propertyAt(spec, segments);
     // The rule for dates quotes what it cannot read.
     if (error.keyword === "pattern" && property.format === "date") return [];
-    return [{ path: nameOf(segments), text: schemaText(error, property, valueAt(draft, segments)) }];
+    return [{ path: dottedName(segments), text: schemaText(error, property, valueAt(draft, segments)) }];
   });
 }
 
@@ -72,9 +72,9 @@ function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
     typeof value !== "string" || isDay(value) ? [] : [{ path, text: dayText(value, secrets) }];
   const wrong = [...propertiesOf(spec)].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
-    if (property.format === "date") return dayProblems(value, nameOf(path));
+    if (property.format === "date") return dayProblems(value, dottedName(path));
     if (property.items?.format !== "date" || !Array.isArray(value)) return [];
-    return value.flatMap((day, index) => dayProblems(day, nameOf([...path, String(index)])));
+    return value.flatMap((day, index) => dayProblems(day, dottedName([...path, String(index)])));
   });
   const { start_date: start, end_date: end } = draft;
   if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return wrong;
@@ -102,7 +102,7 @@ function addressProblems(draft: JsonObject): Problem[] {
   return [["base_url"], ["external_api", "api_url"]].flatMap((path) => {
     const value = valueAt(draft, path);
     const text = typeof value === "string" ? addressProblem(value, insecure === true) : undefined;
-    return text === undefined ? [] : [{ path: nameOf(path), text }];
+    return text === undefined ? [] : [{ path: dottedName(path), text }];
   });
 }
 
@@ -154,7 +154,7 @@ function privacyProblems(
 }
 
 function missing(path: readonly string[], unknown: readonly Unknown[], [prefix]: Prefixes): Problem {
-  const name = nameOf(path);
+  const name = dottedName(path);
   const similar = unknown.find(({ nearest }) => nearest === name);
   const advice =
     similar === undefined
@@ -164,7 +164,7 @@ function missing(path: readonly string[], unknown: readonly Unknown[], [prefix]:
 }
 
 /** `external_api.api_url`, `ignore_missing_days[2]`. */
-function nameOf(segments: readonly string[]): string {
+function dottedName(segments: readonly string[]): string {
   return segments.reduce(
     (name, part) => (/^\d+$/.test(part) ? `${name}[${part}]` : (name && `${name}.${part}`) || part),
     "",

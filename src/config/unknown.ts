@@ -8,7 +8,7 @@ export type Unknown = { readonly name: string; readonly nearest: string | undefi
 
 /** The settings of a config that the spec does not have, in the order of the config. */
 export function unknownSettings(draft: JsonObject, spec: SpecProperty): readonly Unknown[] {
-  return namesIn(draft, spec, []).map((path) => ({
+  return unknownPaths(draft, spec, []).map((path) => ({
     name: path.join("."),
     nearest: nearestOf(path, spec)?.join("."),
   }));
@@ -48,12 +48,12 @@ function variableWarning(variable: string, spec: SpecProperty, prefixes: Prefixe
   return [`Unknown environment variable ${quoted(variable)}. Did you mean ${variableOf(nearest, prefix)}?`];
 }
 
-function namesIn(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {
+function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {
   return Object.entries(draft).flatMap(([name, value]) => {
     const property = innerProperty(spec, name);
     if (property === undefined) return [[...path, name]];
     return isObject(value) && property.properties !== undefined
-      ? namesIn(value, property, [...path, name])
+      ? unknownPaths(value, property, [...path, name])
       : [];
   });
 }
@@ -80,17 +80,16 @@ const plain = (name: string): string =>
 
 /** How many letters must be added, removed, changed or swapped with the next. */
 function distanceOf(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  let [before, above]: number[][] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let i = 1; i <= a.length; i += 1) {
-    const above = rows[i - 1] ?? [];
     const row = [i];
     for (let j = 1; j <= b.length; j += 1) {
-      const changed = (above[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const moved = swapped ? (rows[i - 2]?.[j - 2] ?? 0) + 1 : changed;
-      row.push(Math.min((above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, changed, moved));
+      const changed = (above?.[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = i > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? (before?.[j - 2] ?? 0) + 1 : changed;
+      row.push(Math.min((above?.[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, changed, swapped));
     }
-    rows.push(row);
+    [before, above] = [above, row];
   }
-  return rows.at(-1)?.at(-1) ?? 0;
+  return above?.at(-1) ?? 0;
 }

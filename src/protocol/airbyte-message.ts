@@ -55,9 +55,9 @@ export function stateMessage(
 }
 
 /** A failure of a stream, or of the run when there is no stream. */
-export type Failure = { readonly stream?: StreamDescriptor; readonly error: unknown };
+export type StreamFailure = { readonly stream?: StreamDescriptor; readonly error: unknown };
 
-export function errorMessage({ stream, error }: Failure, emittedAt: number): string {
+export function errorMessage({ stream, error }: StreamFailure, emittedAt: number): string {
   return trace("ERROR", emittedAt, {
     error: {
       message: userMessage(error),
@@ -73,13 +73,13 @@ export function errorMessage({ stream, error }: Failure, emittedAt: number): str
  * The order in which failures are told. The platform goes by the first: a config_error there stops its retries, so it
  * leads only when it is the run's own, where no retry can help.
  */
-export function inOrderOfHope(failures: readonly Failure[]): readonly Failure[] {
+export function inOrderOfHope(failures: readonly StreamFailure[]): readonly StreamFailure[] {
   return failures.toSorted((a, b) => rank(a) - rank(b));
 }
 
 const RANKS: Readonly<Record<FailureType, number>> = { transient_error: 1, system_error: 2, config_error: 3 };
 
-function rank({ stream, error }: Failure): number {
+function rank({ stream, error }: StreamFailure): number {
   const type = failureTypeOf(error);
   return stream === undefined && type === "config_error" ? 0 : RANKS[type];
 }

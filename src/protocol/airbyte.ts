@@ -3,11 +3,11 @@ import { type Event, type Lines, retryText, type StreamState } from "../streams/
 import {
   errorMessage,
   estimateMessage,
-  type Failure,
   inOrderOfHope,
   logMessage,
   rateLimited,
   type StreamDescriptor,
+  type StreamFailure,
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
@@ -29,7 +29,7 @@ type Progress = { readonly stream: StreamDescriptor; running: boolean; ended: bo
 
 class AirbyteRun {
   readonly #streams = new Map<string, Progress>();
-  readonly #failures: Failure[] = [];
+  readonly #failures: StreamFailure[] = [];
   readonly #now: () => number;
   #last = 0;
 

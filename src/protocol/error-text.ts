@@ -12,7 +12,7 @@ export const fitText = (text: string): string => printableLines(text.slice(0, MA
 /** What a person must know. An unexpected error is a bug of ours, and its own message may hold anything. */
 export function userMessage(error: unknown): string {
   if (error instanceof ConnectorError) return fitText(error.message);
-  return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${nameOf(error)})`;
+  return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${errorName(error)})`;
 }
 
 /** The class and message of an error and of its causes, for whoever debugs it. */
@@ -28,7 +28,7 @@ export function causeChain(error: unknown): string {
 export function framesOf(error: unknown): string | undefined {
   if (error instanceof ConnectorError || !(error instanceof Error)) return undefined;
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
-  return [nameOf(error), ...frames].join("\n");
+  return [errorName(error), ...frames].join("\n");
 }
 
 function causeOf(error: unknown): unknown {
@@ -38,10 +38,10 @@ function causeOf(error: unknown): unknown {
 
 /** `JSON.parse` quotes its input, which may be a row, in the message of a SyntaxError: that one is left out. */
 function linkOf(error: unknown): string {
-  if (!(error instanceof Error) || error instanceof SyntaxError) return nameOf(error);
+  if (!(error instanceof Error) || error instanceof SyntaxError) return errorName(error);
   const { code } = error as NodeJS.ErrnoException;
-  const name = typeof code === "string" ? `${nameOf(error)} ${code}` : nameOf(error);
+  const name = typeof code === "string" ? `${errorName(error)} ${code}` : errorName(error);
   return error.message === "" ? name : `${name}: ${error.message}`;
 }
 
-const nameOf = (error: unknown): string => (error instanceof Error ? error.name : typeof error);
+const errorName = (error: unknown): string => (error instanceof Error ? error.name : typeof error);

@@ -35,7 +35,7 @@ export type LogEntry = {
 export function log(options: LogOptions): Language {
   const failures: LogEntry[] = [];
   return (event) => {
-    const entry = toEntry(event, options.waits ?? "info");
+    const entry = entryOf(event, options.waits ?? "info");
     if (entry !== undefined && isFailure(entry)) failures.push({ ...entry, level: "critical" });
     const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
     return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
@@ -67,7 +67,7 @@ const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
   ["disabled", "critical"],
 ]);
 
-function toEntry(event: Event, waits: LogLevel): LogEntry | undefined {
+function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
   switch (event.kind) {
     case "open":
       return { level: "info", text: `Stream "${event.stream}": started`, stream: event.stream };

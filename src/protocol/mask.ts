@@ -5,7 +5,7 @@ const MASK = "***";
 /** Shorter texts are no secrets: masking them would only garble the output. */
 const MIN_LENGTH = 6;
 
-const KEY = /_([0-9a-f]{8})_([0-9a-f]{32})$/i;
+const KEY_SHAPE = /_([0-9a-f]{8})_([0-9a-f]{32})$/i;
 
 /**
  * Replaces each secret wherever it stands in a text: complete, in part (the segments of a key), in upper or lower case, as
@@ -24,10 +24,10 @@ export function secretMask(secrets: readonly string[]): (text: string) => string
 type Form = { readonly text: string; readonly pattern: string };
 
 function formsOf(secret: string): readonly Form[] {
-  const [, short, long] = KEY.exec(secret) ?? [];
+  const [, short, long] = KEY_SHAPE.exec(secret) ?? [];
   const whole = [
     secret,
-    ...(isWhole(secret) ? [encodeURIComponent(secret)] : []),
+    ...(isWellFormed(secret) ? [encodeURIComponent(secret)] : []),
     JSON.stringify(secret).slice(1, -1),
     asciiJson(secret).slice(1, -1),
     Buffer.from(secret).toString("hex"),
@@ -35,20 +35,20 @@ function formsOf(secret: string): readonly Form[] {
   const caseless = [...whole, ...(long === undefined ? [] : [long])];
   return [
     ...caseless.map((text) => ({ text, pattern: inAnyCase(text) })),
-    ...base64Forms(secret).map((text) => ({ text, pattern: escaped(text) })),
+    ...base64Forms(secret).map((text) => ({ text, pattern: literalPattern(text) })),
     ...(short === undefined ? [] : [{ text: short, pattern: bounded(inAnyCase(short)) }]),
   ];
 }
 
 /** Whether a text has no half of a surrogate pair, which no URL can hold. */
-const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
+const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 /** A pattern of a text in upper or lower case; base64 is told apart by case, so that one flag for all will not do. */
 function inAnyCase(text: string): string {
   const letters = [...text].map((character) => {
     const [lower, upper] = [character.toLowerCase(), character.toUpperCase()];
     const isLetter = lower !== upper && lower.length === 1 && upper.length === 1;
-    return isLetter ? `[${lower}${upper}]` : escaped(character);
+    return isLetter ? `[${lower}${upper}]` : literalPattern(character);
   });
   return /^[a-z_]{1,15}$/i.test(text) ? asWord(letters.join("")) : letters.join("");
 }
@@ -84,7 +84,7 @@ function inner(secret: string, shift: number): string {
 }
 
 /** The text for a place in a regular expression. */
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+const literalPattern = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
 
 /** Hides secrets, which become known only while a run goes on. */
 export class Mask {

@@ -1,5 +1,5 @@
 /** An escape of JSON text; taking it whole is what tells `\u0000` from `\\u0000`. */
-const ESCAPE = /\\(?:u0000|.)/gs;
+const JSON_ESCAPE = /\\(?:u0000|.)/gs;
 
 /**
  * Replaces escaped NULs in JSON text, which SQL targets cannot store, with U+FFFD.
@@ -7,7 +7,7 @@ const ESCAPE = /\\(?:u0000|.)/gs;
  */
 export function withoutNuls(line: string, replaced: () => void): string {
   if (!line.includes("\\u0000")) return line;
-  return line.replace(ESCAPE, (found) => {
+  return line.replace(JSON_ESCAPE, (found) => {
     if (found !== "\\u0000") return found;
     replaced();
     return "\\ufffd";

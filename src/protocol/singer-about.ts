@@ -61,10 +61,10 @@ function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>):
 }
 
 /** One setting, `a.b` if it is nested. */
-export type Setting = Located & { readonly name: string; readonly required: boolean };
+export type DescribedSetting = Located & { readonly name: string; readonly required: boolean };
 
 /** Every property that holds a value of its own. */
-export function settingsOf(spec: Spec): readonly Setting[] {
+export function describedSettings(spec: Spec): readonly DescribedSetting[] {
   const { required } = spec.connectionSpecification;
   const names = new Set(Array.isArray(required) ? required : []);
   return [...propertiesOf(spec.connectionSpecification)]
@@ -76,14 +76,14 @@ export function settingsOf(spec: Spec): readonly Setting[] {
 }
 
 export function aboutText({ name, description, version }: Program, spec: Spec): string {
-  const settings = settingsOf(spec).map(
+  const settings = describedSettings(spec).map(
     (setting) => `  ${setting.name} (${remarksOf(setting)})\n      ${setting.property.description ?? ""}`,
   );
   return `${name} ${version}\n${description}\n\nCapabilities: ${CAPABILITIES.join(", ")}\n\nSettings:\n${settings.join("\n")}`;
 }
 
 export function aboutMarkdown({ name, description, version }: Program, spec: Spec): string {
-  const rows = settingsOf(spec).map(
+  const rows = describedSettings(spec).map(
     (setting) =>
       `| \`${setting.name}\` | ${remarksOf(setting)} | ${cell(setting.property.description ?? "")} | \`${variableOf(setting.path)}\` |`,
   );
@@ -97,7 +97,7 @@ export function aboutMarkdown({ name, description, version }: Program, spec: Spe
   ].join("\n\n");
 }
 
-function remarksOf({ property, required }: Setting): string {
+function remarksOf({ property, required }: DescribedSetting): string {
   const remarks = [
     typeOf(property),
     required ? "required" : "",

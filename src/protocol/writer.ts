@@ -3,7 +3,7 @@ import type { Event } from "../streams/event.ts";
 import type { Language } from "./language.ts";
 
 /** Characters, which are bytes, that are worth one write. */
-const BATCH = 64 * 1024;
+const WORTH_A_WRITE = 64 * 1024;
 
 /** The reader of the output is gone, or the output broke: nothing that was not delivered can be. */
 export class OutputClosed extends Error {
@@ -60,7 +60,7 @@ export class Writer {
   async emit(event: Event): Promise<void> {
     if (this.#failure === undefined) this.#pending += this.#textOf(event);
     if (event.kind === "checkpoint") await this.#flush();
-    else if (this.#pending.length >= BATCH) await this.#send();
+    else if (this.#pending.length >= WORTH_A_WRITE) await this.#send();
     else this.#sendSoon();
     if (event.kind === "log" || event.kind === "limited" || event.kind === "retrying") return;
     this.#report();
