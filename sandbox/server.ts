@@ -76,9 +76,9 @@ export type Sandbox = {
   people(): Person[];
   companies(): Company[];
   sources(): SourceRecord[];
-  /** So many people with a date are checked again, now; `isUser` says what is found, else it is what it was. */
+  /** `count` people with a date are checked again, now; `isUser` says what is found, else it is what it was. */
   recheck(count: number, options?: { readonly isUser?: boolean }): void;
-  /** So many new people are discovered, now; `undated`: without a date. */
+  /** `count` new people are discovered, now; `undated`: without a date. */
   arrive(count: number, options?: { readonly undated?: boolean }): void;
   /** Credits that are left for look-ups. */
   credits(): number;

@@ -22,7 +22,7 @@ export type Command =
   | ({ readonly kind: "state-merge" } & StateMergeOptions)
   | ({ readonly kind: "init" } & InitOptions)
   | ({ readonly kind: "tap" } & TapOptions)
-  /** Help or the version were asked for, and are the whole answer. */
+  /** Help or the version were asked for, and are all of the answer. */
   | { readonly kind: "text"; readonly text: string };
 
 type Choose = (command: Command) => void;

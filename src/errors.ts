@@ -28,7 +28,7 @@ export class ConfigError extends ConnectorError {
   readonly failureType = "config_error";
 }
 
-/** The output or the state file takes nothing more, so that the whole run must end. */
+/** The output or the state file takes nothing more, so that the run must end. */
 export class OutputError extends ConfigError {}
 
 /** There is nothing at an address of the service. */
@@ -51,7 +51,7 @@ export class DataError extends ConnectorError {
 }
 
 /**
- * What arrived in a body is not whole: cut, garbage, silent, or ended by the service's error line.
+ * What arrived in a body is damaged: cut, garbage, silent, or ended by the service's error line.
  * Reading the window again may heal it, and only this kind of failure ever splits a window.
  */
 export class BodyError extends ConnectorError {

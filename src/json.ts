@@ -17,7 +17,7 @@ export function valueAt(value: unknown, path: readonly string[]): unknown {
   }, value);
 }
 
-/** Whether lists and objects stand in one another to more than so many levels. */
+/** Whether lists and objects are nested more than `levels` deep. */
 export function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner));
@@ -67,7 +67,7 @@ export const BACKSLASH = 92;
 const OPENING: ReadonlySet<number> = new Set([91, 123]);
 const CLOSING: ReadonlySet<number> = new Set([93, 125]);
 
-/** Whether brackets are open at more than so many levels at once. A short text cannot be. */
+/** Whether more than 1,000 brackets are open at once. A short text cannot be. */
 function isDeep(text: string): boolean {
   if (text.length <= MOST_LEVELS) return false;
   let depth = 0;

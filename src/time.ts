@@ -15,7 +15,7 @@ export const dayOf = (ms: number): Day => new Date(ms).toISOString().slice(0, 10
 /** Epoch ms of the first moment of a day. */
 export const startOf = (day: Day): number => Date.parse(day);
 
-/** The day so many days later, but never before the first. */
+/** The day `days` days later, but never before the first. */
 export const addDays = (day: Day, days: number): Day => dayOf(Math.max(FIRST, startOf(day) + days * DAY_MS));
 
 /** How many days there are from one day to another, both included; at most 0 if the second comes before the first. */

@@ -108,7 +108,7 @@ export class Dataset {
     return [...this.rows(dated, { offset: Math.max(0, total - count) })].reverse();
   }
 
-  /** Members without a date, at most so many. */
+  /** Members without a date, at most `count`. */
   undated(count: number): Row[] {
     const rows = this.rows({}, { offset: this.count({ from: Number.NEGATIVE_INFINITY }) });
     return [...take(rows, count)];

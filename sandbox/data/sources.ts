@@ -38,7 +38,7 @@ function sourceRecord(index: number): SourceRecord {
   };
 }
 
-/** Who uses what repeats after so many rows of a dataset, which is why counting by source needs no scan. */
+/** Who uses what repeats after this number of rows of a dataset, which is why counting by source needs no scan. */
 export const USAGE_SLOTS = 20;
 
 /** A row's index modulo USAGE_SLOTS. It alone decides which sources a person was checked for, and which they use. */

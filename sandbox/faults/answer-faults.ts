@@ -59,7 +59,7 @@ export const ANSWER_FAULTS: FaultTable = {
   },
   "gzip-bomb": {
     kind: "answer",
-    description: "answers 200 with a JSON body that is small until it is decompressed to so many MB",
+    description: "answers 200 with a JSON body that is small until it is decompressed to MB megabytes",
     argument: { label: "MB", type: "number", fallback: "1024" },
     answer: ({ value }) => ({ ...jsonAnswer(200, ""), pieces: bomb(value), gzip: "always" }),
   },

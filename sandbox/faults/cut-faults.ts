@@ -27,7 +27,7 @@ export const CUT_FAULTS: FaultTable = {
     framing: "length",
     gzip: false,
   }),
-  close: cut("body that ends with its connection, too early, after a whole line", {
+  close: cut("body that ends with its connection, too early, after a complete line", {
     ending: "fin",
     framing: "close",
     gzip: false,
@@ -49,7 +49,7 @@ export const CUT_FAULTS: FaultTable = {
     gzip: true,
     holdBack: GZIP_TAIL_BYTES,
   }),
-  "gzip-trailer": cut("the whole gzip body but for its last eight bytes", {
+  "gzip-trailer": cut("the gzip body but for its last eight bytes", {
     ending: "end",
     gzip: true,
     holdBack: GZIP_TRAILER_BYTES,
@@ -58,7 +58,7 @@ export const CUT_FAULTS: FaultTable = {
   stall: cut("some rows, then silence", { ending: "hang" }),
   drip: {
     kind: "cut",
-    description: "the whole body, so many bytes at a time, with every= ms between them",
+    description: "the body, BYTES at a time, with every= ms between them",
     argument: DRIP,
     options: ["every"],
     cut: { ending: "end", whole: true, drips: true },
@@ -77,7 +77,7 @@ export const CUT_FAULTS: FaultTable = {
   },
 };
 
-/** The response, cut after so many rows. */
+/** The response, cut after this number of rows. */
 export function applyCut(
   { answer, delivery: planned }: Response,
   fault: Fault,

@@ -30,13 +30,13 @@ export const DISTORTION_FAULTS: FaultTable = {
   },
   duplicate: {
     kind: "distortion",
-    description: "streams repeat so many members",
+    description: "streams repeat K members",
     argument: COUNT,
     alter: (distortion, { value }) => ({ ...distortion, repeated: value }),
   },
   "duplicate-omit": {
     kind: "distortion",
-    description: "streams repeat so many members and leave out as many others",
+    description: "streams repeat K members and leave out K others",
     argument: COUNT,
     alter: (distortion, { value }) => ({ ...distortion, repeated: value, omitted: value }),
   },
@@ -74,14 +74,13 @@ export const DISTORTION_FAULTS: FaultTable = {
   },
   "list-end": {
     kind: "distortion",
-    description: "lists show nothing after so many rows; totals and streams are right",
+    description: "lists show nothing after ROWS rows; totals and streams are right",
     argument: { label: "ROWS", type: "number" },
     alter: (distortion, { value }) => ({ ...distortion, listEnd: value }),
   },
   "random-order": {
     kind: "distortion",
-    description:
-      "lists order rows whose dates share a span of so many seconds at random, anew for each request",
+    description: "lists order rows whose dates share a span of SECONDS at random, again for each request",
     argument: { label: "SECONDS", type: "number", fallback: "86400" },
     alter: (distortion, { value, nth }) => ({ ...distortion, shuffleMs: value * 1000, shuffle: nth }),
   },
@@ -107,8 +106,7 @@ export const DISTORTION_FAULTS: FaultTable = {
   },
   "clock-behind": {
     kind: "distortion",
-    description:
-      "the Date header is so many seconds behind the clock that dates the rows; negative: ahead of it",
+    description: "the Date header is SECONDS behind the clock that dates the rows; negative: ahead of it",
     argument: { label: "SECONDS", type: "number" },
     alter: (distortion, { value }) => ({ ...distortion, dateMs: -value * 1000 }),
   },

@@ -11,9 +11,9 @@ export type Distortion = {
   /** Whether the page in the middle lacks half of its rows. */
   readonly shortPage: boolean;
   readonly ignoresFilters: boolean;
-  /** Lists show nothing after so many places. */
+  /** Lists show nothing after this place. */
   readonly listEnd: number;
-  /** Lists order rows whose dates share a span of so many ms at random; 0 keeps their order. */
+  /** Lists order rows whose dates share a span of this many ms at random; 0 keeps their order. */
   readonly shuffleMs: number;
   /** Makes the shuffle of a request another one. */
   readonly shuffle: number;

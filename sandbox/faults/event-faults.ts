@@ -11,7 +11,7 @@ const COUNT = { label: "K", type: "number", fallback: "1" } as const;
 export const EVENT_FAULTS: FaultTable = {
   recheck: {
     kind: "event",
-    description: "so many of the stream's members are checked again, some already sent and some not",
+    description: "K of the stream's members are checked again, some already sent and some not",
     argument: COUNT,
     happen: (fault, account, scope) => recheck(fault, account, scope, ({ usageSlot }) => usageSlot),
   },
@@ -23,7 +23,7 @@ export const EVENT_FAULTS: FaultTable = {
   },
   arrive: {
     kind: "event",
-    description: "so many new members arrive",
+    description: "K new members arrive",
     argument: COUNT,
     happen: ({ value }, { clock }, { collection }) => collection.dataset.arrive(value, clock.now()),
   },
@@ -37,7 +37,7 @@ export const EVENT_FAULTS: FaultTable = {
     when: "repeatedly",
     lasts: true,
     description:
-      "after every= (10) rows of a stream so many members are checked again: the oldest, or by order=random",
+      "after every= (10) rows of a stream K members are checked again: the oldest, or by order=random",
     argument: COUNT,
     options: ["every", "order"],
     happen: drain,
@@ -46,7 +46,7 @@ export const EVENT_FAULTS: FaultTable = {
     kind: "event",
     when: "before",
     on: ["list", "stream"],
-    description: "so many people arrive who have no date, before a request is answered",
+    description: "K people arrive who have no date, before a request is answered",
     argument: COUNT,
     happen: ({ value }, _, { collection }) => collection.dataset.arrive(value, null),
   },
@@ -54,7 +54,7 @@ export const EVENT_FAULTS: FaultTable = {
     kind: "event",
     when: "before",
     on: ["list", "stream"],
-    description: "so many people without a date are checked, before a request is answered",
+    description: "K people without a date are checked, before a request is answered",
     argument: COUNT,
     happen: ({ value }, { clock }, { collection: { dataset } }) => {
       for (const { index, usageSlot } of dataset.undated(value)) dataset.check(index, clock.now(), usageSlot);

@@ -93,7 +93,7 @@ export const JOB_FAULTS: FaultTable = {
     kind: "lines",
     on: ["poll"],
     lasts: true,
-    description: "results say that they cost so many credits, in turn if several are given: 1,40,-5",
+    description: "results say that they cost CREDITS, in turn if several are given: 1,40,-5",
     argument: { label: "CREDITS", type: "text" },
     rewrite: (pieces, _, fault) => [[...pieces].join("").replace(/(?<="credits_used":)-?\d+/, priced(fault))],
   },

@@ -45,13 +45,13 @@ export const LINE_FAULTS: FaultTable = {
   },
   "long-line": {
     kind: "lines",
-    description: "a line of so many bytes before the next line feed",
+    description: "a line of BYTES before the next line feed",
     argument: { label: "BYTES", type: "number" },
     rewrite: (lines, after, { value }) => insertAt(lines, after, longLine(value)),
   },
   "no-key": {
     kind: "lines",
-    description: "so many rows of a stream without their key",
+    description: "ROWS rows of a stream without their key",
     argument: { label: "ROWS", type: "number", fallback: "1" },
     rewrite: (lines, after, { value }) =>
       rewriteFrom(lines, after, (line) => line.replace(KEY_FIELD, "{"), value),
@@ -76,8 +76,7 @@ export const LINE_FAULTS: FaultTable = {
   escaped: everyRow("every character beyond ASCII as \\u and four hex digits", escaped),
   deep: {
     kind: "lines",
-    description:
-      "an extra field with lists in lists, so many levels deep, in a row or in any other JSON body",
+    description: "an extra field with lists in lists, LEVELS deep, in a row or in any other JSON body",
     argument: { label: "LEVELS", type: "number", fallback: "5000" },
     on: ["list", "stream", "job", "poll"],
     rewrite: (lines, after, { value }) =>
@@ -101,11 +100,11 @@ export const LINE_FAULTS: FaultTable = {
   },
 };
 
-/** The lines, with something that happens when so many of them have gone. */
+/** The lines, with something that happens when a number of them have gone. */
 export const happenAt = (lines: Iterable<string>, after: number, happen: () => void): Iterable<string> =>
   insertAt(lines, after, nothingBut(happen));
 
-/** The lines, with something that happens each time that so many of them have gone. */
+/** The lines, with something that happens each time that this number of them has gone. */
 export function* happenEvery(
   lines: Iterable<string>,
   every: number,

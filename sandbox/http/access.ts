@@ -40,7 +40,7 @@ const digest = (text: string): Buffer => createHash("sha256").update(text).diges
 
 const WINDOW_MS = 60_000;
 
-/** At most so many admitted requests in any minute; 0 means no limit. */
+/** At most `perMinute` admitted requests in any minute; 0 means no limit. */
 export class RateLimit {
   readonly #perMinute: number;
   #admitted: number[] = [];

@@ -54,7 +54,7 @@ function pageOfRows(exchange: Exchange, collection: Collection, filter: Filter, 
   return rows;
 }
 
-/** The rows of a list from a place on. A shuffled list is put together whole, as small accounts can be. */
+/** The rows of a list from a place on. A shuffled list is put together at once, as small accounts can be. */
 function listed(distortion: Distortion, dataset: Dataset, filter: Filter, offset: number): Iterable<Row> {
   const hidden = distortion.omittedFromLists ? omittedMembers(dataset.dated, distortion) : undefined;
   const { shuffleMs, shuffle } = distortion;

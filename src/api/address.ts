@@ -15,7 +15,7 @@ export function toSegment(id: string): string {
   return encodeURIComponent(id);
 }
 
-/** Whether an id can stand in a path: 1 to 200 characters, whole Unicode, no dots alone. */
+/** Whether an id can stand in a path: 1 to 200 characters, well-formed Unicode, no dots alone. */
 export function isUsableId(id: string): boolean {
   return id !== "" && id.length <= LONGEST_ID && !/^\.{1,2}$/.test(id) && !/\p{Surrogate}/u.test(id);
 }

@@ -26,7 +26,7 @@ export function isGzipped(what: string, headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Reads a whole body.
+ * Reads a body to its end.
  * @param limit bytes after decompression
  * @throws DataError for a longer body, and for an encoding that was not asked for
  */

@@ -34,7 +34,7 @@ const LONGEST_LIMITED_MS = 1_800_000;
 const ERROR_BODY_BYTES = 65_536;
 /** No answer but an export is longer than this, decompressed. */
 const ANSWER_BYTES = 33_554_432;
-/** A whole answer may take so many times as long as one silence in it. */
+/** Deadline of a complete answer, in idle timeouts. */
 const SILENCES = 2;
 /** How long (ms) a POST under way may take to be answered when the run is to end: its answer says what was paid for. */
 const POST_GRACE_MS = 5_000;
@@ -52,7 +52,7 @@ export type Export = {
   readonly usage: Usage;
 };
 
-/** What became of a POST. `answered`: epoch ms by the service's clock; `value` undefined: the body is no whole JSON. */
+/** What became of a POST. `answered`: epoch ms by the service's clock; `value` undefined: the body is not JSON. */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
   /** 429: every request of the key waits, then this one may be made again. */
@@ -175,7 +175,7 @@ export class Client {
   }
 
   /**
-   * GETs an answer whose status is a part of it. 429 is waited for all the same.
+   * GETs an answer whose status is a part of it. 429 is still waited for.
    * @param read returns undefined for what is an error, which is then retried or thrown
    */
   ask<Value>(

@@ -11,7 +11,7 @@ const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 
 /**
  * Turns the bytes of a body into latin1 texts, one byte a character: V8 splits, parses and joins those fastest, and the
- * bytes come out again as they were. Each text holds whole lines, so that no line need be put together by copying a text,
+ * bytes come out again as they were. Each text ends with a line, so that no line need be put together by copying a text,
  * and no text ends within a character or an escape. On the way it
  * - refuses what is not UTF-8,
  * - drops a byte order mark,
@@ -87,7 +87,7 @@ function placesOf(bytes: string, text: string): number[] {
   return places;
 }
 
-/** A JSON escape of a whole surrogate pair, of half of one, or of anything else. */
+/** A JSON escape of a surrogate pair, of half of one, or of anything else. */
 const SURROGATE_ESCAPE =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
 

@@ -13,7 +13,7 @@ export class Ending {
   readonly #endWithRun: () => void;
 
   /**
-   * @param totalMs how long the request may take with its whole answer, however steadily bytes arrive
+   * @param totalMs how long the request may take until its answer ends, however steadily bytes arrive
    * @param graceMs how long the request may still take once the run is to end
    */
   constructor(run: AbortSignal, totalMs: number, graceMs = 0) {

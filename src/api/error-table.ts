@@ -245,7 +245,7 @@ export function statusError(
 
 /**
  * When a refused submission may be made again, by its code or else its status. Undefined for one that the service may
- * have taken: a server failed or waited in vain, or the status is no refusal.
+ * have taken: a server failed or got no answer itself, or the status is no refusal.
  */
 export function retryWhen(status: number, code: string | undefined): RetryWhen | undefined {
   const byStatus = status < 400 ? undefined : failureOfStatus(status).submission;

@@ -39,7 +39,7 @@ const LONGEST_NAME = 200;
 const DEEPEST_LIST = 3;
 /** Longer lines are parsed: the expression keeps a place to turn back to for each character. */
 const LONGEST = 64 * 1024;
-/** After so many lines that did not match, if they are most of them, none is tried any more. */
+/** After this number of lines that did not match, if they are most of them, none is tried any more. */
 const PATIENCE = 1000;
 
 /**

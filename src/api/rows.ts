@@ -23,7 +23,7 @@ export type RowRules = {
 
 /**
  * Turns lines and values into rows. A usual line is known by one regular expression; any other is parsed and compared
- * with the schema. A row that contradicts the schema is a row all the same, and what it taught goes to the notes.
+ * with the schema. A row that contradicts the schema is still a row; the notes say what it taught.
  */
 export class RowParser {
   readonly key: string;

@@ -135,7 +135,7 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const query = { page: String(number), limit: String(PAGE_SIZE), ...dayFilters(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
-    // The rows of a page that cannot be parsed are had another way, or are missing: that is no outage.
+    // The rows of a page that cannot be parsed come another way, or are missing: that is no outage.
     throw error instanceof FormError ? new BodyError(error.message, { cause: error }) : error;
   });
   const notes = new RowNotes();

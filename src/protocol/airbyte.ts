@@ -99,10 +99,10 @@ class AirbyteRun {
     return opened + this.#terminal(progress, complete && error === undefined);
   }
 
-  #terminal(progress: Progress, whole: boolean): string {
+  #terminal(progress: Progress, isComplete: boolean): string {
     const running = this.#running(progress);
     progress.ended = true;
-    return running + streamStatus(progress.stream, whole ? "COMPLETE" : "INCOMPLETE", this.#stamp());
+    return running + streamStatus(progress.stream, isComplete ? "COMPLETE" : "INCOMPLETE", this.#stamp());
   }
 
   /** The next records say RUNNING again, which ends the platform's rate-limited display. */

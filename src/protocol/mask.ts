@@ -25,14 +25,14 @@ type Form = { readonly text: string; readonly pattern: string };
 
 function formsOf(secret: string): readonly Form[] {
   const [, short, long] = KEY_SHAPE.exec(secret) ?? [];
-  const whole = [
+  const complete = [
     secret,
     ...(isWellFormed(secret) ? [encodeURIComponent(secret)] : []),
     JSON.stringify(secret).slice(1, -1),
     asciiJson(secret).slice(1, -1),
     Buffer.from(secret).toString("hex"),
   ];
-  const caseless = [...whole, ...(long === undefined ? [] : [long])];
+  const caseless = [...complete, ...(long === undefined ? [] : [long])];
   return [
     ...caseless.map((text) => ({ text, pattern: inAnyCase(text) })),
     ...base64Forms(secret).map((text) => ({ text, pattern: literalPattern(text) })),
@@ -59,7 +59,7 @@ function inAnyCase(text: string): string {
  */
 const asWord = (pattern: string): string => `(?<!\\w)(?:(?<!(?<!\\\\)")${pattern}|${pattern}(?!"))(?!\\w)`;
 
-/** Eight hex digits may stand in a longer number or digest by chance: only a whole run of them is the segment. */
+/** Eight hex digits may stand in a longer number or digest by chance: only a run of exactly these is the segment. */
 const bounded = (hex: string): string => `(?<![0-9A-Fa-f])${hex}(?![0-9A-Fa-f])`;
 
 /** The secret alone, behind `Bearer `, and in the middle of any longer text (which has three alignments). */

@@ -1,4 +1,4 @@
-/** An escape of JSON text; taking it whole is what tells `\u0000` from `\\u0000`. */
+/** An escape of JSON text; matching all of it tells `\u0000` from `\\u0000`. */
 const JSON_ESCAPE = /\\(?:u0000|.)/gs;
 
 /**

@@ -3,7 +3,7 @@ import type { Selection } from "../catalog/singer-selection.ts";
 import type { FieldSchema, Lines, StreamState } from "../streams/event.ts";
 import { asciiJson, jsonLine, splice } from "./language.ts";
 
-/** What one selected stream says in Singer's messages, each as whole lines. */
+/** What one selected stream says in Singer's messages, in lines. */
 export class SingerStream {
   readonly #selection: Selection;
   readonly #version: number | undefined;
@@ -47,7 +47,7 @@ export class SingerStream {
     return { ...state, replication_key: replicationKey, replication_key_value: value };
   }
 
-  /** Only after the whole table: targets drop what has an older version at once. */
+  /** Only after all rows of the table: targets drop what has an older version at once. */
   activation(): string {
     if (this.#version === undefined) return "";
     return jsonLine({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });

@@ -69,8 +69,8 @@ class SingerRun {
     }
   }
 
-  #close(stream: string, whole: boolean): string {
-    return whole ? this.#before(this.#of(stream).activation()) : "";
+  #close(stream: string, isComplete: boolean): string {
+    return isComplete ? this.#before(this.#of(stream).activation()) : "";
   }
 
   /** A state that says nothing new is not said again. A large one waits, unless it says what is about to be bought. */
