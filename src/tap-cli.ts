@@ -10,7 +10,7 @@ import {
 } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
-const FLAGS = {
+const TAP_FLAGS = {
   config: {
     alias: "c",
     type: "string",
@@ -52,7 +52,7 @@ export async function parseTapCommand(args: readonly string[], version: string):
   const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
     .epilogue(EXAMPLES)
-    .command("$0", false, FLAGS, ({ config, catalog, properties, format, ...flags }) => {
+    .command("$0", false, TAP_FLAGS, ({ config, catalog, properties, format, ...flags }) => {
       const [configs, mode] = [config ?? [], modeOf(flags)];
       options = { ...flags, mode, configs, catalog: catalog ?? properties, format: format ?? "text" };
     });

@@ -19,7 +19,7 @@ const BYTE_ORDER_MARK = "\xef\xbb\xbf";
  * - replaces escaped halves of surrogate pairs by U+FFFD, and notes each.
  * @throws BodyError for bytes that are not UTF-8, and for a line over 16 MiB
  */
-export async function* toText(chunks: AsyncIterable<Buffer>, notes: RowNotes): AsyncGenerator<string> {
+export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNotes): AsyncGenerator<string> {
   let mark = BYTE_ORDER_MARK;
   const textOf = (bytes: Buffer): string => {
     const text = decode(bytes);

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, parseJson } from "../json.ts";
 import type { RawLine } from "../streams/event.ts";
 import type { Batch, Row } from "../streams/stream-api.ts";
 import type { Export } from "./client.ts";
-import { toText } from "./decode.ts";
+import { decodedTexts } from "./decode.ts";
 import { envelopeCode, streamError } from "./error-table.ts";
 import { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
@@ -26,7 +26,7 @@ const MOST_BAD_LINES = 1_000;
 
 /**
  * Opens an export and reads it: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
- * the body ended properly and every line was a row. The raw lines are what arrived; see `toText` for the few exceptions.
+ * the body ended properly and every line was a row. The raw lines are what arrived; see `decodedTexts` for the few exceptions.
  * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people of 2026-01-02"
  * @throws BodyError for a body that is cut, silent, without rows for too long, not UTF-8, ended by the error line, or
@@ -81,7 +81,7 @@ function flowThrough(
 ): Promise<void> {
   const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE_BYTES })] : [];
   const pieces = (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> => inPieces(chunks, usage);
-  const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => toText(chunks, notes);
+  const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => decodedTexts(chunks, notes);
   const flow = pipeline([body, pieces, ...gunzips, texts, lines] as unknown as [
     Readable,
     NodeJS.ReadWriteStream,

@@ -6,11 +6,11 @@ const SHORTEST_MS = 1_000;
  * At least a second and at most five minutes; `otherwise` for anything that is neither.
  */
 export function retryAfterMs(value: string | undefined, serviceNow: number, otherwise: number): number {
-  const asked = parse(value?.trim() ?? "", serviceNow) ?? otherwise;
+  const asked = parseRetryAfter(value?.trim() ?? "", serviceNow) ?? otherwise;
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, asked));
 }
 
-function parse(value: string, serviceNow: number): number | undefined {
+function parseRetryAfter(value: string, serviceNow: number): number | undefined {
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000;
   const at = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? undefined : at - serviceNow;

@@ -1,4 +1,4 @@
-import { compact } from "../catalog/json-text.ts";
+import { compactJson } from "../catalog/json-text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, quoted } from "../json.ts";
@@ -10,7 +10,7 @@ import { textToRawLine, toRawLine } from "./decode.ts";
 import { LinePattern } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
-/** Fields whose schemas are compiled together. */
+/** Fields whose schemas are compiledCheck together. */
 const FIELDS_AT_ONCE = 500;
 
 /** How the rows of a stream are told apart and checked. */
@@ -33,7 +33,7 @@ export class RowParser {
   readonly #fields: ReadonlyMap<string, JsonSchema>;
   readonly #accepts: (row: Readonly<JsonObject>) => boolean;
   readonly #compile: (schema: object) => SchemaCheck;
-  /** The checks of single fields, compiled when the first row is refused. */
+  /** The checks of single fields, compiledCheck when the first row is refused. */
   readonly #checks = new Map<string, SchemaCheck>();
   /** Whether a field that the schema does not name is new. */
   readonly #closed: boolean;
@@ -67,7 +67,7 @@ export class RowParser {
    * @param text the JSON of an object, as latin1
    */
   parseElement(text: string, notes: RowNotes): Row {
-    const raw = textToRawLine(compact(text), notes);
+    const raw = textToRawLine(compactJson(text), notes);
     return this.parse(raw, JSON.parse(raw), notes);
   }
 
@@ -151,7 +151,7 @@ function numberText(raw: RawLine, name: string): string | undefined {
 }
 
 /**
- * One check of all fields. It is compiled in parts, because the compiler calls itself once a field.
+ * One check of all fields. It is compiledCheck in parts, because the compiler calls itself once a field.
  * @throws ConfigError for a schema that is none: it may come from a catalog
  */
 function checkOfAll(
@@ -162,8 +162,9 @@ function checkOfAll(
   const checks: SchemaCheck[] = [];
   for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
     const part = entries.slice(at, at + FIELDS_AT_ONCE);
-    const check = compiled(compile, part);
-    if (check === undefined) throw notASchema(part.find((field) => compiled(compile, [field]) === undefined));
+    const check = compiledCheck(compile, part);
+    if (check === undefined)
+      throw notASchema(part.find((field) => compiledCheck(compile, [field]) === undefined));
     checks.push(check);
   }
   const [only, another] = checks;
@@ -177,7 +178,7 @@ type Field = readonly [name: string, schema: JsonSchema];
  * The check of some fields; undefined if a schema is none. What a catalog gives for a schema may be any JSON; the compiler
  * looks at it only where a row asks for it.
  */
-function compiled(
+function compiledCheck(
   compile: (schema: object) => SchemaCheck,
   fields: readonly Field[],
 ): SchemaCheck | undefined {

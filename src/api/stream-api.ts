@@ -191,7 +191,7 @@ export function parseList(value: unknown, stream: string): List {
   const { data: said, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
   const data = said === null && isObject(pagination) ? [] : said;
   const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
-  if (!Array.isArray(data) || !(total === null || isWhole(total))) {
+  if (!Array.isArray(data) || !(total === null || isCount(total))) {
     throw new FormError(
       `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
     );
@@ -202,9 +202,9 @@ export function parseList(value: unknown, stream: string): List {
         "Tell the service's owner",
     );
   }
-  return { elements: data, total, size: isWhole(limit) && limit > 0 ? limit : undefined };
+  return { elements: data, total, size: isCount(limit) && limit > 0 ? limit : undefined };
 }
 
-function isWhole(value: unknown): value is number {
+function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 0;
 }

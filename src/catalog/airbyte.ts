@@ -78,11 +78,12 @@ export type ConfiguredStream = {
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = isObject(value) ? value : {};
   const { streams } = isObject(catalog) ? catalog : {};
-  if (!Array.isArray(streams)) throw unusable('it is not an object with a list "streams"');
+  if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it is not an object with a list "streams"');
   const configured = streams.map(parseConfiguredStream);
   const ids = configured.map(({ name, namespace = "" }) => JSON.stringify([namespace, name]));
   const twice = configured[ids.findIndex((id, index) => ids.indexOf(id) !== index)];
-  if (twice !== undefined) throw unusable(`it has the stream ${JSON.stringify(twice.name)} twice`);
+  if (twice !== undefined)
+    throw unusableAirbyteCatalog(`it has the stream ${JSON.stringify(twice.name)} twice`);
   return configured;
 }
 
@@ -93,7 +94,9 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
     : {};
   const { name, namespace, json_schema } = isObject(stream) ? stream : {};
   if (typeof name !== "string" || name === "") {
-    throw unusable(`streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`);
+    throw unusableAirbyteCatalog(
+      `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
+    );
   }
   return {
     name,
@@ -115,4 +118,5 @@ function byDefault(stream: JsonObject): JsonObject {
 const toId = (value: unknown): number | null =>
   typeof value === "number" && Number.isInteger(value) ? value : null;
 
-const unusable = (why: string): ConfigError => new ConfigError(`Cannot use the catalog: ${why}`);
+const unusableAirbyteCatalog = (why: string): ConfigError =>
+  new ConfigError(`Cannot use the catalog: ${why}`);

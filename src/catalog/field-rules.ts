@@ -3,9 +3,9 @@ import { fromLatin1, toLatin1 } from "../latin1.ts";
 import {
   CLOSE_LIST,
   CLOSE_OBJECT,
-  compact,
+  compactJson,
+  malformedJson,
   nameOf,
-  notJson,
   OPEN_LIST,
   OPEN_OBJECT,
   skipSpace,
@@ -46,12 +46,12 @@ export function mergeRules(privacy: FieldRules | null, selection: FieldRules | n
   if (privacy === null || selection === null) return privacy ?? selection;
   const names = new Set([...privacy.fields.keys(), ...selection.fields.keys()]);
   const fields = [...names].map(
-    (name) => [name, merged(ruleFor(name, privacy), ruleFor(name, selection))] as const,
+    (name) => [name, stricterOf(ruleFor(name, privacy), ruleFor(name, selection))] as const,
   );
-  return { others: merged(privacy.others, selection.others), fields: new Map(fields) };
+  return { others: stricterOf(privacy.others, selection.others), fields: new Map(fields) };
 }
 
-function merged(privacy: FieldRule, selection: FieldRule): FieldRule {
+function stricterOf(privacy: FieldRule, selection: FieldRule): FieldRule {
   if (privacy === "keep" || selection === "keep") return privacy === "keep" ? selection : privacy;
   if (!("kind" in privacy)) {
     return "kind" in selection
@@ -124,9 +124,9 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
 
 /** Stands for a value that stays as it is: no JSON is empty. */
 const SAME = "";
-const NONE = -1;
+const NO_RUN = -1;
 
-const joined = (members: string, member: string): string =>
+const withMember = (members: string, member: string): string =>
   members === "" ? member : `${members},${member}`;
 
 class LineRewriter {
@@ -145,9 +145,9 @@ class LineRewriter {
     this.#text = line;
     this.#at = skipSpace(line, 0);
     this.#path.length = 0;
-    if (line.charCodeAt(this.#at) !== OPEN_OBJECT) throw notJson();
+    if (line.charCodeAt(this.#at) !== OPEN_OBJECT) throw malformedJson();
     const rebuilt = this.#object(rules);
-    if (skipSpace(line, this.#at) < line.length) throw notJson();
+    if (skipSpace(line, this.#at) < line.length) throw malformedJson();
     return rebuilt === SAME ? line : rebuilt;
   }
 
@@ -156,8 +156,8 @@ class LineRewriter {
     const text = this.#text;
     let built = "";
     let changed = false;
-    let run = NONE;
-    let runEnd = NONE;
+    let run = NO_RUN;
+    let runEnd = NO_RUN;
     this.#at = skipSpace(text, this.#at + 1);
     while (text.charCodeAt(this.#at) !== CLOSE_OBJECT) {
       const start = this.#at;
@@ -166,19 +166,19 @@ class LineRewriter {
       this.#at = skipSpace(text, skipSpace(text, end) + 1);
       const value = this.#member(name, ruleFor(name, rules));
       if (value === SAME) {
-        if (run === NONE) run = start;
+        if (run === NO_RUN) run = start;
         runEnd = this.#at;
       } else {
         changed = true;
-        if (run !== NONE) built = joined(built, text.slice(run, runEnd));
-        run = NONE;
-        if (value !== undefined) built = joined(built, `${text.slice(start, end)}:${value}`);
+        if (run !== NO_RUN) built = withMember(built, text.slice(run, runEnd));
+        run = NO_RUN;
+        if (value !== undefined) built = withMember(built, `${text.slice(start, end)}:${value}`);
       }
       this.#toNext(CLOSE_OBJECT);
     }
     this.#at += 1;
     if (!changed) return SAME;
-    return `{${run === NONE ? built : joined(built, text.slice(run, runEnd))}}`;
+    return `{${run === NO_RUN ? built : withMember(built, text.slice(run, runEnd))}}`;
   }
 
   /** The text of a member's value; undefined if the member goes. */
@@ -234,7 +234,7 @@ class LineRewriter {
     this.#at = skipValue(this.#text, start);
     const kept = this.#text.slice(start, this.#at);
     if (kept === "null") return SAME;
-    return `"${this.#hash(first === QUOTE ? bytesOf(kept) : first === OPEN_OBJECT ? compact(kept) : kept)}"`;
+    return `"${this.#hash(first === QUOTE ? stringBytes(kept) : first === OPEN_OBJECT ? compactJson(kept) : kept)}"`;
   }
 
   #toNext(close: number): void {
@@ -243,7 +243,7 @@ class LineRewriter {
 }
 
 /** What a string says, in UTF-8 bytes, whichever way it is spelt. */
-function bytesOf(token: string): string {
+function stringBytes(token: string): string {
   return token.includes("\\") ? toLatin1(JSON.parse(fromLatin1(token))) : token.slice(1, -1);
 }
 

@@ -44,7 +44,7 @@ function textsOf(text: string, list: number): readonly string[] {
 export function toNext(text: string, end: number, close: number): number {
   const at = skipSpace(text, end);
   const next = text.charCodeAt(at);
-  if (next !== COMMA && next !== close) throw notJson();
+  if (next !== COMMA && next !== close) throw malformedJson();
   return next === COMMA ? skipSpace(text, at + 1) : at;
 }
 
@@ -52,7 +52,7 @@ export function toNext(text: string, end: number, close: number): number {
  * The JSON of a value as JSON.stringify would write it, but with every number as it was spelt. No regular expression: on a
  * text of megabytes it keeps a place to turn back to for each character.
  */
-export function compact(json: string): string {
+export function compactJson(json: string): string {
   let built = "";
   let from = 0;
   for (let at = 0; at < json.length; ) {
@@ -76,10 +76,10 @@ export function compact(json: string): string {
 /** What the name between two indexes says, whichever way it is spelt. */
 export function nameOf(text: string, start: number, end: number): string {
   const raw = text.slice(start + 1, end - 1);
-  return PLAIN.test(raw) ? raw : JSON.parse(fromLatin1(text.slice(start, end)));
+  return WITHOUT_ESCAPES.test(raw) ? raw : JSON.parse(fromLatin1(text.slice(start, end)));
 }
 
-const PLAIN = /^[ !#-[\]-~]*$/;
+const WITHOUT_ESCAPES = /^[ !#-[\]-~]*$/;
 
 /** The index after a value. */
 export function skipValue(text: string, at: number): number {
@@ -88,7 +88,7 @@ export function skipValue(text: string, at: number): number {
   if (first === OPEN_OBJECT || first === OPEN_LIST) return skipNested(text, at);
   let end = at;
   while (isScalar(text.charCodeAt(end))) end += 1;
-  if (end === at) throw notJson();
+  if (end === at) throw malformedJson();
   return end;
 }
 
@@ -110,28 +110,28 @@ function skipNested(text: string, start: number): number {
     at += 1;
     if (depth === 0) return at;
   }
-  throw notJson();
+  throw malformedJson();
 }
 
 /** The index after a string. A quote ends it unless an odd number of backslashes stands before the quote. */
 export function skipString(text: string, start: number): number {
-  if (text.charCodeAt(start) !== QUOTE) throw notJson();
+  if (text.charCodeAt(start) !== QUOTE) throw malformedJson();
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end;
     while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
     if ((end - before) % 2 === 0) return end + 1;
   }
-  throw notJson();
+  throw malformedJson();
 }
 
 /** The index of the next character that is no JSON white space. */
 export function skipSpace(text: string, start: number): number {
   let at = start;
   for (let code = text.charCodeAt(at); code <= 32; code = text.charCodeAt(at)) {
-    if (code !== 32 && code !== 9 && code !== 10 && code !== 13) throw notJson();
+    if (code !== 32 && code !== 9 && code !== 10 && code !== 13) throw malformedJson();
     at += 1;
   }
   return at;
 }
 
-export const notJson = (): Error => new Error("Cannot take values out of a text: it is no JSON object");
+export const malformedJson = (): Error => new Error("Cannot take values out of a text: it is no JSON object");

@@ -37,7 +37,7 @@ export class Privacy {
 
   /** The rules of a stream; null if all of its fields leave as they are. */
   rules(stream: string): FieldRules | null {
-    return rulesOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
+    return ruleTreeOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
   }
 
   /**
@@ -144,30 +144,30 @@ function isIn(schema: JsonSchema, path: readonly string[]): boolean {
 
 /** Names of fields in schemas that are fixed: that no row has one is no sign of a misspelling. */
 const DECLARED: ReadonlySet<string> = new Set(
-  STREAMS.flatMap(({ schemaFile }) => [...namesIn(loadSchema(schemaFile))]),
+  STREAMS.flatMap(({ schemaFile }) => [...fieldNamesIn(loadSchema(schemaFile))]),
 );
 
-function* namesIn(schema: JsonSchema): Generator<string> {
-  if (schema.items !== undefined) yield* namesIn(schema.items);
+function* fieldNamesIn(schema: JsonSchema): Generator<string> {
+  if (schema.items !== undefined) yield* fieldNamesIn(schema.items);
   for (const [name, property] of Object.entries(propertiesOf(schema))) {
     yield name;
-    yield* namesIn(property);
+    yield* fieldNamesIn(property);
   }
 }
 
 /** A setting with the part of its path that is still to be met. */
-type Step = { readonly path: readonly string[]; readonly action: FieldAction };
+type PathStep = { readonly path: readonly string[]; readonly action: FieldAction };
 
 /** Rules for the rows of one stream. A setting without a stream holds at every depth, so that the rules are a graph. */
-function rulesOf(settings: readonly Setting[]): FieldRules | null {
+function ruleTreeOf(settings: readonly Setting[]): FieldRules | null {
   if (settings.length === 0) return null;
-  const toStep = ({ name, list, path }: Setting): Step => ({
+  const toPathStep = ({ name, list, path }: Setting): PathStep => ({
     path,
     action: { kind: list === "drop_fields" ? "drop" : "hash", setting: name },
   });
-  const everywhere = settings.filter(({ stream }) => stream === null).map(toStep);
+  const everywhere = settings.filter(({ stream }) => stream === null).map(toPathStep);
   const nodes = new Map<string, FieldRules>();
-  const node = (here: readonly Step[]): FieldRules => {
+  const node = (here: readonly PathStep[]): FieldRules => {
     const id = JSON.stringify(here);
     const known = nodes.get(id);
     if (known !== undefined) return known;
@@ -178,15 +178,15 @@ function rulesOf(settings: readonly Setting[]): FieldRules | null {
     for (const [name, steps] of byFirstName([...here, ...everywhere])) fields.set(name, ruleOf(steps));
     return made;
   };
-  const ruleOf = (steps: readonly Step[]): FieldRule => {
+  const ruleOf = (steps: readonly PathStep[]): FieldRule => {
     const met = steps.filter(({ path }) => path.length === 1).map(({ action }) => action);
     const strongest = met.find(({ kind }) => kind === "drop") ?? met[0];
     return strongest ?? node(steps.map(({ path, action }) => ({ path: path.slice(1), action })));
   };
-  return node(settings.filter(({ stream }) => stream !== null).map(toStep));
+  return node(settings.filter(({ stream }) => stream !== null).map(toPathStep));
 }
 
-function byFirstName(steps: readonly Step[]): ReadonlyMap<string, readonly Step[]> {
+function byFirstName(steps: readonly PathStep[]): ReadonlyMap<string, readonly PathStep[]> {
   const names = new Set(steps.map(({ path }) => path[0] ?? ""));
   return new Map([...names].map((name) => [name, steps.filter(({ path }) => path[0] === name)]));
 }

@@ -40,9 +40,12 @@ export function select(catalog: unknown, streams: readonly TapStream[]): Selecte
     const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(whole);
     return { selections, unknown: [], refusals: [], warnings: [] };
   }
-  const entries = entriesOf(catalog).filter(isSelected);
-  const named = entries.map((entry) => ({ entry, stream: streams.find(({ name }) => name === idOf(entry)) }));
-  const unknown = named.flatMap(({ entry, stream }) => (stream === undefined ? [idOf(entry)] : []));
+  const entries = catalogEntries(catalog).filter(isSelected);
+  const named = entries.map((entry) => ({
+    entry,
+    stream: streams.find(({ name }) => name === streamId(entry)),
+  }));
+  const unknown = named.flatMap(({ entry, stream }) => (stream === undefined ? [streamId(entry)] : []));
   const chosen = named.flatMap(({ entry, stream }) => (stream === undefined ? [] : [choose(entry, stream)]));
   return {
     selections: chosen.map(({ selection }) => selection),
@@ -53,15 +56,15 @@ export function select(catalog: unknown, streams: readonly TapStream[]): Selecte
 }
 
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, and nobody would know. */
-function entriesOf(catalog: unknown): readonly Entry[] {
+function catalogEntries(catalog: unknown): readonly MetadataEntry[] {
   const { streams } = asEntry(catalog);
-  if (!Array.isArray(streams)) throw unusable('it is not an object with a list "streams"');
+  if (!Array.isArray(streams)) throw unusableCatalog('it is not an object with a list "streams"');
   const entries = streams.map(asEntry);
-  if (entries.some(({ stream }) => isObject(stream))) throw unusable("it is a catalog of Airbyte");
+  if (entries.some(({ stream }) => isObject(stream))) throw unusableCatalog("it is a catalog of Airbyte");
   return entries;
 }
 
-const unusable = (why: string): ConfigError =>
+const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
 const NOTHING = "The catalog selects no stream: nothing will be read";
@@ -72,7 +75,7 @@ function whole({ name: stream, schema, keyProperties, replicationKey, methods }:
 }
 
 /** A node of a catalog that somebody else wrote. */
-type Entry = {
+type MetadataEntry = {
   readonly [K in
     | "streams"
     | "tap_stream_id"
@@ -86,11 +89,11 @@ type Entry = {
     | "breadcrumb"
     | "inclusion"]?: unknown;
 } & { readonly [K in `${string}-${string}`]?: unknown };
-type Metadata = ReadonlyMap<string, Entry>;
+type Metadata = ReadonlyMap<string, MetadataEntry>;
 
 type Chosen = Pick<Selected, "refusals" | "warnings"> & { readonly selection: Selection };
 
-function choose(entry: Entry, stream: TapStream): Chosen {
+function choose(entry: MetadataEntry, stream: TapStream): Chosen {
   const schema = withKeys(
     isSchema(entry.schema) && hasProperties(entry.schema) ? entry.schema : stream.schema,
     stream,
@@ -123,7 +126,7 @@ function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationK
 
 type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
 
-function chosenKey(entry: Entry, schema: JsonSchema, stream: TapStream): Choice<readonly string[]> {
+function chosenKey(entry: MetadataEntry, schema: JsonSchema, stream: TapStream): Choice<readonly string[]> {
   const asked = entry.key_properties;
   if (!Array.isArray(asked)) return { value: stream.keyProperties, warnings: [] };
   const names = asked.filter((name) => typeof name === "string");
@@ -134,7 +137,7 @@ function chosenKey(entry: Entry, schema: JsonSchema, stream: TapStream): Choice<
 }
 
 /** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
-function chosenMethod(entry: Entry, stream: TapStream): Choice<ReplicationMethod> {
+function chosenMethod(entry: MetadataEntry, stream: TapStream): Choice<ReplicationMethod> {
   const root = metadataOf(entry).get(ROOT) ?? {};
   const asked = root["replication-method"] ?? entry.replication_method ?? root["forced-replication-method"];
   const value = stream.methods.find((method) => method === asked);
@@ -143,18 +146,22 @@ function chosenMethod(entry: Entry, stream: TapStream): Choice<ReplicationMethod
   if (asked === undefined || asked === null) return { value: own, warnings: [] };
   return {
     value: own,
-    warnings: [`Stream "${stream.name}" cannot be replicated by ${shown(asked)}: ${own} is used`],
+    warnings: [`Stream "${stream.name}" cannot be replicated by ${quotedValue(asked)}: ${own} is used`],
   };
 }
 
 /** A user who names another cursor expects rows that this tap would not deliver. */
-function cursorRefusals(entry: Entry, stream: TapStream, method: ReplicationMethod): readonly string[] {
+function cursorRefusals(
+  entry: MetadataEntry,
+  stream: TapStream,
+  method: ReplicationMethod,
+): readonly string[] {
   const root = metadataOf(entry).get(ROOT) ?? {};
   const asked = root["replication-key"] ?? entry.replication_key ?? null;
   if (method === "FULL_TABLE" || asked === null || asked === stream.replicationKey) return [];
   const own = stream.replicationKey === null ? "it has none" : `it has "${stream.replicationKey}"`;
   return [
-    `Cannot replicate the stream "${stream.name}" by the key ${shown(asked)}: ${own}. ` +
+    `Cannot replicate the stream "${stream.name}" by the key ${quotedValue(asked)}: ${own}. ` +
       "Take replication-key out of its metadata, or set replication-method to FULL_TABLE",
   ];
 }
@@ -165,13 +172,13 @@ function crumb(path: readonly unknown[]): string {
   return JSON.stringify(path);
 }
 
-function metadataOf(entry: Entry): Metadata {
+function metadataOf(entry: MetadataEntry): Metadata {
   const items = listOf(entry.metadata).map(asEntry);
   return new Map(items.map((item) => [crumb(listOf(item.breadcrumb)), asEntry(item.metadata)]));
 }
 
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
-function isSelected(entry: Entry): boolean {
+function isSelected(entry: MetadataEntry): boolean {
   const metadata = metadataOf(entry);
   const legacy = entry.selected;
   if (metadata.get(ROOT)?.selected === undefined && typeof legacy === "boolean") return legacy;
@@ -179,7 +186,7 @@ function isSelected(entry: Entry): boolean {
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
-function fieldSelected(metadata: Entry, inherited: boolean): boolean {
+function fieldSelected(metadata: MetadataEntry, inherited: boolean): boolean {
   if (metadata.inclusion === "unsupported") return false;
   if (metadata.inclusion === "automatic") return true;
   const { selected, "selected-by-default": usual } = metadata;
@@ -213,19 +220,19 @@ function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: 
   return isSchema(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
 }
 
-function idOf({ tap_stream_id, stream }: Entry): string {
+function streamId({ tap_stream_id, stream }: MetadataEntry): string {
   const id = tap_stream_id ?? stream;
   return typeof id === "string" ? id : (JSON.stringify(id) ?? "");
 }
 
 /** A value of a catalog in a message. */
-const shown = (value: unknown): string =>
+const quotedValue = (value: unknown): string =>
   quoted(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 
 const isSchema = (value: unknown): value is JsonSchema => isObject(value);
 
 const hasProperties = (schema: JsonSchema): boolean => isObject(schema.properties);
 
-const asEntry = (value: unknown): Entry => (isObject(value) ? value : {});
+const asEntry = (value: unknown): MetadataEntry => (isObject(value) ? value : {});
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

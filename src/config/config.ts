@@ -12,7 +12,7 @@ import {
 } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
-import { loadSpec, propertiesOf, type SpecProperty, typeOf } from "./spec.ts";
+import { loadSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { unknownSettings, unknownWarnings } from "./unknown.ts";
 
 export { serviceUrl } from "./address.ts";
@@ -137,7 +137,7 @@ function originsOf(
   file: string,
   prefixes: Prefixes,
 ): ReadonlyMap<string, string> {
-  const origins = [...propertiesOf(configSpec)].flatMap(({ path }) => {
+  const origins = [...settingsIn(configSpec)].flatMap(({ path }) => {
     if (valueAt(merged, path) === undefined) return [];
     const variable = variableFor(path, environment, configSpec, prefixes);
     return [

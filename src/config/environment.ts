@@ -1,8 +1,8 @@
 import { isObject, type JsonObject, valueAt } from "../json.ts";
 import {
   type Located,
-  propertiesOf,
   type SpecProperty,
+  settingsIn,
   TAP_VARIABLE_PREFIX,
   typeOf,
   VARIABLE_PREFIX,
@@ -53,7 +53,7 @@ type Variable = Located & { readonly variable: string; readonly text: string };
 
 /** The variables that say something; of several for one property the last. */
 function variablesIn(environment: Environment, spec: SpecProperty, prefixes: Prefixes): readonly Variable[] {
-  return [...propertiesOf(spec)].flatMap((located) =>
+  return [...settingsIn(spec)].flatMap((located) =>
     prefixes
       .map((prefix) => variableOf(located.path, prefix))
       .map((variable) => ({ ...located, variable, text: environment[variable]?.trim() ?? "" }))

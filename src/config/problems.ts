@@ -3,7 +3,7 @@ import type { SchemaError } from "../json-schema.ts";
 import { isDay } from "../time.ts";
 import { addressProblem } from "./address.ts";
 import type { Prefixes } from "./environment.ts";
-import { propertiesOf, type SpecProperty, typeOf, variableOf } from "./spec.ts";
+import { type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 import type { Unknown } from "./unknown.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
@@ -70,7 +70,7 @@ function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   const secrets = secretsIn(draft, spec);
   const dayProblems = (value: unknown, path: string): Problem[] =>
     typeof value !== "string" || isDay(value) ? [] : [{ path, text: dayText(value, secrets) }];
-  const wrong = [...propertiesOf(spec)].flatMap(({ path, property }) => {
+  const wrong = [...settingsIn(spec)].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
     if (property.format === "date") return dayProblems(value, dottedName(path));
     if (property.items?.format !== "date" || !Array.isArray(value)) return [];
@@ -91,7 +91,7 @@ function dayText(value: string, secrets: readonly string[]): string {
 }
 
 function secretsIn(draft: JsonObject, spec: SpecProperty): readonly string[] {
-  return [...propertiesOf(spec)]
+  return [...settingsIn(spec)]
     .filter(({ property }) => property.airbyte_secret === true)
     .map(({ path }) => valueAt(draft, path))
     .filter((value) => typeof value === "string");

@@ -39,10 +39,10 @@ export function innerProperty({ properties = {} }: SpecProperty, name: string): 
 export type Located = { readonly path: readonly string[]; readonly property: SpecProperty };
 
 /** Every property under one, outer before inner. */
-export function* propertiesOf(parent: SpecProperty, path: readonly string[] = []): Generator<Located> {
+export function* settingsIn(parent: SpecProperty, path: readonly string[] = []): Generator<Located> {
   for (const [name, property] of Object.entries(parent.properties ?? {})) {
     yield { path: [...path, name], property };
-    yield* propertiesOf(property, [...path, name]);
+    yield* settingsIn(property, [...path, name]);
   }
 }
 

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, quoted } from "../json.ts";
 import { plural } from "../plural.ts";
 import type { Environment, Prefixes } from "./environment.ts";
-import { innerProperty, propertiesOf, type SpecProperty, variableOf } from "./spec.ts";
+import { innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
 
 /** A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. */
 export type Unknown = { readonly name: string; readonly nearest: string | undefined };
@@ -40,7 +40,7 @@ const MOST_WARNINGS = 20;
 function variableWarning(variable: string, spec: SpecProperty, prefixes: Prefixes): readonly string[] {
   const prefix = prefixes.find((one) => variable.startsWith(one));
   if (prefix === undefined) return [];
-  const paths = [...propertiesOf(spec)].map(({ path }) => path);
+  const paths = [...settingsIn(spec)].map(({ path }) => path);
   if (paths.some((path) => variableOf(path, prefix) === variable)) return [];
   const path = variable.slice(prefix.length).toLowerCase().split("__");
   const nearest = nearestOf(path, spec);
@@ -62,7 +62,7 @@ function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly stri
 function nearestOf(path: readonly string[], spec: SpecProperty): readonly string[] | undefined {
   const wanted = plain(path.at(-1) ?? "");
   const parent = path.slice(0, -1).join(".");
-  const all = [...propertiesOf(spec)].map((located) => located.path);
+  const all = [...settingsIn(spec)].map((located) => located.path);
   const near = all
     .filter((candidate) => candidate.slice(0, -1).join(".") === parent)
     .map((candidate) => ({ candidate, distance: distanceOf(wanted, plain(candidate.at(-1) ?? "")) }))

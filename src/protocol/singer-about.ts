@@ -1,8 +1,8 @@
 import {
   type Located,
-  propertiesOf,
   type Spec,
   type SpecProperty,
+  settingsIn,
   typeOf,
   variableOf,
 } from "../config/spec.ts";
@@ -67,7 +67,7 @@ export type DescribedSetting = Located & { readonly name: string; readonly requi
 export function describedSettings(spec: Spec): readonly DescribedSetting[] {
   const { required } = spec.connectionSpecification;
   const names = new Set(Array.isArray(required) ? required : []);
-  return [...propertiesOf(spec.connectionSpecification)]
+  return [...settingsIn(spec.connectionSpecification)]
     .filter(({ property }) => typeOf(property) !== "object")
     .map(({ path, property }) => {
       const name = path.join(".");

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { toText } from "../../src/api/decode.ts";
+import { decodedTexts } from "../../src/api/decode.ts";
 import { envelopeCode } from "../../src/api/error-table.ts";
 import { RowNotes } from "../../src/api/row-notes.ts";
 import { RowParser } from "../../src/api/rows.ts";
@@ -207,7 +207,7 @@ describe("toText()", () => {
   async function lengthOf(chunks: readonly Buffer[]): Promise<number> {
     let length = 0;
     const arrived = Readable.from(chunks) as AsyncIterable<Buffer>;
-    for await (const text of toText(arrived, new RowNotes())) length += text.length;
+    for await (const text of decodedTexts(arrived, new RowNotes())) length += text.length;
     return length;
   }
 

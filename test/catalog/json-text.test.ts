@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RowNotes } from "../../src/api/row-notes.ts";
 import { RowParser } from "../../src/api/rows.ts";
-import { compact, elementTexts } from "../../src/catalog/json-text.ts";
+import { compactJson, elementTexts } from "../../src/catalog/json-text.ts";
 import { fromLatin1, toLatin1 } from "../../src/latin1.ts";
 
 /** Any JSON value in which integers may have up to 40 digits, as the text of an answer. */
@@ -58,13 +58,13 @@ describe("compact()", () => {
       .map((value) => [JSON.stringify(value, null, 2), JSON.stringify(value)] as const);
     fc.assert(
       fc.property(text, ([pretty, plain]) => {
-        expect(compact(toLatin1(pretty))).toBe(toLatin1(plain));
+        expect(compactJson(toLatin1(pretty))).toBe(toLatin1(plain));
       }),
     );
   });
 
   it("takes a string of ten million escapes", () => {
     const long = `"${"\\n".repeat(10_000_000)}"`;
-    expect(compact(`[ ${long} ]`).length).toBe(long.length + 2);
+    expect(compactJson(`[ ${long} ]`).length).toBe(long.length + 2);
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadSpec, propertiesOf, type SpecProperty, typeOf } from "../../src/config/spec.ts";
+import { loadSpec, type SpecProperty, settingsIn, typeOf } from "../../src/config/spec.ts";
 import { SPEC_RULES, specBreaks } from "../support/spec-rules.ts";
 
 const spec = loadSpec();
@@ -52,7 +52,7 @@ describe("spec.json", () => {
   });
 
   it("CS5: base_url and api_key are all that is required, and every key is a secret", () => {
-    const secrets = [...propertiesOf(spec.connectionSpecification)].filter(
+    const secrets = [...settingsIn(spec.connectionSpecification)].filter(
       ({ property }) => property.airbyte_secret,
     );
     expect(spec.connectionSpecification).toMatchObject({ required: ["base_url", "api_key"] });
@@ -90,7 +90,7 @@ describe("spec.json", () => {
   });
 
   it("gives every property a title and a description, and a descriptor beside each pattern", () => {
-    for (const { path, property } of propertiesOf(spec.connectionSpecification)) {
+    for (const { path, property } of settingsIn(spec.connectionSpecification)) {
       expect(property, path.join(".")).toMatchObject({
         title: expect.any(String),
         description: expect.any(String),
@@ -101,7 +101,7 @@ describe("spec.json", () => {
   });
 
   it("has no default that names something to buy", () => {
-    const properties = [...propertiesOf(spec.connectionSpecification)];
+    const properties = [...settingsIn(spec.connectionSpecification)];
     const lists = properties.filter(({ property }) => typeOf(property) === "array");
     expect(lists.filter(({ property }) => property.default !== undefined)).toEqual([]);
     const all = properties.find(({ path }) => path.at(-1) === "from_companies");

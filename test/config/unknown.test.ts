@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadSpec, propertiesOf } from "../../src/config/spec.ts";
+import { loadSpec, settingsIn } from "../../src/config/spec.ts";
 import { unknownSettings, unknownWarnings } from "../../src/config/unknown.ts";
 
 const spec = loadSpec().connectionSpecification;
@@ -36,7 +36,7 @@ describe("unknownSettings()", () => {
   });
 
   it("finds nothing in a config of known settings", () => {
-    const settings = [...propertiesOf(spec)].filter(({ path }) => path.length === 1);
+    const settings = [...settingsIn(spec)].filter(({ path }) => path.length === 1);
     const draft = Object.fromEntries(settings.map(({ path }) => [path[0], {}]));
     expect(unknownSettings(draft, spec)).toEqual([]);
   });
