@@ -3,13 +3,7 @@ import { isDeeperThan, isObject, type JsonObject, valueAt } from "../json.ts";
 import { schemaCompiler } from "../json-schema.ts";
 import type { Day } from "../time.ts";
 import { parseAddress } from "./address.ts";
-import {
-  type Environment,
-  OUR_PREFIXES,
-  type Prefixes,
-  variableFor,
-  withEnvironment,
-} from "./environment.ts";
+import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { loadSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
@@ -107,7 +101,7 @@ export function parseConfig(
 ): Config {
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
-  const merged = withEnvironment(given, environment, configSpec, prefixes);
+  const { merged, variables } = withEnvironment(given, environment, configSpec, prefixes);
   if (isDeeperThan(MOST_CONFIG_LEVELS, merged)) {
     throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_CONFIG_LEVELS} levels deep`);
   }
@@ -118,11 +112,8 @@ export function parseConfig(
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length === 0) {
     const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
-    return {
-      ...(toShape(candidate, configSpec) as Settings),
-      warnings,
-      origins: originsOf(merged, environment, file, prefixes),
-    };
+    const origins = originsOf(merged, variables, file);
+    return { ...(toShape(candidate, configSpec) as Settings), warnings, origins };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
   throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
@@ -133,18 +124,16 @@ const MOST_CONFIG_LEVELS = 100;
 /** Where the value of each setting that was given comes from, in words. */
 function originsOf(
   merged: JsonObject,
-  environment: Environment,
+  variables: ReadonlyMap<string, string>,
   file: string,
-  prefixes: Prefixes,
 ): ReadonlyMap<string, string> {
-  const origins = [...settingsIn(configSpec)].flatMap(({ path }) => {
-    if (valueAt(merged, path) === undefined) return [];
-    const variable = variableFor(path, environment, configSpec, prefixes);
-    return [
-      [path.join("."), variable === undefined ? file : `the environment variable ${variable}`] as const,
-    ];
-  });
-  return new Map(origins);
+  const given = [...settingsIn(configSpec)].filter(({ path }) => valueAt(merged, path) !== undefined);
+  return new Map(
+    given.map(({ path }) => {
+      const variable = variables.get(path.join("."));
+      return [path.join("."), variable === undefined ? file : `the environment variable ${variable}`];
+    }),
+  );
 }
 
 /** Every value that must not show in any output. */

@@ -19,34 +19,27 @@ export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 /** Of a tap that was told to read the environment. */
 export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
 
-/** The draft with what the environment says in its place. An empty variable says nothing. */
+/**
+ * The draft with what the environment says in its place, and the variable that each setting comes from, on its own or as a
+ * part of an outer one. An empty variable says nothing.
+ */
 export function withEnvironment(
   draft: JsonObject,
   environment: Environment,
   spec: SpecProperty,
   prefixes: Prefixes,
-): JsonObject {
-  return variablesIn(environment, spec, prefixes).reduce(
-    (merged, { path, property, text }) => placed(merged, path, cast(text, property)),
-    draft,
-  );
-}
-
-/** The variable that sets a property, on its own or as a part of an outer one. Undefined: none does. */
-export function variableFor(
-  path: readonly string[],
-  environment: Environment,
-  spec: SpecProperty,
-  prefixes: Prefixes,
-): string | undefined {
-  const name = path.join(".");
-  const given = variablesIn(environment, spec, prefixes).filter((variable) => {
-    const outer = variable.path.join(".");
-    if (name === outer) return true;
-    const value = name.startsWith(`${outer}.`) ? parsed(variable.text) : undefined;
-    return isObject(value) && valueAt(value, path.slice(variable.path.length)) !== undefined;
-  });
-  return given.at(-1)?.variable;
+): { readonly merged: JsonObject; readonly variables: ReadonlyMap<string, string> } {
+  const variables = new Map<string, string>();
+  let merged = draft;
+  for (const { path, property, variable, text } of variablesIn(environment, spec, prefixes)) {
+    const value = cast(text, property);
+    merged = placed(merged, path, value);
+    variables.set(path.join("."), variable);
+    for (const inner of settingsIn(property))
+      if (valueAt(value, inner.path) !== undefined)
+        variables.set([...path, ...inner.path].join("."), variable);
+  }
+  return { merged, variables };
 }
 
 type Variable = Located & { readonly variable: string; readonly text: string };
@@ -75,7 +68,7 @@ function cast(text: string, property: SpecProperty): unknown {
     case "number":
       return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
     case "boolean":
-      return BOOLEANS.get(text.toLowerCase()) ?? text;
+      return booleanOf(text);
     case "array":
       return text.startsWith("[") ? parsed(text) : text;
     case "object":
@@ -85,16 +78,10 @@ function cast(text: string, property: SpecProperty): unknown {
   }
 }
 
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ["true", true],
-  ["1", true],
-  ["yes", true],
-  ["on", true],
-  ["false", false],
-  ["0", false],
-  ["no", false],
-  ["off", false],
-]);
+function booleanOf(text: string): unknown {
+  if (/^(?:true|1|yes|on)$/i.test(text)) return true;
+  return /^(?:false|0|no|off)$/i.test(text) ? false : text;
+}
 
 function parsed(text: string): unknown {
   try {
