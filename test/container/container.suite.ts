@@ -3,7 +3,12 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
+import {
+  type AirbyteMessage,
+  expectAirbyteMessages,
+  linesOf,
+  recordsOf,
+} from "../support/airbyte-messages.ts";
 import type { Ended } from "../support/cli.ts";
 import { docBlocks } from "../support/docs.ts";
 import { filesBelow } from "../support/files-below.ts";
@@ -61,9 +66,6 @@ async function inspect(image: string, path: string): Promise<unknown> {
   return JSON.parse(await outputOf("docker", ["image", "inspect", "--format", `{{json ${path}}}`, image]));
 }
 
-const recordsOf = (messages: readonly AirbyteMessage[], stream: string): unknown[] =>
-  messages.flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
-
 describe("docs/docker.md", () => {
   it.each(docBlocks("docs/docker.md").map(({ text }) => [text]))("runs: %s", async (text) => {
     const script = text
@@ -81,10 +83,8 @@ describe("docs/docker.md", () => {
 describe("the image", () => {
   it("speaks: spec is the file of the repository", async () => {
     const [message] = await messagesOf(["spec"]);
-    expect(message).toEqual({
-      type: "SPEC",
-      spec: JSON.parse(await readFile(`${ROOT}spec.json`, "utf8")),
-    });
+    const spec = JSON.parse(await readFile(`${ROOT}spec.json`, "utf8"));
+    expect(message).toEqual({ type: "SPEC", spec });
   });
 
   it("checks a good key and a wrong one, both with exit code 0", async () => {
@@ -100,14 +100,9 @@ describe("the image", () => {
 
   it("discovers, and reads what it discovered, from read-only files of any name", async () => {
     const [message] = await messagesOf(["discover", "--config", "/config/config.json"]);
-    const { streams } = (message as unknown as { catalog: { streams: { name: string }[] } }).catalog;
-    await put("catalog.txt", {
-      streams: streams.map((stream) => ({
-        stream,
-        sync_mode: "incremental",
-        destination_sync_mode: "append",
-      })),
-    });
+    const modes = { sync_mode: "incremental", destination_sync_mode: "append" };
+    const streams = message?.catalog?.streams.map((stream) => ({ stream, ...modes }));
+    await put("catalog.txt", { streams });
     await put("state.txt", []);
     const options = ["--config=/config/config.json", "--catalog=/config/catalog.txt"];
     const messages = await messagesOf(["read", ...options, "--state", "/config/state.txt"]);

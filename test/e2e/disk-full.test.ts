@@ -2,33 +2,22 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
+import { sandboxWith } from "../support/configs.ts";
 import { run as runAny } from "../support/run.ts";
-import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let folder: string;
 
+const SMALL_DISK = ["-t", "tmpfs", "-o", "size=1m", "tmpfs"];
+
 /** Whether this machine lets a test mount a small disk in a folder of its own. */
-const canMount = ((): boolean => {
-  const { status } = spawnSync("unshare", [
-    "--mount",
-    "mount",
-    "-t",
-    "tmpfs",
-    "-o",
-    "size=1m",
-    "tmpfs",
-    "/mnt",
-  ]);
-  return status === 0;
-})();
+const canMount = spawnSync("unshare", ["--mount", "mount", ...SMALL_DISK, "/mnt"]).status === 0;
 
 beforeEach(async () => {
   folder = join(await tempDir(), "disk");
   mkdirSync(folder);
-  if (canMount) execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
+  if (canMount) execFileSync("mount", [...SMALL_DISK, folder]);
 });
 afterEach(() => {
   if (canMount) execFileSync("umount", ["-l", folder]);
@@ -38,15 +27,9 @@ describe("a full disk", () => {
   it.runIf(canMount)(
     "ends a run into a folder with the file and the reason, and leaves no part",
     async () => {
-      await using sandbox = await startSandbox({ people: 6_000, requestsPerMinute: 0 });
+      const { config } = await sandboxWith({ people: 6_000, requestsPerMinute: 0 });
       const output = join(folder, "out");
-      const { code, stderr } = await run(CONNECTOR, [
-        "read",
-        "--config",
-        await configFor(sandbox),
-        "--output",
-        output,
-      ]);
+      const { code, stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", output]);
       expect(code).toBe(1);
       expect(stderr).toMatch(/Cannot write \\?".*people.*": no space left on device/);
       expect(stderr).not.toContain("bug");
@@ -56,17 +39,9 @@ describe("a full disk", () => {
   );
 
   it.runIf(canMount)("ends a run that cannot save its state, and leaves the old one whole", async () => {
-    await using sandbox = await startSandbox({ people: 20, requestsPerMinute: 0 });
-    const config = await configFor(sandbox);
-    const args = [
-      "read",
-      "--config",
-      config,
-      "--stream",
-      "people",
-      "--state-file",
-      join(folder, "state.json"),
-    ];
+    const { sandbox, config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
+    const state = join(folder, "state.json");
+    const args = ["read", "--config", config, "--stream", "people", "--state-file", state];
     expect(await run(CONNECTOR, args)).toMatchObject({ code: 0 });
     sandbox.arrive(1);
     writeFileSync(join(folder, "filler"), Buffer.alloc(1_036_000));
@@ -82,15 +57,9 @@ describe("a full disk", () => {
   });
 
   it("is named when stdout is on it", async () => {
-    await using sandbox = await startSandbox({ people: 500, requestsPerMinute: 0 });
+    const { config } = await sandboxWith({ people: 500, requestsPerMinute: 0 });
     const script = `"$0" "$1" read --config "$2" --format jsonl --stream people > /dev/full`;
-    const { code, stderr } = await runAny("sh", [
-      "-c",
-      script,
-      process.execPath,
-      CONNECTOR,
-      await configFor(sandbox),
-    ]);
+    const { code, stderr } = await runAny("sh", ["-c", script, process.execPath, CONNECTOR, config]);
     expect(code).toBe(1);
     expect(stderr).toContain("Cannot write the output: no space left on device");
   });

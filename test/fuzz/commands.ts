@@ -12,27 +12,18 @@ export type Asked = {
 type Read = Extract<Command, { kind: "read" }>;
 type Tap = Extract<Command, { kind: "tap" }>;
 
+const NO_FILES = { catalog: undefined, state: undefined };
+const READ = { kind: "read", config: undefined, ...NO_FILES, streams: [], format: "airbyte" } as const;
+const SYNC = { kind: "tap", mode: "sync", configs: [], ...NO_FILES, stateFile: undefined } as const;
+
 export const readWith = (options: Partial<Read>): Asked => ({
   language: options.format === "jsonl" ? "jsonl" : "airbyte",
-  command: {
-    ...{
-      kind: "read",
-      config: undefined,
-      catalog: undefined,
-      state: undefined,
-      streams: [],
-      format: "airbyte",
-    },
-    ...options,
-  },
+  command: { ...READ, ...options },
 });
 
 export const tapWith = (options: Partial<Tap>): Asked => ({
   language: options.mode === "discover" ? "text" : "singer",
-  command: {
-    ...{ kind: "tap", mode: "sync", configs: [], catalog: undefined, state: undefined, stateFile: undefined },
-    ...{ logLevel: undefined, format: "text", ...options },
-  },
+  command: { ...SYNC, logLevel: undefined, format: "text", ...options },
 });
 
 export const checkWith = (config: string | undefined, exitCode: boolean): Asked => ({

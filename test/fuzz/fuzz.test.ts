@@ -1,4 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { BodyError } from "../../src/errors.ts";
+import { airbyte } from "../../src/protocol/airbyte.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { AT, checkpoint, close, END, open, rawLine } from "../support/events.ts";
 import { refusePrivate, refuseUnprintable } from "./canary.ts";
 import { Dice } from "./dice.ts";
 import { canonical, judgeLine } from "./judge.ts";
@@ -84,30 +88,31 @@ describe("the checks", () => {
     expect(() => refuseUnprintable("stderr", text)).toThrow("stderr holds");
   });
 
-  const status = (word: string, at: number): string =>
-    `{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":${at},"stream_status":{"stream_descriptor":{"name":"people"},"status":"${word}"}}}\n`;
-  const state =
-    '{"type":"STATE","state":{"type":"STREAM","stream":{"stream_descriptor":{"name":"people"},"stream_state":{}},"sourceStats":{"recordCount":1.0}}}\n';
-  const record = '{"type":"RECORD","record":{"stream":"people","emitted_at":1,"data":{"id":"Kanarek"}}}\n';
-  const [started, running] = [status("STARTED", 1), status("RUNNING", 2)];
-  const whole = started + running + record + state;
+  const ROW = '{"id":"Kanarek"}';
+  const said = (complete: boolean): string =>
+    [
+      ...[open("people"), { kind: "records", stream: "people", lines: [rawLine(ROW)], at: AT } as const],
+      ...[
+        checkpoint("people", {}),
+        close("people", complete, complete ? undefined : new BodyError("x")),
+        END,
+      ],
+    ]
+      .map(airbyte({ now: () => AT }))
+      .join("");
 
   it("take a run that says what it did", () => {
-    const ended = { code: 0, stdout: whole + status("COMPLETE", 3), stderr: "" };
-    expect(judgeEnded("airbyte", ended).records.get("people")).toEqual(['{"id":"Kanarek"}']);
+    const ended = { code: 0, stdout: said(true), stderr: "" };
+    expect(judgeEnded("airbyte", ended).records.get("people")).toEqual([ROW]);
   });
 
   it.each([
-    ["exits with 0 and is incomplete", 0, whole + status("INCOMPLETE", 3)],
-    ["exits with 1 and is complete", 1, whole + status("COMPLETE", 3)],
+    ["exits with 0 and is incomplete", 0, said(false)],
+    ["exits with 1 and is complete", 1, said(true)],
     ["exits with 2", 2, ""],
-    ["has a stream without an end", 0, whole],
-    ["has a record before its stream runs", 0, started + record + running + state + status("COMPLETE", 3)],
-    ["counts another number of records", 0, started + running + state + status("COMPLETE", 3)],
-    ["is complete after records without a state", 0, started + running + record + status("COMPLETE", 3)],
-    ["ends twice", 0, whole + status("COMPLETE", 3) + status("COMPLETE", 4)],
-    ["ends within a line", 0, whole + status("COMPLETE", 3).trim()],
-    ["says what is no message", 0, `${whole}${status("COMPLETE", 3)}{"type":"ODD"}\n`],
+    ["ends within a line", 0, said(true).trim()],
+    ["says what is no message", 0, `${said(true)}{"type":"ODD"}\n`],
+    ["has lines out of their order", 0, `${linesOf(said(true)).toReversed().join("\n")}\n`],
   ])("refuse a run that %s", (_, code, stdout) => {
     expect(() => judgeEnded("airbyte", { code, stdout, stderr: "" })).toThrow();
   });

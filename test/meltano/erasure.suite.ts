@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { recordsOf as dataOf } from "../support/airbyte-messages.ts";
 import { connector, file } from "../support/cli.ts";
 import { configFor, discover, recordsOf, selection, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -91,9 +92,7 @@ describe.each<Engine>(["duckdb", "postgres"])(
         const args = ["--config", config, "--catalog", await file("c.json", { streams }), "--state", state];
         const { code, messages } = await connector(["read", ...args]);
         expect(code).toBe(0);
-        const ids = messages.flatMap(({ record }) =>
-          record === undefined ? [] : [String(record.data["id"])],
-        );
+        const ids = dataOf(messages, "people").map(({ id }) => String(id));
         const states = messages.flatMap((message) => message.state ?? []);
         return [ids, await file("s.json", states)];
       };
@@ -162,14 +161,8 @@ describe.each<Engine>(["duckdb", "postgres"])(
           streams: [{ stream: { name: "people" }, sync_mode: mode, generation_id: 1, sync_id: 1 }],
         });
       const read = async (mode: string): Promise<void> => {
-        const args = [
-          "--config",
-          config,
-          "--output",
-          join(cwd, "contacts"),
-          "--catalog",
-          await catalogOf(mode),
-        ];
+        const output = join(cwd, "contacts");
+        const args = ["--config", config, "--output", output, "--catalog", await catalogOf(mode)];
         const ended = await connector(["read", ...args]);
         expect(ended.code, ended.stderr).toBe(0);
       };

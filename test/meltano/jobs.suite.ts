@@ -1,40 +1,29 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { describe, expect, it } from "vitest";
+import type { Sandbox } from "../../sandbox/server.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { Project } from "./project.ts";
+import { shareProject } from "./project.ts";
 
 const TAP = "tap-contact-intelligence";
 const ITEMS = ["1.example", "2.example", "a@x.example"];
 
-let service: Sandbox;
-let project: Project;
-let env: Readonly<Record<string, string>>;
+const shared = shareProject({ people: 20, companies: 5, requestsPerMinute: 0 });
 
-beforeAll(async () => {
-  service = await startSandbox({ people: 20, companies: 5, requestsPerMinute: 0 });
-  project = await Project.make(service);
-  env = {
-    TAP_CONTACT_INTELLIGENCE_EXTERNAL_API_API_URL: service.url,
-    TAP_CONTACT_INTELLIGENCE_EXTERNAL_API_API_KEY: service.key,
-    TAP_CONTACT_INTELLIGENCE_COMPANY_LOOKUP_DOMAINS: '["1.example", "2.example"]',
-    TAP_CONTACT_INTELLIGENCE_EMAIL_VERIFICATION_EMAILS: '["a@x.example"]',
-    TAP_CONTACT_INTELLIGENCE_RECEIPTS_FILE: join(await tempDir(), "receipts.jsonl"),
-  };
+const environment = async ({ url, key }: Sandbox): Promise<Readonly<Record<string, string>>> => ({
+  TAP_CONTACT_INTELLIGENCE_EXTERNAL_API_API_URL: url,
+  TAP_CONTACT_INTELLIGENCE_EXTERNAL_API_API_KEY: key,
+  TAP_CONTACT_INTELLIGENCE_COMPANY_LOOKUP_DOMAINS: '["1.example", "2.example"]',
+  TAP_CONTACT_INTELLIGENCE_EMAIL_VERIFICATION_EMAILS: '["a@x.example"]',
+  TAP_CONTACT_INTELLIGENCE_RECEIPTS_FILE: join(await tempDir(), "receipts.jsonl"),
 });
 
-afterAll(async () => {
-  await project?.[Symbol.asyncDispose]();
-  await service?.close();
-});
-
-const bought = (): readonly string[] => service.submissions.map(({ item }) => item).toSorted();
+const bought = (): readonly string[] => shared.sandbox.submissions.map(({ item }) => item).toSorted();
 const domainsIn = (lines: readonly string[]): readonly unknown[] =>
   lines.map((line) => (JSON.parse(line) as { domain: unknown }).domain).toSorted();
 
 describe("Meltano, with look-ups and verifications", { timeout: 600_000 }, () => {
   it("buys nothing twice with --full-refresh, and loads again what was bought", async () => {
-    await using mine = await project.copy(service, env);
+    await using mine = await shared.project.copy(shared.sandbox, await environment(shared.sandbox));
     for (const stream of ["company_lookups", "company_lookup_contacts", "email_verifications", "sources"])
       expect(await mine.meltano(["select", TAP, stream, "*"])).toMatchObject({ code: 0 });
     await mine.sync("target-jsonl");

@@ -1,24 +1,13 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
-import { documented, Project, shellIn } from "./project.ts";
+import { documented, shareProject, shellIn } from "./project.ts";
 
-let sandbox: Sandbox;
-let project: Project;
-
-beforeAll(async () => {
-  sandbox = await startSandbox({ people: 1200, companies: 40 });
-  project = await Project.make(sandbox);
-});
-
-afterAll(async () => {
-  await project?.[Symbol.asyncDispose]();
-  await sandbox?.close();
-});
+const shared = shareProject({ people: 1200, companies: 40 });
 
 type Record_ = Readonly<Record<string, unknown>>;
 
@@ -30,18 +19,14 @@ const parsed = (lines: readonly string[]): Record_[] => lines.map((line) => JSON
 
 describe("Meltano", () => {
   it("takes the definition that the tap makes, and nothing in it buys", async () => {
-    const yaml = readFileSync(`${project.folder}/meltano.yml`, "utf8");
+    const yaml = readFileSync(`${shared.project.folder}/meltano.yml`, "utf8");
     expect(yaml).toContain("namespace: tap_contact_intelligence");
     expect(yaml).not.toMatch(/ERROR|pip_url: .*contact/);
-    const { stdout, code } = await project.meltano([
-      "config",
-      "print",
-      "tap-contact-intelligence",
-      "--format=json",
-    ]);
+    const words = ["config", "print", "tap-contact-intelligence", "--format=json"];
+    const { stdout, code } = await shared.project.meltano(words);
     expect(code).toBe(0);
     const config = JSON.parse(stdout);
-    expect(config).toMatchObject({ base_url: sandbox.url, is_user: "all" });
+    expect(config).toMatchObject({ base_url: shared.sandbox.url, is_user: "all" });
     for (const name of ["company_lookup", "email_verification", "email_check", "external_api"]) {
       expect(Object.keys(config).filter((setting) => setting.startsWith(name))).toEqual([]);
     }
@@ -62,7 +47,7 @@ describe("Meltano", () => {
   });
 
   it("config test is green for a key that works, and says what is wrong with another", async () => {
-    await using mine = await project.copy(sandbox);
+    await using mine = await shared.project.copy(shared.sandbox);
     expect(await mine.meltano(["config", "test", "tap-contact-intelligence"])).toMatchObject({ code: 0 });
     const wrong = { TAP_CONTACT_INTELLIGENCE_API_KEY: "svc_00000000_00000000000000000000000000000000" };
     const failed = await mine.meltano(["config", "test", "tap-contact-intelligence"], wrong);
@@ -72,7 +57,7 @@ describe("Meltano", () => {
 
   it("loads all into target-jsonl, and then what changed", async () => {
     await using service = await startSandbox({ people: 1200, companies: 40 });
-    await using mine = await project.copy(service);
+    await using mine = await shared.project.copy(service);
     await mine.shell(documented("run"));
     expect(parsed(await mine.lines("people.jsonl"))).toHaveLength(service.people().length);
     expect(parsed(await mine.lines("sources.jsonl"))).toHaveLength(service.sources().length);
@@ -96,12 +81,12 @@ describe("Meltano", () => {
 
   it("loads into target-csv, the strictest about fields, with the selection of the page", async () => {
     await using service = await startSandbox({ people: 300, companies: 10 });
-    await using mine = await project.copy(service);
+    await using mine = await shared.project.copy(service);
     await mine.sync("target-csv");
     const [header = ""] = await mine.lines("people.csv");
     expect(header).toContain("email");
 
-    await using chosen = await project.copy(service);
+    await using chosen = await shared.project.copy(service);
     const { stdout } = await chosen.shell(documented("select"));
     expect(stdout).toContain("people.jobTitle");
     expect(stdout).not.toContain("] people.email");
@@ -114,7 +99,7 @@ describe("Meltano", () => {
   });
 
   it("says so when a first selection deselects all", async () => {
-    await using mine = await project.copy(sandbox);
+    await using mine = await shared.project.copy(shared.sandbox);
     await mine.meltano(["select", "tap-contact-intelligence", "--exclude", "people", "email"]);
     const { stderr, stdout } = await mine.sync("target-jsonl");
     expect(stdout + stderr).toContain("selects no stream");
@@ -126,7 +111,7 @@ describe("Meltano", () => {
       TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000",
       TAP_CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
     };
-    await using mine = await project.copy(service, env);
+    await using mine = await shared.project.copy(service, env);
     const running = mine.meltano(["run", "tap-contact-intelligence", "target-jsonl"]);
     await expect.poll(() => exportsOf(service), { timeout: 60_000, interval: 5 }).toBeGreaterThan(3);
     service.fault("status=403:times=always");

@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { type Postgres, startPostgres } from "./postgres.ts";
-import { documented, Project } from "./project.ts";
+import { documented, shareProject } from "./project.ts";
 
-let first: Sandbox;
-let project: Project;
+const shared = shareProject({ people: 100, companies: 5 });
 let postgres: Postgres;
 
 beforeAll(async () => {
   postgres = await startPostgres();
-  first = await startSandbox({ people: 100, companies: 5 });
-  project = await Project.make(first);
 });
 
 afterAll(async () => {
-  await project?.[Symbol.asyncDispose]();
-  await first?.close();
   await postgres?.stop();
 });
 
@@ -78,7 +73,7 @@ async function expectService(schema: string, service: Sandbox): Promise<void> {
 describe("Meltano and target-postgres", () => {
   it("makes the tables what the service holds, and keeps them so", async () => {
     await using service = await startSandbox({ people: 1500, companies: 30 });
-    await using mine = await project.copy(service, settings("kept"));
+    await using mine = await shared.project.copy(service, settings("kept"));
     await mine.sync("target-postgres");
     await expectService("kept", service);
     service.arrive(5);
@@ -91,7 +86,7 @@ describe("Meltano and target-postgres", () => {
 
   it("reads a table whole as the page says, and tells the target which rows are current", async () => {
     await using service = await startSandbox({ people: 200, companies: 5 });
-    await using mine = await project.copy(service, settings("whole"));
+    await using mine = await shared.project.copy(service, settings("whole"));
     await mine.sync("target-postgres");
     const [gone] = service.people();
     await postgres.query(
@@ -110,7 +105,7 @@ describe("Meltano and target-postgres", () => {
   it("takes NULs and lone surrogates, and withholds fields that the catalog lacks", async () => {
     await using service = await startSandbox({ people: 5000, companies: 20 });
     const env = { ...settings("odd"), TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000" };
-    await using mine = await project.copy(service, env);
+    await using mine = await shared.project.copy(service, env);
     const odd = ["nul", "surrogate", "big-int", "new-field"];
     service.fault(...odd.map((name) => `${name}:path=/people/stream`));
     const { stdout, stderr } = await mine.sync("target-postgres");
@@ -125,18 +120,14 @@ describe("Meltano and target-postgres", () => {
   });
 
   it("ends cleanly within a budget, and goes on from there until all is read", async () => {
-    await using service = await startSandbox({
-      people: 5000,
-      companies: 5,
-      requestsPerMinute: 0,
-      latencyMs: 150,
-    });
+    const slow = { people: 5000, companies: 5, requestsPerMinute: 0, latencyMs: 150 };
+    await using service = await startSandbox(slow);
     const env = {
       ...settings("budget"),
       TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000",
       TAP_CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
     };
-    await using mine = await project.copy(service, env);
+    await using mine = await shared.project.copy(service, env);
     await mine.sync("target-postgres", { TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "1" });
     const begun = (await rowsOf("budget", "people")).length;
     expect(begun).toBeGreaterThan(0);

@@ -1,6 +1,7 @@
 import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Sandbox } from "../../sandbox/server.ts";
+import { afterAll, beforeAll } from "vitest";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { docBlocks } from "../support/docs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
@@ -22,6 +23,23 @@ export async function shellIn(
 ): Promise<Ran> {
   const text = commands.replaceAll("http://127.0.0.1:8080", url);
   return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env, killAfterMs: 600_000 });
+}
+
+/** A sandbox, and a project that reads from it, for all tests of a file. */
+export function shareProject(options: SandboxOptions): {
+  readonly sandbox: Sandbox;
+  readonly project: Project;
+} {
+  const shared = {} as { sandbox: Sandbox; project: Project };
+  beforeAll(async () => {
+    shared.sandbox = await startSandbox(options);
+    shared.project = await Project.make(shared.sandbox);
+  });
+  afterAll(async () => {
+    await shared.project?.[Symbol.asyncDispose]();
+    await shared.sandbox?.close();
+  });
+  return shared;
 }
 
 /** A Meltano project as the page makes it, reading from a sandbox. */

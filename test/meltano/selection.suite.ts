@@ -1,22 +1,11 @@
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../sandbox/server.ts";
 import { TAP } from "./programs.ts";
-import { Project } from "./project.ts";
+import { type Project, shareProject } from "./project.ts";
 
-let template: Project;
-let first: Sandbox;
-
-beforeAll(async () => {
-  first = await startSandbox({ people: 20, companies: 5 });
-  template = await Project.make(first);
-});
-
-afterAll(async () => {
-  await template?.[Symbol.asyncDispose]();
-  await first?.close();
-});
+const template = shareProject({ people: 20, companies: 5 });
 
 const RUN = ["run", "--no-install", "tap-contact-intelligence", "target-jsonl"];
 
@@ -42,7 +31,7 @@ async function keepCatalogs(project: Project): Promise<void> {
 describe("a selection in Meltano", () => {
   it("lets nothing out when the service is away during discovery", async () => {
     await using service = await startSandbox({ people: 20, companies: 5 });
-    await using project = await template.copy(service, select("companies.domain", "companies.name"));
+    await using project = await template.project.copy(service, select("companies.domain", "companies.name"));
     service.fault("status=503:times=always");
     const failed = await project.meltano(RUN);
     expect(failed.code).toBe(1);
@@ -58,7 +47,7 @@ describe("a selection in Meltano", () => {
   it("holds at every depth", async () => {
     await using service = await startSandbox({ people: 20, companies: 5 });
     const patterns = ["companies.domain", "companies.headquarters", "companies.headquarters.country"];
-    await using project = await template.copy(service, select(...patterns));
+    await using project = await template.project.copy(service, select(...patterns));
     expect((await project.meltano(RUN)).code).toBe(0);
     for (const { headquarters } of await rowsOf(project, "companies")) {
       if (headquarters !== null) expect(Object.keys(headquarters as object)).toEqual(["country"]);
@@ -67,7 +56,7 @@ describe("a selection in Meltano", () => {
 
   it("fails over a kept catalog that was made before there were rows, until it is refreshed", async () => {
     const empty = await startSandbox({ people: 20, companies: 0 });
-    await using project = await template.copy(empty);
+    await using project = await template.project.copy(empty);
     await keepCatalogs(project);
     expect((await project.meltano(RUN)).code).toBe(0);
     const asked = empty.requests.length;
@@ -78,11 +67,7 @@ describe("a selection in Meltano", () => {
     expect(second, "the second run lists sources once: its catalog is kept").toHaveLength(1);
     await empty.close();
 
-    await using service = await startSandbox({
-      people: 20,
-      companies: 7,
-      port: Number(new URL(empty.url).port),
-    });
+    await using service = await startSandbox({ people: 20, companies: 7, port: empty.port });
     const failed = await project.meltano(RUN);
     expect(failed.code).toBe(1);
     expect(failed.stdout + failed.stderr).toMatch(

@@ -1,8 +1,7 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
+import { type Ended, endOf } from "../support/run.ts";
 
-export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+export type Ran = Ended;
 
 export type ShellOptions = {
   readonly cwd?: string;
@@ -20,15 +19,8 @@ export async function run(
   const { cwd, env = {}, input = "", killAfterMs = 120_000 } = options;
   const child = spawn(command, [...args], { cwd, env: { ...process.env, NO_COLOR: "1", ...env } });
   const timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
-  child.stdin.on("error", () => undefined);
-  child.stdin.end(input);
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, "close") as Promise<[number | null]>,
-  ]);
-  clearTimeout(timer);
-  return { code, stdout, stderr };
+  child.stdin.on("error", () => undefined).end(input);
+  return await endOf(child).finally(() => clearTimeout(timer));
 }
 
 /** Runs a program that must succeed. */

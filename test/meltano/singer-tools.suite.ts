@@ -16,10 +16,8 @@ beforeAll(async () => {
   sandbox = await startSandbox({ people: 400, companies: 30, requestsPerMinute: 0 });
   folder = await tempDir();
   config = join(folder, "config.json");
-  await writeFile(
-    config,
-    JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000 }),
-  );
+  const settings = { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6000 };
+  await writeFile(config, JSON.stringify(settings));
 });
 
 afterAll(async () => {
@@ -54,18 +52,15 @@ describe("the tap", () => {
   it("passes target-stitch's validation", async () => {
     const { stdout: messages } = await succeed(TAP, ["--config", config]);
     const output = join(folder, "stitch.json");
-    const { code, stderr } = await run(program("target-stitch"), ["--dry-run", "--output-file", output], {
-      input: messages,
-    });
+    const args = ["--dry-run", "--output-file", output];
+    const { code, stderr } = await run(program("target-stitch"), args, { input: messages });
     expect(stderr).not.toMatch(/CRITICAL|Traceback/);
     expect(code).toBe(0);
   });
 
   it("pipes into a target with a state file, as the page says", async () => {
-    await writeFile(
-      join(folder, "target.json"),
-      JSON.stringify({ destination_path: folder, do_timestamp_file: false }),
-    );
+    const target = { destination_path: folder, do_timestamp_file: false };
+    await writeFile(join(folder, "target.json"), JSON.stringify(target));
     const shell = ["-euo", "pipefail", "-c", documented("pipe")];
     await succeed("bash", shell, { cwd: folder, env: { PATH: pathWithPrograms() } });
     const lines = async (): Promise<number> =>

@@ -2,7 +2,7 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
-import { expectAirbyteMessages, linesOf } from "../support/airbyte-messages.ts";
+import { expectAirbyteMessages, idsOf, linesOf } from "../support/airbyte-messages.ts";
 import { docBlock } from "../support/docs.ts";
 import { filesBelow } from "../support/files-below.ts";
 import { outputOf, ROOT, run } from "../support/run.ts";
@@ -90,10 +90,7 @@ describe("the npm package", () => {
       CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
     };
     const output = await outputOf(command("source-contact-intelligence"), ["read"], { cwd: folder, env });
-    const records = expectAirbyteMessages(linesOf(output)).filter(
-      ({ record }) => record?.stream === "people",
-    );
-    expect(records).toHaveLength(sandbox.people().length);
+    expect(idsOf(expectAirbyteMessages(linesOf(output)))).toHaveLength(sandbox.people().length);
   });
 
   it("needs no other package", async () => {

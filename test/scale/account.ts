@@ -1,20 +1,16 @@
-import type { Count, Page, PlacedRow, StreamApi } from "../../src/streams/stream-api.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, type Day, daysBetween, startOf } from "../../src/time.ts";
 
 /** How the people of an account are spread over its days. */
-export type Spread = "ten years" | "last 30 days" | "one day" | "re-checked monthly";
+const DAYS = { "ten years": 3650, "last 30 days": 30, "one day": 1, "re-checked monthly": 30 };
 
-export const SPREADS: readonly Spread[] = ["ten years", "last 30 days", "one day", "re-checked monthly"];
+export type Spread = keyof typeof DAYS;
+
+export const SPREADS = Object.keys(DAYS) as Spread[];
 
 export const TODAY = "2026-11-21" as Day;
 const DAY_SECONDS = 86_400;
-const DAYS: Readonly<Record<Spread, number>> = {
-  "ten years": 3650,
-  "last 30 days": 30,
-  "one day": 1,
-  "re-checked monthly": 30,
-};
 
 /**
  * An account at the level of counts: no row exists, only how many there are of each day. People who are re-checked leave
@@ -73,26 +69,18 @@ export function accountApi(account: Account): StreamApi {
     throw new Error("Cannot simulate this request");
   };
   return {
-    count: (window: Window): Promise<Count> => {
+    count: async (window) => {
       const at = asked();
-      return Promise.resolve({
-        rows: account.rows(window),
-        undated: 0,
-        known: true,
-        asked: at,
-        answered: at,
-      });
+      return { rows: account.rows(window), undated: 0, known: true, asked: at, answered: at };
     },
-    rowAt: (_window: Window, place: number): Promise<PlacedRow> => {
+    rowAt: async (_window, place) => {
       asked();
-      return Promise.resolve({
-        row: { raw: "" as never, key: '"1"', cursor: `${account.dayAt(place)}T12:00:00Z` },
-        total: null,
-      });
+      const cursor = `${account.dayAt(place)}T12:00:00Z`;
+      return { row: { raw: "" as never, key: '"1"', cursor }, total: null };
     },
     hasRows: refuse,
     stream: refuse,
-    page: (): Promise<Page> => refuse(),
+    page: async () => refuse(),
     backOff: () => Promise.resolve(),
     now: () => startOf(TODAY) + account.seconds * 1000,
     monotonic: () => account.seconds * 1000,

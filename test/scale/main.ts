@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { SPREADS } from "./account.ts";
+import { SPREADS, type Spread } from "./account.ts";
 import { type Load, simulate } from "./simulate.ts";
 
 const PAGE = new URL("../../docs/scale.md", import.meta.url);
@@ -22,16 +22,24 @@ export async function main(words: readonly string[], print: (text: string) => vo
   return 0;
 }
 
-async function requestTable(): Promise<string> {
+/** A row for each number of people and each of their spreads. */
+async function rowsOf(
+  cellsOf: (people: number, spread: Spread) => Promise<readonly string[]>,
+): Promise<string[]> {
   const rows: string[] = [];
   for (const people of PEOPLE) {
-    for (const spread of SPREADS) {
-      const load = await simulate({ people, spread, shards: 1, rowsPerSecond: 20_000 });
-      rows.push(
-        `| ${shown(people)} | ${spread} | ${shown(load.requests)} | ${shown(load.windows)} | ${shown(load.rechecks)} | ${load.mebibytes} | ${shown(load.stateBytes)} |`,
-      );
-    }
+    for (const spread of SPREADS)
+      rows.push(`| ${[shown(people), spread, ...(await cellsOf(people, spread))].join(" | ")} |`);
   }
+  return rows;
+}
+
+async function requestTable(): Promise<string> {
+  const rows = await rowsOf(async (people, spread) => {
+    const load = await simulate({ people, spread, shards: 1, rowsPerSecond: 20_000 });
+    const counts = [load.requests, load.windows, load.rechecks].map(shown);
+    return [...counts, String(load.mebibytes), shown(load.stateBytes)];
+  });
   return [
     "One process, 20,000 rows a second on each connection:",
     "",
@@ -42,18 +50,15 @@ async function requestTable(): Promise<string> {
 }
 
 async function hoursTable(): Promise<string> {
-  const rows: string[] = [];
-  for (const people of PEOPLE) {
-    for (const spread of SPREADS) {
-      const cells: string[] = [];
-      for (const rowsPerSecond of SPEEDS) {
-        for (const shards of SHARDS)
-          cells.push(hours(await simulate({ people, spread, shards, rowsPerSecond })));
-      }
-      rows.push(`| ${shown(people)} | ${spread} | ${cells.join(" | ")} |`);
-    }
-  }
-  const heads = SPEEDS.flatMap((speed) => SHARDS.map((shards) => `${speed / 1000}k × ${shards}`));
+  const columns = SPEEDS.flatMap((speed) => SHARDS.map((shards) => [speed, shards] as const));
+  const rows = await rowsOf((people, spread) =>
+    Promise.all(
+      columns.map(async ([rowsPerSecond, shards]) =>
+        hours(await simulate({ people, spread, shards, rowsPerSecond })),
+      ),
+    ),
+  );
+  const heads = columns.map(([speed, shards]) => `${speed / 1000}k × ${shards}`);
   return [
     "Hours of a first load, by rows a second on each connection × shards, and what binds: q the key's requests a minute, s the service's speed, c the connector:",
     "",

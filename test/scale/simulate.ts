@@ -4,12 +4,13 @@ import { planWindows } from "../../src/streams/plan.ts";
 import { measureDays } from "../../src/streams/range.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
 import type { Day } from "../../src/time.ts";
+import { rulesWith } from "../support/run-rules.ts";
+import { SETTINGS } from "../support/sync-run.ts";
 import { Account, accountApi, type Spread } from "./account.ts";
 
 /** What one process of the connector can pass on (rows a second), as docs/benchmarks.md measures it. */
 export const CONNECTOR_ROWS_PER_SECOND = 250_000;
 const WORKERS = 2;
-const MAX_WINDOW_ROWS = 250_000;
 /** The service's limit for each key. */
 const REQUESTS_PER_MINUTE = 60;
 /** What a process needs before it remembers any row (MiB), and bytes for each row that it remembers. */
@@ -81,29 +82,10 @@ async function cutsOf(people: number, spread: Spread, shards: number): Promise<r
 
 async function loadPart(part: Part, account: Account, rowsPerSecond: number): Promise<PartLoad> {
   const api = accountApi(account);
-  const settings = {
-    startDate: part.from,
-    endDate: part.to,
-    lookbackWindowDays: 1,
-    maxWindowRows: MAX_WINDOW_ROWS,
-    numWorkers: WORKERS,
-    verifyCounts: true,
-    ignoreMissingDays: [],
-    idleTimeoutSeconds: 60,
-  };
+  const settings = { ...SETTINGS, startDate: part.from, endDate: part.to, numWorkers: WORKERS };
   const range = await measureDays(NEW_STATE, settings, api);
-  const windowSize = new WindowSize(MAX_WINDOW_ROWS);
-  const rules = {
-    ...{ api, yesterday: range.yesterday, verifyCounts: true, isExported: true, isListed: true },
-    ...{
-      until: Number.POSITIVE_INFINITY,
-      onPass: () => undefined,
-      idleMs: 60_000,
-      ignoredDays: new Set<Day>(),
-      onMissingKey: "reject" as const,
-      windowSize,
-    },
-  };
+  const windowSize = new WindowSize(SETTINGS.maxWindowRows);
+  const rules = rulesWith({ api, yesterday: range.yesterday, windowSize });
   const load: PartLoad = { requests: 0, rows: 0, windows: 0, largest: 0, parallel: 1, rechecks: [] };
   for await (const { window } of planWindows(range, rules)) {
     const rows = account.rows(window);

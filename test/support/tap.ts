@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { linesOf } from "./airbyte-messages.ts";
 import { type Ended, file, type RunOptions, run, TAP } from "./cli.ts";
 import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";
@@ -49,6 +50,12 @@ export async function selection(
 
 export const recordsOf = (messages: readonly SingerMessage[], stream: string): readonly SingerMessage[] =>
   messages.filter((message) => message.type === "RECORD" && message.stream === stream);
+
+/** Fails the test if a record of a stream has one of these fields. */
+export function expectWithout(messages: readonly SingerMessage[], stream: string, ...fields: string[]): void {
+  for (const { record } of recordsOf(messages, stream))
+    for (const field of fields) expect(record).not.toHaveProperty(field);
+}
 
 export const schemasOf = (messages: readonly SingerMessage[], stream?: string): readonly SingerMessage[] =>
   messages.filter((message) => message.type === "SCHEMA" && message.stream === (stream ?? message.stream));
