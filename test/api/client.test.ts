@@ -173,11 +173,6 @@ describe("Client", () => {
     },
   );
 
-  it("takes a web page for no answer", async () => {
-    const { url } = await serve((response) => response.end("<html></html>"));
-    expect((await errorOf(openSession(url).api.count(RECENT))).message).toContain("base_url");
-  });
-
   it("takes an address where nothing is for a mistake in the config", async () => {
     const { url } = await serve((response) => response.writeHead(404).end());
     expect(await errorOf(openSession(url).api.count(RECENT))).toBeInstanceOf(NotFoundError);

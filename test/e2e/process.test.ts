@@ -85,15 +85,6 @@ describe("the process", () => {
     expect(broken.stderr).toContain("state");
   });
 
-  it("reads all streams of a catalog as discover prints it", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 3, companies: 2, sources: 1 });
-    const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
-    const catalog = await file("catalog.json", stdout);
-    const { code, messages } = await connector(["read", "--config", config, "--catalog", catalog]);
-    const records = messages.filter(({ type }) => type === "RECORD");
-    expect([code, records.length]).toEqual([0, sandbox.people().length + 3]);
-  });
-
   it.each(["", ...COMMANDS, "state merge", "state show", "tap"])(
     "helps with %s in whole words, on 80 columns",
     async (word) => {

@@ -308,21 +308,6 @@ describe("read", () => {
     expect(errors.get("nobody")?.message).toMatch(/no such stream.*Discover again/);
   });
 
-  it.each([
-    "reset:after=100",
-    "stream-failed:after=100",
-    "stream-failed:after=0",
-    "status=500:code=INTERNAL_ERROR",
-    "429=1",
-  ])("reads a window again after %s, and emits nothing twice", async (fault) => {
-    await using sandbox = await startSandbox({ ...SMALL, faults: [fault] });
-    const { code, messages } = await readHurried(sandbox);
-    expect(code).toBe(0);
-    const ids = idsOf(messages);
-    expect(ids).toHaveLength(303);
-    expect(new Set(ids).size).toBe(303);
-  });
-
   it("says that it is rate limited while it waits", async () => {
     await using sandbox = await startSandbox({ ...SMALL, faults: ["429=2"] });
     const { messages } = await readHurried(sandbox);

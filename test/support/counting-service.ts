@@ -83,16 +83,16 @@ export class CountingService {
     this.behaviour.onStep?.();
     await this.behaviour.until?.();
     await new Promise((resolve) => setTimeout(resolve, this.behaviour.delay?.() ?? 0));
-    const answer = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
-    if (answer === undefined) {
+    const given = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
+    if (given === undefined) {
       request.socket.destroy();
       return;
     }
     response.setHeader("date", new Date(Date.now() + this.#offset).toUTCString());
     const item = this.#jobs.get(jobIdOf(url)) ?? this.bought.at(-1) ?? "";
     if (this.behaviour.wild?.(method, item, response) === true) return;
-    const body = typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body);
-    response.writeHead(answer.status, { "content-type": "application/json" });
+    const body = typeof given.body === "string" ? given.body : JSON.stringify(given.body);
+    response.writeHead(given.status, { "content-type": "application/json" });
     response.end(body, () => this.behaviour.onStep?.());
   }
 
@@ -105,14 +105,10 @@ export class CountingService {
     this.orders.push(`${url} ${item}`);
     this.#jobs.set(jobId, item);
     if (this.behaviour.losesAnswer?.(item) === true) return undefined;
-    if (url.endsWith("verify-email"))
-      return { status: 200, body: { success: true, email, deliverable: true } };
-    if (url.endsWith("/verify"))
-      return { status: 202, body: { success: true, job_id: jobId, poll_after: null } };
-    return {
-      status: 202,
-      body: { success: true, data: { job_id: jobId, domain, sources: [], scheduled_for: "immediate" } },
-    };
+    if (url.endsWith("verify-email")) return answer(200, { success: true, email, deliverable: true });
+    if (url.endsWith("/verify")) return answer(202, { success: true, job_id: jobId, poll_after: null });
+    const data = { job_id: jobId, domain, sources: [], scheduled_for: "immediate" };
+    return answer(202, { success: true, data });
   }
 
   #look(url: string): Refusal {
@@ -121,7 +117,7 @@ export class CountingService {
       const lines = people.map((row) => `${JSON.stringify(row)}\n`).join("");
       const pagination = { page: 1, limit: 1, total: people.length, totalPages: people.length };
       const list = { success: true, pagination, data: people.slice(0, 1) };
-      return { status: 200, body: url.includes("/stream") ? lines : list };
+      return answer(200, url.includes("/stream") ? lines : list);
     }
     const isCheck = url.includes("/public/verify/");
     const jobId = jobIdOf(url);
@@ -132,30 +128,17 @@ export class CountingService {
     const created_at = new Date(Date.now() + this.#offset).toISOString();
     if (isCheck) {
       const sources = { one: { status: "done", is_user: true, checked_at: created_at, cached: false } };
-      return {
-        status: 200,
-        body: { success: true, job_id: jobId, email: item, status: "completed", sources },
-      };
+      return answer(200, { success: true, job_id: jobId, email: item, status: "completed", sources });
     }
     const price = this.behaviour.price?.(item) ?? 1;
-    const contacts = Array.from({ length: price }, (_, nth) => ({
-      email: `p${nth}@${item}`,
-      verifications: [{ source: "one", isVerified: true }],
-    }));
-    return {
-      status: 200,
-      body: {
-        job_id: jobId,
-        domain: item,
-        source: "one",
-        status: "success",
-        contacts,
-        credits_used: price,
-        created_at,
-      },
-    };
+    const verifications = [{ source: "one", isVerified: true }];
+    const contacts = Array.from({ length: price }, (_, nth) => ({ email: `p${nth}@${item}`, verifications }));
+    const job = { job_id: jobId, domain: item, source: "one", status: "success" };
+    return answer(200, { ...job, contacts, credits_used: price, created_at });
   }
 }
+
+const answer = (status: number, body: unknown): Refusal => ({ status, body });
 
 const jobIdOf = (url: string): string =>
   decodeURIComponent(url.split("/").at(url.endsWith("/result") ? -2 : -1) ?? "");
@@ -164,7 +147,5 @@ const repeated = (list: readonly string[]): readonly string[] =>
   list.filter((one, nth) => list.indexOf(one) !== nth);
 
 /** The service's error envelope. */
-export const envelope = (status: number, code: string): Refusal => ({
-  status,
-  body: { success: false, error: { code, message: "for people" } },
-});
+export const envelope = (status: number, code: string): Refusal =>
+  answer(status, { success: false, error: { code, message: "for people" } });
