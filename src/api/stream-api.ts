@@ -51,13 +51,13 @@ function dayFilters(window: Window): Query {
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
 
-/** The undated are what the count of everything has beyond the dated, asked right after: in the other order one undated row hides for each dated one that arrives between. */
+/** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
 async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
   if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
-    return countOf(await countRows(client, endpoint, dayFilters(window)), endpoint);
+    return await countRows(client, endpoint, dayFilters(window));
   }
-  const dated = countOf(await countRows(client, endpoint, { discovered_from: BEGINNING }), endpoint);
-  const all = countOf(await countRows(client, endpoint, {}), endpoint);
+  const dated = await countRows(client, endpoint, { discovered_from: BEGINNING });
+  const all = await countRows(client, endpoint, {});
   return {
     ...dated,
     undated: Math.max(0, all.rows - dated.rows),
@@ -66,20 +66,13 @@ async function countWindow(client: Client, endpoint: Endpoint, window: Window): 
   };
 }
 
-type Counted = { readonly total: number | null; readonly shown: number };
-
-async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<JsonAnswer<Counted>> {
+async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Count> {
   const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
-  const { total, elements } = answer.value;
-  return { ...answer, value: { total, shown: elements.length } };
-}
-
-function countOf(
-  { value: { total, shown }, asked, answered }: JsonAnswer<Counted>,
-  { stream, verify }: Endpoint,
-): Count {
-  if (total === null && verify) throw new DataError(withoutTotal(stream));
+  const { asked, answered, value } = answer;
+  const { total, elements } = value;
+  if (total === null && endpoint.verify) throw new DataError(withoutTotal(endpoint.stream));
   if (total === null) return { rows: 0, undated: 0, known: false, asked, answered };
+  const shown = elements.length;
   return { rows: Math.max(total, shown), undated: 0, known: true, isTooLow: shown > total, asked, answered };
 }
 
