@@ -65,7 +65,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "run", "sink"],
+      ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "sink"],
       ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
     ]
       .map((name) => `run/${name}`)

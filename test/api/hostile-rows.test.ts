@@ -106,3 +106,19 @@ describe("a schema from a catalog", () => {
     expect(open).toThrow('the schema of the field "odd\\n" is not one');
   });
 });
+
+describe("RowNotes", () => {
+  it("says of each batch what its own rows taught", () => {
+    const parser = new RowParser({ key: "id", cursor: null, schema: schemaOf({ old: { type: "string" } }) });
+    const notes = new RowNotes();
+    const facts = [1, 2].map(() => {
+      parser.parse("" as RawLine, { old: 1, new: 1 }, notes);
+      return notes.take();
+    });
+    for (const one of facts) {
+      expect(one).toMatchObject({ withoutKey: 1, replaced: 0 });
+      expect([one?.newFields.get("new")?.rows, one?.contradictions.get("old")]).toEqual([1, 1]);
+    }
+    expect(notes.take()).toBeUndefined();
+  });
+});

@@ -4,14 +4,11 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { TransientError } from "../../src/errors.ts";
 import { RENEW_MS } from "../../src/files/lock.ts";
 import { airbyte } from "../../src/protocol/airbyte.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { runToEnd } from "../../src/run/output.ts";
-import { openJobs, syncStreams, withRun } from "../../src/run/run.ts";
 import { openSink } from "../../src/run/sink.ts";
-import { CountingService } from "../support/counting-service.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
@@ -85,40 +82,5 @@ describe("runToEnd()", () => {
       return String((logs ? stderr : stdout).read());
     };
     for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
-  });
-});
-
-describe("a run whose state another run has taken over", () => {
-  it("submits nothing", async () => {
-    await using service = await CountingService.start();
-    const runtime = testProcess();
-    const config = parseConfig(
-      {
-        base_url: service.url,
-        api_key: "k",
-        receipts_file: "",
-        external_api: { api_url: service.url, api_key: "k" },
-        email_verification: { emails: ["a@x.example"] },
-      },
-      {},
-    );
-    const events: string[] = [];
-    const reporter = {
-      mask: new Mask(),
-      emit: async ({ kind }: { kind: string }) => void events.push(kind),
-    };
-    const isComplete = await withRun({ config, runtime, reporter }, async (run) => {
-      const check = async (): Promise<void> => {
-        throw new TransientError("taken over");
-      };
-      await openJobs(run, undefined, ["email_verifications"], new Map(), { check, isOne: true });
-      const configured = {
-        ...{ name: "email_verifications", syncMode: "incremental", destinationSyncMode: null },
-        ...{ generationId: null, syncId: null, schema: null },
-      };
-      return await syncStreams(run, [{ configured }], new Map());
-    });
-    expect([isComplete, service.bought]).toEqual([false, []]);
-    expect(events.at(-1)).toBe("close");
   });
 });

@@ -83,9 +83,14 @@ describe("a full refresh", () => {
   const fresh = { kind: "read", state: { discoveredAt: null } };
   const goesOn = { kind: "read", state: { discoveredAt: SAVED.discoveredAt } };
 
+  const delivered = {
+    kind: "delivered",
+    state: { full_refresh: { generation_id: 1, sync_id: 1, done: true } },
+  };
+
   it.each<[string, object, object, object]>([
     ["of the same ids, unfinished", refresh(1, 1, false), goesOn, fresh],
-    ["of the same ids, done", refresh(1, 1, true), { kind: "delivered" }, { kind: "delivered" }],
+    ["of the same ids, done", refresh(1, 1, true), delivered, delivered],
     ["of another generation", refresh(2, 1, true), fresh, fresh],
     ["of another sync", refresh(1, 2, true), fresh, fresh],
     ["without ids", refresh(null, null, true), fresh, fresh],

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import { TransientError } from "../../src/errors.ts";
+import { Mask } from "../../src/protocol/mask.ts";
+import { incremental } from "../../src/run/probe-streams.ts";
+import { openJobs, syncStreams, withRun } from "../../src/run/run.ts";
+import type { Event } from "../../src/streams/event.ts";
+import { CountingService } from "../support/counting-service.ts";
+import { testProcess } from "../support/terminal.ts";
+
+const VERIFICATIONS = incremental("email_verifications");
+
+/** Verifies an address without receipts; returns whether the run was complete, and its events. */
+async function verify(
+  { url }: CountingService,
+  states: ReadonlyMap<string, unknown>,
+  check = async (): Promise<void> => undefined,
+): Promise<readonly [boolean, readonly Event[]]> {
+  const settings = { base_url: url, api_key: "k", external_api: { api_url: url, api_key: "k" } };
+  const jobs = { receipts_file: "", email_verification: { emails: ["a@x.example"] } };
+  const config = parseConfig({ ...settings, ...jobs }, {});
+  const events: Event[] = [];
+  const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
+  const complete = await withRun({ config, runtime: testProcess(), reporter }, async (run) => {
+    await openJobs(run, [VERIFICATIONS], [], states, { check, isOne: true });
+    return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
+  });
+  return [complete, events];
+}
+
+describe("openJobs()", () => {
+  it("submits nothing in a run whose state another run has taken over", async () => {
+    await using service = await CountingService.start();
+    const [complete, events] = await verify(service, new Map(), async () => {
+      throw new TransientError("taken over");
+    });
+    expect([complete, service.bought, events.at(-1)?.kind]).toEqual([false, [], "close"]);
+  });
+
+  it("buys nothing again that the state of another namespace has", async () => {
+    await using service = await CountingService.start();
+    const [, events] = await verify(service, new Map());
+    const state = events.findLast((event) => event.kind === "checkpoint")?.state;
+    expect(service.bought).toEqual(["a@x.example"]);
+    const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
+    expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
+  });
+});
