@@ -1,14 +1,7 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import {
-  type FieldAction,
-  type FieldRule,
-  type FieldRules,
-  lineRewriter,
-  mergeRules,
-  type Rewrite,
-} from "./field-rules.ts";
+import { type FieldRule, type FieldRules, lineRewriter, mergeRules, type Rewrite } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
 
@@ -155,19 +148,12 @@ function* fieldNamesIn(schema: JsonSchema): Generator<string> {
   }
 }
 
-/** A setting with the part of its path that is still to be met. */
-type PathStep = { readonly path: readonly string[]; readonly action: FieldAction };
-
 /** Rules for the rows of one stream. A setting without a stream holds at every depth, so that the rules are a graph. */
 function ruleTreeOf(settings: readonly Setting[]): FieldRules | null {
-  if (settings.length === 0) return null;
-  const toPathStep = ({ name, list, path }: Setting): PathStep => ({
-    path,
-    action: { kind: list === "drop_fields" ? "drop" : "hash", setting: name },
-  });
-  const everywhere = settings.filter(({ stream }) => stream === null).map(toPathStep);
+  const everywhere = settings.filter(({ stream }) => stream === null);
   const nodes = new Map<string, FieldRules>();
-  const node = (here: readonly PathStep[]): FieldRules => {
+  /** @param here settings whose path begins here */
+  const node = (here: readonly Setting[]): FieldRules => {
     const id = JSON.stringify(here);
     const known = nodes.get(id);
     if (known !== undefined) return known;
@@ -175,20 +161,18 @@ function ruleTreeOf(settings: readonly Setting[]): FieldRules | null {
     const made: { others: FieldRule; fields: typeof fields } = { others: "keep", fields };
     nodes.set(id, made);
     if (everywhere.length > 0) made.others = node([]);
-    for (const [name, steps] of byFirstName([...here, ...everywhere])) fields.set(name, ruleOf(steps));
+    const all = [...here, ...everywhere];
+    for (const name of new Set(all.map(({ path }) => path[0] ?? "")))
+      fields.set(name, ruleOf(all.filter(({ path }) => path[0] === name)));
     return made;
   };
-  const ruleOf = (steps: readonly PathStep[]): FieldRule => {
-    const met = steps.filter(({ path }) => path.length === 1).map(({ action }) => action);
-    const strongest = met.find(({ kind }) => kind === "drop") ?? met[0];
-    return strongest ?? node(steps.map(({ path, action }) => ({ path: path.slice(1), action })));
+  const ruleOf = (named: readonly Setting[]): FieldRule => {
+    const met = named.filter(({ path }) => path.length === 1);
+    const strongest = met.find(({ list }) => list === "drop_fields") ?? met[0];
+    if (strongest === undefined) return node(named.map((one) => ({ ...one, path: one.path.slice(1) })));
+    return { kind: strongest.list === "drop_fields" ? "drop" : "hash", setting: strongest.name };
   };
-  return node(settings.filter(({ stream }) => stream !== null).map(toPathStep));
-}
-
-function byFirstName(steps: readonly PathStep[]): ReadonlyMap<string, readonly PathStep[]> {
-  const names = new Set(steps.map(({ path }) => path[0] ?? ""));
-  return new Map([...names].map((name) => [name, steps.filter(({ path }) => path[0] === name)]));
+  return settings.length === 0 ? null : node(settings.filter(({ stream }) => stream !== null));
 }
 
 /** Digests bytes, one a character, to hex. A key object spares the hashing of the salt for each value. */

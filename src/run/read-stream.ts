@@ -19,7 +19,7 @@ import type { StreamApi } from "../streams/stream-api.ts";
 import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
 import { catalogWarnings, Outgoing } from "./outgoing.ts";
-import { cannotBeCounted, type Session } from "./session.ts";
+import { cannotBeCounted, type Session, streamNamed } from "./session.ts";
 
 /** A part of a plan: its mark in the state, and whether it reads the people without a date. */
 export type ShardTask = { readonly mark: DatedState["shard"]; readonly bringsUndated: boolean };
@@ -52,7 +52,7 @@ export async function* streamEvents(
   yield { kind: "open", stream, before: savedState };
   const outgoing = new Outgoing(stream, session.privacy, selection);
   try {
-    const spec = session.streamNamed(stream, "Discover again and update the catalog");
+    const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
     if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
     yield* catalogWarnings(stream, configured.schema, session.privacy);
     const schema = arrivingSchema(session, spec, asked);

@@ -106,8 +106,9 @@ export async function syncStreams(
   let complete = true;
   for (const one of asked) {
     const { namespace } = one.configured;
+    const savedState = stateOf(one.configured, asked, state);
     let isWhole = false;
-    for await (const event of streamEvents(session, one, stateOf(one.configured, asked, state))) {
+    for await (const event of streamEvents(session, one, savedState)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
       if (event.kind === "close") isWhole = event.complete;
     }

@@ -107,14 +107,6 @@ export class Session {
     return this.#jobs.contextOf(spec, schema, this.began + seconds * 1000);
   }
 
-  /**
-   * The stream of this name. Throws ConfigError if there is none.
-   * @param advice what to do about a name that no stream has
-   */
-  streamNamed(name: string, advice: string): StreamSpec {
-    return streamNamed(name, this.config, advice);
-  }
-
   /** The service as the core sees it, for the rows of one stream. */
   streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi {
     const [key = ""] = spec.primaryKey;
