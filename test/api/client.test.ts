@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { describe, expect, it, vi } from "vitest";
 import { FAILURES, networkError, PUBLIC_API, statusError } from "../../src/api/error-table.ts";
-import { BodyError, ConfigError, NotFoundError, TransientError } from "../../src/errors.ts";
+import { BodyError, ConfigError, TransientError } from "../../src/errors.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Day } from "../../src/time.ts";
@@ -172,11 +172,6 @@ describe("Client", () => {
       saysNoSecret(error);
     },
   );
-
-  it("takes an address where nothing is for a mistake in the config", async () => {
-    const { url } = await serve((response) => response.writeHead(404).end());
-    expect(await errorOf(openSession(url).api.count(RECENT))).toBeInstanceOf(NotFoundError);
-  });
 
   it("asks again where nothing listens, and says so", async () => {
     const error = await errorOf(openSession(`http://127.0.0.1:${await deadPort()}`).api.count(RECENT));

@@ -13,6 +13,10 @@ const ALL = { kind: "all" } as const;
 const open = async (answer: RequestListener, idle = 0.3): Promise<Opened> =>
   openSession((await serve(answer)).url, { idle });
 
+/** The same where each answer is these bytes, which are said to be encoded so. */
+const openEncoded = (body: Buffer | string, encoding = "gzip", idle = 5): Promise<Opened> =>
+  open((_, response) => void response.writeHead(200, { "content-encoding": encoding }).end(body), idle);
+
 /** The keys of the rows that an export hands on, and what ends it. */
 async function readKeys(api: StreamApi): Promise<{ keys: readonly string[]; error: Error }> {
   const keys: string[] = [];
@@ -26,9 +30,7 @@ async function readKeys(api: StreamApi): Promise<{ keys: readonly string[]; erro
 describe("an answer that is no export", () => {
   it("is read no further than 32 MiB of it, decompressed, and is not asked for again", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 32));
-    const { api, client } = await open((_, response) => {
-      response.writeHead(200, { "content-encoding": "gzip" }).end(bomb);
-    }, 5);
+    const { api, client } = await openEncoded(bomb);
     const error = await errorOf(api.count(ALL));
     expect(error).toBeInstanceOf(DataError);
     expect(error.message).toContain("longer than 32 MiB");
@@ -38,27 +40,19 @@ describe("an answer that is no export", () => {
   it("may come in many gzip members, which count together", async () => {
     const member = gzipSync(Buffer.alloc(1024 * 1024, 32));
     const end = gzipSync(Buffer.from(listOf(1)));
-    const small = await open((_, response) => {
-      response.writeHead(200, { "content-encoding": "x-gzip" }).end(Buffer.concat([member, member, end]));
-    }, 5);
+    const small = await openEncoded(Buffer.concat([member, member, end]), "x-gzip");
     expect((await small.api.count(ALL)).rows).toBe(1);
-    const large = await open((_, response) => {
-      response.writeHead(200, { "content-encoding": "gzip" }).end(Buffer.concat(Array(40).fill(member)));
-    }, 5);
+    const large = await openEncoded(Buffer.concat(Array(40).fill(member)));
     expect((await errorOf(large.api.count(ALL))).message).toContain("longer than 32 MiB");
   });
 
   it.each(["GZIP", " Gzip", "x-gzip", "X-GZIP"])("may be encoded as %j", async (encoding) => {
-    const { api } = await open((_, response) => {
-      response.writeHead(200, { "content-encoding": encoding }).end(gzipSync(Buffer.from(listOf(7))));
-    });
+    const { api } = await openEncoded(gzipSync(Buffer.from(listOf(7))), encoding);
     expect((await api.count(ALL)).rows).toBe(7);
   });
 
   it("may not be encoded as was not asked for", async () => {
-    const { api } = await open((_, response) => {
-      response.writeHead(200, { "content-encoding": "br" }).end("x");
-    });
+    const { api } = await openEncoded("x", "br");
     const error = await errorOf(api.count(ALL));
     expect(error).toBeInstanceOf(DataError);
     expect(error.message).toContain('encoded as "br"');

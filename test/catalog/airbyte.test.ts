@@ -49,10 +49,6 @@ describe("toCatalog()", () => {
     expect(broken(BROKEN[id])).not.toEqual([]);
   });
 
-  it("CD9: breaks nothing of the catalog before", () => {
-    expect(catalogBreaks(toCatalog(declared), toCatalog(declared))).toEqual([]);
-  });
-
   it.each([
     ["a removed stream", { streams: [] }],
     ["a removed field", stream({ json_schema: { type: "object", properties: {} } })],
@@ -61,6 +57,7 @@ describe("toCatalog()", () => {
     ["another key", stream({ source_defined_primary_key: [["other"]] })],
     ["another cursor", stream({ default_cursor_field: ["id"] })],
   ])("CD9: notices %s", (_, catalog) => {
+    expect(catalogBreaks(stream({}), stream({}))).toEqual([]);
     expect(catalogBreaks(stream({}), catalog)).not.toEqual([]);
   });
 

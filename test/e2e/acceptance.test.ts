@@ -275,6 +275,8 @@ describe("incremental", () => {
   it("CI4: a state of a future that has not come gives no records, and is given back", async () => {
     const abnormal = (await fixture("abnormal_state.json")) as { stream: { stream_state: unknown } }[];
     const said = await read("incremental", { state: abnormal, streams: dated });
+    const warnings = said.messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : []));
+    expect(warnings.join("\n")).toMatch(/"people".* later than the service's clock/);
     for (const [index, stream] of dated.entries()) {
       expect(recordsOf(said, stream), stream).toEqual([]);
       // A state of version 0.1.0, whose keys stay; later ones come beside them.

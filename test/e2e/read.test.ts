@@ -153,16 +153,6 @@ describe("read", () => {
     expect(statesOf(second.messages, "people").at(-1)).toMatchObject({ from: "2023-01-01", gap: null });
   });
 
-  it("says nothing new for a state in the future, and keeps it", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const state = { people: { discoveredAt: "2999-01-01T00:00:00.000Z" } };
-    const { code, messages } = await read(sandbox, { state });
-    expect(code).toBe(0);
-    expect(recordsOf(messages, "people")).toHaveLength(0);
-    expect(statesOf(messages, "people")).toMatchObject([{ discoveredAt: "2999-01-01T00:00:00.000Z" }]);
-    expect(warningIn(messages)).toMatch(/later than the service's clock/);
-  });
-
   describe("full refresh", () => {
     const ids = { sync_mode: "full_refresh", generation_id: 3, sync_id: 7 };
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { connector, file, run } from "../support/cli.ts";
+import { file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import type { SingerMessage } from "../support/singer-messages.ts";
@@ -75,18 +75,6 @@ describe("tap-contact-intelligence", () => {
       currently_syncing: null,
       bookmarks: { other: { x: 1 } },
     });
-  });
-
-  it("takes a state from the connector, and the connector takes its", async () => {
-    const { config } = await sandboxWith({ ...QUICK, people: 200 });
-    const airbyte = await connector(["read", "--config", config]);
-    const states = airbyte.messages.filter(({ type }) => type === "STATE").map(({ state }) => state);
-    const resumed = await tap(["--config", config, "--state", await file("state.json", states)]);
-    expect(recordsOf(resumed.messages, "people").length).toBeLessThan(20);
-    const singer = await file("state.json", resumed.messages.at(-1)?.value);
-    const back = await connector(["read", "--config", config, "--state", singer, "--stream", "people"]);
-    expect(back.code).toBe(0);
-    expect(back.messages.filter(({ type }) => type === "RECORD").length).toBeLessThan(20);
   });
 
   it("prunes what is not selected out of SCHEMA and RECORD, nested fields too", async () => {

@@ -348,6 +348,7 @@ function companyScenarios(): readonly Scenario[] {
 
 function movements(): readonly Scenario[] {
   const all = (fault: string): string => `${fault}:times=always`;
+  const walking = [all("recheck=3"), all("arrive=2")];
   return [
     whole("recheck=5, during every export", all("recheck=5")),
     whole("arrive=5, during every export", all("arrive=5")),
@@ -356,10 +357,10 @@ function movements(): readonly Scenario[] {
     whole("midnight during the first export", "midnight", all("recheck=2")),
     whole("midnight during the fourth export", "midnight:skip=3", all("recheck=2")),
     { ...whole("midnight during the open window", "midnight:from=2026-03-19:to=none", all("arrive=2")) },
-    { ...whole("a local clock an hour ahead, moving", all("recheck=3"), all("arrive=2")), skew: 3_600_000 },
-    { ...whole("a local clock an hour behind, moving", all("recheck=3"), all("arrive=2")), skew: -3_600_000 },
+    { ...whole("a local clock an hour ahead, moving", ...walking), skew: 3_600_000 },
+    { ...whole("a local clock an hour behind, moving", ...walking), skew: -3_600_000 },
     {
-      ...whole("eight workers, moving", all("recheck=3"), all("arrive=2")),
+      ...whole("eight workers, moving", ...walking),
       config: { numWorkers: 8, maxWindowRows: 10 },
     },
     {
