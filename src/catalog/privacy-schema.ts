@@ -1,7 +1,7 @@
 import type { FieldRule, FieldRules } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 
-/** What a catalog says of fields that the config changes. `mistyped`: hashed, but no text there; `dropped`: named all the same. */
+/** What a catalog says of fields that the config changes. `mistyped`: hashed, but no text there; `dropped`: named anyway. */
 export type CatalogConflicts = { readonly mistyped: readonly string[]; readonly dropped: readonly string[] };
 
 export function catalogConflicts(schema: JsonSchema, rules: FieldRules): CatalogConflicts {

@@ -33,11 +33,11 @@ export type Selected = {
 
 /**
  * Returns what a catalog selects; without one the streams that are selected by default, with all their fields.
- * A catalog is the whole list of what may leave, at every depth. Keys and cursors always leave.
+ * A catalog lists all that may leave, at every depth. Keys and cursors always leave.
  */
 export function select(catalog: unknown, streams: readonly TapStream[]): Selected {
   if (catalog === undefined) {
-    const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(whole);
+    const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(complete);
     return { selections, unknown: [], refusals: [], warnings: [] };
   }
   const entries = catalogEntries(catalog).filter(isSelected);
@@ -70,7 +70,7 @@ const unusableCatalog = (why: string): ConfigError =>
 const NOTHING = "The catalog selects no stream: nothing will be read";
 
 /** Without a catalog no field is withheld, whether or not the live rows told it. */
-function whole({ name: stream, schema, keyProperties, replicationKey, methods }: TapStream): Selection {
+function complete({ name: stream, schema, keyProperties, replicationKey, methods }: TapStream): Selection {
   return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled: null };
 }
 
@@ -199,7 +199,7 @@ const UNNAMED: FieldAction = { kind: "withhold", setting: "the catalog" };
 
 /**
  * What a catalog says of the fields of an object, or of the objects in a list. A field whose schema does not say what
- * is in it leaves as one value; once `properties` are there, they are the whole list.
+ * is in it leaves as one value; once `properties` are there, they list all of it.
  */
 function fieldRules(
   schema: JsonSchema,

@@ -75,7 +75,7 @@ async function sampled(
   }
 }
 
-/** Live records of a stream, as many as one request shows and at most so many. */
+/** Live records of a stream, as many as one request shows, at most this number. */
 export async function sample(
   spec: RowStreamSpec,
   declared: JsonSchema,

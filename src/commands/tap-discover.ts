@@ -69,7 +69,7 @@ async function discovered(
   }
 }
 
-/** Undefined, with a warning, for a config that cannot be used yet: its streams can be shown all the same. */
+/** Undefined, with a warning, for a config that cannot be used yet: its streams can still be shown. */
 async function usableConfig(
   draft: ConfigDraft,
   emit: (event: Event) => Promise<void>,

@@ -19,8 +19,8 @@ function endOfJson(text: string): number {
     at = endOf(SPACE, text, at);
     expected = after(expected, text[at] ?? "", open);
     if (expected === undefined) return at;
-    const { end, whole } = tokenAt(text, at);
-    if (!whole) return end;
+    const { end, isComplete } = tokenAt(text, at);
+    if (!isComplete) return end;
     at = end;
   }
 }
@@ -47,24 +47,24 @@ const afterValue = (open: readonly string[]): Expected => (open.length > 0 ? "co
 const afterComma = (open: readonly string[]): Expected => (open.at(-1) === "}" ? "key" : "value");
 
 /** Where the token ends that begins at `at`, or where it stops being one. */
-function tokenAt(text: string, at: number): { readonly end: number; readonly whole: boolean } {
+function tokenAt(text: string, at: number): { readonly end: number; readonly isComplete: boolean } {
   const first = text[at] ?? "";
   if (first === '"') return stringAt(text, at + 1);
-  if (!/[-0-9tfn]/.test(first)) return { end: at + 1, whole: true };
+  if (!/[-0-9tfn]/.test(first)) return { end: at + 1, isComplete: true };
   const end = endOf(SCALAR_START, text, at);
-  return { end, whole: end === endOf(SCALAR, text, at) };
+  return { end, isComplete: end === endOf(SCALAR, text, at) };
 }
 
-function stringAt(text: string, start: number): { readonly end: number; readonly whole: boolean } {
+function stringAt(text: string, start: number): { readonly end: number; readonly isComplete: boolean } {
   let at = start;
   while (at < text.length) {
     const character = text[at] ?? "";
-    if (character === '"') return { end: at + 1, whole: true };
+    if (character === '"') return { end: at + 1, isComplete: true };
     const next = character === "\\" ? endOf(ESCAPE, text, at) : at + 1;
-    if (next === at || character < " ") return { end: at, whole: false };
+    if (next === at || character < " ") return { end: at, isComplete: false };
     at = next;
   }
-  return { end: at, whole: false };
+  return { end: at, isComplete: false };
 }
 
 const SPACE = /[ \t\n\r]*/y;

@@ -45,7 +45,7 @@ function creditRoom(cap: number, { credits, open }: Charged, estimate: number): 
   return Math.floor((cap - credits - open * each) / each);
 }
 
-/** A cap that was passed all the same: one answer can bring thousands of contacts. */
+/** A cap that was passed anyway: one answer can bring thousands of contacts. */
 export function passedCaps({ credits }: Caps, charged: ChargedSoFar): readonly string[] {
   return (["sync", "day", "month"] as const).flatMap((period) =>
     charged[period].credits > credits[period]

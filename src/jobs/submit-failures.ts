@@ -10,7 +10,7 @@ const LONGEST_LIMITED = 1_800_000;
 
 /** What is to be done after a submission that the service did not take. */
 export type Recovery =
-  /** Submit the item again, after so many failures. */
+  /** Submit the item again, after this number of failures. */
   | { readonly kind: "again"; readonly failures: number }
   /** The item is refused. */
   | { readonly kind: "refuse" }
@@ -53,7 +53,7 @@ export class SubmitFailures {
     this.failure ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** The account has run dry: the stream ends complete all the same. */
+  /** The account has run dry: the stream still ends complete. */
   outOfCredits(): void {
     this.isOutOfCredits = true;
     this.ended = true;

@@ -5,7 +5,7 @@ import { shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run gets on. */
 export type Display = {
-  /** Draws the progress anew, unless that was done a moment ago. */
+  /** Draws the progress again, unless that was done a moment ago. */
   show(): void;
   /** Takes the progress off the screen. */
   stop(): void;

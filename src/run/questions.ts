@@ -29,7 +29,7 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
   const answers = lines[Symbol.asyncIterator]();
   const close = (): void => lines.close();
   signal.addEventListener("abort", close, { once: true });
-  // Lines that were read before stdin ended are answers all the same.
+  // Lines that were read before stdin ended are still answers.
   let hasEnded = false;
   lines.once("close", () => {
     hasEnded = true;

@@ -11,7 +11,7 @@ import type { StreamState } from "../streams/event.ts";
 export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) => void };
 
 /**
- * A file that always holds a whole state, that of the last checkpoint whose records have left; the one before is kept
+ * A file that always holds a complete state, that of the last checkpoint whose records have left; the one before is kept
  * beside it as `.previous`. A crash at any moment leaves one or the other. One run at a time uses it: it has a lock.
  */
 export class StateFile {

@@ -53,8 +53,8 @@ export function parseState(value: unknown): SavedState {
 export function parseStateText(text: string): SavedState {
   const content = text.trim();
   if (content === "") return new Collected();
-  const whole = parseJson(content);
-  return whole === undefined ? parseLines(content.split(/\r?\n/)) : parseState(whole);
+  const value = parseJson(content);
+  return value === undefined ? parseLines(content.split(/\r?\n/)) : parseState(value);
 }
 
 class Collected implements SavedState {
@@ -75,7 +75,7 @@ function parseLines(lines: readonly string[]): SavedState {
     if (!/^\s*[[{]/.test(line)) continue;
     const value = parseJson(line);
     if (value === undefined && index < lines.length - 1)
-      throw unreadable(`line ${index + 1} is not whole JSON`);
+      throw unreadable(`line ${index + 1} is not complete JSON`);
     if (value === undefined || isOtherMessage(value)) continue;
     collect(value, state);
     found = true;
@@ -155,7 +155,7 @@ function airbyteType({ type, stream, global, global_, data }: JsonObject): unkno
   return isObject(data) ? "LEGACY" : undefined;
 }
 
-/** A whole output line: Airbyte's has `state`, Singer's has `value`. */
+/** A complete output line: Airbyte's has `state`, Singer's has `value`. */
 function collectMessage(message: JsonObject, state: Collected): void {
   const { state: airbyte, value: singer } = message;
   if (!isObject(airbyte ?? singer)) throw unknownShape(message);
@@ -219,7 +219,7 @@ function isStateFile(value: JsonObject): boolean {
 
 const isPart = (half: JsonObject): boolean => "singer_state" in half || Object.keys(half).length === 0;
 
-/** Meltano merges the partial states of runs since the last whole one into it, key by key. */
+/** Meltano merges the partial states of runs since the last complete one into it, key by key. */
 function collectStateFile({ completed, partial }: JsonObject, state: Collected): void {
   collect(merged(completed ?? {}, partial ?? {}), state);
 }

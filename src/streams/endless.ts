@@ -5,7 +5,7 @@ import type { Batch, Count } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { RunRules } from "./window-result.ts";
 
-/** An export is given up once it has shown so many rows and more than twice what was counted. */
+/** An export is given up once it has shown this number of rows and more than twice what was counted. */
 const ENDLESS_ROWS = 10_000;
 
 type Bounds = Pick<RunRules, "api" | "idleMs">;

@@ -12,7 +12,7 @@ const UNDATED: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
 const STREAMS = 3;
-/** No list has so many rows: one that shows a row there turns back at its end, wherever that is. */
+/** A page number beyond any list. A service that still returns a row wraps around. */
 const PAST_ALL = 1_000_000_000;
 
 /**

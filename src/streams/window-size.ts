@@ -1,4 +1,4 @@
-/** A range of at most so many rows is one window. */
+/** A range of at most this number of rows is one window. */
 const SMALL_RANGE = 50_000;
 const FIRST_SIZE = 25_000;
 const SMALLEST_SIZE = 5_000;
