@@ -34,16 +34,16 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
   }
 }
 
-type Settings = { readonly base_url: string; readonly api_key: string };
+type Answers = { readonly base_url: string; readonly api_key: string };
 
-async function ask(questions: Questions): Promise<Settings> {
+async function ask(questions: Questions): Promise<Answers> {
   const base_url = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
   return { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
 }
 
-const configOf = async (settings: Settings): Promise<Config> => parseConfig(settings, {}, "these settings");
+const configOf = async (settings: Answers): Promise<Config> => parseConfig(settings, {}, "these settings");
 
-async function save(path: string, settings: Settings): Promise<void> {
+async function save(path: string, settings: Answers): Promise<void> {
   try {
     await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`);
     await chmod(path, 0o600);

@@ -17,7 +17,7 @@ import { discoverStreams } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Orchestrators discover before every run, so that a service that does not answer is given up soon. */
-const TRIES = 2;
+const DISCOVERY_TRIES = 2;
 
 /** How long (ms) after its start a discovery may still wait for the rate limit: orchestrators show nothing meanwhile. */
 const LONGEST_LIMIT_MS = 50_000;
@@ -60,7 +60,7 @@ async function discovered(
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
   try {
     return await withRun(
-      { config, runtime: patient, reporter: output, tries: TRIES, onNotice },
+      { config, runtime: patient, reporter: output, tries: DISCOVERY_TRIES, onNotice },
       ({ session }) => discoverStreams(session),
     );
   } catch (error) {

@@ -16,7 +16,7 @@ function endOfJson(text: string): number {
   let expected: Expected | undefined = "value";
   let at = 0;
   for (;;) {
-    at = endOf(SPACE, text, at);
+    at = matchEnd(SPACE, text, at);
     expected = after(expected, text[at] ?? "", open);
     if (expected === undefined) return at;
     const { end, isComplete } = tokenAt(text, at);
@@ -51,8 +51,8 @@ function tokenAt(text: string, at: number): { readonly end: number; readonly isC
   const first = text[at] ?? "";
   if (first === '"') return stringAt(text, at + 1);
   if (!/[-0-9tfn]/.test(first)) return { end: at + 1, isComplete: true };
-  const end = endOf(SCALAR_START, text, at);
-  return { end, isComplete: end === endOf(SCALAR, text, at) };
+  const end = matchEnd(SCALAR_START, text, at);
+  return { end, isComplete: end === matchEnd(SCALAR, text, at) };
 }
 
 function stringAt(text: string, start: number): { readonly end: number; readonly isComplete: boolean } {
@@ -60,7 +60,7 @@ function stringAt(text: string, start: number): { readonly end: number; readonly
   while (at < text.length) {
     const character = text[at] ?? "";
     if (character === '"') return { end: at + 1, isComplete: true };
-    const next = character === "\\" ? endOf(ESCAPE, text, at) : at + 1;
+    const next = character === "\\" ? matchEnd(ESCAPE, text, at) : at + 1;
     if (next === at || character < " ") return { end: at, isComplete: false };
     at = next;
   }
@@ -74,7 +74,7 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const SCALAR_START =
   /-?(?:0|[1-9]\d*)(?:\.\d*)?(?:(?<=\d)[eE][+-]?\d*)?|-|t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?/y;
 
-function endOf(pattern: RegExp, text: string, at: number): number {
+function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return at + (pattern.exec(text)?.[0].length ?? 0);
 }

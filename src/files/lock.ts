@@ -125,7 +125,7 @@ export class Lock {
   }
 
   async #isOurs(): Promise<boolean> {
-    const text = await contentOf(this.#path);
+    const text = await lockContent(this.#path);
     return text !== undefined && tokenOf(text) === this.#token;
   }
 
@@ -134,7 +134,7 @@ export class Lock {
     for (let renewals = 1; !this.#ended.signal.aborted; renewals += 1) {
       await this.#clock.sleep(RENEW_MS, this.#ended.signal).catch(() => undefined);
       if (this.#ended.signal.aborted) return;
-      await write(this.#handle, text(renewals)).catch(() => undefined);
+      await writeLock(this.#handle, text(renewals)).catch(() => undefined);
     }
   }
 }
@@ -147,7 +147,7 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
   let handle: FileHandle | undefined;
   try {
     handle = await open(path, "wx", 0o600);
-    await write(handle, text);
+    await writeLock(handle, text);
     return handle;
   } catch (cause) {
     await handle?.close();
@@ -159,7 +159,7 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
 }
 
 /** Each text of a lock has the same length, so that no mixture of two can be longer or shorter. */
-async function write(handle: FileHandle, text: string): Promise<void> {
+async function writeLock(handle: FileHandle, text: string): Promise<void> {
   await handle.write(text, 0, "utf8");
   await handle.datasync();
 }
@@ -168,7 +168,7 @@ async function write(handle: FileHandle, text: string): Promise<void> {
 async function outlive(file: string, runtime: LockRuntime, notify: (text: string) => void): Promise<void> {
   const { clock, signal, processes } = runtime;
   const path = lockOf(file);
-  const first = await contentOf(path);
+  const first = await lockContent(path);
   if (first === undefined) return;
   const name = fieldsOf(first)["process"];
   const state = typeof name === "string" ? processes?.stateOf(name) : "unknown";
@@ -184,7 +184,7 @@ async function outlive(file: string, runtime: LockRuntime, notify: (text: string
   let last = clock.monotonic();
   while (unchanged < STALE_MS) {
     await clock.sleep(LOOK_MS, signal);
-    const text = await contentOf(path);
+    const text = await lockContent(path);
     if (text === undefined) return;
     if (text !== first) throw held(file, text);
     const now = clock.monotonic();
@@ -205,14 +205,14 @@ async function discard(file: string, watched: string): Promise<void> {
     if (codeOf(cause) === "ENOENT") return;
     throw new ConfigError(`Cannot take over the lock "${path}": ${reasonOf(cause)}`, { cause });
   }
-  const text = await contentOf(moved);
+  const text = await lockContent(moved);
   const living = text !== undefined && text !== watched;
   if (living) await link(moved, path).catch(() => undefined);
   await rm(moved, { force: true });
   if (living) throw held(file, text);
 }
 
-async function contentOf(path: string): Promise<string | undefined> {
+async function lockContent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (cause) {

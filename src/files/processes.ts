@@ -16,19 +16,19 @@ export type Processes = {
  */
 export function systemProcesses(pid: number): Processes {
   const place = placeOf(pid);
-  const start = place === undefined ? undefined : startOf(pid);
+  const start = place === undefined ? undefined : startTimeOf(pid);
   if (place === undefined || start === undefined) return { ownName: undefined, stateOf: () => "unknown" };
-  return { ownName: `${place} ${pid} ${start}`, stateOf: (name) => stateOf(name, place) };
+  return { ownName: `${place} ${pid} ${start}`, stateOf: (name) => processState(name, place) };
 }
 
-function stateOf(name: string, place: string): ProcessState {
-  const [, otherPlace, pid, start] = NAME.exec(name) ?? [];
+function processState(name: string, place: string): ProcessState {
+  const [, otherPlace, pid, start] = PROCESS_NAME.exec(name) ?? [];
   // Where the first process is hidden, others may be hidden too.
-  if (otherPlace !== place || startOf(1) === undefined) return "unknown";
-  return startOf(Number(pid)) === start ? "running" : "ended";
+  if (otherPlace !== place || startTimeOf(1) === undefined) return "unknown";
+  return startTimeOf(Number(pid)) === start ? "running" : "ended";
 }
 
-const NAME = /^([0-9a-f-]{36} pid:\[\d+\]) (\d+) (\d+)$/;
+const PROCESS_NAME = /^([0-9a-f-]{36} pid:\[\d+\]) (\d+) (\d+)$/;
 
 /** The boot and the process namespace; undefined if /proc is not there, or shows another namespace than ours. */
 function placeOf(pid: number): string | undefined {
@@ -42,7 +42,7 @@ function placeOf(pid: number): string | undefined {
 }
 
 /** When a process started, in ticks since the boot; undefined for one that has ended. A zombie has ended. */
-function startOf(pid: number): string | undefined {
+function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The second field is the program's name, which may hold anything.

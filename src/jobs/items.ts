@@ -26,11 +26,11 @@ export function entriesOf(kind: ItemKind, text: string): Entry[] {
   const parts = LIST.test(text) ? text.split(LIST) : [text];
   return parts
     .filter((part) => part.trim() !== "")
-    .map((part) => ({ item: normalize(kind, part), kind, text: part }));
+    .map((part) => ({ item: normalizeItem(kind, part), kind, text: part }));
 }
 
 /** The one spelling of an item; null for what is no host name or no address. */
-export function normalize(kind: ItemKind, text: string): string | null {
+export function normalizeItem(kind: ItemKind, text: string): string | null {
   return kind === "domain" ? toDomain(text) : toAddress(text);
 }
 

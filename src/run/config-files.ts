@@ -38,7 +38,7 @@ export async function readConfigs(names: readonly string[], environment: Environ
     if (!isObject(next)) {
       throw new ConfigError(`Cannot use ${named([file])}: it is not an object of properties`);
     }
-    value = merged(value, next);
+    value = mergedFiles(value, next);
   }
   return {
     value,
@@ -52,7 +52,7 @@ const named = (files: readonly string[]): string =>
   `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
 
 /** Objects are merged as well; the spec has none inside of others. */
-function merged(base: JsonObject, over: JsonObject): JsonObject {
+function mergedFiles(base: JsonObject, over: JsonObject): JsonObject {
   const entries = Object.entries(over).map(([name, value]) => {
     const below = Object.hasOwn(base, name) ? base[name] : undefined;
     return [name, isObject(below) && isObject(value) ? { ...below, ...value } : value] as const;

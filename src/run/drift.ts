@@ -3,7 +3,7 @@ import { plural } from "../plural.ts";
 import type { FieldSchema, RowFacts } from "../streams/event.ts";
 
 /** Names beyond this many are not counted: they come from outside. */
-const MOST_NAMES = 1_000;
+const MOST_DRIFT_NAMES = 1_000;
 /** Names that the report says. */
 const MOST_SAID = 50;
 
@@ -19,7 +19,7 @@ export class Drift {
   add(facts: RowFacts): Readonly<Record<string, FieldSchema>> | undefined {
     const added: [string, FieldSchema][] = [];
     for (const [name, { rows, schema }] of facts.newFields) {
-      if (!this.#newFields.has(name) && this.#newFields.size >= MOST_NAMES) continue;
+      if (!this.#newFields.has(name) && this.#newFields.size >= MOST_DRIFT_NAMES) continue;
       if (!this.#newFields.has(name)) added.push([name, schema]);
       this.#newFields.set(name, (this.#newFields.get(name) ?? 0) + rows);
     }
@@ -60,7 +60,7 @@ function said(fields: ReadonlyMap<string, number>, clause: (name: string, rows: 
   if (left === 0) return clauses;
   return [
     ...clauses,
-    `${plural(left, "more field")}${fields.size >= MOST_NAMES ? ", and others that are not counted" : ""}`,
+    `${plural(left, "more field")}${fields.size >= MOST_DRIFT_NAMES ? ", and others that are not counted" : ""}`,
   ];
 }
 

@@ -11,7 +11,7 @@ export type Pending = { readonly stream: string; readonly part: string; readonly
 /** What the state of a folder says of its files: the number that each stream gave last, and what is to be published. */
 export type FolderState = { readonly numbers: Map<string, number>; readonly pending: readonly Pending[] };
 
-const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
+const STREAM_NAMES: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 const DIGITS = 9;
 const START = String.raw`\d{8}T\d{6}Z`;
@@ -38,9 +38,9 @@ const padded = (number: number): string => String(number).padStart(DIGITS, "0");
 export function parseFolderState(value: unknown): FolderState {
   if (value === undefined) return { numbers: new Map(), pending: [] };
   const { numbers, pending } = isObject(value) ? value : {};
-  if (!isObject(numbers) || !Array.isArray(pending) || !pending.every(isPending)) throw damaged();
+  if (!isObject(numbers) || !Array.isArray(pending) || !pending.every(isPending)) throw damagedState();
   const entries = Object.entries(numbers).filter((entry): entry is [string, number] => isNumber(entry[1]));
-  if (entries.length < Object.keys(numbers).length) throw damaged();
+  if (entries.length < Object.keys(numbers).length) throw damagedState();
   return { numbers: new Map(entries), pending };
 }
 
@@ -52,12 +52,12 @@ function isPending(value: unknown): value is Pending {
   if (!isObject(value)) return false;
   const { stream, part, name } = value;
   if (typeof stream !== "string" || typeof part !== "string" || typeof name !== "string") return false;
-  return KNOWN.has(stream) && PART.test(part) && (FILE.test(name) || FULL.test(name));
+  return STREAM_NAMES.has(stream) && PART.test(part) && (FILE.test(name) || FULL.test(name));
 }
 
 const isNumber = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 
-const damaged = (): ConfigError =>
+const damagedState = (): ConfigError =>
   new ConfigError(
     `Cannot use the state of the folder: "output" is not {numbers, pending} as this program writes it`,
   );
@@ -73,7 +73,7 @@ export type Left = {
 /** Looks through the folders of all streams. */
 export async function findLeft(folder: string): Promise<ReadonlyMap<string, Left>> {
   const left = new Map<string, Left>();
-  for (const stream of KNOWN) {
+  for (const stream of STREAM_NAMES) {
     const names = await namesIn(join(folder, stream));
     const numbers = names.map((name) => Number(FILE.exec(name)?.[1] ?? FULL.exec(name)?.[1] ?? 0));
     left.set(stream, { parts: names.filter((name) => PART.test(name)), number: Math.max(0, ...numbers) });

@@ -14,11 +14,11 @@ export function metricsOf(
   const points: readonly MetricPoint[] = [
     { type: "counter", metric: "record_count", value: rows, tags },
     { type: "counter", metric: "http_request_count", value: usage.requests, tags },
-    { type: "timer", metric: "http_request_duration", value: toMs(usage.requestMs / 1000), tags },
-    { type: "timer", metric: "sync_duration", value: toMs(seconds), tags: { ...tags, status } },
+    { type: "timer", metric: "http_request_duration", value: roundedToMs(usage.requestMs / 1000), tags },
+    { type: "timer", metric: "sync_duration", value: roundedToMs(seconds), tags: { ...tags, status } },
   ];
   return points.map((metric) => ({ kind: "log", level: "info", text: "METRIC", metric }));
 }
 
 /** Seconds to the millisecond. */
-const toMs = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+const roundedToMs = (seconds: number): number => Math.round(seconds * 1000) / 1000;

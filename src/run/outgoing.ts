@@ -23,19 +23,19 @@ export function* catalogWarnings(
   const { mistyped, dropped } = catalogConflicts(schema, rules);
   if (mistyped.length > 0) {
     throw new ConfigError(
-      `Cannot read the stream "${stream}": the catalog types ${namesOf(mistyped)} as it was before hash_fields named it, ` +
+      `Cannot read the stream "${stream}": the catalog types ${fieldNamesOf(mistyped)} as it was before hash_fields named it, ` +
         `and a digest is a text. ${REFRESH}`,
     );
   }
   if (dropped.length > 0) {
-    yield warning(
-      `The catalog of "${stream}" names ${namesOf(dropped)}, which drop_fields drops. ${REFRESH}`,
+    yield warningOf(
+      `The catalog of "${stream}" names ${fieldNamesOf(dropped)}, which drop_fields drops. ${REFRESH}`,
     );
   }
 }
 
 /** Field names in one warning. */
-const MOST_NAMES = 1000;
+const MOST_NAMED = 1000;
 
 /**
  * What becomes of a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
@@ -57,7 +57,7 @@ export class Outgoing {
     this.#privacy = privacy;
     this.#selection = selection;
     const rewrite = privacy.rewriter(stream, selection?.rules, (path) => {
-      if (this.#withheld.size < MOST_NAMES) this.#withheld.add(path.join("."));
+      if (this.#withheld.size < MOST_NAMED) this.#withheld.add(path.join("."));
     });
     const replaced = (): void => {
       this.#nuls += 1;
@@ -98,17 +98,17 @@ export class Outgoing {
 
   *#warnings(): Generator<Event> {
     const report = this.#drift.report(this.#stream);
-    if (report !== undefined) yield warning(report);
+    if (report !== undefined) yield warningOf(report);
     yield* withheldWarnings(this.#stream, [...this.#withheld]);
     if (this.#nuls > 0) {
-      yield warning(
+      yield warningOf(
         `The rows of "${this.#stream}" hold NUL characters, which SQL targets cannot store: ${this.#nuls} replaced by U+FFFD`,
       );
     }
   }
 }
 
-const warning = (text: string): Event => ({ kind: "log", level: "warn", text });
+const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text });
 
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";
@@ -120,8 +120,8 @@ const NAME_THEM =
 function* withheldWarnings(stream: string, names: readonly string[]): Generator<Event> {
   const isFound = discoverable(stream);
   const [found, others] = [names.filter(isFound), names.filter((name) => !isFound(name))];
-  if (found.length > 0) yield warning(withheldText(stream, found, REFRESH));
-  if (others.length > 0) yield warning(withheldText(stream, others, NAME_THEM));
+  if (found.length > 0) yield warningOf(withheldText(stream, found, REFRESH));
+  if (others.length > 0) yield warningOf(withheldText(stream, others, NAME_THEM));
 }
 
 /** Tells whether a new discovery names a field of a stream. */
@@ -133,9 +133,10 @@ function discoverable(stream: string): (name: string) => boolean {
 }
 
 const withheldText = (stream: string, names: readonly string[], remedy: string): string =>
-  `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${namesOf(names)}. ${remedy}`;
+  `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${fieldNamesOf(names)}. ${remedy}`;
 
-const namesOf = (names: readonly string[]): string => names.map((name) => JSON.stringify(name)).join(", ");
+const fieldNamesOf = (names: readonly string[]): string =>
+  names.map((name) => JSON.stringify(name)).join(", ");
 
 const unsampled = (stream: string): ConfigError =>
   new ConfigError(

@@ -50,7 +50,7 @@ type Parts = {
 };
 
 /** How often (ms) a log says how far a run is. */
-const PROGRESS_MS = 30_000;
+const PROGRESS_EVERY_MS = 30_000;
 
 /** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
 export class Output {
@@ -68,7 +68,7 @@ export class Output {
     this.#parts = parts;
     this.#stats = parts.stats;
     this.#startedAt = startedAt;
-    this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_MS).unref();
+    this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_EVERY_MS).unref();
   }
 
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */

@@ -57,7 +57,7 @@ export function progressText({ current, waiting }: RunStats): string {
   if (current === undefined) return waiting === undefined ? "connecting" : waitingText(waiting);
   const rate = rateOf(current);
   const parts = [
-    `${current.stream}: ${rowsOf(current)}`,
+    `${current.stream}: ${rowsText(current)}`,
     rate === 0 ? "" : `${shown(rate)} rows/s`,
     windowsOf(current, rate > 0),
     waiting === undefined ? leftOf(current, rate) : waitingText(waiting),
@@ -70,7 +70,7 @@ export function progressLog({ current, waiting }: RunStats): string | undefined 
   if (current === undefined || current.outcome !== "reading") return undefined;
   const { usage, seconds } = current;
   const parts = [
-    `Stream "${current.stream}": ${rowsOf(current)}`,
+    `Stream "${current.stream}": ${rowsText(current)}`,
     ...(current.windows === 0 ? [] : [plural(current.windows, "window")]),
     plural(usage.requests, "request"),
     shownSeconds(seconds),
@@ -87,7 +87,7 @@ export function waitingText(waiting: Waiting): string {
   return `waiting for the rate limit until ${new Date(waiting.until).toISOString()}`;
 }
 
-function rowsOf({ rows, expectedRows }: Current): string {
+function rowsText({ rows, expectedRows }: Current): string {
   return expectedRows === null
     ? plural(rows, "row")
     : `${shown(rows)} of about ${plural(expectedRows, "row")}`;

@@ -61,11 +61,11 @@ export async function openSink(
   runtime: SinkRuntime,
 ): Promise<Sink> {
   if (to.kind === "folder") {
-    const seed = to.seed === undefined ? undefined : await readState(to.seed);
+    const seed = to.seed === undefined ? undefined : await readGivenState(to.seed);
     return await FolderSink.open(to.path, to, runtime, seed);
   }
   const file = to.kind === "state file" ? await StateFile.open(to.path, runtime) : undefined;
-  const saved = file?.saved ?? (await readState(to.kind === "stdout" ? to.state : undefined));
+  const saved = file?.saved ?? (await readGivenState(to.kind === "stdout" ? to.state : undefined));
   const save = async (event: Event): Promise<void> => {
     if (event.kind !== "checkpoint") return;
     await file?.save(stateKey(event.stream, event.namespace), event.state);
@@ -82,5 +82,5 @@ export async function openSink(
   };
 }
 
-const readState = async (path: string | undefined): Promise<SavedState> =>
+const readGivenState = async (path: string | undefined): Promise<SavedState> =>
   parseStateText(path === undefined ? "" : await readText("state", path));

@@ -153,7 +153,7 @@ export class RunStats {
       expectedRows: stream.expected,
       windows: report?.windows ?? stream.windows,
       seconds: ((stream.until ?? this.#now()) - stream.since) / 1000,
-      usage: difference(stream.usageAfter ?? this.usage, stream.usageBefore),
+      usage: usageBetween(stream.usageAfter ?? this.usage, stream.usageBefore),
     };
   }
 }
@@ -177,7 +177,7 @@ type Counted = {
   spent: Spent | null;
 };
 
-const difference = (after: Usage, before: Usage): Usage => ({
+const usageBetween = (after: Usage, before: Usage): Usage => ({
   requests: after.requests - before.requests,
   retries: after.retries - before.retries,
   bytesReceived: after.bytesReceived - before.bytesReceived,

@@ -53,7 +53,7 @@ export function parseState(value: unknown): SavedState {
 export function parseStateText(text: string): SavedState {
   const content = text.trim();
   if (content === "") return new Collected();
-  const value = parseJson(content);
+  const value = jsonOf(content);
   return value === undefined ? parseLines(content.split(/\r?\n/)) : parseState(value);
 }
 
@@ -73,14 +73,14 @@ function parseLines(lines: readonly string[]): SavedState {
   let found = false;
   for (const [index, line] of lines.entries()) {
     if (!/^\s*[[{]/.test(line)) continue;
-    const value = parseJson(line);
+    const value = jsonOf(line);
     if (value === undefined && index < lines.length - 1)
-      throw unreadable(`line ${index + 1} is not complete JSON`);
+      throw unreadableState(`line ${index + 1} is not complete JSON`);
     if (value === undefined || isOtherMessage(value)) continue;
     collect(value, state);
     found = true;
   }
-  if (!found) throw unreadable("the text is not JSON, nor are there lines with STATE messages in it");
+  if (!found) throw unreadableState("the text is not JSON, nor are there lines with STATE messages in it");
   return state;
 }
 
@@ -89,7 +89,7 @@ const isOtherMessage = (value: unknown): boolean => {
   return OTHER_MESSAGES.has(type);
 };
 
-function parseJson(text: string): unknown {
+function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -173,7 +173,7 @@ function collectExported(value: JsonObject, state: Collected): void {
     const { streamStates } = isObject(globalState) ? globalState : {};
     collectStreams(streamStates, state, "a stateType of global has no list streamStates");
   } else if (type !== "not_set") {
-    throw unreadable(`stateType is ${JSON.stringify(type.slice(0, LONGEST_KEY))}`);
+    throw unreadableState(`stateType is ${JSON.stringify(type.slice(0, LONGEST_KEY))}`);
   }
 }
 
@@ -183,7 +183,7 @@ function collectStream(stream: unknown, state: Collected): void {
   const { stream_descriptor: descriptor = value["streamDescriptor"] } = value;
   const { stream_state: savedState = value["streamState"] } = value;
   const { name, namespace } = isObject(descriptor) ? descriptor : {};
-  if (typeof name !== "string") throw unreadable("a STREAM state has no stream_descriptor with a name");
+  if (typeof name !== "string") throw unreadableState("a STREAM state has no stream_descriptor with a name");
   state.set(
     stateKey(name, typeof namespace === "string" && namespace !== "" ? namespace : undefined),
     savedState,
@@ -198,7 +198,7 @@ function collectGlobal({ global, global_ }: JsonObject, state: Collected): void 
 }
 
 function collectStreams(streams: unknown, state: Collected, problem: string): void {
-  if (!Array.isArray(streams)) throw unreadable(problem);
+  if (!Array.isArray(streams)) throw unreadableState(problem);
   for (const stream of streams) collectStream(stream, state);
 }
 
@@ -221,14 +221,14 @@ const isPart = (half: JsonObject): boolean => "singer_state" in half || Object.k
 
 /** Meltano merges the partial states of runs since the last complete one into it, key by key. */
 function collectStateFile({ completed, partial }: JsonObject, state: Collected): void {
-  collect(merged(completed ?? {}, partial ?? {}), state);
+  collect(mergedStates(completed ?? {}, partial ?? {}), state);
 }
 
-function merged(base: unknown, over: unknown): unknown {
+function mergedStates(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over;
   const entries = Object.entries(over).map(([key, value]) => [
     key,
-    key in base ? merged(base[key], value) : value,
+    key in base ? mergedStates(base[key], value) : value,
   ]);
   return { ...base, ...Object.fromEntries(entries) };
 }
@@ -244,10 +244,10 @@ function collectBare(value: JsonObject, state: Collected): void {
 const isBlob = (value: unknown): boolean => value === null || isObject(value);
 
 function unknownShape(value: unknown): ConfigError {
-  return unreadable(`it is ${shapeOf(value)}`);
+  return unreadableState(`it is ${shapeOf(value)}`);
 }
 
-const unreadable = (why: string): ConfigError =>
+const unreadableState = (why: string): ConfigError =>
   new ConfigError(
     `Cannot use the state: ${why}. Accepted are Airbyte's list of STREAM states, Singer's {"bookmarks": …}, ` +
       "what Meltano prints or stores, and STATE lines of an earlier run; an empty file starts from the beginning",

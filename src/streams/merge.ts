@@ -1,4 +1,4 @@
-export type Step<Item, Part, Result> =
+export type Stepped<Item, Part, Result> =
   | { readonly kind: "part"; readonly index: number; readonly part: Part }
   | { readonly kind: "end"; readonly index: number; readonly item: Item; readonly result: Result };
 
@@ -19,8 +19,8 @@ export async function* parallel<Item, Part, Result>(
   items: AsyncIterable<Item>,
   width: number,
   { isAlone, begins = () => true, read }: Reader<Item, Part, Result>,
-): AsyncGenerator<Step<Item, Part, Result>> {
-  const handover = new Handover<Step<Item, Part, Result>>();
+): AsyncGenerator<Stepped<Item, Part, Result>> {
+  const handover = new Handover<Stepped<Item, Part, Result>>();
   const lanes = new Set<Promise<void>>();
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => {

@@ -11,7 +11,7 @@ import type { Outcome, Planned, RunRules } from "./window-result.ts";
 const UNDATED: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
-const STREAMS = 3;
+const MOST_STREAMS = 3;
 /** A page number beyond any list. A service that still returns a row wraps around. */
 const PAST_ALL = 1_000_000_000;
 
@@ -132,7 +132,7 @@ async function* exportTries(
   attempt: (failures: number) => AsyncGenerator<LineBatch, number | undefined>,
 ): AsyncGenerator<LineBatch, Outcome> {
   let cause: unknown = unproven;
-  for (let failures = 0; failures < STREAMS; failures++) {
+  for (let failures = 0; failures < MOST_STREAMS; failures++) {
     if (failures > 0) await api.backOff(failures);
     try {
       const undatedRows = yield* attempt(failures);

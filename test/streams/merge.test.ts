@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parallel, type Step } from "../../src/streams/merge.ts";
+import { parallel, type Stepped } from "../../src/streams/merge.ts";
 
 type Item = { readonly id: number; readonly parts: number; readonly alone: boolean; readonly fails: boolean };
 
@@ -47,7 +47,12 @@ async function* source(items: readonly Item[], ended: { value: boolean }): Async
   }
 }
 
-type Seen = { steps: Step<Item, string, number>[]; error: unknown; readers: Readers; sourceEnded: boolean };
+type Seen = {
+  steps: Stepped<Item, string, number>[];
+  error: unknown;
+  readers: Readers;
+  sourceEnded: boolean;
+};
 
 async function consume(
   items: readonly Item[],
@@ -56,7 +61,7 @@ async function consume(
 ): Promise<Seen> {
   const readers = new Readers();
   const ended = { value: false };
-  const steps: Step<Item, string, number>[] = [];
+  const steps: Stepped<Item, string, number>[] = [];
   let error: unknown;
   try {
     for await (const step of parallel(source(items, ended), width, {
