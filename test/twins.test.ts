@@ -42,7 +42,7 @@ const WITHOUT: readonly Group[] = [
     why: "A few lines that every test of a stream runs.",
   },
   {
-    modules: ["json-error", "part", "processes", "publish", "reason"].map((name) => `files/${name}`),
+    modules: ["json-error", "reason"].map((name) => `files/${name}`),
     tested: "test/files/lock.test.ts",
     why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
   },
@@ -66,7 +66,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "sink"],
-      ...["questions", "runtime", "session", "shard-folder", "stats", "stream-parts"],
+      ...["questions", "runtime", "session", "shard-folder", "stats", "window-files"],
     ]
       .map((name) => `run/${name}`)
       .concat("shards/*"),

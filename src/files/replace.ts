@@ -71,6 +71,22 @@ export async function removeLeftovers(path: string): Promise<void> {
   for (const name of left) await rm(join(dirname(path), name), { force: true });
 }
 
+/**
+ * Gives a finished file or folder its name, by one rename, and never over an existing one. May be done twice: what is
+ * there under neither name was published before, and a reader took it. Only for who holds the lock of the folder.
+ * Throws ConfigError where the name is taken, and the system's errors as they are.
+ */
+export async function publish(from: string, to: string): Promise<void> {
+  if (!(await exists(from))) return;
+  if (await exists(to)) {
+    throw new ConfigError(
+      `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
+    );
+  }
+  // No link and removal: a reader that takes the file between the two would get it a second time.
+  await rename(from, to);
+}
+
 /** A rename is on the disk only when its folder is. Some systems cannot sync a folder; their refusal is no error. */
 export async function syncFolder(path: string): Promise<void> {
   let folder: FileHandle | undefined;
@@ -121,6 +137,16 @@ async function keep(path: string): Promise<void> {
     await rm(next, { force: true });
   } catch (error) {
     await rm(next, { force: true });
+    throw error;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false;
     throw error;
   }
 }

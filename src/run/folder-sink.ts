@@ -1,10 +1,9 @@
 import { mkdir, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
-import { publish } from "../files/publish.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
-import { syncFolder } from "../files/replace.ts";
+import { publish, syncFolder } from "../files/replace.ts";
 import { type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import {
@@ -17,10 +16,11 @@ import {
   toFolderState,
 } from "./folder-state.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
-import { StreamParts } from "./stream-parts.ts";
+import { WindowFiles } from "./window-files.ts";
 
-/** How many bytes, before they have names, are worth a commit. */
+/** How many bytes of rows, before they have names, are worth a commit, and for how long (ms) fewer may wait. */
 const CUT_BYTES = 256 * 1024 * 1024;
+const COMMIT_MS = 60_000;
 
 export type FolderOptions = {
   readonly gzip: boolean;
@@ -38,17 +38,25 @@ export type SaveStats = {
 
 export type FolderRuntime = StateFileRuntime & { readonly stats: SaveStats };
 
-type RunOptions = {
-  /** When the run began, as it stands in the names of its files. */
+/** What all files of a run have in common. */
+type Files = {
+  /** When the run began, as it stands in their names. */
   readonly start: string;
   readonly gzip: boolean;
   readonly cutBytes: number;
-  readonly monotonic: () => number;
-  readonly stats: SaveStats;
 };
 
-/** How long (ms) what was paid for may wait for a commit. */
-const COMMIT_MS = 60_000;
+/** The stream that is being read. */
+type OpenStream = {
+  readonly name: string;
+  /** Under which name the state has it. */
+  readonly key: string;
+  /** Where its files lie. */
+  readonly folder: string;
+  readonly files: WindowFiles;
+  /** That of the last checkpoint of this run. */
+  state: StreamState | undefined;
+};
 
 /** Streams whose state says what was paid for. They have no windows and are never read as a whole. */
 const PAID: ReadonlySet<string> = new Set(
@@ -69,34 +77,35 @@ export class FolderSink {
   readonly #folder: string;
   readonly #state: StateFile;
   readonly #numbers: Map<string, number>;
-  readonly #start: string;
-  readonly #gzip: boolean;
-  readonly #cutBytes: number;
+  readonly #files: Files;
   readonly #stats: SaveStats;
   readonly #monotonic: () => number;
   #committedAt: number;
-  /** Under which name the state has each stream. */
-  readonly #keys = new Map<string, string>();
-  #stream: StreamParts | undefined;
+  #stream: OpenStream | undefined;
   #hasFailed = false;
 
-  private constructor(folder: string, state: StateFile, numbers: Map<string, number>, run: RunOptions) {
+  private constructor(
+    folder: string,
+    state: StateFile,
+    numbers: Map<string, number>,
+    files: Files,
+    { stats, clock }: FolderRuntime,
+  ) {
     this.#folder = folder;
     this.#state = state;
     this.saved = state.now;
     this.place = state.path;
-    this.#stats = run.stats;
     this.#numbers = numbers;
-    this.#start = run.start;
-    this.#gzip = run.gzip;
-    this.#cutBytes = run.cutBytes;
-    this.#monotonic = run.monotonic;
-    this.#committedAt = run.monotonic();
+    this.#files = files;
+    this.#stats = stats;
+    this.#monotonic = clock.monotonic;
+    this.#committedAt = clock.monotonic();
   }
 
   /**
    * Opens a folder, which is made if its parent is there, takes its lock, and finishes what a killed run left.
    * Throws ConfigError, and TransientError while another run uses the folder.
+   * @param seed the state to go on from in a folder that has none
    */
   static async open(
     folder: string,
@@ -108,12 +117,10 @@ export class FolderSink {
     await makeFolder(folder);
     const state = await StateFile.open(join(folder, "state.json"), runtime);
     try {
-      if (seed !== undefined) sow(state, seed);
+      if (seed !== undefined) seedState(state, seed);
       const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
       await recover(folder, pending, numbers);
-      const { stats, clock } = runtime;
-      const { monotonic } = clock;
-      return new FolderSink(folder, state, numbers, { start, gzip, cutBytes, monotonic, stats });
+      return new FolderSink(folder, state, numbers, { start, gzip, cutBytes }, runtime);
     } catch (error) {
       await state.release();
       throw failureOf(folder, error);
@@ -127,7 +134,7 @@ export class FolderSink {
       await this.#take(event);
     } catch (error) {
       this.#hasFailed = true;
-      await this.#stream?.discard();
+      await this.#stream?.files.discard();
       throw failureOf(this.#folder, error);
     }
   }
@@ -136,133 +143,82 @@ export class FolderSink {
     await this.#state.check();
   }
 
-  /** Everything has left: what an event says is on the disk when `emit` returns, or goes with its stream's end. */
+  /** The end of each stream has committed all that is worth it. */
   async close(): Promise<void> {}
 
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
-    await this.#stream?.discard();
+    await this.#stream?.files.discard();
     await this.#state.release();
   }
 
   async #take(event: Event): Promise<void> {
-    switch (event.kind) {
-      case "open":
-        this.#keys.set(event.stream, stateKey(event.stream, event.namespace));
-        this.#stream = this.#open(event.stream);
-        this.#stats.notePublished(event.stream, 0);
-        break;
-      case "records":
-        await this.#stream?.append(event.lines, event.window ?? 0);
-        break;
-      case "checkpoint":
-        if (this.#stream !== undefined) await this.#checkpoint(this.#stream, event);
-        break;
-      case "close":
-        await this.#close(event.complete && event.error === undefined);
-        break;
-      case "end":
-        await this.#close(false);
-        break;
-      default:
-    }
+    if (event.kind === "open") this.#stream = this.#open(event.stream, event.namespace);
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    if (event.kind === "records") await stream.files.append(event.lines, event.window ?? 0);
+    if (event.kind === "checkpoint") await this.#checkpoint(stream, event);
+    if (event.kind === "close") await this.#close(stream, event.complete && event.error === undefined);
+    if (event.kind === "end") await this.#close(stream, false);
   }
 
-  #open(stream: string): StreamParts {
-    return new StreamParts(stream, join(this.#folder, stream), this.#start, this.#gzip);
+  #open(name: string, namespace: string | undefined): OpenStream {
+    const folder = join(this.#folder, name);
+    const { start, gzip, cutBytes } = this.#files;
+    const files = new WindowFiles(folder, start, gzip, cutBytes);
+    this.#stats.notePublished(name, 0);
+    return { name, key: stateKey(name, namespace), folder, files, state: undefined };
   }
 
-  async #checkpoint(stream: StreamParts, { state, windows, announces }: Checkpoint): Promise<void> {
-    await stream.cover(windows);
+  async #checkpoint(stream: OpenStream, { state, windows, announces }: Checkpoint): Promise<void> {
+    await stream.files.cover(windows);
     stream.state = state;
-    const isLate = PAID.has(stream.name) && this.#monotonic() - this.#committedAt >= COMMIT_MS;
-    stream.isCutting ||= announces === true || isLate || stream.covered >= this.#cutBytes;
-    if (!stream.isCutting || stream.isMixed) return;
-    if (isWhole(stream.name, state)) await stream.setAside();
-    else await this.#commit(stream, state);
-    stream.isCutting = false;
+    const isDue =
+      announces === true ||
+      stream.files.covered >= this.#files.cutBytes ||
+      this.#monotonic() - this.#committedAt >= COMMIT_MS;
+    if (isDue && !isWhole(stream.name, state)) await this.#commit(stream, state);
   }
 
   /** A stream that is read whole each time counts only as a whole; of any other, all that a state covers. */
-  async #close(complete: boolean): Promise<void> {
-    const stream = this.#stream;
-    if (stream === undefined) return;
-    if (complete) await stream.cover();
+  async #close(stream: OpenStream, complete: boolean): Promise<void> {
+    if (complete) await stream.files.cover();
     const state = stream.state ?? this.#savedState(stream);
-    if (stream.state !== undefined && isWhole(stream.name, stream.state)) {
-      if (complete && !this.#isDelivered(stream, stream.state)) await this.#commitWhole(stream, stream.state);
-    } else if (state !== undefined) {
-      await this.#commit(stream, state);
-    }
-    await stream.discard();
+    if (state !== undefined && !isWhole(stream.name, state)) await this.#commit(stream, state);
+    else if (complete && stream.state !== undefined && !this.#isDelivered(stream, stream.state))
+      await this.#commit(stream, stream.state);
+    await stream.files.discard();
     this.#stream = undefined;
   }
 
-  #savedState({ name }: StreamParts): StreamState | undefined {
-    return this.#state.now.streams.get(this.#keys.get(name) ?? name) as StreamState | undefined;
+  #savedState({ key }: OpenStream): StreamState | undefined {
+    return this.#state.now.streams.get(key) as StreamState | undefined;
   }
 
   /** A full refresh that an earlier run has delivered is only confirmed. */
-  #isDelivered(stream: StreamParts, { full_refresh }: StreamState): boolean {
+  #isDelivered(stream: OpenStream, { full_refresh }: StreamState): boolean {
     const saved = this.#savedState(stream)?.["full_refresh"] ?? null;
-    return stream.isEmpty && saved !== null && JSON.stringify(saved) === JSON.stringify(full_refresh);
+    return stream.files.isEmpty && saved !== null && JSON.stringify(saved) === JSON.stringify(full_refresh);
   }
 
-  async #commit(stream: StreamParts, state: StreamState): Promise<void> {
+  /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read whole. */
+  async #commit(stream: OpenStream, state: StreamState): Promise<void> {
+    const { name, key, folder, files } = stream;
     this.#committedAt = this.#monotonic();
-    const parts = await stream.take();
-    const pending = parts.map(({ path }) => ({
-      stream: stream.name,
-      part: basename(path),
-      name: this.#nextFile(stream),
-    }));
-    const removeParts = async (): Promise<void> => {
-      for (const part of parts) await part.discard();
-    };
-    await this.#replaceState(stream, state, pending, removeParts);
-    await this.#publish(stream, pending, parts.length);
-  }
-
-  async #commitWhole(stream: StreamParts, state: StreamState): Promise<void> {
-    const name = fullName(this.#next(stream));
-    const { hidden, parts } = await stream.gather(() => this.#nextFile(stream));
-    const pending = [{ stream: stream.name, part: basename(hidden), name }];
-    const removeFolder = async (): Promise<void> => await rm(hidden, { recursive: true, force: true });
-    await this.#replaceState(stream, state, pending, removeFolder);
-    await this.#publish(stream, pending, parts.length);
-  }
-
-  /** Parts are removed only if the new state cannot have taken effect: else the next run decides by the state that it finds. */
-  async #replaceState(
-    stream: StreamParts,
-    state: StreamState,
-    pending: readonly Pending[],
-    removeParts: () => Promise<void>,
-  ): Promise<void> {
-    let isReplacing = false;
+    const nextFile = (): string => fileName(this.#files.start, this.#next(name), this.#files.gzip);
+    const full = isWhole(name, state) ? fullName(this.#next(name)) : undefined;
+    const taken = full === undefined ? await files.take() : await files.gather(nextFile);
+    const pending = taken.parts.map((part) => ({ stream: name, part, name: full ?? nextFile() }));
     const rest = toFolderState({ numbers: this.#numbers, pending });
-    try {
-      await this.#state.save(this.#keys.get(stream.name) ?? stream.name, state, rest, () => {
-        isReplacing = true;
-      });
-    } catch (error) {
-      if (!isReplacing) await removeParts();
-      throw error;
-    }
-    this.#stats.noteSaved(stream.name, state);
-  }
-
-  async #publish({ name, folder }: StreamParts, pending: readonly Pending[], files: number): Promise<void> {
+    // Once the new state may have taken effect, the next run decides by the state that it finds.
+    await this.#state.save(key, state, rest, () => files.forget());
+    this.#stats.noteSaved(name, state);
     await publishAll(this.#folder, pending);
     if (pending.length > 0) await syncFolder(folder);
-    this.#stats.notePublished(name, files);
+    this.#stats.notePublished(name, taken.files);
   }
 
-  #nextFile(stream: StreamParts): string {
-    return fileName(this.#start, this.#next(stream), this.#gzip);
-  }
-
-  #next({ name }: StreamParts): number {
+  #next(name: string): number {
     const number = (this.#numbers.get(name) ?? 0) + 1;
     this.#numbers.set(name, number);
     return number;
@@ -292,7 +248,7 @@ async function makeFolder(folder: string): Promise<void> {
   await syncFolder(dirname(folder));
 }
 
-function sow(state: StateFile, seed: SavedState): void {
+function seedState(state: StateFile, seed: SavedState): void {
   if (state.existed) {
     throw new ConfigError(
       `Cannot go on from --state: the folder has a state of its own in "${state.path}". Leave --state out, or choose another folder`,

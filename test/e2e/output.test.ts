@@ -182,6 +182,36 @@ describe("read --output", () => {
     for (const name of others) expect(existsSync(join(people, name)), name).toBe(true);
   });
 
+  it("finishes what a run of the version before left when it was killed", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    const [part, full] = [".20260101T000000Z-0123456789abcdef.part", ".full-0123456789abcdef.part"];
+    mkdirSync(join(folder, "people"));
+    mkdirSync(join(folder, "sources", full), { recursive: true });
+    writeFileSync(join(folder, "people", part), '{"id":"a"}\n');
+    writeFileSync(join(folder, "people", part.replace("0123", "f123")), "x");
+    writeFileSync(join(folder, "sources", full, "20260101T000000Z-000000002.jsonl"), '{"slug":"s"}\n');
+    const pending = [
+      { stream: "people", part, name: "20260101T000000Z-000000003.jsonl" },
+      { stream: "sources", part: full, name: "full-000000001" },
+    ];
+    const output = { numbers: { people: 3, sources: 2 }, pending };
+    writeFileSync(join(folder, "state.json"), JSON.stringify({ bookmarks: {}, output }));
+    expect(await read(sandbox, folder, "--stream", "companies")).toMatchObject({ code: 0 });
+    expect([...filesIn(folder)].filter(([name]) => !name.startsWith("companies"))).toEqual([
+      ["people/20260101T000000Z-000000003.jsonl", '{"id":"a"}\n'],
+      ["sources/full-000000001/20260101T000000Z-000000002.jsonl", '{"slug":"s"}\n'],
+    ]);
+    expect(readdirSync(folder, { recursive: true }).filter((name) => String(name).includes("part"))).toEqual(
+      [],
+    );
+    const saved = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
+    expect(saved.output).toMatchObject({
+      numbers: { people: 3, sources: 2 },
+      pending: [{ stream: "companies" }],
+    });
+  });
+
   it.each([
     [["--state-file", "state.json"], 2, "leave out --state-file"],
     [["--stream", "nobody"], 1, "Cannot read the stream"],

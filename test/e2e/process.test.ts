@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
@@ -8,6 +11,7 @@ import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { outputOf } from "../support/run.ts";
+import { IS_LONG } from "../support/runs.ts";
 import { serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -98,6 +102,35 @@ describe("the process", () => {
       expect(stdout).not.toMatch(/[a-z]\n[a-z]/);
       // The parser fills all columns where it breaks a text, and the hints end at the last one.
       for (const line of stdout.split("\n")) expect(line).toMatch(/^(?:.{0,79}|.{79}\])$/);
+    },
+  );
+
+  it.runIf(IS_LONG)(
+    "gives its locks back when it is ended by force, because nobody reads what it writes",
+    { timeout: 60_000 },
+    async () => {
+      await using sandbox = await startSandbox({ people: 20_000, requestsPerMinute: 0 });
+      const state = join(await tempDir(), "state.json");
+      const args = [
+        "read",
+        "--config",
+        await configFor(sandbox),
+        "--stream",
+        "people",
+        "--state-file",
+        state,
+      ];
+      const child = spawn(process.execPath, [CONNECTOR, ...args], { stdio: ["ignore", "pipe", "ignore"] });
+      const ended = once(child, "exit");
+      child.stdout.on("readable", () => {});
+      await expect.poll(() => child.stdout.readableLength, { timeout: 30_000 }).toBeGreaterThan(16_000);
+      // The pipe fills, and the program waits for a reader.
+      await delay(1_000);
+      expect(existsSync(`${state}.lock`)).toBe(true);
+      child.kill("SIGTERM");
+      expect((await ended)[1]).toBe("SIGTERM");
+      expect(existsSync(`${state}.lock`)).toBe(false);
+      child.stdout.destroy();
     },
   );
 

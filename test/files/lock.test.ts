@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,6 +48,21 @@ async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean } }
 }
 
 describe("Lock", () => {
+  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
+    const links = (): number =>
+      readdirSync("/proc/self/fd").filter((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`).startsWith(file);
+        } catch {
+          return false;
+        }
+      }).length;
+    const lock = await acquire(file, runtime());
+    expect(links()).toBe(1);
+    await lock.release();
+    expect(links()).toBe(0);
+  });
+
   it("lies beside the file, for its owner only, and is gone after the release", async () => {
     const lock = await acquire(file, runtime());
     expect(await readdir(folder)).toEqual(["state.json.lock"]);

@@ -3,9 +3,22 @@ import { lstatSync, statSync } from "node:fs";
 import { chmod, chown, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
-import { removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { publish, removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
 import { tempDir } from "../support/temp-dir.ts";
+
+const system = vi.hoisted(() => ({ mayChown: true }));
+vi.mock("node:fs/promises", async (original) => {
+  const real = await original<typeof import("node:fs/promises")>();
+  const open = async (...args: Parameters<typeof real.open>) => {
+    const file = await real.open(...args);
+    const chown = file.chown.bind(file);
+    file.chown = async (...ids) =>
+      system.mayChown ? chown(...ids) : Promise.reject(Object.assign(new Error(), { code: "EPERM" }));
+    return file;
+  };
+  return { ...real, open };
+});
 
 let folder: string;
 let path: string;
@@ -79,6 +92,40 @@ describe("replaceFile()", () => {
     await expect(replaceFile(path, "2", { keepPrevious: true })).rejects.toThrow();
     expect(await readFile(path, "utf8")).toBe("1");
     expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+  });
+});
+
+describe("the rights of a replaced file", () => {
+  it("are the owner's alone where the file may not be given to its old group", async () => {
+    await writeFile(path, "1");
+    await chmod(path, 0o664);
+    system.mayChown = false;
+    await replaceFile(path, "2").finally(() => {
+      system.mayChown = true;
+    });
+    expect(modeOf(path)).toBe(0o600);
+    await chmod(path, 0o664);
+    await replaceFile(path, "3");
+    expect(modeOf(path)).toBe(0o664);
+  });
+});
+
+describe("publish()", () => {
+  it("gives a file its name once, and never takes the name of another", async () => {
+    const part = join(folder, ".part");
+    await writeFile(part, "new");
+    await publish(part, path);
+    expect([await readFile(path, "utf8"), await readdir(folder)]).toEqual(["new", ["state.json"]]);
+    // A reader took it, or it was published before.
+    await publish(part, path);
+    await writeFile(part, "newer");
+    await expect(publish(part, path)).rejects.toThrow(
+      `Cannot publish "${part}" as "${path}": that name is taken`,
+    );
+    const full = join(folder, "full-000000001");
+    await mkdir(full);
+    await expect(publish(part, full)).rejects.toThrow("that name is taken");
+    expect([await readFile(path, "utf8"), await readFile(part, "utf8")]).toEqual(["new", "newer"]);
   });
 });
 

@@ -25,6 +25,8 @@ type Plan = {
   readonly width: number;
   readonly choices: readonly number[];
   readonly cutBytes: number;
+  /** How much time (ms) passes each time that somebody looks at the clock: rows are committed once a minute. */
+  readonly pace: number;
   readonly end: "complete" | "failed" | "interrupted" | CrashKind;
   readonly crashAt: number;
   /** Whether a reader takes the files that it sees afterwards. */
@@ -36,6 +38,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   width: fc.integer({ min: 1, max: 3 }),
   choices: fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
   cutBytes: fc.constantFrom(1, 12, 40, 1_000),
+  pace: fc.constantFrom(0, 25_000, 60_000),
   end: fc.constantFrom("complete", "failed", "interrupted", "kill", "power", "kill", "power"),
   crashAt: fc.integer({ min: 1, max: 150 }),
   isTaken: fc.boolean(),
@@ -44,14 +47,18 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 const FOLDER = "out";
 const SOURCES = ["s1", "s2", "s3"] as RawLine[];
 
-function worldOf(pid: number): FolderRuntime {
+function runtimeOf(pid: number, pace = 0): FolderRuntime {
   let time = 0;
   const sleep = async (ms: number): Promise<void> => {
     // Renewals say nothing here.
     if (ms === RENEW_MS) await new Promise(() => undefined);
     time += ms;
   };
-  const clock = { now: () => Date.UTC(2026, 0, 1), monotonic: () => time, sleep };
+  const monotonic = (): number => {
+    time += pace;
+    return time;
+  };
+  const clock = { now: () => Date.UTC(2026, 0, 1), monotonic, sleep };
   // Whoever held the lock before is dead: this test is about what it left.
   const processes = { ownName: String(pid), stateOf: () => "ended" as const };
   const stats = { noteSaved: () => undefined, notePublished: () => undefined };
@@ -164,7 +171,11 @@ async function check(plans: readonly Plan[]): Promise<number> {
     const crashes = one.end === "kill" || one.end === "power";
     disk.start(crashes ? one.crashAt : undefined);
     try {
-      const output = await FolderSink.open(FOLDER, { gzip: false, cutBytes: one.cutBytes }, worldOf(index));
+      const output = await FolderSink.open(
+        FOLDER,
+        { gzip: false, cutBytes: one.cutBytes },
+        runtimeOf(index, one.pace),
+      );
       look();
       await play(output, crashes ? { ...one, end: "complete" } : one, sizes);
       await output.release();
@@ -191,7 +202,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
     }
   }
   disk.start();
-  await (await FolderSink.open(FOLDER, { gzip: false }, worldOf(99))).release();
+  await (await FolderSink.open(FOLDER, { gzip: false }, runtimeOf(99))).release();
   look();
   return operations;
 }
@@ -208,7 +219,7 @@ describe("FolderSink on a disk that fails", () => {
     held.disk = disk;
     disk.start();
     const options = { gzip: false, cutBytes: 1 };
-    const output = await FolderSink.open(FOLDER, options, worldOf(0));
+    const output = await FolderSink.open(FOLDER, options, runtimeOf(0));
     const stream = "people";
     const checkpoint = (day: number) => ({
       ...{ kind: "checkpoint" as const, stream, windows: day },
@@ -221,7 +232,7 @@ describe("FolderSink on a disk that fails", () => {
     disk.refuses = () => false;
     await output.release();
     expect([...disk.files(FOLDER).keys()].filter((path) => path.includes(".part"))).toHaveLength(left);
-    await (await FolderSink.open(FOLDER, options, worldOf(1))).release();
+    await (await FolderSink.open(FOLDER, options, runtimeOf(1))).release();
     expect(linesIn(visible(disk, stream))).toEqual(expectedRows(disk, [1]));
     expect(linesIn(visible(disk, stream))).toHaveLength(left);
   });
@@ -245,6 +256,7 @@ describe("FolderSink over crashes", () => {
       width: 2,
       choices: [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0],
       cutBytes: 12,
+      pace: 0,
       end: "complete",
       crashAt: 0,
       isTaken: false,
@@ -262,6 +274,7 @@ describe("FolderSink over crashes", () => {
       width: 1,
       choices: [0],
       cutBytes: 1,
+      pace: 0,
       end: "complete",
       crashAt: 0,
       isTaken: false,
