@@ -9,7 +9,7 @@ const suite = { setupFiles, fileParallelism: false };
 /** These measure memory, watch the files that the process has open, change its folder, or replace a module of Node's. */
 const alone = [
   "test/api/read-export-memory.test.ts",
-  "test/files/lock.test.ts",
+  "test/files/{lock,processes,replace}.test.ts",
   "test/fuzz/fuzz.test.ts",
   "test/jobs/memory.test.ts",
   "test/run/folder-crash.test.ts",
@@ -24,7 +24,7 @@ const abroad = [
 const long = [
   "test/api/{fast-match,read-export}.test.ts",
   "test/catalog/field-rules.test.ts",
-  "test/e2e/{acceptance,job-kills,output-killed,read-killed}.test.ts",
+  "test/e2e/{acceptance,job-kills,output-killed,process,read-killed}.test.ts",
   "test/faultlab/fault-matrix.test.ts",
   "test/jobs/{run,state}.test.ts",
   "test/protocol/writer.test.ts",
