@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { isObject, quoted } from "../json.ts";
+import { isObject, type JsonObject, quoted } from "../json.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 import {
@@ -75,27 +75,14 @@ function complete({ name: stream, schema, keyProperties, replicationKey, methods
 }
 
 /** A node of a catalog that somebody else wrote. */
-type MetadataEntry = {
-  readonly [K in
-    | "streams"
-    | "tap_stream_id"
-    | "stream"
-    | "schema"
-    | "selected"
-    | "key_properties"
-    | "replication_key"
-    | "replication_method"
-    | "metadata"
-    | "breadcrumb"
-    | "inclusion"]?: unknown;
-} & { readonly [K in `${string}-${string}`]?: unknown };
+type MetadataEntry = Readonly<JsonObject>;
 type Metadata = ReadonlyMap<string, MetadataEntry>;
 
 type Chosen = Pick<Selected, "refusals" | "warnings"> & { readonly selection: Selection };
 
 function choose(entry: MetadataEntry, stream: TapStream): Chosen {
   const schema = withKeys(
-    isSchema(entry.schema) && hasProperties(entry.schema) ? entry.schema : stream.schema,
+    isSchema(entry["schema"]) && hasProperties(entry["schema"]) ? entry["schema"] : stream.schema,
     stream,
   );
   const key = chosenKey(entry, schema, stream);
@@ -127,7 +114,7 @@ function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationK
 type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
 
 function chosenKey(entry: MetadataEntry, schema: JsonSchema, stream: TapStream): Choice<readonly string[]> {
-  const asked = entry.key_properties;
+  const asked = entry["key_properties"];
   if (!Array.isArray(asked)) return { value: stream.keyProperties, warnings: [] };
   const names = asked.filter((name) => typeof name === "string");
   const missing = names.filter((name) => !Object.hasOwn(propertiesOf(schema), name));
@@ -139,7 +126,8 @@ function chosenKey(entry: MetadataEntry, schema: JsonSchema, stream: TapStream):
 /** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
 function chosenMethod(entry: MetadataEntry, stream: TapStream): Choice<ReplicationMethod> {
   const root = metadataOf(entry).get(ROOT) ?? {};
-  const asked = root["replication-method"] ?? entry.replication_method ?? root["forced-replication-method"];
+  const asked =
+    root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];
   const value = stream.methods.find((method) => method === asked);
   if (value !== undefined) return { value, warnings: [] };
   const own = stream.methods[0];
@@ -157,7 +145,7 @@ function cursorRefusals(
   method: ReplicationMethod,
 ): readonly string[] {
   const root = metadataOf(entry).get(ROOT) ?? {};
-  const asked = root["replication-key"] ?? entry.replication_key ?? null;
+  const asked = root["replication-key"] ?? entry["replication_key"] ?? null;
   if (method === "FULL_TABLE" || asked === null || asked === stream.replicationKey) return [];
   const own = stream.replicationKey === null ? "it has none" : `it has "${stream.replicationKey}"`;
   return [
@@ -173,22 +161,22 @@ function crumb(path: readonly unknown[]): string {
 }
 
 function metadataOf(entry: MetadataEntry): Metadata {
-  const items = listOf(entry.metadata).map(asEntry);
-  return new Map(items.map((item) => [crumb(listOf(item.breadcrumb)), asEntry(item.metadata)]));
+  const items = listOf(entry["metadata"]).map(asEntry);
+  return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), asEntry(item["metadata"])]));
 }
 
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
 function isSelected(entry: MetadataEntry): boolean {
   const metadata = metadataOf(entry);
-  const legacy = entry.selected;
-  if (metadata.get(ROOT)?.selected === undefined && typeof legacy === "boolean") return legacy;
+  const legacy = entry["selected"];
+  if (metadata.get(ROOT)?.["selected"] === undefined && typeof legacy === "boolean") return legacy;
   return metadata.size === 0 || fieldSelected(metadata.get(ROOT) ?? {}, false);
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
 function fieldSelected(metadata: MetadataEntry, inherited: boolean): boolean {
-  if (metadata.inclusion === "unsupported") return false;
-  if (metadata.inclusion === "automatic") return true;
+  if (metadata["inclusion"] === "unsupported") return false;
+  if (metadata["inclusion"] === "automatic") return true;
   const { selected, "selected-by-default": usual } = metadata;
   if (typeof selected === "boolean") return selected;
   return typeof usual === "boolean" ? usual : inherited;

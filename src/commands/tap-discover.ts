@@ -7,7 +7,7 @@ import { ConfigError, TransientError } from "../errors.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import { type ConfigDraft, parseDraft, readConfigs } from "../run/config-files.ts";
+import { readConfigs } from "../run/config-files.ts";
 import { type Output, runToEnd, tapOutput } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -45,12 +45,12 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
 }
 
 async function discovered(
-  draft: ConfigDraft,
+  parse: () => Config,
   runtime: Runtime,
   output: Output,
 ): Promise<readonly DiscoveredStream[]> {
   const emit = (event: Event): Promise<void> => output.emit(event);
-  const config = await usableConfig(draft, emit);
+  const config = await usableConfig(parse, emit);
   if (config === undefined) return declaredStreams();
   const limit = new AbortController();
   const latest = runtime.clock.now() + LONGEST_LIMIT_MS;
@@ -71,11 +71,11 @@ async function discovered(
 
 /** Undefined, with a warning, for a config that cannot be used yet: its streams can still be shown. */
 async function usableConfig(
-  draft: ConfigDraft,
+  parse: () => Config,
   emit: (event: Event) => Promise<void>,
 ): Promise<Config | undefined> {
   try {
-    return parseDraft(draft);
+    return parse();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     await emit({ kind: "log", level: "warn", text: `${error.message}. The catalog shows what is declared` });

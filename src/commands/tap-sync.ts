@@ -7,7 +7,7 @@ import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
-import { parseDraft, readConfigs } from "../run/config-files.ts";
+import { readConfigs } from "../run/config-files.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../run/output.ts";
 import { readableStreams } from "../run/probe-streams.ts";
 import type { Asked } from "../run/read-stream.ts";
@@ -35,8 +35,7 @@ async function syncSelected(
   open: OpenOutput,
   speak: (language: Language) => void,
 ): Promise<boolean> {
-  const draft = await readConfigs(options.configs, runtime.environment);
-  const config = parseDraft(draft);
+  const config = (await readConfigs(options.configs, runtime.environment))();
   const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
   const output = await open(destinationOf(options), config);
   const { saved } = output.sink;

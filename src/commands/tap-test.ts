@@ -1,5 +1,5 @@
 import { loadSchema } from "../catalog/schema.ts";
-import { parseDraft, readConfigs } from "../run/config-files.ts";
+import { readConfigs } from "../run/config-files.ts";
 import { runToEnd, tapOutput } from "../run/output.ts";
 import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
 import { type Run, withRun } from "../run/run.ts";
@@ -12,8 +12,8 @@ import type { TapOptions } from "./tap-options.ts";
 export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
   return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
     const output = await open({ kind: "stdout" });
-    const draft = await readConfigs(configs, runtime.environment);
-    return await withRun({ config: parseDraft(draft), runtime, reporter: output }, testStreams);
+    const parse = await readConfigs(configs, runtime.environment);
+    return await withRun({ config: parse(), runtime, reporter: output }, testStreams);
   });
 }
 

@@ -1,6 +1,6 @@
 import { type Config, parseConfig } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "../config/environment.ts";
+import { OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import { isObject, type JsonObject } from "../json.ts";
@@ -13,24 +13,12 @@ export async function openConfig(file: string | undefined, environment: Environm
 
 const ENVIRONMENT = "the environment (no file is named with --config)";
 
-/** What several files and the environment say together, before anything is made of it. */
-export type ConfigDraft = {
-  readonly value: JsonObject;
-  readonly environment: Environment;
-  /** Where the value comes from, in words. */
-  readonly file: string;
-  readonly prefixes: Prefixes;
-};
-
-/** Throws ConfigError. */
-export const parseDraft = ({ value, environment, file, prefixes }: ConfigDraft): Config =>
-  parseConfig(value, environment, file, prefixes);
-
 /**
  * Reads config files, of which a later one wins, property by property. `ENV` in place of a file stands for the
- * environment under the names that other Singer taps use. Throws ConfigError.
+ * environment under the names that other Singer taps use. Throws ConfigError; so does the returned function, which parses
+ * what they say together.
  */
-export async function readConfigs(names: readonly string[], environment: Environment): Promise<ConfigDraft> {
+export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const files = names.filter((name) => name !== "ENV");
   let value: JsonObject = {};
   for (const file of files) {
@@ -40,12 +28,8 @@ export async function readConfigs(names: readonly string[], environment: Environ
     }
     value = mergedFiles(value, next);
   }
-  return {
-    value,
-    environment,
-    file: files.length === 0 ? ENVIRONMENT : named(files),
-    prefixes: names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES,
-  };
+  const origin = files.length === 0 ? ENVIRONMENT : named(files);
+  return () => parseConfig(value, environment, origin, names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES);
 }
 
 const named = (files: readonly string[]): string =>

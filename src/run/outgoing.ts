@@ -117,23 +117,21 @@ const NAME_THEM =
   "Discovery does not find them, because the fields of this stream are fixed. Add them to the catalog by hand: in Meltano " +
   'with the extra "schema"';
 
+/** A field that discovery does not find has another remedy. */
 function* withheldWarnings(stream: string, names: readonly string[]): Generator<Event> {
-  const isFound = discoverable(stream);
-  const [found, others] = [names.filter(isFound), names.filter((name) => !isFound(name))];
-  if (found.length > 0) yield warningOf(withheldText(stream, found, REFRESH));
-  if (others.length > 0) yield warningOf(withheldText(stream, others, NAME_THEM));
+  for (const remedy of [REFRESH, NAME_THEM]) {
+    const some = names.filter((name) => isDiscoverable(stream, name) === (remedy === REFRESH));
+    if (some.length === 0) continue;
+    const what = `The rows of "${stream}" have fields that the catalog does not name, which were withheld`;
+    yield warningOf(`${what}: ${fieldNamesOf(some)}. ${remedy}`);
+  }
 }
 
-/** Tells whether a new discovery names a field of a stream. */
-function discoverable(stream: string): (name: string) => boolean {
-  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === stream);
-  if (spec === undefined || spec.sampled) return () => true;
-  const known = propertiesOf(loadSchema(spec.schemaFile));
-  return (name) => Object.hasOwn(known, name.split(".", 1)[0] ?? "");
+function isDiscoverable(stream: string, name: string): boolean {
+  const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === stream);
+  if (spec === undefined || spec.sampled) return true;
+  return Object.hasOwn(propertiesOf(loadSchema(spec.schemaFile)), name.split(".", 1)[0] ?? "");
 }
-
-const withheldText = (stream: string, names: readonly string[], remedy: string): string =>
-  `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${fieldNamesOf(names)}. ${remedy}`;
 
 const fieldNamesOf = (names: readonly string[]): string =>
   names.map((name) => JSON.stringify(name)).join(", ");

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openConfig, parseDraft, readConfigs } from "../../src/run/config-files.ts";
+import { openConfig, readConfigs } from "../../src/run/config-files.ts";
 import { file } from "../support/cli.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "svc_key" };
 
 async function openConfigs(names: readonly string[], environment: Record<string, string>) {
-  return parseDraft(await readConfigs(names, environment));
+  return (await readConfigs(names, environment))();
 }
 
 describe("openConfig()", () => {
