@@ -81,26 +81,20 @@ type Metadata = ReadonlyMap<string, MetadataEntry>;
 type Chosen = Pick<Selected, "refusals" | "warnings"> & { readonly selection: Selection };
 
 function choose(entry: MetadataEntry, stream: TapStream): Chosen {
-  const schema = withKeys(
-    isSchema(entry["schema"]) && hasProperties(entry["schema"]) ? entry["schema"] : stream.schema,
-    stream,
-  );
-  const key = chosenKey(entry, schema, stream);
-  const method = chosenMethod(entry, stream);
-  const automatic = automaticFields([...stream.keyProperties, ...key.value], stream.replicationKey);
+  const { name, replicationKey, sampled } = stream;
+  const named = entry["schema"];
+  const schema = withKeys(isSchema(named) && hasProperties(named) ? named : stream.schema, stream);
+  const warnings: string[] = [];
+  const warn = (text: string): void => void warnings.push(text);
+  const keyProperties = chosenKey(entry, schema, stream, warn);
+  const method = chosenMethod(entry, stream, warn);
+  const automatic = automaticFields([...stream.keyProperties, ...keyProperties], replicationKey);
   const rules = fieldRules(schema, [], metadataOf(entry), automatic);
+  const leaving = schemaUnder(rules, schema, "leaving");
   return {
-    selection: {
-      stream: stream.name,
-      schema: schemaUnder(rules, schema, "leaving"),
-      keyProperties: key.value,
-      replicationKey: stream.replicationKey,
-      method: method.value,
-      rules,
-      sampled: stream.sampled,
-    },
-    refusals: cursorRefusals(entry, stream, method.value),
-    warnings: [...key.warnings, ...method.warnings],
+    selection: { stream: name, schema: leaving, keyProperties, replicationKey, method, rules, sampled },
+    refusals: cursorRefusals(entry, stream, method),
+    warnings,
   };
 }
 
@@ -111,31 +105,34 @@ function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationK
   return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
 }
 
-type Choice<T> = { readonly value: T; readonly warnings: readonly string[] };
-
-function chosenKey(entry: MetadataEntry, schema: JsonSchema, stream: TapStream): Choice<readonly string[]> {
+function chosenKey(
+  entry: MetadataEntry,
+  schema: JsonSchema,
+  { name, keyProperties }: TapStream,
+  warn: (text: string) => void,
+): readonly string[] {
   const asked = entry["key_properties"];
-  if (!Array.isArray(asked)) return { value: stream.keyProperties, warnings: [] };
-  const names = asked.filter((name) => typeof name === "string");
-  const missing = names.filter((name) => !Object.hasOwn(propertiesOf(schema), name));
-  if (missing.length === 0) return { value: names, warnings: [] };
-  const warning = `Stream "${stream.name}" has no field "${missing.join('", "')}": its own key is used`;
-  return { value: stream.keyProperties, warnings: [warning] };
+  if (!Array.isArray(asked)) return keyProperties;
+  const names = asked.filter((field) => typeof field === "string");
+  const missing = names.filter((field) => !Object.hasOwn(propertiesOf(schema), field));
+  if (missing.length === 0) return names;
+  warn(`Stream "${name}" has no field "${missing.join('", "')}": its own key is used`);
+  return keyProperties;
 }
 
 /** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
-function chosenMethod(entry: MetadataEntry, stream: TapStream): Choice<ReplicationMethod> {
+function chosenMethod(
+  entry: MetadataEntry,
+  { name, methods }: TapStream,
+  warn: (text: string) => void,
+): ReplicationMethod {
   const root = metadataOf(entry).get(ROOT) ?? {};
   const asked =
     root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];
-  const value = stream.methods.find((method) => method === asked);
-  if (value !== undefined) return { value, warnings: [] };
-  const own = stream.methods[0];
-  if (asked === undefined || asked === null) return { value: own, warnings: [] };
-  return {
-    value: own,
-    warnings: [`Stream "${stream.name}" cannot be replicated by ${quotedValue(asked)}: ${own} is used`],
-  };
+  const method = methods.find((one) => one === asked);
+  if (method === undefined && asked !== undefined && asked !== null)
+    warn(`Stream "${name}" cannot be replicated by ${quotedValue(asked)}: ${methods[0]} is used`);
+  return method ?? methods[0];
 }
 
 /** A user who names another cursor expects rows that this tap would not deliver. */
