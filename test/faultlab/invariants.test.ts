@@ -14,7 +14,6 @@ function outcome(records: readonly Delivered[], state: object, after = records.l
     complete: true,
     killed: false,
     error: undefined,
-    warnings: [],
   };
 }
 

@@ -123,7 +123,7 @@ type Message = {
 };
 
 /** What whole lines say; the rest of a line that was cut off says nothing. */
-function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error" | "warnings"> {
+function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error"> {
   const lines = stdout.split("\n").slice(0, -1);
   const records: Delivered[] = [];
   const checkpoints: Checkpoint[] = [];
@@ -136,5 +136,5 @@ function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "
     }
     error ??= message.trace?.error?.message;
   }
-  return { records, checkpoints, error, warnings: [] };
+  return { records, checkpoints, error };
 }

@@ -6,7 +6,7 @@ import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { streamEvents } from "../../src/run/read-stream.ts";
 import { Session } from "../../src/run/session.ts";
-import type { Event, StreamState } from "../../src/streams/event.ts";
+import type { StreamState } from "../../src/streams/event.ts";
 import { testProcess } from "../support/terminal.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
@@ -67,7 +67,6 @@ export type Outcome = {
   readonly complete: boolean;
   readonly killed: boolean;
   readonly error: unknown;
-  readonly warnings: readonly string[];
 };
 
 /** Lends a sandbox, and closes it whatever happens. */
@@ -98,8 +97,6 @@ export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Co
   return { ...config, maxWindowRows: 60, idleTimeoutSeconds: patienceFor([]), ...overrides };
 }
 
-class Killed extends Error {}
-
 /** A run that does nothing any more. Most end within a second; the slowest wait for silence on a real clock. */
 export class Hung extends Error {}
 const HUNG_MS = 60_000;
@@ -122,66 +119,34 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const hung = new AbortController();
   const out = new PassThrough().resume();
   const runtime = testProcess({ clock, signal: hung.signal, random: () => 0, stdout: out, stderr: out });
-  const warnings: string[] = [];
-  const session = new Session(config, runtime, (notice) => {
-    if (notice.kind === "log") warnings.push(notice.text);
-  });
-  const taken = new Taken(stopAfter);
+  const session = new Session(config, runtime, () => undefined);
+  const records: Delivered[] = [];
+  const checkpoints: Checkpoint[] = [];
+  let [events, complete, killed] = [0, false, false];
+  let error: unknown;
   const watch = onStandstill(
-    () => session.usage.requests + taken.events,
+    () => session.usage.requests + events,
     () => hung.abort(),
   );
-  let complete = false;
-  let error: unknown;
   try {
     const configured = { ...CONFIGURED, name: settings.stream ?? "people" };
     for await (const event of streamEvents(session, { configured }, state ?? undefined)) {
-      taken.take(event);
-      if (event.kind === "close") complete = event.complete;
+      killed = events === stopAfter;
+      if (killed) break;
+      events += 1;
+      if (event.kind === "records") records.push(...event.lines.map(toDelivered));
+      if (event.kind === "checkpoint")
+        checkpoints.push({ state: JSON.parse(JSON.stringify(event.state)), after: records.length });
+      if (event.kind === "close") ({ complete, error } = { error: undefined, ...event });
     }
   } catch (thrown) {
-    if (hung.signal.aborted) error = new Hung(`The run has done nothing for ${HUNG_MS / 1000} s`);
-    else if (!(thrown instanceof Killed)) throw thrown;
+    if (!hung.signal.aborted) throw thrown;
+    error = new Hung(`The run has done nothing for ${HUNG_MS / 1000} s`);
   } finally {
     clearInterval(watch);
     await session.close();
   }
-  const outcome = taken.outcome();
-  return { ...outcome, error: error ?? outcome.error, complete, warnings };
-}
-
-/** What a run has said so far. */
-class Taken {
-  readonly #records: Delivered[] = [];
-  readonly #checkpoints: Checkpoint[] = [];
-  /** How many events there were so far. */
-  events = 0;
-  readonly #most: number;
-  #error: unknown;
-  #killed = false;
-
-  constructor(events: number) {
-    this.#most = events;
-  }
-
-  take(event: Event): void {
-    if (this.events === this.#most) {
-      this.#killed = true;
-      throw new Killed();
-    }
-    this.events += 1;
-    if (event.kind === "records") this.#records.push(...event.lines.map(toDelivered));
-    if (event.kind === "checkpoint") {
-      const state = JSON.parse(JSON.stringify(event.state)) as StreamState;
-      this.#checkpoints.push({ state, after: this.#records.length });
-    }
-    if (event.kind === "close") this.#error = event.error;
-  }
-
-  outcome(): Omit<Outcome, "complete" | "warnings"> {
-    const [records, checkpoints] = [this.#records, this.#checkpoints];
-    return { records, checkpoints, killed: this.#killed, error: this.#error };
-  }
+  return { records, checkpoints, killed, complete, error };
 }
 
 const CONFIGURED: ConfiguredStream = {

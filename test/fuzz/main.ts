@@ -47,69 +47,56 @@ export async function main(
     return 0;
   }
   const earlier = JSON.parse(option("earlier") ?? '{"units":{},"failures":0}') as Figures;
-  return await new Player(names, earlier, print, watch).play(minutes * 60_000);
+  const units = new Map(names.map((name) => [name, earlier.units[name] ?? 0]));
+  return await playOn({ units, failures: earlier.failures, print, watch }, minutes * 60_000);
 }
 
-class Player {
-  readonly #names: readonly string[];
-  readonly #print: (text: string) => void;
-  readonly #watch: Watch;
-  readonly #units: Map<string, number>;
-  #failures: number;
+type Played = {
+  readonly units: Map<string, number>;
+  failures: number;
+  readonly print: (text: string) => void;
+  readonly watch: Watch;
+};
 
-  constructor(names: readonly string[], earlier: Figures, print: (text: string) => void, watch: Watch) {
-    this.#names = names;
-    this.#print = print;
-    this.#watch = watch;
-    this.#units = new Map(names.map((name) => [name, earlier.units[name] ?? 0]));
-    this.#failures = earlier.failures;
+async function playOn(played: Played, ms: number): Promise<number> {
+  const ends = performance.now() + ms;
+  const report = (): void => {
+    const counts = [...played.units].map(([name, units]) => `${units.toLocaleString("en-US")} ${name}`);
+    played.print(`${counts.join(", ")}; ${played.failures} failures`);
+  };
+  let reported = performance.now();
+  for (let next = furthest(played); next !== undefined; next = furthest(played)) {
+    if (performance.now() >= ends) break;
+    await playTurn(played, next, Math.min(ends, performance.now() + TURN_MS));
+    if (performance.now() - reported <= REPORT_MS) continue;
+    report();
+    reported = performance.now();
   }
+  report();
+  return played.failures === 0 ? 0 : 1;
+}
 
-  async play(ms: number): Promise<number> {
-    const ends = performance.now() + ms;
-    let reported = performance.now();
-    for (let next = this.#furthest(); next !== undefined; next = this.#furthest()) {
-      if (performance.now() >= ends) break;
-      await this.#turn(next, Math.min(ends, performance.now() + TURN_MS));
-      if (performance.now() - reported > REPORT_MS) {
-        this.#report();
-        reported = performance.now();
-      }
+/** The target that is furthest from its goal; undefined if all goals are reached. */
+function furthest({ units }: Played): string | undefined {
+  const share = (name: string): number => (units.get(name) ?? 0) / (GOALS[name] ?? 1);
+  const [first] = [...units.keys()].toSorted((one, other) => share(one) - share(other));
+  return first !== undefined && share(first) < 1 ? first : undefined;
+}
+
+async function playTurn(played: Played, name: string, ends: number): Promise<void> {
+  const target = await open(name);
+  const { units } = played;
+  while (performance.now() < ends) {
+    const seed = Math.floor(Math.random() * 4_294_967_296);
+    played.watch(name, seed, { units: Object.fromEntries(units), failures: played.failures });
+    try {
+      units.set(name, (units.get(name) ?? 0) + (await playOne(target, seed)));
+    } catch (error) {
+      played.failures += 1;
+      played.print(`FAILED ${name}: npm run fuzz -- --target ${name} --seed ${seed}\n${describe(error)}`);
     }
-    this.#report();
-    return this.#failures === 0 ? 0 : 1;
   }
-
-  /** The target that is furthest from its goal; undefined if all goals are reached. */
-  #furthest(): string | undefined {
-    const share = (name: string): number => (this.#units.get(name) ?? 0) / (GOALS[name] ?? 1);
-    const [first] = this.#names.toSorted((one, other) => share(one) - share(other));
-    return first !== undefined && share(first) < 1 ? first : undefined;
-  }
-
-  async #turn(name: string, ends: number): Promise<void> {
-    const target = await open(name);
-    while (performance.now() < ends) {
-      const seed = Math.floor(Math.random() * 4_294_967_296);
-      this.#watch(name, seed, this.#figures);
-      try {
-        this.#units.set(name, (this.#units.get(name) ?? 0) + (await playOne(target, seed)));
-      } catch (error) {
-        this.#failures += 1;
-        this.#print(`FAILED ${name}: npm run fuzz -- --target ${name} --seed ${seed}\n${describe(error)}`);
-      }
-    }
-    await target.close();
-  }
-
-  get #figures(): Figures {
-    return { units: Object.fromEntries(this.#units), failures: this.#failures };
-  }
-
-  #report(): void {
-    const counts = [...this.#units].map(([name, units]) => `${units.toLocaleString("en-US")} ${name}`);
-    this.#print(`${counts.join(", ")}; ${this.#failures} failures`);
-  }
+  await target.close();
 }
 
 /** Plays the case of a seed; returns how many things it threw. Throws what it finds, errors that nobody caught too. */

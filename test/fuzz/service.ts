@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { canonical, type Judged } from "./judge.ts";
 import { type Line, NOW } from "./line.ts";
@@ -8,27 +8,24 @@ import { type Line, NOW } from "./line.ts";
 export type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams };
 
 /** A service on a real socket, whose answers are another's to give, and another's each time. */
-export class Service {
-  answer: (request: Request, response: ServerResponse) => void = (_, response) => void response.end();
+export type Service = {
+  answer: (request: Request, response: ServerResponse) => void;
   readonly url: string;
-  readonly #server: Server;
+  close(): Promise<void>;
+};
 
-  private constructor(server: Server) {
-    this.#server = server;
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
-
-  static async open(): Promise<Service> {
-    const server = createServer((request, response) => service.answer(toRequest(request), response));
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const service = new Service(server);
-    return service;
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
+export async function openService(): Promise<Service> {
+  const server = createServer((request, response) => service.answer(toRequest(request), response));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const service: Service = {
+    answer: (_, response) => void response.end(),
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return service;
 }
 
 function toRequest({ method = "GET", url = "/" }: IncomingMessage): Request {

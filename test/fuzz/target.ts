@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Dice } from "./dice.ts";
-import { Service } from "./service.ts";
+import { openService, type Service } from "./service.ts";
 
 /** Plays one case; returns how many things it threw at the program. Throws what it finds. */
 type Play = (dice: Dice) => Promise<number>;
@@ -16,7 +16,7 @@ export type Target = {
 export async function openTarget(
   prepare: (service: Service, folder: string) => Play | Promise<Play>,
 ): Promise<Target> {
-  const service = await Service.open();
+  const service = await openService();
   const folder = await mkdtemp(join(tmpdir(), "fuzz-"));
   return {
     play: await prepare(service, folder),
