@@ -5,6 +5,7 @@ import {
   type FileHandle,
   link,
   lstat,
+  mkdir,
   open,
   readdir,
   rename,
@@ -69,6 +70,17 @@ export async function removeLeftovers(path: string): Promise<void> {
   const names = await readdir(dirname(path)).catch(() => []);
   const left = names.filter((name) => name.startsWith(head) && TEMPORARY.test(name.slice(head.length)));
   for (const name of left) await rm(join(dirname(path), name), { force: true });
+}
+
+/** Makes a folder if it is not there, so that it survives a crash. Throws ConfigError where its parent is not. */
+export async function makeFolder(path: string): Promise<void> {
+  await mkdir(path).catch((cause: unknown) => {
+    if (codeOf(cause) === "EEXIST") return;
+    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
+    throw new ConfigError(`Cannot make the folder "${path}": ${why}`, { cause });
+  });
+  // A run that was killed may have made it without this.
+  await syncFolder(dirname(path));
 }
 
 /**

@@ -1,9 +1,9 @@
-import { mkdir, rm, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
-import { publish, syncFolder } from "../files/replace.ts";
+import { makeFolder, publish, syncFolder } from "../files/replace.ts";
 import { type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import {
@@ -16,7 +16,7 @@ import {
   toFolderState,
 } from "./folder-state.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
-import { WindowFiles } from "./window-files.ts";
+import { type FileForm, WindowFiles } from "./window-files.ts";
 
 /** How many bytes of rows, before they have names, are worth a commit, and for how long (ms) fewer may wait. */
 const CUT_BYTES = 256 * 1024 * 1024;
@@ -37,14 +37,6 @@ export type SaveStats = {
 };
 
 export type FolderRuntime = StateFileRuntime & { readonly stats: SaveStats };
-
-/** What all files of a run have in common. */
-type Files = {
-  /** When the run began, as it stands in their names. */
-  readonly start: string;
-  readonly gzip: boolean;
-  readonly cutBytes: number;
-};
 
 /** The stream that is being read. */
 type OpenStream = {
@@ -77,7 +69,7 @@ export class FolderSink {
   readonly #folder: string;
   readonly #state: StateFile;
   readonly #numbers: Map<string, number>;
-  readonly #files: Files;
+  readonly #form: FileForm;
   readonly #stats: SaveStats;
   readonly #monotonic: () => number;
   #committedAt: number;
@@ -88,7 +80,7 @@ export class FolderSink {
     folder: string,
     state: StateFile,
     numbers: Map<string, number>,
-    files: Files,
+    form: FileForm,
     { stats, clock }: FolderRuntime,
   ) {
     this.#folder = folder;
@@ -96,7 +88,7 @@ export class FolderSink {
     this.saved = state.now;
     this.place = state.path;
     this.#numbers = numbers;
-    this.#files = files;
+    this.#form = form;
     this.#stats = stats;
     this.#monotonic = clock.monotonic;
     this.#committedAt = clock.monotonic();
@@ -164,8 +156,7 @@ export class FolderSink {
 
   #open(name: string, namespace: string | undefined): OpenStream {
     const folder = join(this.#folder, name);
-    const { start, gzip, cutBytes } = this.#files;
-    const files = new WindowFiles(folder, start, gzip, cutBytes);
+    const files = new WindowFiles(folder, this.#form);
     this.#stats.notePublished(name, 0);
     return { name, key: stateKey(name, namespace), folder, files, state: undefined };
   }
@@ -175,7 +166,7 @@ export class FolderSink {
     stream.state = state;
     const isDue =
       announces === true ||
-      stream.files.covered >= this.#files.cutBytes ||
+      stream.files.covered >= this.#form.cutBytes ||
       this.#monotonic() - this.#committedAt >= COMMIT_MS;
     if (isDue && !isWhole(stream.name, state)) await this.#commit(stream, state);
   }
@@ -205,7 +196,7 @@ export class FolderSink {
   async #commit(stream: OpenStream, state: StreamState): Promise<void> {
     const { name, key, folder, files } = stream;
     this.#committedAt = this.#monotonic();
-    const nextFile = (): string => fileName(this.#files.start, this.#next(name), this.#files.gzip);
+    const nextFile = (): string => fileName(this.#form, this.#next(name));
     const full = isWhole(name, state) ? fullName(this.#next(name)) : undefined;
     const taken = full === undefined ? await files.take() : await files.gather(nextFile);
     const pending = taken.parts.map((part) => ({ stream: name, part, name: full ?? nextFile() }));
@@ -228,24 +219,6 @@ export class FolderSink {
 /** Whether a stream is read whole each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isWhole(stream: string, state: StreamState): boolean {
   return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
-}
-
-async function makeFolder(folder: string): Promise<void> {
-  const stats = await stat(folder).catch((error: unknown) => {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw failureOf(folder, error);
-  });
-  if (stats?.isDirectory() === false) {
-    throw new ConfigError(`Cannot write to the folder "${folder}": it is no folder`);
-  }
-  if (stats === undefined) {
-    await mkdir(folder).catch((cause: unknown) => {
-      const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(folder)}"` : reasonOf(cause);
-      throw new ConfigError(`Cannot make the folder "${folder}": ${why}`, { cause });
-    });
-  }
-  // A run that was killed may have made it without this.
-  await syncFolder(dirname(folder));
 }
 
 function seedState(state: StateFile, seed: SavedState): void {

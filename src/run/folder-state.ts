@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { STREAMS } from "../catalog/streams.ts";
@@ -20,13 +21,15 @@ const FULL = new RegExp(`^full-(\\d{${DIGITS}})$`);
 /** The names of our parts, which nothing else is taken for. */
 const PART = new RegExp(`^\\.(?:${START}|full)-[0-9a-f]{16}\\.part$`);
 
-export const fileName = (start: string, number: number, gzip: boolean): string =>
-  `${start}-${padded(number)}.jsonl${gzip ? ".gz" : ""}`;
+export const fileName = (
+  { start, gzip }: { readonly start: string; readonly gzip: boolean },
+  number: number,
+): string => `${start}-${padded(number)}.jsonl${gzip ? ".gz" : ""}`;
 
 export const fullName = (number: number): string => `full-${padded(number)}`;
 
-/** @param start of the run, or `full` for a folder */
-export const partName = (start: string, token: string): string => `.${start}-${token}.part`;
+/** A name that no other part has. @param start of the run, or `full` for a folder */
+export const newPartName = (start: string): string => `.${start}-${randomBytes(8).toString("hex")}.part`;
 
 /** A moment as it stands in the name of a file, to the second: `20260122T030405Z`. */
 export const startName = (epochMs: number): string =>

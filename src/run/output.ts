@@ -93,14 +93,14 @@ export class Output {
   }
 
   async emit(event: Event): Promise<void> {
-    const { outcome } = this.#stats.current ?? {};
+    const isEnd = event.kind === "close" || event.kind === "failed";
+    const isStreamsEnd = isEnd && this.#stats.current?.outcome === "reading";
     this.#stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
     this.#parts.display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
-    if (outcome === "reading" && (event.kind === "close" || event.kind === "failed"))
-      await this.#sayMetrics();
+    if (isStreamsEnd) await this.#sayMetrics();
     if (event.kind === "end") await this.#sayEnd();
     await this.#pass(event);
     if (event.kind === "close") await this.#sayClose(event.stream);

@@ -60,7 +60,8 @@ export class RunStats {
     if (event.kind === "open") this.#open(event);
     if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.name) this.#count(stream, event);
+    if (stream !== undefined && "stream" in event && event.stream === stream.counts.stream)
+      this.#count(stream, event);
   }
 
   /** What streams say of their own ends, each once. */
@@ -70,14 +71,14 @@ export class RunStats {
 
   /** A checkpoint whose records have left. */
   noteSaved(name: string, state: StreamState): void {
-    const stream = this.#streams.findLast((counted) => counted.name === name);
-    if (stream !== undefined) stream.stateAfter = state;
+    const counts = this.#countsOf(name);
+    if (counts !== undefined) counts.stateAfter = state;
   }
 
   /** More files of a stream can be seen by now; 0: it is written into files. */
   notePublished(name: string, files: number): void {
-    const stream = this.#streams.findLast((counted) => counted.name === name);
-    if (stream !== undefined) stream.files = (stream.files ?? 0) + files;
+    const counts = this.#countsOf(name);
+    if (counts !== undefined) counts.files = (counts.files ?? 0) + files;
   }
 
   get seconds(): number {
@@ -101,80 +102,65 @@ export class RunStats {
     return { ...this.#statsOf(stream), secondsOfRows };
   }
 
-  #open({ stream: name, before }: Extract<Event, { kind: "open" }>): void {
+  #countsOf(name: string): Counted["counts"] | undefined {
+    return this.#streams.findLast(({ counts }) => counts.stream === name)?.counts;
+  }
+
+  #open({ stream, before }: Extract<Event, { kind: "open" }>): void {
+    const none = { rows: 0, windows: 0, expectedRows: null, files: null, report: null, spent: null };
     this.#streams.push({
-      name,
-      stateBefore: before ?? null,
+      counts: {
+        stream,
+        outcome: "reading",
+        ...none,
+        error: undefined,
+        stateBefore: before ?? null,
+        stateAfter: null,
+      },
       since: this.#now(),
-      until: undefined,
-      firstRow: undefined,
       usageBefore: this.usage,
-      usageAfter: undefined,
-      expected: null,
-      rows: 0,
-      windows: 0,
-      files: null,
-      outcome: "reading",
-      report: null,
-      error: undefined,
-      stateAfter: null,
-      spent: null,
+      end: undefined,
+      firstRow: undefined,
     });
   }
 
   #count(stream: Counted, event: Event): void {
+    const { counts } = stream;
     switch (event.kind) {
       case "estimate":
-        stream.expected = event.rows;
+        counts.expectedRows = event.rows;
         break;
       case "records":
         stream.firstRow ??= this.#now();
-        stream.rows += event.lines.length;
+        counts.rows += event.lines.length;
         break;
       case "checkpoint":
-        stream.windows = event.windows ?? stream.windows;
-        stream.spent = event.spent ?? stream.spent;
+        counts.windows = event.windows ?? counts.windows;
+        counts.spent = event.spent ?? counts.spent;
         break;
       case "close":
-        stream.until = this.#now();
-        stream.usageAfter = this.usage;
-        stream.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
-        stream.report = event.report ?? null;
-        stream.error = event.error;
+        stream.end = { at: this.#now(), usage: this.usage };
+        counts.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
+        counts.report = event.report ?? null;
+        counts.windows = event.report?.windows ?? counts.windows;
+        counts.error = event.error;
         break;
     }
   }
 
-  #statsOf(stream: Counted): StreamStats {
-    const { name, outcome, rows, report, error, stateBefore, stateAfter, files, spent } = stream;
-    return {
-      stream: name,
-      ...{ outcome, rows, report, error, stateBefore, stateAfter, files, spent },
-      expectedRows: stream.expected,
-      windows: report?.windows ?? stream.windows,
-      seconds: ((stream.until ?? this.#now()) - stream.since) / 1000,
-      usage: usageBetween(stream.usageAfter ?? this.usage, stream.usageBefore),
-    };
+  #statsOf({ counts, since, usageBefore, end }: Counted): StreamStats {
+    const { at, usage } = end ?? { at: this.#now(), usage: this.usage };
+    return { ...counts, seconds: (at - since) / 1000, usage: usageBetween(usage, usageBefore) };
   }
 }
 
 type Counted = {
-  readonly name: string;
-  readonly stateBefore: unknown;
+  readonly counts: { -readonly [Name in keyof Omit<StreamStats, "seconds" | "usage">]: StreamStats[Name] };
+  /** Monotonic ms. */
   readonly since: number;
   readonly usageBefore: Usage;
-  until: number | undefined;
+  end: { readonly at: number; readonly usage: Usage } | undefined;
   firstRow: number | undefined;
-  usageAfter: Usage | undefined;
-  expected: number | null;
-  rows: number;
-  windows: number;
-  files: number | null;
-  outcome: StreamOutcome;
-  report: StreamReport | null;
-  error: unknown;
-  stateAfter: StreamState | null;
-  spent: Spent | null;
 };
 
 const usageBetween = (after: Usage, before: Usage): Usage => ({

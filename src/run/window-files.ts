@@ -1,14 +1,21 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { Part } from "../files/part.ts";
-import { codeOf } from "../files/reason.ts";
-import { syncFolder } from "../files/replace.ts";
+import { makeFolder, syncFolder } from "../files/replace.ts";
 import type { Lines } from "../streams/event.ts";
-import { partName } from "./folder-state.ts";
+import { newPartName } from "./folder-state.ts";
 
 /** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
 const BATCH = 256 * 1024;
+
+/** What all files of a run have in common. */
+export type FileForm = {
+  /** When the run began, as it stands in their names. */
+  readonly start: string;
+  readonly gzip: boolean;
+  /** How many bytes of small windows are enough for a file. */
+  readonly cutBytes: number;
+};
 
 /** Names of hidden parts, and how many files are in them. */
 type Taken = { readonly parts: readonly string[]; readonly files: number };
@@ -21,20 +28,17 @@ export class WindowFiles {
   /** How many bytes of rows are covered and not taken. */
   covered = 0;
   readonly #folder: string;
-  readonly #create: () => Part;
-  readonly #cutBytes: number;
+  readonly #form: FileForm;
   readonly #open = new Map<number, Part>();
   #ended: Part[] = [];
   /** Takes the rows of small windows once they are covered. */
   #shared: Part | undefined;
   #hidden: string | undefined;
+  #hasFolder = false;
 
-  /** @param cutBytes how many bytes of small windows are enough for a file */
-  constructor(folder: string, start: string, gzip: boolean, cutBytes: number) {
+  constructor(folder: string, form: FileForm) {
     this.#folder = folder;
-    this.#cutBytes = cutBytes;
-    this.#create = () =>
-      new Part(join(folder, partName(start, randomToken())), gzip, Math.min(BATCH, cutBytes));
+    this.#form = form;
   }
 
   get isEmpty(): boolean {
@@ -45,8 +49,8 @@ export class WindowFiles {
     if (lines.length === 0) return;
     let part = this.#open.get(window);
     if (part === undefined) {
-      await mkdirSynced(this.#folder);
-      part = this.#create();
+      await this.#makeFolder();
+      part = this.#newPart();
       this.#open.set(window, part);
     }
     let text = "";
@@ -78,9 +82,9 @@ export class WindowFiles {
    */
   async gather(nameOf: () => string): Promise<Taken> {
     const { files } = await this.take();
-    const hidden = partName("full", randomToken());
+    const hidden = newPartName("full");
     this.#hidden = join(this.#folder, hidden);
-    await mkdirSynced(this.#folder);
+    await this.#makeFolder();
     await mkdir(this.#hidden);
     for (const part of this.#ended) await rename(part.path, join(this.#hidden, nameOf()));
     await syncFolder(this.#hidden);
@@ -104,10 +108,20 @@ export class WindowFiles {
     this.forget();
   }
 
+  async #makeFolder(): Promise<void> {
+    if (!this.#hasFolder) await makeFolder(this.#folder);
+    this.#hasFolder = true;
+  }
+
+  #newPart(): Part {
+    const { start, gzip, cutBytes } = this.#form;
+    return new Part(join(this.#folder, newPartName(start)), gzip, Math.min(BATCH, cutBytes));
+  }
+
   async #share(text: string): Promise<void> {
-    this.#shared ??= this.#create();
+    this.#shared ??= this.#newPart();
     await this.#shared.append(text);
-    if (this.#shared.length >= this.#cutBytes) await this.#endShared();
+    if (this.#shared.length >= this.#form.cutBytes) await this.#endShared();
   }
 
   async #endShared(): Promise<void> {
@@ -119,17 +133,4 @@ export class WindowFiles {
     this.#ended.push(part);
     await part.seal();
   }
-}
-
-const randomToken = (): string => randomBytes(8).toString("hex");
-
-/** Makes a folder if it is not there, so that it survives a crash. */
-async function mkdirSynced(folder: string): Promise<void> {
-  try {
-    await mkdir(folder);
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return;
-    throw error;
-  }
-  await syncFolder(dirname(folder));
 }
