@@ -11,7 +11,7 @@ import type { RawLine } from "../../src/streams/event.ts";
 import { closedWindow } from "../../src/streams/window.ts";
 import type { Day } from "../../src/time.ts";
 import { listOf, serve } from "../support/serve.ts";
-import { KEY, type Opened, openSession, SleepyClock } from "../support/session.ts";
+import { KEY, type Opened, openSession, sleepyClock } from "../support/session.ts";
 
 const COMPANIES = STREAMS[1];
 
@@ -20,7 +20,7 @@ type Asked = Opened & { readonly asked: readonly string[] };
 /** A run's dealings with a service that gives these answers; `asked`: the addresses of its requests so far. */
 async function open(
   answer: (url: string, response: ServerResponse) => void,
-  clock = new SleepyClock(),
+  clock = sleepyClock(),
 ): Promise<Asked> {
   const asked: string[] = [];
   const { url } = await serve((request: IncomingMessage, response) => {
@@ -60,7 +60,7 @@ describe("a count", () => {
   });
 
   it("was asked before the request left, whatever the answer took", async () => {
-    const { api } = await open((_, response) => response.end(listOf(1)), new SleepyClock(5_000));
+    const { api } = await open((_, response) => response.end(listOf(1)), sleepyClock(5_000));
     const { asked, answered } = await api.count({ kind: "all" });
     expect(answered - asked).toBeGreaterThanOrEqual(7_000);
   });
@@ -161,7 +161,7 @@ describe("envelopeCode()", () => {
 
 describe("a rate limit", () => {
   it("that a POST meets holds up every request of the key", async () => {
-    const clock = new SleepyClock();
+    const clock = sleepyClock();
     const { client } = await open(
       (_, response) => response.writeHead(429, { "retry-after": "30" }).end(),
       clock,

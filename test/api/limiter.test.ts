@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Limiter } from "../../src/api/limiter.ts";
 import { retryAfterMs } from "../../src/api/retry-after.ts";
-import { SleepyClock } from "../support/session.ts";
+import { type SleepyClock, sleepyClock } from "../support/session.ts";
 
 const SPAN = 61_000;
 
@@ -14,7 +14,7 @@ function mostInSpan(starts: readonly number[]): number {
 }
 
 function open(perMinute: number): { readonly clock: SleepyClock; readonly limiter: Limiter } {
-  const clock = new SleepyClock();
+  const clock = sleepyClock();
   return { clock, limiter: new Limiter(perMinute, clock) };
 }
 

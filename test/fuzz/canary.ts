@@ -16,14 +16,16 @@ const PRIVATE: ReadonlyMap<string, RegExp> = new Map([
   ["a stack frame", /(?:^|\n|\\n)\s+at .*:\d+:\d+/],
 ]);
 
+function refuse(where: string, what: string, pattern: RegExp, text: string): void {
+  const { index } = pattern.exec(text) ?? {};
+  if (index === undefined) return;
+  const around = text.slice(Math.max(0, index - 300), index + 300);
+  throw new Error(`${where} holds ${what}: ${JSON.stringify(around)}`);
+}
+
 /** Throws if a text that is no record says what only a record may say, or what nobody should read. */
 export function refusePrivate(where: string, text: string): void {
-  for (const [what, pattern] of PRIVATE) {
-    const found = pattern.exec(text);
-    if (found === null) continue;
-    const around = text.slice(Math.max(0, found.index - 300), found.index + 300);
-    throw new Error(`${where} holds ${what}: ${JSON.stringify(around)}`);
-  }
+  for (const [what, pattern] of PRIVATE) refuse(where, what, pattern, text);
 }
 
 /** What moves the cursor of a terminal, breaks a line or turns the direction of a text. */
@@ -31,10 +33,7 @@ const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 
 /** Throws if a text for a person would do more to a terminal than stand there. */
 export function refuseUnprintable(where: string, text: string): void {
-  const found = UNPRINTABLE.exec(text);
-  if (found === null) return;
-  const around = text.slice(Math.max(0, found.index - 100), found.index + 100);
-  throw new Error(`${where} holds what no terminal may get: ${JSON.stringify(around)}`);
+  refuse(where, "what no terminal may get", UNPRINTABLE, text);
 }
 
 const LONGEST_MESSAGE = 20_000;

@@ -22,13 +22,12 @@ const PEOPLE: Selection = {
 };
 
 const SOURCES: Selection = {
+  ...PEOPLE,
   stream: "sources",
   schema: { type: "object", properties: { slug: { type: "string" } } },
   keyProperties: ["slug"],
   replicationKey: null,
   method: "FULL_TABLE",
-  rules: null,
-  sampled: null,
 };
 
 const STATE = { discoveredAt: "2026-01-01T23:59:59.999Z", missing_days: [] };

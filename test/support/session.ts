@@ -57,27 +57,18 @@ export function holdTimers(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
+export type SleepyClock = Clock & { time: number };
+
 /** A clock on which time passes when somebody sleeps, and then at once, and by `step` ms with each look at it. */
-export class SleepyClock implements Clock {
-  time = 0;
-  readonly #step: number;
-
-  constructor(step = 0) {
-    this.#step = step;
-  }
-
-  now(): number {
-    return this.time;
-  }
-
-  monotonic(): number {
-    this.time += this.#step;
-    return this.time;
-  }
-
-  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    signal?.throwIfAborted();
-    this.time += ms;
-    await Promise.resolve();
-  }
+export function sleepyClock(step = 0): SleepyClock {
+  const clock = {
+    time: 0,
+    now: () => clock.time,
+    monotonic: () => (clock.time += step),
+    sleep: async (ms: number, signal?: AbortSignal): Promise<void> => {
+      signal?.throwIfAborted();
+      clock.time += ms;
+    },
+  };
+  return clock;
 }
