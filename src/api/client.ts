@@ -102,6 +102,9 @@ type Asking<Result> = {
   readonly isExport?: boolean;
 };
 
+/** The attempt that comes next, and how many there may be. */
+type Retries = { readonly attempt: number; readonly attempts: number };
+
 type Tried<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
@@ -276,27 +279,20 @@ export class Client {
       const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
       if (!(error instanceof TransientError)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
-      await this.#waitToRetry(asking.what, error, failures, tries, waitMs);
+      await this.#waitToRetry(asking.what, error, { attempt: failures + 1, attempts: tries }, waitMs);
     }
   }
 
   async #waitToRetry(
     what: string,
     error: ConnectorError,
-    failures: number,
-    attempts: number,
+    progress: Retries,
     atLeastMs: number,
   ): Promise<void> {
-    const waitMs = this.#pauseMs(failures, atLeastMs);
+    const waitMs = this.#pauseMs(progress.attempt - 1, atLeastMs);
+    const where = `${what} at ${this.#place.host}`;
     const reason = error.reason ?? error.message;
-    this.#options.notify({
-      kind: "retrying",
-      what: `${what} at ${this.#place.host}`,
-      reason,
-      attempt: failures + 1,
-      attempts,
-      waitMs,
-    });
+    this.#options.notify({ kind: "retrying", what: where, reason, ...progress, waitMs });
     this.usage.retries += 1;
     await this.#pause(waitMs);
   }
