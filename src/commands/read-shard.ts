@@ -9,7 +9,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { ShardFolder } from "../run/shard-folder.ts";
 import { destinationOf } from "../run/sink.ts";
 import { expectSameSettings, parsePlans, type ShardPlan } from "../shards/plan-file.ts";
-import { bringsUndated, doneState, lineOf, markOf, planSettingsOf, shardConfig } from "../shards/shard.ts";
+import { bringsUndated, doneState, lineOf, planSettingsOf, shardConfig } from "../shards/shard.ts";
 
 /** Which part of which plan a run reads. */
 export type ShardOptions = {
@@ -63,7 +63,7 @@ export async function readShard(
   const { streams } = output.sink.saved;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     const done = doneState(streams.get(plan.stream), line);
-    const shard = { mark: markOf(line), bringsUndated: bringsUndated(line) };
+    const shard = { plan: line.plan, bringsUndated: bringsUndated(line) };
     if (done !== undefined) await confirm(plan.stream, { ...done }, output);
     else if (!(await syncStreams(run, [{ configured, shard }], streams))) return false;
     await output.sink.release();

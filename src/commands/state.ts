@@ -6,8 +6,11 @@ import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { type DatedState, parseDatedState } from "../state/dated.ts";
+import { parseDatedState } from "../state/dated.ts";
 import { parseStateText } from "../state/envelopes.ts";
+import { covered, type DayRange, missingDaysOf, withStatus } from "../streams/coverage.ts";
+import type { DatedState } from "../streams/dated-state.ts";
+import { BEGINNING } from "../time.ts";
 
 export type StateOptions = {
   /** A state in any envelope; `-` is stdin. */
@@ -38,28 +41,31 @@ function describe(stream: string, state: unknown): readonly string[] {
 }
 
 function describeDated(state: DatedState): readonly string[] {
-  const { discoveredAt, from, gap, missing_days, recheck, undated, filters, full_refresh, shard } = state;
+  const { discoveredAt, days, undated, filters, full_refresh, plan } = state;
+  const missing = missingDaysOf(days);
+  const again = withStatus(days, "again");
   return [
-    discoveredAt === null
-      ? "nothing is read yet"
-      : `read from ${from ?? "the beginning"} up to ${discoveredAt}`,
-    ...(gap === null
-      ? []
-      : [`being read before that: from ${gap.from ?? "the beginning"}, done up to ${gap.to}`]),
-    missing_days.length === 0 ? "no missing days" : `missing days: ${missing_days.join(", ")}`,
-    ...(recheck.length === 0
-      ? []
-      : [`to be checked again: ${recheck.map(([first, last]) => `${first} to ${last}`).join(", ")}`]),
-    `rows without a date: ${undated === "done" ? "read" : "not read yet"}`,
+    discoveredAt === null ? "no row is read yet" : `read up to ${discoveredAt}`,
+    `days that are covered: ${days.length === 0 ? "none" : inWords(covered(days))}`,
+    missing.length === 0 ? "no missing days" : `missing days: ${missing.join(", ")}`,
+    ...(again.length === 0 ? [] : [`to be checked again: ${inWords(again)}`]),
+    `rows without a date: ${undated === null ? "not read yet" : "read"}`,
     ...(filters === null
       ? []
       : [`filters: source ${filters.source_slug ?? "any"}, is_user ${filters.is_user}`]),
     ...(full_refresh === null ? [] : [`full refresh: ${full_refresh.done ? "complete" : "not complete"}`]),
-    ...(shard === null
-      ? []
-      : [`shard ${shard.index} of the plan ${shard.plan}: ${shard.done ? "done" : "not done"}`]),
+    ...(plan === null ? [] : [`part of the plan ${plan}`]),
   ];
 }
+
+/** "the beginning to 2026-01-31, 2026-02-02" */
+const inWords = (ranges: readonly DayRange[]): string =>
+  ranges
+    .map(([first, last]) => {
+      const from = first === BEGINNING ? "the beginning" : first;
+      return first === last ? first : `${from} to ${last}`;
+    })
+    .join(", ");
 
 function describeJobs(stream: string, state: unknown, cursorField: string): readonly string[] {
   const { knowledge, cursor } = parseJobState(stream, state, cursorField);

@@ -6,10 +6,9 @@ import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { readJobs } from "../jobs/run.ts";
 import { OutputClosed } from "../protocol/writer.ts";
-import type { DatedState } from "../state/dated.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
-import { NEW_STATE } from "../streams/dated-state.ts";
+import type { DatedState } from "../streams/dated-state.ts";
 import { type Event, recordsOf, type StreamState } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
 import { planWindows } from "../streams/plan.ts";
@@ -21,8 +20,8 @@ import { WindowSize } from "../streams/window-size.ts";
 import { catalogWarnings, Outgoing } from "./outgoing.ts";
 import { cannotBeCounted, type Session, streamNamed } from "./session.ts";
 
-/** A part of a plan: its mark in the state, and whether it reads the people without a date. */
-export type ShardTask = { readonly mark: DatedState["shard"]; readonly bringsUndated: boolean };
+/** A part of a plan of shards: its digest, and whether it reads the people without a date. */
+export type ShardTask = { readonly plan: string; readonly bringsUndated: boolean };
 
 /** A stream that was asked for. */
 export type Asked = {
@@ -104,7 +103,7 @@ async function streamRun(
     },
     api: session.streamApi(spec, { cursor: dated ? spec.cursorField : null, schema }),
     saved: dated
-      ? resumeDated(configured, savedState, filters, shard?.mark)
+      ? resumeDated(configured, savedState, filters, shard?.plan ?? null)
       : resumeWhole(configured, savedState, filters),
     settings: { ...config, bringsUndated: shard?.bringsUndated },
     endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
@@ -160,9 +159,12 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   }
   if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
   const range = await measure(run, saved.state);
+  if (range.warning !== undefined) {
+    yield { kind: "log", level: "warn", text: `The state of "${stream}" ${range.warning}` };
+  }
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
-  const checkpoints = new Checkpoints(stream, range, settings.ignoreMissingDays);
+  const checkpoints = new Checkpoints(stream, range);
   const limit = new TimeLimit(run.endsAt, api);
   const totals = { rows: 0, passes: 0 };
   const rules = rulesOf(run, range, () => {
@@ -179,7 +181,7 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
       yield* recordsOf(stream, step.part, api.now(), step.index);
     } else yield* checkpoints.finish(step.index, step.item, step.result);
   }
-  yield* checkpoints.close({ ...totals, isTimeUp: limit.isReached, now: api.now() });
+  yield* checkpoints.close({ ...totals, isTimeUp: limit.isReached });
 }
 
 /** Nothing is left to deliver, but the platform wants to be told so. */
@@ -188,24 +190,10 @@ function* delivered(stream: string, state: StreamState): Generator<Event> {
   yield { kind: "close", stream, complete: true };
 }
 
-/** Counts what there is to read. A full refresh that a wrong clock has put into the future begins again. */
-async function measure({ stream, source, api, settings }: StreamRun, saved: Range["state"]): Promise<Range> {
-  if (!source.isDated) {
-    const isCounted = settings.verifyCounts && source.isListed && source.isExported;
-    return await measureAll(saved, isCounted, api);
-  }
-  const range = await measureDays(saved, settings, api);
-  if (range.kind !== "ahead") return range;
-  const { discoveredAt, filters, full_refresh } = saved;
-  const what = `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock`;
-  const then =
-    full_refresh === null
-      ? "nothing is read and the state stays as it is. Reset the stream's state if that is a mistake"
-      : "the full refresh begins again";
-  api.notify({ kind: "log", level: "warn", text: `${what}: ${then}` });
-  return full_refresh === null
-    ? range
-    : await measureDays({ ...NEW_STATE, filters, full_refresh }, settings, api);
+/** Counts what there is to read. */
+async function measure({ source, api, settings }: StreamRun, saved: DatedState): Promise<Range> {
+  if (source.isDated) return await measureDays(saved, settings, api);
+  return await measureAll(saved, settings.verifyCounts && source.isListed && source.isExported, api);
 }
 
 function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () => void): RunRules {
@@ -215,6 +203,7 @@ function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () 
     verifyCounts: settings.verifyCounts && isListed,
     yesterday: range.yesterday,
     until: range.until,
+    latest: range.latest,
     idleMs: settings.idleTimeoutSeconds * 1000,
     ignoredDays: new Set(settings.ignoreMissingDays),
     windowSize: new WindowSize(settings.maxWindowRows),
@@ -235,9 +224,9 @@ class TimeLimit {
   }
 
   /** Whether a window may still begin. */
-  lets({ purpose, window }: Planned): boolean {
+  lets({ clears, window }: Planned): boolean {
     this.isReached = this.#hasBegun && this.#api.monotonic() >= this.#endsAt;
-    this.#hasBegun ||= purpose !== "missing" && window.kind !== "undated";
+    this.#hasBegun ||= clears !== "missing" && window.kind !== "undated";
     return !this.isReached;
   }
 }

@@ -5,6 +5,7 @@ import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
 import { plural, shown } from "../plural.ts";
 import { userMessage } from "../protocol/error-text.ts";
+import { type Coverage, missingDaysOf, withStatus } from "../streams/coverage.ts";
 import type { Spent, StreamState } from "../streams/event.ts";
 import type { RunStats, StreamStats } from "./stats.ts";
 
@@ -96,8 +97,8 @@ export function streamSummary(stats: StreamStats): StreamSummary {
     windows: stats.windows,
     passes: report?.passes ?? null,
     ...countsOf(stats.seconds, stats.usage),
-    missing_days: report?.missingDays ?? listIn(stateAfter, "missing_days"),
-    recheck: report?.recheck ?? listIn(stateAfter, "recheck"),
+    missing_days: report?.missingDays ?? missingDaysOf(daysIn(stateAfter)),
+    recheck: report?.recheck ?? withStatus(daysIn(stateAfter), "again"),
     time_limit_reached: report?.timeLimit.reached ?? false,
     saved_up_to: report?.timeLimit.savedUpTo ?? textIn(stateAfter, "discoveredAt"),
     state_before: stats.stateBefore,
@@ -116,10 +117,7 @@ function countsOf(seconds: number, usage: StreamStats["usage"]): Omit<Counts, "r
   };
 }
 
-function listIn<Item>(state: StreamState | null, name: string): readonly Item[] {
-  const value = state?.[name];
-  return Array.isArray(value) ? value : [];
-}
+const daysIn = (state: StreamState | null): Coverage => (state?.["days"] ?? []) as Coverage;
 
 function textIn(state: StreamState | null, name: string): string | null {
   const value = state?.[name];

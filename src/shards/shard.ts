@@ -1,6 +1,9 @@
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { type DatedState, parseDatedState } from "../state/dated.ts";
+import { parseDatedState } from "../state/dated.ts";
+import { missingDaysOf, uncovered } from "../streams/coverage.ts";
+import type { DatedState } from "../streams/dated-state.ts";
+import { BEGINNING } from "../time.ts";
 import type { PlanSettings, ShardLine, ShardPlan } from "./plan-file.ts";
 
 /** What of a config a plan is bound to. */
@@ -50,28 +53,16 @@ export function shardConfig(config: Config, line: ShardLine, shardsAtOnce: numbe
 export const bringsUndated = ({ to, start_date, end_date }: ShardLine): boolean =>
   to === null && start_date === null && end_date === null;
 
-/** How a state says which part of which plan it is of, before anything was read. */
-export const markOf = ({ plan, shard }: ShardLine): NonNullable<DatedState["shard"]> => ({
-  plan,
-  index: shard,
-  done: false,
-  asked: null,
-  ended: null,
-});
-
-/** Throws ConfigError for the state of anything but this shard; returns the state of a shard that is done. */
+/** Throws ConfigError for the state of another plan; returns the state of a closed shard that holds all its days. */
 export function doneState(saved: unknown, line: ShardLine): DatedState | undefined {
   const state = parseDatedState(line.stream, saved);
   if (state === null) return undefined;
-  const { shard } = state;
-  if (shard === null || shard.plan !== line.plan || shard.index !== line.shard) {
-    const found =
-      shard === null
-        ? "no shard"
-        : `shard ${shard.index} of ${shard.plan === line.plan ? "this" : "another"} plan`;
+  if (state.plan !== line.plan) {
     throw new ConfigError(
-      `Cannot read shard ${line.shard} of "${line.stream}": the state is of ${found}. Give each shard a state of its own`,
+      `Cannot read shard ${line.shard} of "${line.stream}": the state is of ${state.plan === null ? "no" : "another"} plan. ` +
+        "Give each shard a state of its own",
     );
   }
-  return shard.done ? state : undefined;
+  if (line.to === null || missingDaysOf(state.days).length > 0) return undefined;
+  return uncovered(state.days, [line.from ?? BEGINNING, line.to]).length === 0 ? state : undefined;
 }

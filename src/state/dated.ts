@@ -1,59 +1,106 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, kindOf } from "../json.ts";
 import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
+import { type Coverage, type DayRange, put, type Span, spanOf, without } from "../streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
-import { compareInstants, isDay, parseInstant, toUtc } from "../time.ts";
+import {
+  addDays,
+  BEGINNING,
+  compareInstants,
+  type Day,
+  dayOf,
+  endOf,
+  instant,
+  isDay,
+  LAST,
+  parseInstant,
+  toUtc,
+} from "../time.ts";
 
 export type { DatedState, Filters, FullRefresh } from "../streams/dated-state.ts";
 
 const DAY = { type: "string", pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" };
-const ID = { type: ["integer", "null"] };
-const MOMENT = { type: ["string", "null"] };
+const NUMBER = { type: ["integer", "null"] };
+const ROWS = { ...NUMBER, minimum: 0 };
+const TEXT = { type: ["string", "null"] };
 const orNull = (schema: object): object => ({ anyOf: [{ type: "null" }, schema] });
+const listOf = (items: object): object => orNull({ type: "array", items });
 const shape = (properties: Readonly<Record<string, object>>, required: readonly string[]): object =>
   orNull({ type: "object", properties, required });
 
 /** What each key of a state must be, and how a message says so. Keys may be missing: hand-written states have few. */
 const KEYS: Readonly<Record<string, readonly [schema: object, what: string]>> = {
-  missing_days: [orNull({ type: "array", items: DAY }), "missing_days is not a list of days (YYYY-MM-DD)"],
+  days: [
+    listOf({
+      ...{ type: "array", items: [DAY, DAY, ROWS, { enum: ["again", "missing"] }] },
+      ...{ minItems: 3, maxItems: 4, additionalItems: false },
+    }),
+    'days is not a list of [first day, last day, rows or null, "again" or "missing" or nothing]',
+  ],
+  service: [TEXT, "service is not a text"],
+  witness: [orNull({ type: "object" }), "witness is not an object"],
+  undated: [
+    orNull({
+      anyOf: [
+        { enum: ["pending", "done"] },
+        shape({ rows: { type: "integer", minimum: 0 }, seen: listOf({ type: "string" }) }, ["rows"]),
+      ],
+    }),
+    "undated is not {rows: a whole number, seen: a list of texts or null}",
+  ],
+  checked: [orNull(DAY), "checked is not a day (YYYY-MM-DD)"],
   filters: [
-    shape({ source_slug: { type: ["string", "null"] }, is_user: { enum: ["all", "true", "false"] } }, []),
+    shape({ source_slug: TEXT, is_user: { enum: ["all", "true", "false"] } }, []),
     'filters is not {"source_slug": a text or null, "is_user": "all", "true" or "false"}',
   ],
-  from: [orNull(DAY), "from is not a day (YYYY-MM-DD)"],
-  undated: [{ enum: ["pending", "done", null] }, 'undated is neither "pending" nor "done"'],
-  undated_checked: [orNull(DAY), "undated_checked is not a day (YYYY-MM-DD)"],
-  undated_rows: [{ type: ["integer", "null"], minimum: 0 }, "undated_rows is not a whole number"],
-  recheck: [
-    orNull({ type: "array", items: { type: "array", items: DAY, minItems: 2, maxItems: 2 } }),
-    "recheck is not a list of [first day, last day]",
-  ],
-  gap: [shape({ from: orNull(DAY), to: DAY }, ["to"]), "gap is not {from: a day or null, to: a day}"],
-  shard: [
-    shape(
-      {
-        ...{ plan: { type: "string" }, index: { type: "integer", minimum: 0 }, done: { type: "boolean" } },
-        ...{ asked: MOMENT, ended: MOMENT },
-      },
-      ["plan", "index", "done", "asked", "ended"],
-    ),
-    "shard is not {plan, index, done, asked, ended}",
-  ],
+  plan: [TEXT, "plan is not a text"],
+  sources: [listOf({ type: "string" }), "sources is not a list of texts"],
   full_refresh: [
-    shape({ generation_id: ID, sync_id: ID, done: { type: "boolean" } }, ["done"]),
+    shape({ generation_id: NUMBER, sync_id: NUMBER, done: { type: "boolean" } }, ["done"]),
     "full_refresh is not {generation_id, sync_id, done} of two whole numbers and a boolean",
   ],
+  // Of version 1.
+  missing_days: [listOf(DAY), "missing_days is not a list of days (YYYY-MM-DD)"],
+  from: [orNull(DAY), "from is not a day (YYYY-MM-DD)"],
+  undated_checked: [orNull(DAY), "undated_checked is not a day (YYYY-MM-DD)"],
+  undated_rows: [ROWS, "undated_rows is not a whole number"],
+  recheck: [
+    listOf({ type: "array", items: DAY, minItems: 2, maxItems: 2 }),
+    "recheck is not a list of [first day, last day]",
+  ],
+  shard: [
+    shape({ plan: { type: "string" }, done: { type: "boolean" }, asked: TEXT }, ["plan", "done", "asked"]),
+    "shard is not {plan, index, done, asked, ended}",
+  ],
+  gap: [shape({ from: orNull(DAY), to: DAY }, ["to"]), "gap is not {from: a day or null, to: a day}"],
 };
+
+/** What version 1 said of days and of people without a date. */
+type Version1 = {
+  readonly from: Day | null;
+  readonly gap: { readonly from?: Day | null; readonly to: Day } | null;
+  readonly missing_days: readonly Day[] | null;
+  readonly recheck: readonly DayRange[] | null;
+  readonly undated: "pending" | "done" | null;
+  readonly undated_checked: Day | null;
+  readonly undated_rows: number | null;
+  readonly shard: { readonly plan: string; readonly done: boolean; readonly asked: string | null } | null;
+};
+type Saved = { readonly version?: 1 | 2 } & Partial<
+  Omit<DatedState, "undated" | "version"> & Omit<Version1, "undated">
+> & {
+    readonly undated?: DatedState["undated"] | Version1["undated"];
+  };
 
 const NO_FILTERS = { source_slug: null, is_user: "all" };
 const NO_IDS = { generation_id: null, sync_id: null };
 
 const compile = schemaCompiler({ fill: false });
-let compiled: SchemaCheck<Partial<DatedState>> | undefined;
+let compiled: SchemaCheck<Saved> | undefined;
 
 /** Compiled for the first state that there is: a short command has none. */
-function isShaped(value: JsonObject): value is Partial<DatedState> {
-  compiled ??= compile<Partial<DatedState>>({
+function isShaped(value: JsonObject): value is Saved {
+  compiled ??= compile<Saved>({
     type: "object",
     properties: Object.fromEntries(Object.entries(KEYS).map(([key, [schema]]) => [key, schema])),
   });
@@ -61,35 +108,76 @@ function isShaped(value: JsonObject): value is Partial<DatedState> {
 }
 
 /**
- * Reads the state of a dated stream. A hand-written one needs only `discoveredAt` (or Singer's `replication_key_value`);
- * of both the earlier counts. Unknown keys are ignored. Null for an empty state and for the marks that other sources leave
- * in streams without a cursor. Throws ConfigError for anything that cannot be relied on.
+ * Reads the state of a dated stream, of version 1 too. A hand-written one needs only `discoveredAt` (or Singer's
+ * `replication_key_value`); of both the earlier counts. Unknown keys are ignored. Null for an empty state and for the marks
+ * that other sources leave in streams without a cursor. Throws ConfigError for anything that cannot be relied on.
  */
 export function parseDatedState(stream: string, value: unknown): DatedState | null {
   if (value === null || value === undefined) return null;
   if (!isObject(value)) throw unusable(stream, `it is of type ${kindOf(value)}, not an object`);
   if (Object.keys(value).every((key) => key.startsWith("__ab_"))) return null;
   refuseOtherVersion(stream, value);
-  const discoveredAt = cursorOf(stream, value);
+  const cursors = cursorsOf(stream, value);
   if (!isShaped(value) || !daysOf(value).every(isDay)) throw unusable(stream, whatIsWrong(value));
+  const discoveredAt = cursors.reduce(earlierOf, null);
+  const { undated, filters, full_refresh } = value;
+  const isOurs = value.version !== 1 && value.days !== undefined;
+  const days = isOurs ? (value.days ?? []).map(inOrder).reduce(put, []) : daysOfVersion1(value, discoveredAt);
+  const moved = new Set(cursors.filter((cursor) => cursor !== null)).size > 1 && discoveredAt !== null;
   return {
     ...NEW_STATE,
     discoveredAt,
-    missing_days: [...new Set(value.missing_days ?? [])].sort(),
-    filters: value.filters ? { ...NO_FILTERS, ...value.filters } : null,
-    from: value.from ?? null,
-    undated: value.undated ?? "done",
-    undated_checked: value.undated_checked ?? null,
-    undated_rows: value.undated_rows ?? 0,
-    recheck: (value.recheck ?? []).map(([first, last]) => (first <= last ? [first, last] : [last, first])),
-    gap: value.gap ? { from: value.gap.from ?? null, to: value.gap.to } : null,
-    shard: value.shard ?? null,
-    full_refresh: value.full_refresh ? { ...NO_IDS, ...value.full_refresh } : null,
+    // Days from an earlier cursor on are read again.
+    days: moved ? without(days, [readFrom(discoveredAt), dayOf(LAST)]) : days,
+    service: value.service ?? null,
+    witness: value.witness ?? null,
+    ...(typeof undated === "object" && undated !== null
+      ? { undated: { rows: undated.rows, seen: undated.seen ?? null }, checked: value.checked ?? null }
+      : undatedOfVersion1(value, isOurs)),
+    filters: filters ? { ...NO_FILTERS, ...filters } : null,
+    plan: value.plan ?? value.shard?.plan ?? null,
+    sources: value.sources ?? null,
+    asked: momentOf(stream, value["asked"] ?? value.shard?.asked, "asked") ?? null,
+    full_refresh: full_refresh ? { ...NO_IDS, ...full_refresh } : null,
+  };
+}
+
+/** The day from which a run reads that goes on from a cursor with the least lookback. */
+const readFrom = (cursor: string): Day => addDays(dayOf(instant(cursor)), -1);
+
+/** What a state of version 1, or one that was written by hand, says was read; nobody knows how many rows that were. */
+function daysOfVersion1(saved: Saved, discoveredAt: string | null): Coverage {
+  const { from, gap, recheck, missing_days, shard } = saved;
+  const spans: Span[] = [];
+  if (discoveredAt !== null) {
+    // The last day of a shard that is done is proven.
+    const day = dayOf(instant(discoveredAt));
+    const isProven = shard?.done === true && discoveredAt === endOf(day);
+    spans.push([from ?? BEGINNING, isProven ? day : addDays(readFrom(discoveredAt), -1), null]);
+  }
+  if (gap) spans.push([gap.from ?? BEGINNING, gap.to, null]);
+  for (const [first, last] of recheck ?? []) spans.push(inOrder([first, last, null, "again"]));
+  for (const day of missing_days ?? []) spans.push([day, day, null, "missing"]);
+  return spans.filter(([first, last]) => first <= last).reduce<Coverage>(put, []);
+}
+
+const inOrder = ([first, last, rows, status]: Span): Span =>
+  spanOf(first <= last ? [first, last] : [last, first], rows, status);
+
+/** With a start_date version 1 had never read them, whatever it said. */
+function undatedOfVersion1(
+  { undated, from, undated_rows, undated_checked, checked }: Saved,
+  isOurs: boolean,
+): Pick<DatedState, "undated" | "checked"> {
+  const isPending = isOurs || undated === "pending" || (from ?? null) !== null;
+  return {
+    undated: isPending ? null : { rows: undated_rows ?? 0, seen: null },
+    checked: (isOurs ? checked : undated_checked) ?? null,
   };
 }
 
 function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: JsonObject): void {
-  if (version === NEW_STATE.version) return;
+  if (version === 1 || version === NEW_STATE.version) return;
   if (typeof version === "number" && version > NEW_STATE.version) {
     throw unusable(
       stream,
@@ -101,21 +189,18 @@ function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: Jso
 
 /** Every text that stands where a day must. */
 function daysOf({
+  days,
+  checked,
   missing_days,
   from,
   undated_checked,
   recheck,
   gap,
-}: Partial<DatedState>): readonly string[] {
-  const days = [
-    from,
-    undated_checked,
-    gap?.from,
-    gap?.to,
-    ...(missing_days ?? []),
-    ...(recheck ?? []).flat(),
-  ];
-  return days.filter((day) => day !== null && day !== undefined);
+}: Saved): readonly string[] {
+  const spans = [...(days ?? []), ...(recheck ?? [])].flatMap(([first, last]) => [first, last] as const);
+  return [...spans, ...(missing_days ?? []), checked, from, undated_checked, gap?.from, gap?.to].filter(
+    (day) => day !== null && day !== undefined,
+  );
 }
 
 /** The first key that is not what it must be. */
@@ -123,15 +208,16 @@ function whatIsWrong(value: JsonObject): string {
   for (const [key, [schema, what]] of Object.entries(KEYS)) {
     if (!(key in value)) continue;
     const isValid = compile(schema)(value[key]);
-    if (!isValid || !daysOf({ [key]: value[key] } as Partial<DatedState>).every(isDay)) return what;
+    if (!isValid || !daysOf({ [key]: value[key] } as Saved).every(isDay)) return what;
   }
   return "it is not of this program's form";
 }
 
-function cursorOf(
+/** The stream's own cursor and Singer's, as far as they are there. */
+function cursorsOf(
   stream: string,
   { discoveredAt, replication_key, replication_key_value }: JsonObject,
-): string | null {
+): readonly (string | null)[] {
   const isOurs = (replication_key ?? "discoveredAt") === "discoveredAt";
   const singer = isOurs ? replication_key_value : undefined;
   if (discoveredAt === undefined && singer === undefined) {
@@ -141,7 +227,7 @@ function cursorOf(
     momentOf(stream, discoveredAt, "discoveredAt"),
     momentOf(stream, singer, "replication_key_value"),
   ];
-  return moments.filter((moment) => moment !== undefined).reduce(earlierOf);
+  return moments.filter((moment) => moment !== undefined);
 }
 
 /** As it is written here: UTC. A plain day is its first moment. */
@@ -153,10 +239,10 @@ function momentOf(stream: string, value: unknown, name: string): string | null |
   return String(text).endsWith("Z") ? String(text) : toUtc(moment);
 }
 
-/** Null is before every moment: nothing was delivered. */
+/** A null says nothing beside a moment. */
 function earlierOf(a: string | null, b: string | null): string | null {
   const [left, right] = [parseInstant(a ?? ""), parseInstant(b ?? "")];
-  if (left === null || right === null) return null;
+  if (left === null || right === null) return a ?? b;
   return compareInstants(left, right) <= 0 ? a : b;
 }
 

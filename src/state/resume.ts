@@ -38,9 +38,9 @@ export function resumeDated(
   configured: ConfiguredStream,
   saved: unknown,
   filters: Filters,
-  shard: DatedState["shard"] = null,
+  plan: string | null = null,
 ): Resume {
-  const fresh = { ...newState(configured, filters), shard };
+  const fresh = { ...newState(configured, filters), plan };
   if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
   if (isWholeState(saved)) {
     return {
@@ -61,7 +61,7 @@ export function resumeDated(
     };
   }
   if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
-  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, shard } };
+  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan } };
 }
 
 /** A stream that is read whole has nothing to go on from, but a full refresh that was delivered is not delivered twice. */
@@ -78,18 +78,12 @@ export function wholeState(configured: ConfiguredStream): StreamState {
 
 /** Whether `wholeState` made it: it says that it is ours, and nothing about days. Singer's nulls say nothing. */
 function isWholeState(saved: unknown): boolean {
-  return (
-    isObject(saved) &&
-    saved["version"] === NEW_STATE.version &&
-    "full_refresh" in saved &&
-    !DATED_KEYS.some((key) => (saved[key] ?? null) !== null)
-  );
+  if (!isObject(saved) || !("full_refresh" in saved)) return false;
+  const isOurs = saved["version"] === 1 || saved["version"] === NEW_STATE.version;
+  return isOurs && !DATED_KEYS.some((key) => (saved[key] ?? null) !== null);
 }
 
-const DATED_KEYS = [
-  ...Object.keys(NEW_STATE).filter((key) => key !== "version" && key !== "full_refresh"),
-  "replication_key_value",
-];
+const DATED_KEYS = ["discoveredAt", "replication_key_value", "days", "missing_days"];
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {
   if (!isObject(saved) || !isObject(saved["full_refresh"]) || generationId === null || syncId === null)

@@ -1,10 +1,20 @@
 import { BodyError } from "../errors.ts";
 import { plural } from "../plural.ts";
-import { addDays, cursorToUtc, type Day, dayOf, endOf, instant } from "../time.ts";
-import type { DayRange } from "./coverage.ts";
+import { addDays, cursorToUtc, dayOf, instant } from "../time.ts";
+import {
+  type Coverage,
+  compact,
+  type DayRange,
+  missingDaysOf,
+  prove,
+  put,
+  spanOf,
+  uncovered,
+  withStatus,
+} from "./coverage.ts";
 import type { DatedState } from "./dated-state.ts";
 import type { Event, StreamState } from "./event.ts";
-import { outside, type Range } from "./range.ts";
+import type { Range } from "./range.ts";
 import { describe } from "./window.ts";
 import {
   missingAtEnd,
@@ -14,21 +24,12 @@ import {
   type WindowResult,
 } from "./window-result.ts";
 
-/** By how much (ms) a moment of the service's clock may be told too late. */
-const CLOCK_ERROR_MS = 3_000;
-
-type Totals = {
-  readonly isTimeUp: boolean;
-  readonly passes: number;
-  readonly rows: number;
-  readonly now: number;
-};
+type Totals = { readonly isTimeUp: boolean; readonly passes: number; readonly rows: number };
 
 /** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
 export class Checkpoints {
   readonly #stream: string;
   readonly #range: Range;
-  readonly #ignored: readonly Day[];
   #state: DatedState;
   #written = "";
   /** How many windows the last checkpoint covered. */
@@ -38,17 +39,12 @@ export class Checkpoints {
   /** Outcomes that may yet be the first of three missing days in a row. */
   #tail: WindowResult = [];
   #cause: unknown;
-  /** The first day of the range that is not done with. */
-  #ahead: Day;
   readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
 
-  /** @param ignored days that are never missing */
-  constructor(stream: string, range: Range, ignored: readonly Day[]) {
+  constructor(stream: string, range: Range) {
     this.#stream = stream;
     this.#range = range;
-    this.#ignored = ignored;
     this.#state = range.state;
-    this.#ahead = range.window?.from ?? range.yesterday;
   }
 
   get state(): DatedState {
@@ -58,13 +54,13 @@ export class Checkpoints {
   /** Takes in an ended window, and yields a checkpoint if the prefix has grown. Throws when the service seems to be unwell. */
   *finish(index: number, planned: Planned, result: WindowResult): Generator<Event> {
     this.#ended.set(index, { planned, result });
-    this.#windows += 1;
+    if (result.length > 0) this.#windows += 1;
     const before = this.#next;
     for (let end = this.#ended.get(this.#next); end !== undefined; end = this.#ended.get(this.#next)) {
       this.#ended.delete(this.#next);
       this.#next += 1;
       // Days that earlier runs could not prove say nothing of the service's health now.
-      if (end.planned.purpose !== "missing") {
+      if (end.planned.clears !== "missing") {
         const all = [...this.#tail, ...end.result];
         refuseMissingInARow(all);
         this.#tail = missingAtEnd(all);
@@ -80,27 +76,17 @@ export class Checkpoints {
    * @param isTimeUp whether the run ended before all that was planned
    * @param passes how many passes all windows took
    * @param rows how many rows were delivered
-   * @param now epoch ms by the service's clock
    */
-  *close({ isTimeUp, passes, rows, now }: Totals): Generator<Event> {
-    const { kind, isGapWhole, reached, count } = this.#range;
-    if (kind === "days" && !isTimeUp) {
-      if (isGapWhole) this.#state = { ...this.#state, from: this.#range.start, gap: null };
-      if (reached !== undefined) {
-        const to = reached.slice(0, 10) as Day;
-        this.#state = { ...this.#outside(this.#ahead, to), discoveredAt: this.#latestOf(reached) };
-      }
-    }
-    const incomplete = this.#incomplete();
-    const error = this.#isShardDone(incomplete) ? undefined : incomplete;
-    if (error === undefined) this.#endShard(now);
-    if (error !== incomplete) yield { kind: "log", level: "warn", text: String(incomplete?.message) };
+  *close({ isTimeUp, passes, rows }: Totals): Generator<Event> {
+    const error = this.#incomplete();
     const { full_refresh } = this.#state;
     if (full_refresh !== null && error === undefined && !isTimeUp) {
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
     }
     yield* this.#checkpoint();
-    const { missing_days, recheck, discoveredAt } = this.#state;
+    const { discoveredAt, days } = this.#state;
+    const { count } = this.#range;
+    const recheck = withStatus(days, "again");
     if (recheck.length > 0) yield { kind: "log", level: "info", text: toBeRechecked(this.#stream, recheck) };
     yield {
       kind: "close",
@@ -108,7 +94,7 @@ export class Checkpoints {
       complete: error === undefined,
       ...(error !== undefined && { error }),
       report: {
-        ...{ rows, windows: this.#windows, passes, missingDays: missing_days, recheck },
+        ...{ rows, windows: this.#windows, passes, missingDays: missingDaysOf(days), recheck },
         timeLimit: {
           reached: isTimeUp,
           expectedRows: count.known ? count.rows + count.undated : null,
@@ -119,9 +105,8 @@ export class Checkpoints {
   }
 
   *#checkpoint(): Generator<Event> {
-    const { full_refresh } = this.#state;
-    const isWhole = this.#range.kind === "all";
-    const state: StreamState = isWhole ? { version: 1, full_refresh } : { ...this.#state };
+    const { full_refresh, version } = this.#state;
+    const state: StreamState = this.#range.kind === "all" ? { version, full_refresh } : { ...this.#state };
     const written = JSON.stringify(state);
     // The rows of a window need a checkpoint after them, even one that says nothing new.
     if (written === this.#written && this.#covered === this.#next) return;
@@ -130,101 +115,61 @@ export class Checkpoints {
     yield { kind: "checkpoint", stream: this.#stream, state, windows: this.#next };
   }
 
-  #after({ window, purpose }: Planned, result: WindowResult): DatedState {
-    const state = purpose === "range" ? { ...this.#state, from: this.#range.start, gap: null } : this.#state;
-    if (window.kind === "all") return state;
-    if (window.kind === "undated") return { ...state, ...this.#undatedAfter(result) };
-    const to = window.kind === "closed" ? window.to : undefined;
-    // Days of the range that no window held were counted as empty.
-    const first = purpose === "range" ? this.#ahead : window.from;
-    const { missing_days, recheck } = this.#outside(first, to);
-    const after: DatedState = {
-      ...state,
-      missing_days: [...missing_days, ...this.#missingDaysOf(result)].sort(),
-      recheck: [...recheck, ...drainingOf(result)].sort(),
-    };
-    if (purpose === "missing" || purpose === "recheck") return after;
-    if (purpose === "gap") return { ...after, gap: { from: this.#range.start, to: to ?? window.from } };
-    if (to !== undefined) this.#ahead = addDays(to, 1);
-    const bringsUndated = result.some(
-      (one) => one.undatedRows !== undefined || one.window.kind === "undated",
-    );
-    return {
-      ...after,
-      discoveredAt: this.#latestOf(to === undefined ? this.#openEnd(result) : endOf(to)),
-      ...(bringsUndated && this.#undatedAfter(result)),
-    };
-  }
-
-  #undatedAfter(result: WindowResult): Partial<DatedState> {
-    const outcome = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
-    if (outcome?.kind === "missing") return { undated: "pending" };
-    return {
-      undated: "done",
-      undated_checked: dayOf(this.#range.count.asked),
-      undated_rows: outcome?.undatedRows ?? 0,
-    };
-  }
-
-  /** The state without the missing days and rechecks of a span. */
-  #outside(from: Day, to: Day | undefined): DatedState {
-    const { missing_days, recheck } = this.#state;
-    const span = to === undefined ? { from } : { from, to };
+  #after(planned: Planned, result: WindowResult): DatedState {
+    const { window } = planned;
+    if (window.kind === "all") return this.#state;
+    const undated = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
     return {
       ...this.#state,
-      missing_days: missing_days.filter((day) => day < from || (to !== undefined && day > to)),
-      recheck: recheck.flatMap((range) => outside(range, span)),
+      ...(window.kind !== "undated" && { days: this.#daysAfter(this.#daysOf(planned), result) }),
+      ...{ discoveredAt: this.#newestAfter(result), ...(undated && this.#undatedAfter(undated)) },
     };
   }
 
-  #missingDaysOf(result: WindowResult): readonly Day[] {
-    return result
-      .flatMap(({ kind, window }) => (kind === "missing" && window.kind === "closed" ? [window.from] : []))
-      .filter((day) => !this.#ignored.includes(day));
+  /** What a window stands for of the days before yesterday; undefined if there are none. */
+  #daysOf({ window, days }: Planned): DayRange | undefined {
+    if (days !== undefined || window.kind === "all" || window.kind === "undated") return days;
+    const to = window.kind === "closed" ? window.to : addDays(this.#range.yesterday, -1);
+    return window.from <= to ? [window.from, to] : undefined;
   }
 
-  /** What an open window reached: the newest row; if it showed none, the days before yesterday are done all the same. */
-  #openEnd(result: WindowResult): string {
-    const newest = result.findLast((outcome) => outcome.newest !== undefined)?.newest;
-    if (newest !== undefined) return cursorToUtc(newest);
-    return this.#state.discoveredAt ?? endOf(addDays(this.#range.yesterday, -1));
+  /** Days that no outcome holds were counted empty. */
+  #daysAfter(range: DayRange | undefined, result: WindowResult): Coverage {
+    const { days } = this.#state;
+    if (range === undefined) return days;
+    const unproven = result.flatMap(unprovenSpans).reduce<Coverage>(put, []);
+    const proven = uncovered(unproven, range).reduce(
+      (all, part) => prove(all, part, (some) => rowsIn(some, result)),
+      days,
+    );
+    return compact(unproven.reduce(put, proven));
   }
 
-  /** State never moves backwards, nor past `latest`. */
-  #latestOf(reached: string): string {
-    const { discoveredAt } = this.#state;
-    const { latest } = this.#range;
-    const capped = instant(reached) > instant(latest) ? latest : reached;
-    return discoveredAt !== null && instant(discoveredAt) >= instant(capped) ? discoveredAt : capped;
+  #undatedAfter({ kind, undatedRows: rows = 0 }: Outcome): Partial<DatedState> {
+    if (kind === "missing") return { undated: null };
+    return { undated: { rows, seen: null }, checked: dayOf(this.#range.latest) };
   }
 
-  /** Missing days leave a shard done: the merged state has them, and the run after it reads them first. */
-  #isShardDone(incomplete: BodyError | undefined): boolean {
-    const { shard, missing_days, undated } = this.#state;
-    const isUndatedRead = this.#range.undated === "none" || undated === "done";
-    return shard !== null && incomplete !== undefined && missing_days.length > 0 && isUndatedRead;
-  }
-
-  /** As `asked` is, `ended` is certainly not too late: the service tells whole seconds, and answers take time. */
-  #endShard(now: number): void {
-    const { shard } = this.#state;
-    if (shard === null) return;
-    const ended = new Date(Math.floor((now - CLOCK_ERROR_MS) / 1000) * 1000).toISOString();
-    this.#state = { ...this.#state, shard: { ...shard, done: true, ended } };
+  /** The newest row shown. The cursor never moves backwards. */
+  #newestAfter(result: WindowResult): string | null {
+    return result.reduce((cursor, { newest }) => {
+      if (newest === undefined) return cursor;
+      return cursor === null || instant(newest) > instant(cursor) ? cursorToUtc(newest) : cursor;
+    }, this.#state.discoveredAt);
   }
 
   /** What keeps the stream from being complete; undefined if nothing. */
   #incomplete(): BodyError | undefined {
-    const { missing_days, undated } = this.#state;
-    const isUndatedMissing =
-      undated === "pending" && this.#range.undated !== "none" && this.#cause !== undefined;
-    if (missing_days.length === 0 && !isUndatedMissing) return undefined;
+    const { days, undated } = this.#state;
+    const missing = missingDaysOf(days);
+    const isUndatedMissing = undated === null && this.#range.undated !== "none" && this.#cause !== undefined;
+    if (missing.length === 0 && !isUndatedMissing) return undefined;
     const what =
-      missing_days.length > 0
-        ? `the day${missing_days.length > 1 ? "s" : ""} ${missing_days.join(", ")}`
+      missing.length > 0
+        ? `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`
         : describe({ kind: "undated" });
     const remedy =
-      missing_days.length > 0
+      missing.length > 0
         ? 'If the service can never serve a day, name it in "ignore_missing_days"'
         : 'If it stays so, "verify_counts": false reads without proof';
     return new BodyError(
@@ -234,10 +179,22 @@ export class Checkpoints {
   }
 }
 
-function drainingOf(result: WindowResult): readonly DayRange[] {
-  return result.flatMap(({ kind, window }: Outcome) =>
-    kind === "draining" && window.kind === "closed" ? [[window.from, window.to] as const] : [],
-  );
+/** What an outcome says of days that it did not prove. Ignored days count as read. */
+function unprovenSpans({ kind, window }: Outcome): Coverage {
+  if (kind === "proven" || window.kind !== "closed") return [];
+  return [spanOf([window.from, window.to], null, kind === "ignored" ? undefined : kind)];
+}
+
+/** How many rows some days held; null if an outcome that holds one of them does not say. */
+function rowsIn([first, last]: DayRange, result: WindowResult): number | null {
+  let rows = 0;
+  for (const { window, rowsByDay } of result) {
+    if (window.kind === "all" || window.kind === "undated") continue;
+    if (window.from > last || (window.kind === "closed" && window.to < first)) continue;
+    if (rowsByDay === undefined) return null;
+    for (const [day, held] of rowsByDay) if (day >= first && day <= last) rows += held;
+  }
+  return rows;
 }
 
 function toBeRechecked(stream: string, recheck: readonly DayRange[]): string {

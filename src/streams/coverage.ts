@@ -1,4 +1,4 @@
-import { addDays, type Day, later } from "../time.ts";
+import { addDays, type Day, daysBetween, later } from "../time.ts";
 
 /** A range of days, both included. */
 export type DayRange = readonly [first: Day, last: Day];
@@ -70,6 +70,21 @@ export function uncovered(days: Coverage, [first, last]: DayRange): readonly Day
 
 export const withStatus = (days: Coverage, status: DayStatus): readonly DayRange[] =>
   days.filter((span) => span[3] === status).map(([from, to]) => [from, to]);
+
+/** The ranges between which no day was read. */
+export function covered(days: Coverage): readonly DayRange[] {
+  const [first, last] = [days[0], days.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const holes = uncovered(days, [first[0], last[1]]);
+  const begins = [first[0], ...holes.map(([, to]) => addDays(to, 1))];
+  return begins.map((from, nth) => [from, holes[nth] === undefined ? last[1] : addDays(holes[nth][0], -1)]);
+}
+
+/** The missing days, one by one. */
+export const missingDaysOf = (days: Coverage): readonly Day[] =>
+  withStatus(days, "missing").flatMap(([from, to]) =>
+    Array.from({ length: daysBetween(from, to) }, (_, nth) => addDays(from, nth)),
+  );
 
 /** Joins touching spans of one status, those with the fewest rows first, until fewer than `most` borders are left. */
 export function compact(days: Coverage, most: number = MOST_APART): Coverage {

@@ -1,5 +1,5 @@
 import type { Day } from "../time.ts";
-import type { DayRange } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
 
 /** What a state was made under; another config needs another state. */
 export type Filters = { readonly source_slug: string | null; readonly is_user: string };
@@ -11,51 +11,44 @@ export type FullRefresh = {
   readonly done: boolean;
 };
 
-/** A part of a plan for several machines: which, how far, and when its first count was asked and its last window ended. */
-export type Shard = {
-  readonly plan: string;
-  readonly index: number;
-  readonly done: boolean;
-  readonly asked: string | null;
-  readonly ended: string | null;
-};
-
 /** The state of a dated stream, as it is written. Every key is written every time: platforms merge states. */
 export type DatedState = {
-  readonly version: 1;
-  /** Everything up to here has been delivered, save `missing_days`. Null: nothing yet. */
+  readonly version: 2;
+  /** The newest row shown that is not later than the first count of the run that showed it. Null: none was shown. */
   readonly discoveredAt: string | null;
-  /** Days that could not be proven complete. */
-  readonly missing_days: readonly Day[];
+  /** Ends before the yesterday of the run that wrote it. */
+  readonly days: Coverage;
+  /** A digest of the service's address; null matches any. */
+  readonly service: string | null;
+  /** Newest keys by which the organization is known again. Not used yet, and handed on as it is. */
+  readonly witness: Readonly<Record<string, unknown>> | null;
+  /** The people without a date that were delivered, and digests of them (null: unknown). Null: still to be read. */
+  readonly undated: { readonly rows: number; readonly seen: readonly string[] | null } | null;
+  /** The day on which people without a date were last counted. */
+  readonly checked: Day | null;
   /** Null: written by hand, and taken to match. */
   readonly filters: Filters | null;
-  /** The first day that is covered; null: the beginning. */
-  readonly from: Day | null;
-  readonly undated: "pending" | "done";
-  /** The day on which people without a date were last counted; null: never. */
-  readonly undated_checked: Day | null;
-  /** How many people without a date there were then. */
-  readonly undated_rows: number;
-  /** Ranges that people left while they were read: the next run proves them. */
-  readonly recheck: readonly DayRange[];
-  /** Days before `from` that have been read since an earlier start was asked for. */
-  readonly gap: { readonly from: Day | null; readonly to: Day } | null;
-  readonly shard: Shard | null;
+  /** The digest of the plan of shards that the run was a part of. */
+  readonly plan: string | null;
+  /** The sources that the key could read. Not used yet, and handed on as it is. */
+  readonly sources: readonly string[] | null;
+  /** When the run's first count was asked: whoever moved later is found from that day on. */
+  readonly asked: string | null;
   readonly full_refresh: FullRefresh | null;
 };
 
 /** What a stream's state is before anything was read. */
 export const NEW_STATE: DatedState = {
-  version: 1,
+  version: 2,
   discoveredAt: null,
-  missing_days: [],
+  days: [],
+  service: null,
+  witness: null,
+  undated: null,
+  checked: null,
   filters: null,
-  from: null,
-  undated: "pending",
-  undated_checked: null,
-  undated_rows: 0,
-  recheck: [],
-  gap: null,
-  shard: null,
+  plan: null,
+  sources: null,
+  asked: null,
   full_refresh: null,
 };

@@ -1,8 +1,11 @@
-import { addDays, type Day, dayOf, daysBetween, earlier, instant, later, startOf } from "../time.ts";
+import { addDays, type Day, dayOf, daysBetween, earlier, instant, LAST, later, startOf } from "../time.ts";
+import { type DayRange, missingDaysOf, without, withStatus } from "./coverage.ts";
 import type { Range } from "./range.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
-import type { Planned, Purpose, RunRules } from "./window-result.ts";
+import type { Planned, RunRules } from "./window-result.ts";
+
+type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 
 /** Window length (days) where the service does not count. */
 const STEP = 31;
@@ -10,83 +13,103 @@ const STEP = 31;
 const GROWTH = 4;
 
 /**
- * The one home of order: days that earlier runs could not prove, ranges that drained in them, the gap, closed windows
- * oldest first, rows without a date, the open window. Rows only move towards today, so reading today last lets none fall
- * between two windows.
+ * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, rows
+ * without a date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
  */
 export async function* planWindows(range: Range, rules: RunRules): AsyncGenerator<Planned> {
-  if (range.kind === "ahead") return;
   if (range.kind === "all") {
-    yield { window: { kind: "all" }, purpose: "range", count: range.count };
+    yield { window: { kind: "all" }, clears: null, count: range.count };
     return;
   }
-  for (const day of range.missingDays) yield { window: closedWindow(day, day), purpose: "missing" };
-  for (const [from, to] of range.recheck) yield { window: closedWindow(from, to), purpose: "recheck" };
-  if (range.gap !== undefined) {
-    yield* planClosed(range.gap, await rules.api.count(range.gap), "gap", rules);
-  }
-  if (range.window !== undefined) yield* planRange(range.window, range, rules);
+  const { window, holes } = range;
+  const rest = window === undefined ? range.state.days : without(range.state.days, daysFrom(window));
+  for (const day of missingDaysOf(rest)) yield { window: closedWindow(day, day), clears: "missing" };
+  for (const days of withStatus(rest, "again")) yield* planDays(days, "again", rules);
+  for (const days of holes) yield* planDays(days, null, rules);
+  if (window !== undefined) yield* planRange(window, range, rules);
+}
+
+const daysFrom = (window: DatedWindow): DayRange => [
+  window.from,
+  window.kind === "closed" ? window.to : dayOf(LAST),
+];
+
+async function* planDays(
+  [from, to]: DayRange,
+  clears: "again" | null,
+  rules: RunRules,
+): AsyncGenerator<Planned> {
+  const window = closedWindow(from, to);
+  yield* planClosed(window, await rules.api.count(window), clears, rules);
 }
 
 async function* planRange(window: DatedWindow, range: Range, rules: RunRules): AsyncGenerator<Planned> {
   const { count } = range;
   if (window.kind === "closed") {
-    yield* planClosed(window, count, "range", rules);
+    yield* planClosed(window, count, null, rules);
     return;
   }
   const isOneWindow = count.known && count.rows <= rules.windowSize.smallRange;
   const lastClosed = addDays(rules.yesterday, -1);
-  if (!isOneWindow) {
-    yield* planClosed(closedWindow(window.from, lastClosed), count, "range", rules, window);
-  }
-  yield* planUndated(window, range, isOneWindow);
+  if (!isOneWindow) yield* planClosed(closedWindow(window.from, lastClosed), count, null, rules, window);
+  yield* planUndated(range, window, isOneWindow);
   const from = isOneWindow ? window.from : later(window.from, rules.yesterday);
   const open: DatedWindow = { kind: "open", from, undated: isOneWindow && window.undated };
   const isCounted = open.from === window.from && open.undated === window.undated;
-  yield { window: open, purpose: "range", count: isCounted ? count : undefined };
+  yield { window: open, clears: null, count: isCounted ? count : undefined };
 }
 
 /** The people without a date, unless the open window brings them. */
 function* planUndated(
-  window: DatedWindow,
   { count, undated }: Range,
+  window: DatedWindow,
   isOneWindow: boolean,
 ): Generator<Planned> {
   const isCounted = window.kind === "open" && window.undated;
   if (undated === "none" || (isCounted && isOneWindow)) return;
   yield {
     window: { kind: "undated" },
-    purpose: "range",
+    clears: null,
     count: isCounted ? count : undefined,
     undatedRows: undated === "pending" ? undefined : undated,
   };
 }
 
 /**
- * Plans the days of a closed window by their density.
+ * Plans the days of a closed window by their density. Together the windows stand for all its days.
  * @param counted the window that `count` is of; it may reach further
  */
 async function* planClosed(
   window: ClosedWindow,
   count: Count,
-  purpose: Purpose,
+  clears: Planned["clears"],
   rules: RunRules,
   counted: DatedWindow = window,
 ): AsyncGenerator<Planned> {
-  const { from, to } = window;
-  if (from > to) return;
+  if (window.from > window.to) return;
+  let { from } = window;
+  for await (const part of denseWindows(window, count, rules, counted)) {
+    yield { ...part, clears, days: [from, part.window.to] };
+    from = addDays(part.window.to, 1);
+  }
+  const isEmpty = { ...count, rows: 0, known: true, answered: rules.api.now() };
+  if (from <= window.to) yield { window: closedWindow(from, window.to), clears, count: isEmpty };
+}
+
+/** Windows that hold all rows of a closed window, oldest first. Days between them are empty. */
+async function* denseWindows(
+  window: ClosedWindow,
+  count: Count,
+  rules: RunRules,
+  counted: DatedWindow,
+): AsyncGenerator<CountedWindow> {
   if (!count.known) {
-    for await (const step of steps(window, rules.api)) yield { window: step, purpose, count: NOT_COUNTED };
-    return;
-  }
-  if (counted === window && count.rows <= rules.windowSize.smallRange) {
-    if (count.rows > 0) yield { window, purpose, count };
-    return;
-  }
-  const oldest = await oldestDay(counted, count, rules);
-  if (oldest > to) return;
-  for await (const planned of spans(closedWindow(oldest, to), count.rows, rules)) {
-    yield { ...planned, purpose };
+    for await (const step of steps(window, rules.api)) yield { window: step, count: NOT_COUNTED };
+  } else if (counted === window && count.rows <= rules.windowSize.smallRange) {
+    if (count.rows > 0) yield { window, count };
+  } else {
+    const oldest = await oldestDay(counted, count, rules);
+    if (oldest <= window.to) yield* spans(closedWindow(oldest, window.to), count.rows, rules);
   }
 }
 
@@ -127,7 +150,7 @@ async function* spans(
   { from, to }: ClosedWindow,
   rows: number,
   { api, windowSize }: RunRules,
-): AsyncGenerator<{ window: ClosedWindow; count: Count }> {
+): AsyncGenerator<CountedWindow> {
   let first = from;
   let left = rows;
   let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);

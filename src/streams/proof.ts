@@ -1,7 +1,7 @@
 import { BodyError, DataError } from "../errors.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
-import { addDays, DAY_MS, instant, startOf } from "../time.ts";
+import { addDays, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./stream-api.ts";
@@ -30,7 +30,7 @@ export class Pass {
   distinct = 0;
   /** Keys of `beforeCount` or `undated` that no earlier pass of the group has shown. */
   added = 0;
-  /** The newest cursor that this pass showed and that is not too late to be emitted, as it was spelt. */
+  /** The newest cursor that this pass showed and that can be the stream's, as it was spelt. */
   newest: string | undefined;
   readonly #window: Window;
   readonly #count: Count;
@@ -40,6 +40,9 @@ export class Pass {
   readonly #end: number;
   readonly #movedFrom: number;
   #newestAt = Number.NEGATIVE_INFINITY;
+  #dayStart = 0;
+  #inDay = 0;
+  readonly #rowsByDay = new Map<Day, number>();
   #withoutKey = 0;
   /** Rows that are new and have a cursor that no rule can read. */
   #unreadable = 0;
@@ -67,6 +70,12 @@ export class Pass {
     return facts === undefined ? { lines } : { lines, facts };
   }
 
+  /** How many keys of `beforeCount` each day holds. */
+  get rowsByDay(): ReadonlyMap<Day, number> {
+    this.#endDay();
+    return this.#rowsByDay;
+  }
+
   /** @throws BodyError if a row lacked its key and the stream cannot do without */
   refuseMissingKeys(): void {
     if (this.#withoutKey === 0) return;
@@ -77,7 +86,7 @@ export class Pass {
 
   /** Whether the row's line is to be emitted. */
   #add(row: Row, keys: KeyDigests, nth: number): boolean {
-    const { onMissingKey, until } = this.#rules;
+    const { onMissingKey, until, latest } = this.#rules;
     if (row.key === "" && onMissingKey === "reject") {
       this.#withoutKey += 1;
       return false;
@@ -87,10 +96,12 @@ export class Pass {
     const identity = Number.isNaN(at) ? contentOf(row.raw) : identityOf(row.cursor ?? "", at);
     const flags = this.#flagsOf(row, at);
     const known = this.#seen.add(keys, nth, identity, flags);
-    this.#tally(flags, inPass(known), inGroup(known));
+    this.#tally(flags, inPass(known), inGroup(known), at);
     if (flags & DATED && flags & UNDATED && known & IS_NEW) this.#unreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
-    if (at > this.#newestAt || (at === this.#newestAt && (row.cursor ?? "") > (this.newest ?? ""))) {
+    const isNewest =
+      at > this.#newestAt || (at === this.#newestAt && (row.cursor ?? "") > (this.newest ?? ""));
+    if (isNewest && at <= latest) {
       this.#newestAt = at;
       this.newest = row.cursor ?? undefined;
     }
@@ -118,14 +129,33 @@ export class Pass {
     return wasThere ? SEEN | DATED | BEFORE_COUNT : SEEN | DATED;
   }
 
-  #tally(flags: number, had: number, hadInGroup: number): void {
+  #tally(flags: number, had: number, hadInGroup: number, at: number): void {
     const news = flags & ~had;
     if (news & SEEN) this.distinct += 1;
-    if (news & BEFORE_COUNT) this.beforeCount += 1;
+    if (news & BEFORE_COUNT) {
+      this.beforeCount += 1;
+      this.#countDay(Number.isNaN(at) ? this.#from : at);
+    }
     if (news & DATED) this.dated += 1;
     if (news & UNDATED) this.undated += 1;
     const settled = BEFORE_COUNT | UNDATED;
     if (news & settled && !(hadInGroup & settled)) this.added += 1;
+  }
+
+  /** Neighbours share their day, so the map is asked once for each run of them. */
+  #countDay(at: number): void {
+    if (at < this.#dayStart || at >= this.#dayStart + DAY_MS) {
+      this.#endDay();
+      this.#dayStart = Math.floor(at / DAY_MS) * DAY_MS;
+    }
+    this.#inDay += 1;
+  }
+
+  #endDay(): void {
+    if (this.#inDay === 0) return;
+    const day = dayOf(this.#dayStart);
+    this.#rowsByDay.set(day, (this.#rowsByDay.get(day) ?? 0) + this.#inDay);
+    this.#inDay = 0;
   }
 }
 
@@ -189,6 +219,8 @@ export function provenBy(window: Window, pass: Pass, count: Count): Outcome {
   const bringsUndated = window.kind === "open" && window.undated;
   return {
     ...{ window, kind: "proven", newest: pass.newest },
+    // Walks that are proven together are not known one by one.
+    ...(count.known && pass.beforeCount === count.rows && { rowsByDay: pass.rowsByDay }),
     ...(bringsUndated && { undatedRows: count.known ? count.undated : pass.undated }),
   };
 }

@@ -1,8 +1,8 @@
-import { addDays, BEGINNING, type Day, dayOf, earlier, endOf, instant, later, startOf } from "../time.ts";
-import type { DayRange } from "./coverage.ts";
+import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later, startOf } from "../time.ts";
+import { type DayRange, prove, uncovered, without } from "./coverage.ts";
 import type { DatedState } from "./dated-state.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
-import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
+import { closedWindow, type DatedWindow } from "./window.ts";
 
 /** What the operator asked for, as far as it decides what is read. Names are those of the config. */
 export type ReadSettings = {
@@ -20,129 +20,109 @@ export type ReadSettings = {
 
 /** All that is decided of a stream before its first row. */
 export type Range = {
-  /** `all`: one window without days. `ahead`: the state's cursor lies in the future, so there is nothing to read. */
-  readonly kind: "days" | "all" | "ahead";
+  /** `all`: one window without days. */
+  readonly kind: "days" | "all";
   /** What the stream's state says before the run, under the settings of the run. */
   readonly state: DatedState;
-  /** The range's first count, and the run's: no checkpoint passes the moment when it was asked. */
+  /** Of `window`; the run's first count where there is none. */
   readonly count: Count;
   readonly yesterday: Day;
-  /** The days of the range; undefined if none lies before `end_date`. */
+  /** The days that are read whatever the state says; undefined if none lies before `end_date`. */
   readonly window: DatedWindow | undefined;
-  /** The first day that the state will cover; null is the beginning. */
-  readonly start: Day | null;
-  /** Days before the state's first, less those already read. */
-  readonly gap: ClosedWindow | undefined;
-  /** Whether the gap meets the state's first day, so that it is closed once it is read. */
-  readonly isGapWhole: boolean;
-  /** Days that earlier runs could not prove, and ranges that drained in them, as far as the range does not hold them. */
-  readonly missingDays: readonly Day[];
-  readonly recheck: readonly DayRange[];
+  /** Closed days before the window that the state does not hold, oldest first. */
+  readonly holes: readonly DayRange[];
   /** Whether people without a date are read: all of them, or only if there are not this many any more. */
   readonly undated: "none" | "pending" | number;
-  /** No checkpoint passes it: when the first count was asked, or the end of `end_date`. */
-  readonly latest: string;
-  /** The end of a range that has one, as it stands in state. */
-  readonly reached: string | undefined;
+  /** Epoch ms: when the run's first count was asked. The cursor is of no later row. */
+  readonly latest: number;
   /** Epoch ms; rows with a later cursor are not emitted. */
   readonly until: number;
+  /** What the operator should know of the state; undefined: nothing. */
+  readonly warning?: string | undefined;
 };
+
+const LAST_DAY: Day = dayOf(LAST);
 
 /** The range of a stream whose rows have no day to filter by. */
 export async function measureAll(state: DatedState, isCounted: boolean, api: StreamApi): Promise<Range> {
   const count = isCounted ? await api.count({ kind: "all" }) : NOT_COUNTED;
   return {
-    ...{ kind: "all", state, count, yesterday: BEGINNING, window: undefined, start: null, gap: undefined },
-    ...{ isGapWhole: true, missingDays: [], recheck: [], undated: "none", latest: "", reached: undefined },
-    until: Number.POSITIVE_INFINITY,
+    ...{ kind: "all", state, count, yesterday: BEGINNING, window: undefined, holes: [], undated: "none" },
+    ...{ latest: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
   };
 }
 
 /**
- * Counts the range of a dated stream, and says what is to be read of it.
+ * Counts the range of a dated stream, and says what is to be read of it: the days that the state does not hold, and those
+ * from its cursor less the lookback on.
  * @param saved the stream's state as it came in, or a new one
  */
 export async function measureDays(saved: DatedState, settings: ReadSettings, api: StreamApi): Promise<Range> {
-  const { startDate, endDate } = settings;
-  const state = stateUnder(saved, settings);
-  const isUnrestricted = settings.bringsUndated ?? (startDate === null && endDate === null);
-  const isPending = isUnrestricted && state.undated === "pending";
-  const wanted = firstDay(state, settings);
-  const first = firstWindow(wanted, endDate, isPending && startDate === null && state.discoveredAt === null);
-  const count = await api.count(first);
-  const today = dayOf(count.asked);
-  const yesterday = addDays(today, -1);
-  const gap = gapOf(state, settings, yesterday);
-  const from = gap?.openEnd ?? wanted;
+  const { startDate, endDate, lookbackWindowDays, ignoreMissingDays } = settings;
+  const start = startDate ?? BEGINNING;
+  const bringsUndated = settings.bringsUndated ?? (startDate === null && endDate === null);
+  const firstDay = ({ discoveredAt }: DatedState): Day =>
+    discoveredAt === null ? start : later(start, addDays(dayOf(instant(discoveredAt)), -lookbackWindowDays));
+  const rangeFrom = (from: Day): DatedWindow =>
+    endDate === null
+      ? { kind: "open", from, undated: bringsUndated && from === BEGINNING && saved.undated === null }
+      : closedWindow(earlier(from, endDate), endDate);
+
+  let state = saved;
+  let first = rangeFrom(firstDay(state));
+  let count = await api.count(first);
+  // One wrong clock among several servers is no reason to doubt the state.
+  if (isAhead(state, count)) count = await api.count(first);
+  if (isAhead(state, count)) {
+    state = rewound(state, start, yesterdayOf(count), lookbackWindowDays);
+    first = rangeFrom(firstDay(state));
+    count = await api.count(first);
+  }
+  const yesterday = yesterdayOf(count);
+  const from = firstDay(state);
   const window = windowOf(first, from, endDate, yesterday);
-  const asked = new Date(count.asked).toISOString();
-  const isAhead = saved.discoveredAt !== null && instant(saved.discoveredAt) > count.answered;
+  const behind = earlier(addDays(earlier(from, yesterday), -1), endDate ?? LAST_DAY);
+  const days = ignoreMissingDays
+    .filter((day) => state.days.some(([a, b, , status]) => status === "missing" && day >= a && day <= b))
+    .reduce((all, day) => prove(all, [day, day]), without(state.days, [yesterday, LAST_DAY]));
   return {
-    kind: isAhead ? "ahead" : "days",
-    state: {
-      ...(isAhead ? { ...saved, missing_days: state.missing_days } : state),
-      shard: shardAsked(state, asked),
-    },
+    kind: "days",
+    state: { ...state, days, asked: new Date(count.asked).toISOString() },
     count: window === undefined || isSame(window, first) ? count : await api.count(window),
-    yesterday,
-    window,
-    start: state.from === null || startDate === null ? null : earlier(state.from, startDate),
-    gap: gap !== undefined && gap.window.from <= gap.window.to ? gap.window : undefined,
-    isGapWhole: gap === undefined || gap.isWhole,
-    missingDays: state.missing_days.filter((day) => window === undefined || !holds(window, day)),
-    recheck: state.recheck.flatMap((range) => (window === undefined ? [range] : outside(range, window))),
-    undated: isPending ? "pending" : undatedToCheck(state, isUnrestricted, today),
-    latest: endDate !== null && endOf(endDate) < asked ? endOf(endDate) : asked,
-    reached: window?.kind === "closed" ? endOf(window.to) : undefined,
+    ...{ yesterday, window, holes: from > start ? uncovered(days, [start, behind]) : [] },
+    undated: bringsUndated ? undatedOf(state, dayOf(count.asked)) : "none",
+    latest: count.asked,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
+    ...(state !== saved && {
+      warning: `says ${saved.discoveredAt}, which is later than the service's clock: the days from ${from} on are read again`,
+    }),
   };
 }
 
-/** A run of a shard says when it began to count: the open shard must do so after all others have ended. */
-const shardAsked = ({ shard }: DatedState, asked: string): DatedState["shard"] =>
-  shard === null ? null : { ...shard, done: false, asked, ended: null };
+const yesterdayOf = ({ asked }: Count): Day => addDays(dayOf(asked), -1);
 
-/** The people without a date are counted again in the first unrestricted run of a day: the newest of them match no filter. */
-function undatedToCheck(state: DatedState, isUnrestricted: boolean, today: Day): "none" | number {
-  const isDue = isUnrestricted && state.from === null && state.undated_checked !== today;
-  return isDue ? state.undated_rows : "none";
+const isAhead = ({ discoveredAt }: DatedState, { answered }: Count): boolean =>
+  discoveredAt !== null && instant(discoveredAt) > answered;
+
+/**
+ * The state with a cursor that fits the service's clock: the run reads from the first day that no span holds, or from
+ * yesterday less the lookback if that is earlier. A full refresh begins again.
+ */
+function rewound(state: DatedState, start: Day, yesterday: Day, lookback: number): DatedState {
+  const { full_refresh, days } = state;
+  if (full_refresh !== null) return { ...state, discoveredAt: null, days: [], undated: null };
+  const from = uncovered(days, [start, LAST_DAY]).reduce(
+    (first, [hole]) => earlier(first, hole),
+    addDays(yesterday, -lookback),
+  );
+  const discoveredAt = new Date(startOf(addDays(from, lookback))).toISOString();
+  return { ...state, discoveredAt, days: without(days, [from, LAST_DAY]) };
 }
 
-/** What an incoming state means under the settings of this run. Days that they leave out count as covered no longer. */
-function stateUnder(
-  saved: DatedState,
-  { startDate, ignoreMissingDays, bringsUndated }: ReadSettings,
-): DatedState {
-  const { discoveredAt } = saved;
-  const state: DatedState = {
-    ...saved,
-    missing_days: saved.missing_days.filter((day) => !ignoreMissingDays.includes(day)),
-    undated: bringsUndated === true ? saved.undated : undatedUnder(saved, startDate),
-  };
-  const leavesOut =
-    discoveredAt === null || (startDate !== null && startDate >= dayOf(instant(discoveredAt)));
-  return leavesOut ? { ...state, from: startDate, gap: null } : state;
-}
-
-/** A start_date leaves the people without a date out; once it is taken away they are still to come. */
-function undatedUnder(
-  { discoveredAt, from, undated }: DatedState,
-  startDate: Day | null,
-): DatedState["undated"] {
-  if (startDate === null) return from === null ? undated : "pending";
-  return discoveredAt === null ? "done" : undated;
-}
-
-/** Where an incremental read begins again: its cursor less the lookback, but not before what is asked for or covered. */
-function firstDay({ discoveredAt, from }: DatedState, { startDate, lookbackWindowDays }: ReadSettings): Day {
-  const first = startDate ?? BEGINNING;
-  if (discoveredAt === null) return first;
-  return later(later(first, from ?? first), addDays(dayOf(instant(discoveredAt)), -lookbackWindowDays));
-}
-
-function firstWindow(from: Day, endDate: Day | null, undated: boolean): DatedWindow {
-  if (endDate === null) return { kind: "open", from, undated };
-  return closedWindow(earlier(from, endDate), endDate);
+/** The people without a date are counted again in the first run of a day: no filter shows who came. */
+function undatedOf({ undated, checked }: DatedState, today: Day): "none" | "pending" | number {
+  if (undated === null) return "pending";
+  return checked === today ? "none" : undated.rows;
 }
 
 /** The window of the range; undefined if nothing lies before `end_date`. */
@@ -153,48 +133,8 @@ function windowOf(
   yesterday: Day,
 ): DatedWindow | undefined {
   if (endDate !== null && from > endDate) return undefined;
-  const isOpen = endDate === null || endDate >= yesterday;
-  if (!isOpen) return closedWindow(from, endDate);
-  return { kind: "open", from, undated: first.kind === "open" && first.undated && first.from === from };
+  const isOpen = endDate !== null && endDate >= yesterday;
+  return isOpen ? { kind: "open", from, undated: false } : first;
 }
 
 const isSame = (a: DatedWindow, b: DatedWindow): boolean => a.kind === b.kind && a.from === b.from;
-
-type Gap = {
-  readonly window: ClosedWindow;
-  readonly isWhole: boolean;
-  /** Where the range must begin, because days between the gap and the state's first are not closed yet. */
-  readonly openEnd: Day | undefined;
-};
-
-/** The days between an earlier start than the state knows and the state's first day, less those already read. */
-function gapOf(
-  { from, gap }: DatedState,
-  { startDate, endDate }: ReadSettings,
-  yesterday: Day,
-): Gap | undefined {
-  const start = startDate ?? BEGINNING;
-  if (from === null || start >= from) return undefined;
-  const first = gap !== null && gap.from === startDate ? addDays(gap.to, 1) : start;
-  const last = earlier(addDays(from, -1), addDays(yesterday, -1));
-  const to = endDate === null ? last : earlier(last, endDate);
-  const next = addDays(to, 1);
-  const isWhole = to === last;
-  return { window: closedWindow(first, to), isWhole, openEnd: isWhole && next < from ? next : undefined };
-}
-
-/** A day that is read with the range all the same is not read before it. */
-function holds(window: DatedWindow, day: Day): boolean {
-  return day >= window.from && (window.kind === "open" || day <= window.to);
-}
-
-/** The parts of a range of days that a window does not hold. */
-export function outside(
-  [first, last]: DayRange,
-  window: { readonly from: Day; readonly to?: Day },
-): readonly DayRange[] {
-  const parts: DayRange[] = [];
-  if (first < window.from) parts.push([first, earlier(last, addDays(window.from, -1))]);
-  if (window.to !== undefined && last > window.to) parts.push([later(first, addDays(window.to, 1)), last]);
-  return parts;
-}

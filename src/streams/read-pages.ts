@@ -5,7 +5,7 @@ import { contradiction, Pass, provenBy } from "./proof.ts";
 import type { SeenRows } from "./seen-rows.ts";
 import { type Count, NOT_COUNTED, type Page, type StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, describe, halves, type Window } from "./window.ts";
-import type { Attempt, Purpose, RunRules } from "./window-result.ts";
+import type { Attempt, Planned, RunRules } from "./window-result.ts";
 
 const MOST_WALKS = 5;
 /** A walk goes on past so many broken pages, to deliver the rows of the others. */
@@ -19,13 +19,13 @@ const MOST_BROKEN_PAGES = 3;
  */
 export async function* readPages(
   window: Window,
-  purpose: Purpose,
+  clears: Planned["clears"],
   rules: RunRules,
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, Attempt> {
   switch (window.kind) {
     case "closed":
-      return yield* walkClosed(window, purpose, rules, seen);
+      return yield* walkClosed(window, clears, rules, seen);
     case "all":
       return yield* walkAll(window, rules, seen);
     default:
@@ -35,7 +35,7 @@ export async function* readPages(
 
 async function* walkClosed(
   window: ClosedWindow,
-  purpose: Purpose,
+  clears: Planned["clears"],
   rules: RunRules,
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, Attempt> {
@@ -55,9 +55,9 @@ async function* walkClosed(
     if (after.isTooLow === true) throw contradiction(window, shown, count, after);
     if (shownInAll > count.rows && shownInAll > after.rows) throw contradiction(window, shown, count, after);
     if (wrong === undefined && after.rows < count.rows && shown >= after.rows) {
-      return purpose === "recheck"
+      return clears === "again"
         ? provenBy(window, pass, count)
-        : { window, kind: "draining", newest: pass.newest };
+        : { window, kind: "again", newest: pass.newest };
     }
     fault = wrong ?? `they show ${shown} of ${plural(count.rows, "row")}`;
     if (after.rows === count.rows && count.isTooLow !== true) continue;

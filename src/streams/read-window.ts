@@ -13,7 +13,6 @@ import {
   missingAtEnd,
   type Outcome,
   type Planned,
-  type Purpose,
   type RunRules,
   refuseMissingInARow,
   type WindowResult,
@@ -46,7 +45,7 @@ export async function* readWindow(
   rules: RunRules,
   shared?: Shared,
 ): AsyncGenerator<LineBatch, WindowResult> {
-  const { window, purpose } = planned;
+  const { window, clears } = planned;
   if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
   const counted = await freshCount(planned, rules);
   const { trustsZero = true, failures: earlier = 0 } = shared ?? {};
@@ -60,15 +59,15 @@ export async function* readWindow(
   for (let failures = earlier; ; failures++) {
     const next = nextAttempt(failures, parts !== undefined, rules);
     if (next === "halves")
-      return yield* readParts(parts ?? [], purpose, rules, { seen, trustsZero, failures });
+      return yield* readParts(parts ?? [], clears, rules, { seen, trustsZero, failures });
     if (next === "give up") return [givenUp(window, cause)];
     if (failures > earlier) await rules.api.backOff(failures);
-    count = await freshCount({ window, purpose, count }, rules);
+    count = await freshCount({ window, clears, count }, rules);
     let attempt: Attempt;
     try {
       attempt = yield* next === "pages"
-        ? readPages(window, purpose, rules, seen)
-        : readExport(window, purpose, count, rules, seen);
+        ? readPages(window, clears, rules, seen)
+        : readExport(window, clears, count, rules, seen);
     } catch (error) {
       if (error instanceof ScrambledError) seen.forget();
       if (!(error instanceof BodyError)) throw error;
@@ -77,7 +76,7 @@ export async function* readWindow(
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
       const isTrusted = trustsZero && attempt.trustsZero;
-      return yield* readParts(attempt.parts, purpose, rules, { seen, trustsZero: isTrusted, failures: 0 });
+      return yield* readParts(attempt.parts, clears, rules, { seen, trustsZero: isTrusted, failures: 0 });
     }
     if (attempt.kind !== "failed") return [attempt];
     cause = attempt.cause;
@@ -111,7 +110,7 @@ async function freshCount(
 /** One pass over the export of a window, and its verdict. */
 async function* readExport(
   window: Window,
-  purpose: Purpose,
+  clears: Planned["clears"],
   count: Count,
   rules: RunRules,
   seen: SeenRows,
@@ -145,14 +144,14 @@ async function* readExport(
     case "too many":
       return await afterTooMany(window, count, pass, rules);
     case "short":
-      return yield* afterShort(window, purpose, count, pass, rules, seen);
+      return yield* afterShort(window, clears, count, pass, rules, seen);
   }
 }
 
 /** Fewer rows than were counted: people have left, or rows were lost. The next count tells which. */
 async function* afterShort(
   window: Window,
-  purpose: Purpose,
+  clears: Planned["clears"],
   count: Count,
   pass: Pass,
   rules: RunRules,
@@ -163,9 +162,9 @@ async function* afterShort(
   if (pass.beforeCount < after.rows) {
     return { kind: "failed", cause: unproven(window, count, pass), count: after };
   }
-  if (purpose !== "recheck") return { window, kind: "draining", newest: pass.newest };
+  if (clears !== "again") return { window, kind: "again", newest: pass.newest };
   if (after.rows > MOST_RECHECK_ROWS || !rules.isListed) return provenBy(window, pass, count);
-  return yield* readPages(window, purpose, rules, seen);
+  return yield* readPages(window, clears, rules, seen);
 }
 
 /** More rows than were counted: the totals are too low, or a row came in late. */
@@ -193,7 +192,7 @@ async function endsAt(place: number, window: Window, api: StreamApi): Promise<bo
 /** Reads the parts of a window in its place: what the whole has emitted is not emitted again. */
 async function* readParts(
   parts: readonly Window[],
-  purpose: Purpose,
+  clears: Planned["clears"],
   rules: RunRules,
   shared: Shared,
 ): AsyncGenerator<LineBatch, WindowResult> {
@@ -201,9 +200,9 @@ async function* readParts(
   for (const [nth, window] of parts.entries()) {
     // While the parts have held nothing, the rest of them is all that failed.
     const failures = nth > 0 && result.length === 0 ? shared.failures : 0;
-    const planned: Planned = { window, purpose };
+    const planned: Planned = { window, clears };
     result.push(...(yield* readWindow(planned, rules, { ...shared, failures })));
-    if (purpose !== "missing") refuseMissingInARow(missingAtEnd(result));
+    if (clears !== "missing") refuseMissingInARow(missingAtEnd(result));
   }
   return result;
 }

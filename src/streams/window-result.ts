@@ -1,5 +1,6 @@
 import { BodyError } from "../errors.ts";
 import type { Day } from "../time.ts";
+import type { DayRange, DayStatus } from "./coverage.ts";
 import type { Count, StreamApi } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
@@ -18,6 +19,8 @@ export type RunRules = {
   readonly isListed: boolean;
   /** Epoch ms; rows with a later cursor are not emitted. */
   readonly until: number;
+  /** Epoch ms; rows with a later cursor are not the stream's newest. */
+  readonly latest: number;
   /** Ms after which an export that shows nothing new is given up. */
   readonly idleMs: number;
   /** Days that are read once for what they give. */
@@ -29,13 +32,13 @@ export type RunRules = {
   readonly onPass: () => void;
 };
 
-/** Why a window is read: a day that an earlier run could not prove, a range that drained in it, days before the state's first, or the range itself. */
-export type Purpose = "missing" | "recheck" | "gap" | "range";
-
 /** A window to read. `count`: its own, if it was counted; it is taken again if it is too old. */
 export type Planned = {
   readonly window: Window;
-  readonly purpose: Purpose;
+  /** Which status of its days the window may clear; null: it is read for the first time, or once more. */
+  readonly clears: DayStatus | null;
+  /** The days that it stands for, if some before it were counted empty. */
+  readonly days?: DayRange;
   readonly count?: Count | undefined;
   /** For people without a date: how many were delivered before, if only a change is to be read. */
   readonly undatedRows?: number | undefined;
@@ -45,12 +48,14 @@ export type Planned = {
 export type Outcome = {
   readonly window: Window;
   /**
-   * `proven`: complete. `draining`: people left while it was read, and all who stayed may have been shown.
+   * `proven`: complete. `again`: people left while it was read, and all who stayed may have been shown.
    * `missing`: not to be proven in this run. `ignored`: read once for what it gave.
    */
-  readonly kind: "proven" | "draining" | "missing" | "ignored";
-  /** The newest cursor that was emitted, as it was spelt. */
+  readonly kind: "proven" | "ignored" | DayStatus;
+  /** The newest cursor that was emitted and can be the stream's, as it was spelt. */
   readonly newest?: string | undefined;
+  /** How many rows each day held; undefined: unknown. */
+  readonly rowsByDay?: ReadonlyMap<Day, number> | undefined;
   /** How many people without a date there are, if the window brought them. */
   readonly undatedRows?: number | undefined;
   /** Why it is missing. */
@@ -85,6 +90,6 @@ export function refuseMissingInARow(result: WindowResult): void {
 
 /** How many outcomes at the end of a result matter to the next: those since the last that was read well. */
 export function missingAtEnd(result: WindowResult): WindowResult {
-  const last = result.findLastIndex(({ kind }) => kind === "proven" || kind === "draining");
+  const last = result.findLastIndex(({ kind }) => kind === "proven" || kind === "again");
   return result.slice(last + 1);
 }

@@ -2,6 +2,7 @@ import { chmod } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { type Coverage, covered } from "../../src/streams/coverage.ts";
 import {
   type AirbyteMessage,
   errorsOf,
@@ -86,13 +87,19 @@ describe("read", () => {
   });
 
   it("splits by rows, oldest first, with a checkpoint after each window and the open one last", async () => {
-    await using sandbox = await startSandbox({ people: 5_000, undated: 2, days: 400 });
+    await using sandbox = await startSandbox({
+      ...{ people: 5_000, undated: 2, days: 400 },
+      now: "2026-01-10T12:00:00Z",
+    });
     const { code, messages } = await read(sandbox, { settings: { max_window_rows: 1_000, num_workers: 3 } });
     expect(code).toBe(0);
     const cursors = statesOf(messages, "people").map((state) => String(state["discoveredAt"]));
     expect(cursors.length).toBeGreaterThan(4);
     expect(cursors).toEqual(cursors.toSorted());
-    expect(cursors.slice(0, -2).every((cursor) => cursor.endsWith("T23:59:59.999Z"))).toBe(true);
+    const last = (statesOf(messages, "people").at(-1)?.["days"] ?? []) as Coverage;
+    expect(last.reduce((sum, [, , rows]) => sum + (rows ?? 0), 0)).toBe(
+      sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "9") < "2026-01-09").length,
+    );
     const windows = sandbox.requests
       .filter(({ path }) => path.endsWith("people/stream"))
       .map(({ query }) => query);
@@ -118,7 +125,13 @@ describe("read", () => {
     expect(expected.length).toBeGreaterThan(0);
     expect(idsOf(messages).toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
     const last = String(statesOf(messages, "people").at(-1)?.["discoveredAt"]);
-    if ("end_date" in settings) expect(last).toBe("2024-12-31T23:59:59.999Z");
+    if ("end_date" in settings)
+      expect(last).toBe(
+        expected
+          .map(({ discoveredAt }) => discoveredAt)
+          .toSorted()
+          .at(-1),
+      );
   });
 
   it("obeys source_slug and is_user, and reads anew when they change", async () => {
@@ -150,7 +163,20 @@ describe("read", () => {
     const ids = [...idsOf(first.messages), ...idsOf(second.messages)];
     const wanted = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "") >= "2023-01-01");
     expect(new Set(ids)).toEqual(new Set(wanted.map(({ id }) => id)));
-    expect(statesOf(second.messages, "people").at(-1)).toMatchObject({ from: "2023-01-01", gap: null });
+    const { days = [] } = (statesOf(second.messages, "people").at(-1) ?? {}) as { days?: Coverage };
+    expect(covered(days).map(([from]) => from)).toEqual(["2023-01-01"]);
+  });
+
+  it("reads what may be new from a state in the future, and writes one that fits", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const known = new Set(sandbox.people().map(({ id }) => id));
+    sandbox.arrive(4);
+    const state = { people: { discoveredAt: "2999-01-01T00:00:00.000Z" } };
+    const { code, messages } = await read(sandbox, { state });
+    expect(code).toBe(0);
+    expect(recordsOf(messages, "people").filter(({ id }) => !known.has(String(id)))).toHaveLength(4);
+    expect(String(statesOf(messages, "people").at(-1)?.["discoveredAt"]) < "2100").toBe(true);
+    expect(warningIn(messages)).toMatch(/later than the service's clock/);
   });
 
   describe("full refresh", () => {

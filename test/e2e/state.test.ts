@@ -8,15 +8,27 @@ const PEOPLE = {
   from: "2025-01-01",
   undated: "pending",
 };
+const OF_VERSION_2 = {
+  ...{ version: 2, discoveredAt: PEOPLE.discoveredAt, undated: null },
+  days: [
+    ["2025-01-01", "2026-01-01", 5],
+    ["2026-01-02", "2026-01-02", null, "missing"],
+    ["2026-01-03", "2026-01-31", 7],
+    ["2026-02-01", "2026-02-09", null, "again"],
+    ["2026-02-10", "2026-03-17", 9],
+  ],
+};
 
 const ENVELOPES = {
   Singer: { bookmarks: { people: PEOPLE } },
   Airbyte: [{ type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: PEOPLE } }],
+  "version 2": { bookmarks: { people: OF_VERSION_2 } },
   folder: { output: { numbers: { people: 2 }, pending: [] }, bookmarks: { people: PEOPLE } },
 };
 
 const TEXT = `people
-  read from 2025-01-01 up to 2026-03-19T23:59:59.999Z
+  read up to 2026-03-19T23:59:59.999Z
+  days that are covered: 2025-01-01 to 2026-03-17
   missing days: 2026-01-02
   to be checked again: 2026-02-01 to 2026-02-09
   rows without a date: not read yet

@@ -40,7 +40,7 @@ describe("tap-contact-intelligence", () => {
     expect(recordsOf(messages, "companies")).toHaveLength(sandbox.companies().length);
     expect(recordsOf(messages, "sources")).toHaveLength(sandbox.sources().length);
     expect(bookmarksOf(messages)).toMatchObject({
-      people: { version: 1, undated: "done", missing_days: [], full_refresh: null, gap: null },
+      people: { version: 2, undated: { seen: null }, witness: null, full_refresh: null, plan: null },
       sources: { replication_key: null, replication_key_value: null },
     });
     const url = `${sandbox.url}/api/v1/public/people/stream`;

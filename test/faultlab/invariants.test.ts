@@ -17,7 +17,7 @@ function outcome(records: readonly Delivered[], state: object, after = records.l
   };
 }
 
-const STATE = { discoveredAt: "2026-03-20T09:59:59.000Z", missing_days: [], undated: "done" };
+const STATE = { days: [["0001-01-01", "2026-03-18", 9]], undated: { rows: 0, seen: null } };
 
 function lackedWith(state: object, still: readonly Delivered[], bringsUndated = false): readonly string[] {
   const lacked = lackedByComplete(new Destination(), outcome([], state), still, { now: NOW, bringsUndated });
@@ -32,12 +32,16 @@ describe("lackedByComplete()", () => {
   });
 
   it("lets it off for days that its state lists as missing or to be checked again", () => {
-    expect(lackedWith({ ...STATE, missing_days: ["2026-03-01"] }, still)).toEqual(["older"]);
-    expect(lackedWith({ ...STATE, recheck: [["2026-01-30", "2026-02-01"]] }, still)).toEqual(["old"]);
+    expect(lackedWith({ ...STATE, days: [["2026-03-01", "2026-03-01", null, "missing"]] }, still)).toEqual([
+      "older",
+    ]);
+    expect(lackedWith({ ...STATE, days: [["2026-01-30", "2026-02-01", null, "again"]] }, still)).toEqual([
+      "old",
+    ]);
   });
 
   it("asks for people without a date only a run that brings them", () => {
-    expect([null, { undated: "pending" }, { undated: "done" }].map(isPending)).toEqual([true, true, false]);
+    expect([null, { undated: null }, STATE].map(isPending)).toEqual([true, true, false]);
     const undated = [{ id: "nobody", discoveredAt: null, content: "{}" }];
     expect(lackedWith(STATE, undated, true)).toEqual(["nobody"]);
     expect(lackedWith(STATE, undated)).toEqual([]);
@@ -50,7 +54,7 @@ describe("aheadOfDelivery()", () => {
   it("finds a state that covers a row which had not gone out before it", () => {
     expect(aheadOfDelivery(outcome([person], STATE, 0), new Destination(), [person], true)).toHaveLength(1);
     expect(aheadOfDelivery(outcome([person], STATE, 1), new Destination(), [person], true)).toEqual([]);
-    const pending = { ...STATE, discoveredAt: "2026-03-02T23:59:59.999Z" };
+    const pending = { ...STATE, days: [["0001-01-01", "2026-02-28", 9]] };
     expect(aheadOfDelivery(outcome([person], pending, 0), new Destination(), [person], true)).toEqual([]);
   });
 

@@ -4,12 +4,9 @@ import type { Delivered, Outcome } from "./read-once.ts";
 const DAY_MS = 86_400_000;
 
 type State = {
-  readonly discoveredAt: string | null;
   /** Absent in the state of a stream that is read as one body. */
-  readonly missing_days?: readonly string[];
-  /** First and last day of what the next run checks again. Absent before version 0.2. */
-  readonly recheck?: readonly (readonly [string, string])[];
-  readonly undated: "pending" | "done";
+  readonly days?: readonly (readonly [from: string, to: string, rows: number | null, status?: string])[];
+  readonly undated: object | null;
 };
 
 /** All runs of one pipeline so far, as its destination sees them. */
@@ -55,7 +52,7 @@ export function stayed(before: readonly Delivered[], after: readonly Delivered[]
 }
 
 /** Whether a run from a state must bring every row without a date: later runs look for newcomers once in a UTC day. */
-export const isPending = (state: StreamState | null): boolean => state?.["undated"] !== "done";
+export const isPending = (state: StreamState | null): boolean => (state?.["undated"] ?? null) === null;
 
 /** What is wrong with the checkpoints of a run: rows that they cover and that had not gone out. */
 export function aheadOfDelivery(
@@ -76,22 +73,18 @@ export function aheadOfDelivery(
   });
 }
 
-/**
- * Whether a state claims a row beyond doubt. Days before the day before the cursor are final. Rows without a date are
- * claimed by the run that brings them all.
- */
+/** Whether a state claims a row: its day is proven. Rows without a date are claimed by the run that brings them all. */
 function covers(savedState: StreamState, { discoveredAt }: Delivered, bringsUndated: boolean): boolean {
   const state = savedState as unknown as State;
-  if (state.missing_days === undefined) return true;
-  if (discoveredAt === null) return bringsUndated && state.undated === "done";
-  if (state.discoveredAt === null || isExcepted(state, discoveredAt)) return false;
-  return Date.parse(discoveredAt) < startOfDay(Date.parse(state.discoveredAt)) - DAY_MS;
+  if (state.days === undefined) return true;
+  if (discoveredAt === null) return bringsUndated && state.undated !== null;
+  const held = spanAt(state, discoveredAt);
+  return held !== undefined && held[3] === undefined;
 }
 
-/** Whether a state lists the row's day as missing, or as one that the next run checks again. */
-function isExcepted({ missing_days = [], recheck = [] }: State, discoveredAt: string): boolean {
+function spanAt({ days = [] }: State, discoveredAt: string): NonNullable<State["days"]>[number] | undefined {
   const day = discoveredAt.slice(0, 10);
-  return missing_days.includes(day) || recheck.some(([first, last]) => first <= day && day <= last);
+  return days.find(([from, to]) => from <= day && day <= to);
 }
 
 /**
@@ -111,7 +104,7 @@ export function lackedByComplete(
     .filter(({ discoveredAt }) =>
       discoveredAt === null
         ? bringsUndated
-        : Date.parse(discoveredAt) < yesterday && !isExcepted(state, discoveredAt),
+        : Date.parse(discoveredAt) < yesterday && spanAt(state, discoveredAt)?.[3] === undefined,
     );
 }
 

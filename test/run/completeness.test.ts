@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../src/errors.ts";
+import { put, type Span } from "../../src/streams/coverage.ts";
 import type { DatedState } from "../../src/streams/dated-state.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
-import type { Purpose, WindowResult } from "../../src/streams/window-result.ts";
+import type { Planned, WindowResult } from "../../src/streams/window-result.ts";
 import { addDays, type Day } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import {
@@ -62,7 +63,7 @@ describe("a run is never falsely complete", () => {
       if (ran.complete) {
         complete += 1;
         expectWhole(service, ran);
-      } else expect(ran.state?.missing_days).toEqual(["2026-03-16"]);
+      } else expect(ran.missing).toEqual(["2026-03-16"]);
       const healed = model(service.people, { now: NOW + 1_000 });
       const next = await runStream(healed.api(), { state: ran.state });
       expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
@@ -214,7 +215,7 @@ describe("a run is never falsely complete", () => {
     service.asked.length = 0;
     const next = await runStream(service.api(), { state: same.state });
     expect(byId([...first.lines, ...same.lines, ...next.lines])).toEqual(service.served());
-    expect(next).toMatchObject({ complete: true, state: { undated_rows: 4, undated_checked: "2026-03-21" } });
+    expect(next).toMatchObject({ complete: true, state: { undated: { rows: 4 }, checked: "2026-03-21" } });
     service.asked.length = 0;
     await runStream(service.api(), { state: next.state });
     expect(requests(service)).toEqual(["count", "stream"]);
@@ -257,7 +258,7 @@ describe("there is always a way forward", () => {
     const service = model(past(peopleOn(lastDays(30), 4)), broken(...days));
     const settings = { maxWindowRows: 20, ignoreMissingDays: days };
     const ran = await runStream(service.api(), { settings });
-    expect(ran).toMatchObject({ complete: true, error: undefined, state: { missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, error: undefined, missing: [] });
     expect(byId(ran.lines).size).toBe(service.people.length - 3 * 2);
     const single = service.asked.filter(
       ({ what, window }) =>
@@ -272,7 +273,7 @@ describe("there is always a way forward", () => {
       breaks: (window, number) => isOf(window, "2026-03-10") && number === 2,
     });
     const ran = await runStream(service.api(), { settings: { maxWindowRows: 60 } });
-    expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+    expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
     // The rows of the other pages are delivered all the same.
     expect(byId(ran.lines).size).toBe(service.people.length - 10);
   });
@@ -289,7 +290,7 @@ describe("there is always a way forward", () => {
       const service = model(people, { row: withoutId(bad?.id ?? "") });
       const settings = { maxWindowRows: 20, verifyCounts };
       const ran = await runStream(service.api(verifyCounts), { settings });
-      expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+      expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
       expect(byId(ran.lines).size).toBe(people.length - 1);
       const ignoreMissingDays = [day("2026-03-10")];
       const next = await runStream(service.api(verifyCounts), {
@@ -381,23 +382,23 @@ describe("days that people leave while they are read", () => {
     const service = model(people, { latency: 40, moment: draining(people, () => isOn) });
     const settings = { maxWindowRows: 100 };
     const first = await runStream(service.api(), { settings });
-    expect(first).toMatchObject({ complete: true, state: { missing_days: [] } });
-    expect(first.state?.recheck.length).toBeGreaterThan(0);
+    expect(first).toMatchObject({ complete: true, missing: [] });
+    expect(first.again.length).toBeGreaterThan(0);
     expect(first.lines.length).toBeLessThan(people.length * 1.2);
     isOn = false;
     service.now += 3_600_000;
     const next = await runStream(service.api(), { state: first.state, settings });
-    expect(next).toMatchObject({ complete: true, state: { recheck: [] } });
+    expect(next).toMatchObject({ complete: true, again: [] });
     expect(byId([...first.lines, ...next.lines])).toEqual(service.served());
   });
 
-  const recheck: DatedState["recheck"] = [[day("2026-03-02"), day("2026-03-03")]];
+  const drained: Span = [day("2026-03-02"), day("2026-03-03"), null, "again"];
 
   it("are complete where the list shows its last row at every place past its end", async () => {
     const people = past(peopleOn(lastDays(30), 20));
     const service = model(people, { latency: 40, moment: draining(people, () => true), turnsBack: true });
     const ran = await runStream(service.api(), { settings: { maxWindowRows: 100 } });
-    expect(ran).toMatchObject({ complete: true, state: { undated: "done", missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, state: { undated: { rows: 0 } }, missing: [] });
   });
 
   it("are read by pages if they drain once more, and closed if the pages drain too", async () => {
@@ -405,9 +406,9 @@ describe("days that people leave while they are read", () => {
     const before = await runStream(model(people).api());
     const oldest = people.filter(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-02");
     const service = model(people, { latency: 20, moment: draining(oldest, () => true), batch: 3 });
-    const state = { ...(before.state as DatedState), recheck };
+    const state = { ...(before.state as DatedState), days: put(before.state?.days ?? [], drained) };
     const ran = await runStream(service.api(), { state });
-    expect(ran).toMatchObject({ complete: true, state: { recheck: [], missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, again: [], missing: [] });
     expect(service.asked.some(({ what, window }) => what === "page" && isOf(window, "2026-03-02"))).toBe(
       true,
     );
@@ -431,15 +432,15 @@ describe("days that people leave while they are read", () => {
         yield { rows };
       },
     });
-    const outcomes = async (purpose: Purpose): Promise<WindowResult> => {
+    const outcomes = async (clears: Planned["clears"]): Promise<WindowResult> => {
       total = 20_017;
-      const read = readWindow({ window, purpose }, rulesWith({ api }));
+      const read = readWindow({ window, clears }, rulesWith({ api }));
       for (;;) {
         const { done, value } = await read.next();
         if (done === true) return value;
       }
     };
-    expect(await outcomes("range")).toMatchObject([{ kind: "draining" }]);
-    expect(await outcomes("recheck")).toMatchObject([{ kind: "proven" }]);
+    expect(await outcomes(null)).toMatchObject([{ kind: "again" }]);
+    expect(await outcomes("again")).toMatchObject([{ kind: "proven" }]);
   });
 });

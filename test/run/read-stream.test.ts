@@ -2,9 +2,10 @@ import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { read } from "../../src/commands/read.ts";
 import { BodyError, DataError } from "../../src/errors.ts";
+import { without } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Day } from "../../src/time.ts";
-import { addDays, dayOf } from "../../src/time.ts";
+import { addDays, BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
@@ -15,7 +16,7 @@ import {
   peopleOn,
   undatedPeople,
 } from "../support/model-service.ts";
-import { byId, type Ran, repeated, runStream } from "../support/sync-run.ts";
+import { byId, type Ran, repeated, runStream, withMissing } from "../support/sync-run.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00.500Z");
 const TODAY = "2026-03-20" as Day;
@@ -48,7 +49,11 @@ describe("readStream() on a first sync", () => {
     const ran = await runStream(service.api());
     expectWhole(service, ran);
     expect(requests(service)).toEqual(["count", "count", "stream"]);
-    expect(ran.state).toMatchObject({ from: null, undated: "done", missing_days: [], gap: null });
+    expect(ran).toMatchObject({
+      covered: [[BEGINNING, "2026-03-18"]],
+      missing: [],
+      state: { undated: { rows: 3 } },
+    });
   });
 
   it("splits into closed windows, then the undated, then the open one, oldest first", async () => {
@@ -76,7 +81,7 @@ describe("readStream() on a first sync", () => {
     const service = model([], 0);
     const ran = await runStream(service.api());
     expectWhole(service, ran);
-    expect(ran.state?.discoveredAt).toBe("2026-03-18T23:59:59.999Z");
+    expect(ran).toMatchObject({ covered: [[BEGINNING, "2026-03-18"]], state: { discoveredAt: null } });
   });
 });
 
@@ -99,27 +104,50 @@ describe("readStream() on a later sync", () => {
     );
   });
 
-  it("reads nothing from a cursor in the future and leaves the state as it is", async () => {
-    const service = model(lastDays(10), 3);
-    const { state: progress } = await runStream(service.api());
-    const state = { ...(progress as DatedState), discoveredAt: "2999-01-01T00:00:00Z" };
+  it("reads at least the lookback from a cursor in the future, and writes one that fits", async () => {
+    const service = model(lastDays(30), 3);
+    const progress = await runStream(service.api());
+    const state = { ...withMissing(progress, "2026-03-05"), discoveredAt: "2999-01-01T00:00:00Z" };
+    service.people.push({ id: "late", at: Date.parse("2026-03-18T12:00:00Z"), user: true });
     const ran = await runStream(service.api(), { state });
-    expect(ran).toMatchObject({ lines: [], complete: true, state: state });
-    expect(service.notices).toMatchObject([
-      { kind: "log", level: "warn", text: expect.stringContaining("nothing is read and the state stays") },
-    ]);
+    expect(ran).toMatchObject({ complete: true, missing: [], covered: [[BEGINNING, "2026-03-18"]] });
+    expect([
+      ...new Set([...byId(ran.lines).values()].map((line) => JSON.parse(line).discoveredAt.slice(0, 10))),
+    ]).toEqual([...["2026-03-05", "2026-03-20", "2026-03-19", "2026-03-18"]]);
+    expect(ran.lines.some((line) => line.includes("late"))).toBe(true);
+    expect(ran.state?.discoveredAt).toBe(progress.state?.discoveredAt);
+    expect(ran.events).toContainEqual(
+      expect.objectContaining({
+        kind: "log",
+        level: "warn",
+        text: expect.stringContaining("later than the service's clock"),
+      }),
+    );
   });
 
-  it("is not complete with a cursor in the future while days are missing", async () => {
-    const service = model(lastDays(10), 3);
-    const { state: progress } = await runStream(service.api());
-    const state = {
-      ...(progress as DatedState),
-      discoveredAt: "2999-01-01T00:00:00Z",
-      missing_days: [day("2026-03-15")],
-    };
+  it("reads from the first day that the state does not hold where its cursor is in the future", async () => {
+    const service = model(lastDays(30), 3);
+    const progress = await runStream(service.api());
+    const days = without(progress.state?.days ?? [], [day("2026-03-08"), day("2026-03-09")]);
+    const state = { ...(progress.state as DatedState), days, discoveredAt: "2999-01-01T00:00:00Z" };
     const ran = await runStream(service.api(), { state });
-    expect(ran).toMatchObject({ lines: [], complete: false, state: state });
+    const from = (one: { at: number | null }): boolean => (one.at ?? 0) >= Date.parse("2026-03-08");
+    expect(byId(ran.lines).size).toBe(service.people.filter(from).length);
+    expect(ran).toMatchObject({ complete: true, covered: [[BEGINNING, "2026-03-18"]] });
+  });
+
+  it("asks a service again whose clock is behind the cursor once", async () => {
+    const service = model(lastDays(30), 3);
+    const { state } = await runStream(service.api());
+    const api = service.api();
+    let counts = 0;
+    const count: typeof api.count = async (window) => {
+      const counted = await api.count(window);
+      return counts++ === 0 ? { ...counted, asked: 0, answered: 0 } : counted;
+    };
+    const ran = await runStream({ ...api, count }, { state });
+    expect(ran).toMatchObject({ complete: true, covered: [[BEGINNING, "2026-03-18"]] });
+    expect(ran.events.some(({ kind }) => kind === "log")).toBe(false);
   });
 
   it("begins a full refresh anew when the service's clock has gone back behind it", async () => {
@@ -134,10 +162,7 @@ describe("readStream() on a later sync", () => {
     const state: DatedState = {
       ...NEW_STATE,
       discoveredAt: "2026-03-20T09:59:00.123456Z",
-      missing_days: [],
-      from: null,
-      undated: "done",
-      gap: null,
+      undated: { rows: 0, seen: null },
     };
     const ran = await runStream(service.api(), { state });
     expect(ran.state?.discoveredAt).toBe("2026-03-20T09:59:00.123456Z");
@@ -171,7 +196,7 @@ describe("readStream() from an earlier start_date than the state's", () => {
     expect(days.has("2026-02-10")).toBe(true);
     expect(days.has("2026-02-09")).toBe(false);
     expect(days.has("2026-03-05")).toBe(false);
-    expect(ran).toMatchObject({ complete: true, state: { from: "2026-02-10", gap: null } });
+    expect(ran).toMatchObject({ complete: true, covered: [["2026-02-10", "2026-03-18"]] });
     expect(repeated(ran.lines)).toEqual([]);
   });
 
@@ -179,23 +204,34 @@ describe("readStream() from an earlier start_date than the state's", () => {
     const service = model([], 0, { people: [...past(peopleOn(lastDays(60), 3)), ...undatedPeople(5)] });
     const ran = await later(service, null);
     expect([...byId(ran.lines).keys()].filter((id) => id.startsWith("u"))).toHaveLength(5);
-    expect(ran).toMatchObject({ complete: true, state: { from: null, undated: "done", gap: null } });
+    expect(ran).toMatchObject({
+      complete: true,
+      covered: [[BEGINNING, "2026-03-18"]],
+      state: { undated: { rows: 5 } },
+    });
   });
 
-  it("goes on in the gap after it was cut", async () => {
-    const service = model(lastDays(200), 3);
-    const first = await runStream(service.api(), { settings: { startDate: day("2026-03-01") } });
-    const settings = { startDate: day("2025-10-01"), maxWindowRows: 20 };
-    const cut = await runStream(service.api(), { state: first.state, settings, stopAfter: 40 });
-    expect(cut.state?.gap).toMatchObject({ from: "2025-10-01" });
-    const rest = await runStream(service.api(), { state: cut.state, settings });
-    expect(rest.complete).toBe(true);
-    const wanted = service.people
-      .filter(({ at }) => (at ?? 0) >= Date.parse("2025-10-01"))
-      .map(({ id }) => id);
-    expect([...byId([...first.lines, ...cut.lines, ...rest.lines]).keys()].sort()).toEqual(wanted.sort());
-    expect(rest.lines.length).toBeLessThan(wanted.length);
-  });
+  it.each([3, 5, 17, 40])(
+    "goes on in the days before its own after it was cut at event %i",
+    async (stopAfter) => {
+      const service = model(lastDays(200), 3);
+      const first = await runStream(service.api(), { settings: { startDate: day("2026-03-01") } });
+      const settings = { startDate: day("2025-10-01"), maxWindowRows: 20 };
+      const cut = await runStream(service.api(), { state: first.state, settings, stopAfter });
+      expect(cut.covered).toHaveLength(stopAfter > 5 ? 2 : 1);
+      const rest = await runStream(service.api(), { state: cut.state, settings });
+      expect(rest.complete).toBe(true);
+      const wanted = service.people
+        .filter(({ at }) => (at ?? 0) >= Date.parse("2025-10-01"))
+        .map(({ id }) => id);
+      const saved = cut.events.findLastIndex(({ kind }) => kind === "checkpoint");
+      const lines = cut.events
+        .slice(0, saved + 1)
+        .flatMap((event) => (event.kind === "records" ? event.lines : []));
+      expect([...byId([...first.lines, ...lines, ...rest.lines]).keys()].sort()).toEqual(wanted.sort());
+      expect(rest.lines.length).toBeLessThan(wanted.length);
+    },
+  );
 
   it("repeats nothing where the lookback reaches into the gap", async () => {
     const service = model(lastDays(60), 3);
@@ -209,7 +245,10 @@ describe("readStream() from an earlier start_date than the state's", () => {
     const ran = await later(service, day("2026-02-10"), {
       settings: { lookbackWindowDays: 40, endDate: day("2026-02-20") },
     });
-    expect(ran.state).toMatchObject({ from: "2026-03-01", gap: { from: "2026-02-10", to: "2026-02-20" } });
+    expect(ran.covered).toEqual([
+      ["2026-02-10", "2026-02-20"],
+      ["2026-03-01", "2026-03-18"],
+    ]);
     const rest = await runStream(service.api(), {
       state: ran.state,
       settings: { startDate: day("2026-02-10") },
@@ -218,7 +257,7 @@ describe("readStream() from an earlier start_date than the state's", () => {
       [...ran.lines, ...rest.lines].map((line) => JSON.parse(line).discoveredAt.slice(0, 10)),
     );
     expect(days.has("2026-02-25")).toBe(true);
-    expect(rest.state).toMatchObject({ from: "2026-02-10", gap: null });
+    expect(rest.covered).toEqual([["2026-02-10", "2026-03-18"]]);
   });
 
   it("remembers days that a later start_date left out", async () => {
@@ -242,7 +281,7 @@ describe("readStream() from an earlier start_date than the state's", () => {
 
 describe("readStream() up to an end_date", () => {
   it.each([
-    ["in the past", "2026-03-10", "2026-03-10T23:59:59.999Z"],
+    ["in the past", "2026-03-10", "2026-03-10"],
     ["today", "2026-03-20", undefined],
     ["in the future", "2026-04-20", undefined],
   ])("%s delivers exactly its days", async (_, end, reached) => {
@@ -251,7 +290,7 @@ describe("readStream() up to an end_date", () => {
     const wanted = service.people.filter(({ at }) => dayOf(at ?? 0) <= end).map(({ id }) => id);
     expect([...byId(ran.lines).keys()].sort()).toEqual(wanted.sort());
     expect(ran.complete).toBe(true);
-    if (reached !== undefined) expect(ran.state?.discoveredAt).toBe(reached);
+    expect(ran.covered).toEqual([[BEGINNING, reached ?? "2026-03-18"]]);
     expect(Date.parse(ran.state?.discoveredAt ?? "")).toBeLessThanOrEqual(NOW);
   });
 
@@ -269,7 +308,8 @@ describe("readStream() up to an end_date", () => {
     const settings = { endDate: day("2026-03-01"), startDate: day("2026-02-25") };
     const { state: progress } = await runStream(service.api(), { settings });
     const ran = await runStream(service.api(), { state: progress, settings });
-    expect(ran).toMatchObject({ complete: true, state: progress });
+    expect(ran).toMatchObject({ complete: true, covered: [["2026-02-25", "2026-03-01"]] });
+    expect(ran.state).toEqual(progress);
     expect(ran.events.some(({ kind }) => kind === "checkpoint")).toBe(true);
   });
 });
@@ -300,11 +340,11 @@ describe("readStream() when a day cannot be read", () => {
   it("puts it on record, goes on, is not complete, and reads it first next time", async () => {
     const broken = model(lastDays(30), 4, lacking("2026-03-10"));
     const ran = await runStream(pageless(broken), { settings: { maxWindowRows: 20 } });
-    expect(ran).toMatchObject({ complete: false, state: { missing_days: ["2026-03-10"] } });
+    expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
     expect(byId(ran.lines).size).toBeGreaterThan(broken.people.length - 4);
     const healed = new ModelService({ now: NOW + 1_000, people: broken.people });
     const next = await runStream(healed.api(), { state: ran.state });
-    expect(next).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(next).toMatchObject({ complete: true, missing: [] });
     expect(healed.asked.find(({ what }) => what === "stream")?.window).toMatchObject({ from: "2026-03-10" });
     expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
   });
@@ -312,19 +352,19 @@ describe("readStream() when a day cannot be read", () => {
   it("emits a missing day once though the lookback covers it", async () => {
     const healed = model(lastDays(30), 4);
     const first = await runStream(healed.api());
-    const state = { ...(first.state as DatedState), missing_days: [day("2026-03-15")] };
+    const state = withMissing(first, "2026-03-15");
     const ran = await runStream(healed.api(), { state, settings: { lookbackWindowDays: 10 } });
-    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, missing: [] });
     expect(repeated(ran.lines)).toEqual([]);
   });
 
   it("clears a missing day that holds nothing any more", async () => {
     const healed = model(lastDays(30), 4);
     const first = await runStream(healed.api());
-    const state = { ...(first.state as DatedState), missing_days: [day("2025-03-15")] };
+    const state = withMissing(first, "2025-03-15");
     expect(await runStream(healed.api(), { state })).toMatchObject({
       complete: true,
-      state: { missing_days: [] },
+      missing: [],
     });
   });
 
@@ -332,10 +372,10 @@ describe("readStream() when a day cannot be read", () => {
     const days = lastDays(60).filter((one) => one < "2026-03-01" || one > "2026-03-12");
     const healed = model(days, 4);
     const first = await runStream(healed.api());
-    const state = { ...(first.state as DatedState), missing_days: [day("2026-03-05")] };
+    const state = withMissing(first, "2026-03-05");
     const settings = { lookbackWindowDays: 40, maxWindowRows: 10 };
     const ran = await runStream(healed.api(), { state, settings });
-    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, missing: [] });
     expect(repeated(ran.lines)).toEqual([]);
   });
 
@@ -343,18 +383,18 @@ describe("readStream() when a day cannot be read", () => {
     const broken = model(lastDays(30), 4, lacking("2026-03-10"));
     const ignoreMissingDays = [day("2026-03-10")];
     const ran = await runStream(pageless(broken), { settings: { maxWindowRows: 20, ignoreMissingDays } });
-    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, missing: [] });
   });
 
   it("forgets a missing day of the state when told to ignore it", async () => {
     const service = model(lastDays(30), 4);
     const first = await runStream(service.api());
-    const state = { ...(first.state as DatedState), missing_days: [day("2026-01-10")] };
+    const state = withMissing(first, "2026-01-10");
     const ran = await runStream(service.api(), {
       state,
       settings: { ignoreMissingDays: [day("2026-01-10")] },
     });
-    expect(ran).toMatchObject({ complete: true, state: { missing_days: [] } });
+    expect(ran).toMatchObject({ complete: true, missing: [] });
   });
 
   it.each([[20], [250_000]])(
@@ -371,8 +411,9 @@ describe("readStream() when a day cannot be read", () => {
       const ran = await runStream(pageless(broken), { settings: { maxWindowRows } });
       expect(ran.complete).toBe(false);
       expect(String(ran.error)).toContain("3 days in a row");
-      const { discoveredAt, missing_days: missing = [] } = ran.state ?? {};
-      expect(bad.filter((one) => one <= (discoveredAt ?? "").slice(0, 10))).toEqual(missing);
+      expect(ran.missing).toEqual(
+        bad.filter((one) => ran.covered.some(([first, last]) => first <= one && one <= last)),
+      );
       const streams = broken.asked.filter(({ what }) => what === "stream");
       expect(
         streams.filter(({ window }) => window.kind === "open" && window.undated).length,
@@ -399,7 +440,7 @@ describe("readStream() with totals that are not what they say", () => {
     }
     const lacking = model([], 0, { ...capped, omits: ({ id }) => id === people.at(-1)?.id });
     const ran = await runStream(lacking.api(), { settings: { maxWindowRows: 15 } });
-    expect(ran).toMatchObject({ complete: false, state: { undated: "pending" } });
+    expect(ran).toMatchObject({ complete: false, state: { undated: null } });
   });
 
   it("ends with an error and no false state where totals are too low", async () => {
@@ -477,7 +518,7 @@ describe("readStream() with a limit on its time", () => {
       });
       expect(ran.complete).toBe(true);
       lines.push(...ran.lines);
-      if (ran.state?.undated === "done" && (ran.state.discoveredAt ?? "") > "2026-03-20") break;
+      if (ran.state?.undated !== null && (ran.state?.discoveredAt ?? "") > "2026-03-20") break;
       state = ran.state;
     }
     expect(runs).toBeGreaterThan(1);
@@ -489,10 +530,12 @@ describe("readStream() with a limit on its time", () => {
     const state: DatedState = {
       ...NEW_STATE,
       discoveredAt: "2026-03-10T00:00:00Z",
-      missing_days: [day("2026-03-02"), day("2026-03-03")],
-      from: null,
-      undated: "done",
-      gap: null,
+      days: [
+        [BEGINNING, day("2026-03-01"), null],
+        [day("2026-03-02"), day("2026-03-03"), null, "missing"],
+        [day("2026-03-04"), day("2026-03-08"), null],
+      ],
+      undated: { rows: 0, seen: null },
     };
     const ran = await runStream(service.api(), { state, endsAt: service.now });
     expect((ran.state?.discoveredAt ?? "") > "2026-03-11").toBe(true);

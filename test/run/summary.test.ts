@@ -45,7 +45,8 @@ function statsOf(...events: readonly Event[]): RunStats {
 
 describe("toSummary()", () => {
   it("says of each stream and of the run what was delivered and what it took", () => {
-    const state = { discoveredAt: "2026-01-02T00:00:00Z", missing_days: ["2025-03-04"], recheck: [] };
+    const days = [["2025-03-04", "2025-03-04", null, "missing"]];
+    const state = { discoveredAt: "2026-01-02T00:00:00Z", days };
     const recheck = [["2025-01-01", "2025-01-09"]] as const;
     const before = { discoveredAt: "2025-12-31T23:59:59.999Z" };
     const stats = statsOf(
@@ -86,6 +87,21 @@ describe("toSummary()", () => {
         },
       ],
     });
+  });
+
+  it("says what a stream that failed saved", () => {
+    const days = [
+      ["2025-03-04", "2025-03-05", null, "missing"],
+      ["2025-03-06", "2025-03-09", null, "again"],
+    ];
+    const stats = statsOf(
+      open("people"),
+      checkpoint("people", { discoveredAt: null, days }),
+      close("people", false),
+    );
+    expect(toSummary(stats, ending).streams).toMatchObject([
+      { missing_days: ["2025-03-04", "2025-03-05"], recheck: [["2025-03-06", "2025-03-09"]] },
+    ]);
   });
 
   it.each([

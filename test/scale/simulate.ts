@@ -60,7 +60,10 @@ export async function simulate({ people, spread, shards, rowsPerSecond }: Scenar
     windows: sum(loads.map((load) => load.windows)),
     rechecks,
     mebibytes: Math.round(BASE_MIB + (Math.min(remembered, MOST_REMEMBERED) * BYTES_PER_ROW) / 1_048_576),
-    stateBytes: JSON.stringify({ ...NEW_STATE, recheck: loads.flatMap((load) => load.rechecks) }).length,
+    stateBytes: JSON.stringify({
+      ...NEW_STATE,
+      days: loads.flatMap((load) => load.rechecks).map((days) => [...days, null, "again"]),
+    }).length,
   };
 }
 

@@ -6,13 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { ShardLine } from "../../src/shards/plan-file.ts";
-import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
-import type { Window } from "../../src/streams/window.ts";
-import { type Day, dayOf } from "../../src/time.ts";
+import type { DatedState } from "../../src/streams/dated-state.ts";
+import { dayOf } from "../../src/time.ts";
 import { CONNECTOR, type Ended, file, type RunOptions, run } from "../support/cli.ts";
 import { catalogFor } from "../support/configs.ts";
-import { ModelService, peopleOn } from "../support/model-service.ts";
-import { runStream } from "../support/sync-run.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -147,11 +144,7 @@ describe("a first load in shards", () => {
     expect(merged.code, merged.stderr).toBe(0);
     const state = bookmarkIn(merged.stdout);
     expect(state).toMatchObject({
-      from: null,
-      undated: "done",
-      missing_days: [],
-      gap: null,
-      shard: null,
+      plan: null,
       full_refresh: null,
     });
 
@@ -202,12 +195,9 @@ describe("a first load in shards", () => {
       () => (saved()?.discoveredAt ?? null) !== null,
       async (options) => await load.read(1, ["--state-file", state], options),
     );
-    expect(saved()?.shard).toMatchObject({ done: false, ended: null });
-    expect((await load.merge([state])).stderr).toContain("there is no state of shard 0, 2, 3");
     const covered = saved()?.discoveredAt ?? "";
     const again = await load.read(1, ["--state-file", state]);
     expect(again.code).toBe(0);
-    expect(saved()?.shard?.done).toBe(true);
     const came = new Set(rowsOf(again.stdout).map(({ id }) => id));
     const left = [...served(sandbox).values()].filter(
       (row) => isWithin(row, load.lines[1]) && `${row.discoveredAt}` > covered,
@@ -222,7 +212,6 @@ describe("a first load in shards", () => {
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     expect(exportsOf(sandbox)).toBeGreaterThan(1);
     expect(readdirSync(load.folder)).toEqual(["shard-1"]);
-    expect(bookmarkIn(await readFile(load.stateOf(1), "utf8")).shard?.done).toBe(true);
     expect(load.people().size).toBe(load.lines[1]?.rows);
   });
 
@@ -242,24 +231,6 @@ describe("a first load in shards", () => {
     expect(absent.stderr).toContain("has no shard 4: there is nothing to read");
     expect(sandbox.requests).toHaveLength(before);
     expect(readdirSync(load.folder)).toEqual(["shard-0"]);
-  });
-
-  it("leaves a shard done where days stay unproven: the state has them", async () => {
-    const days = ["2026-11-10", "2026-11-11", "2026-11-12"];
-    const model = new ModelService({
-      now: Date.UTC(2026, 10, 21, 12),
-      people: peopleOn(days, 5),
-      total: (rows, window) => rows + (isAbout("2026-11-12" as Day, window) ? 1 : 0),
-    });
-    const mark = { plan: "0a", index: 0, done: false, asked: null, ended: null };
-    const { state, complete, error } = await runStream(model.api(), {
-      state: { ...NEW_STATE, shard: mark },
-      settings: { endDate: "2026-11-15" as Day },
-    });
-    expect(error).toBeUndefined();
-    expect(complete).toBe(true);
-    expect(state?.missing_days.length).toBeGreaterThan(0);
-    expect(state?.shard).toMatchObject({ done: true });
   });
 });
 
@@ -319,20 +290,13 @@ describe("read --plan --shard refuses", () => {
 });
 
 describe("state merge refuses", () => {
-  it("states of two languages, of one shard twice, of an unfinished load, and of a late shard", async () => {
+  it("states of two languages, and of an unfinished load", async () => {
     await using sandbox = await startSandbox({ ...ACCOUNT, people: 400 });
     const load = await Load.of(sandbox);
     for (const shard of [...load.lines.keys()].reverse()) {
       expect((await load.read(shard)).code).toBe(0);
-      // The service tells whole seconds: shards that overlap by less than three look as if they followed each other.
-      if (load.lines[shard]?.to === null) sandbox.advance(4_000);
     }
     const states = load.lines.map(({ shard }) => load.stateOf(shard));
-    const late = await load.merge(states);
-    expect(late.code).not.toBe(0);
-    expect(late.stderr).toContain(
-      "ended after the open shard had begun. Run the open shard again, then merge",
-    );
     const singer = bookmarkIn(await readFile(load.stateOf(0), "utf8"));
     const airbyte = await file("airbyte.json", [
       { type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: singer } },
@@ -340,13 +304,9 @@ describe("state merge refuses", () => {
     expect((await load.merge([airbyte, ...states.slice(1)])).stderr).toContain(
       "Merge states of one language",
     );
-    expect((await load.merge([...states, load.stateOf(0)])).stderr).toContain("are both states of shard 0");
-    expect((await load.merge(states.slice(1))).stderr).toContain("there is no state of shard 0");
+    expect((await load.merge(states.slice(1))).stderr).toContain("no state holds");
   });
 });
-
-const isAbout = (day: Day, window: Window): boolean =>
-  window.kind === "closed" && window.from <= day && day <= window.to;
 
 function moved(sandbox: Sandbox): void {
   sandbox.recheck(8);

@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
 import { type DatedState, parseDatedState } from "../../src/state/dated.ts";
 import { parseState } from "../../src/state/envelopes.ts";
+import { type Coverage, type DayStatus, put, spanOf } from "../../src/streams/coverage.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
-import { type Day, dayOf } from "../../src/time.ts";
+import { BEGINNING, type Day, dayOf } from "../../src/time.ts";
 
 const moment = "2026-01-02T03:04:05Z";
 const minimal = { discoveredAt: moment };
@@ -15,28 +16,34 @@ const cursor = fc
   .map(([date, time]) => date + time);
 const orNull = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(value, { nil: null });
 const id = orNull(fc.nat());
+const texts = fc.array(fc.string(), { maxLength: 3 });
+const spans = fc.array(
+  fc.tuple(
+    day,
+    day,
+    orNull(fc.nat()),
+    fc.constantFrom<(DayStatus | undefined)[]>("again", "missing", undefined),
+  ),
+  { maxLength: 5 },
+);
 const blobs: fc.Arbitrary<DatedState> = fc.record({
-  version: fc.constant(1 as const),
+  version: fc.constant(2 as const),
   discoveredAt: orNull(cursor),
-  missing_days: fc.uniqueArray(day, { maxLength: 4 }).map((days) => days.sort()),
+  days: spans.map((list) =>
+    list
+      .map(([a, b, rows, status]) => spanOf(a < b ? [a, b] : [b, a], rows, status))
+      .reduce<Coverage>(put, []),
+  ),
+  service: orNull(fc.string()),
+  witness: orNull(fc.dictionary(fc.string(), texts)),
+  undated: orNull(fc.record({ rows: fc.nat(), seen: orNull(texts) })),
+  checked: orNull(day),
   filters: orNull(
     fc.record({ source_slug: orNull(fc.string()), is_user: fc.constantFrom("all", "true", "false") }),
   ),
-  from: orNull(day),
-  undated: fc.constantFrom("pending" as const, "done" as const),
-  undated_checked: orNull(day),
-  undated_rows: fc.nat(),
-  recheck: fc.array(
-    fc.tuple(day, day).filter(([first, last]) => first <= last),
-    { maxLength: 3 },
-  ),
-  gap: orNull(fc.record({ from: orNull(day), to: day })),
-  shard: orNull(
-    fc.record({
-      ...{ plan: fc.string(), index: fc.nat(), done: fc.boolean() },
-      ...{ asked: orNull(cursor), ended: orNull(cursor) },
-    }),
-  ),
+  plan: orNull(fc.string()),
+  sources: orNull(texts),
+  asked: orNull(cursor),
   full_refresh: orNull(fc.record({ generation_id: id, sync_id: id, done: fc.boolean() })),
 });
 
@@ -60,18 +67,10 @@ describe("parseDatedState()", () => {
 
   it("fills what a state written by hand leaves out", () => {
     expect(parseDatedState("people", minimal)).toEqual({
-      version: 1,
+      ...NEW_STATE,
       discoveredAt: moment,
-      missing_days: [],
-      filters: null,
-      from: null,
-      undated: "done",
-      undated_checked: null,
-      undated_rows: 0,
-      recheck: [],
-      gap: null,
-      shard: null,
-      full_refresh: null,
+      days: [[BEGINNING, "2025-12-31", null]],
+      undated: { rows: 0, seen: null },
     });
   });
 
@@ -107,8 +106,8 @@ describe("parseDatedState()", () => {
     ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00+02:00", "2026-01-02T08:00:00Z"],
     ["2026-01-02T03:04:05.0009Z", "2026-01-02T03:04:05.00081Z", "2026-01-02T03:04:05.00081Z"],
     ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05Z"],
-    ["2026-01-02T03:04:05Z", null, null],
-    [null, "2026-01-02T03:04:05Z", null],
+    ["2026-01-02T03:04:05Z", null, "2026-01-02T03:04:05Z"],
+    [null, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
     [undefined, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
     ["2026-01-02T03:04:05Z", undefined, "2026-01-02T03:04:05Z"],
   ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
@@ -129,11 +128,24 @@ describe("parseDatedState()", () => {
     expect(parseDatedState("people", savedState)?.discoveredAt).toBe(moment);
   });
 
-  it("puts missing days in order, once each", () => {
-    const missing_days = ["2026-01-03", "2026-01-01", "2026-01-03"];
-    expect(parseDatedState("people", { ...minimal, missing_days })?.missing_days).toEqual([
-      "2026-01-01",
-      "2026-01-03",
+  it("reads the days from Singer's cursor on again where that is the earlier", () => {
+    const state = { ...NEW_STATE, discoveredAt: moment, days: [["2025-01-01", "2025-12-30", 5]] };
+    const earlier = { replication_key: "discoveredAt", replication_key_value: "2025-06-10T00:00:00Z" };
+    expect(parseDatedState("people", { ...state, ...earlier })?.days).toEqual([
+      ["2025-01-01", "2025-06-08", null],
+    ]);
+    const same = { ...earlier, replication_key_value: moment };
+    expect(parseDatedState("people", { ...state, ...same })?.days).toEqual(state.days);
+  });
+
+  it("puts days in order", () => {
+    const days = [
+      ["2026-01-03", "2026-01-03", null, "missing"],
+      ["2026-01-02", "2026-01-01", 4],
+    ];
+    expect(parseDatedState("people", { version: 2, ...minimal, days })?.days).toEqual([
+      ["2026-01-01", "2026-01-02", 4],
+      ["2026-01-03", "2026-01-03", null, "missing"],
     ]);
   });
 
@@ -147,7 +159,7 @@ describe("parseDatedState()", () => {
     [{ discoveredAt: "2026-02-30T00:00:00Z" }, "discoveredAt is not"],
     [{ discoveredAt: 1767323045 }, "discoveredAt is not"],
     [{ ...minimal, replication_key_value: "hunter2" }, "replication_key_value is not"],
-    [{ ...minimal, version: 2 }, "newer version"],
+    [{ ...minimal, version: 3 }, "newer version"],
     [{ ...minimal, version: "1" }, "version is not"],
     [{ ...minimal, version: 0 }, "version is not"],
     [{ ...minimal, missing_days: "2026-01-01" }, "missing_days is not"],
@@ -156,7 +168,17 @@ describe("parseDatedState()", () => {
     [{ ...minimal, filters: { is_user: "hunter2" } }, "filters is not"],
     [{ ...minimal, filters: { source_slug: 1 } }, "filters is not"],
     [{ ...minimal, from: moment }, "from is not"],
-    [{ ...minimal, undated: true }, "undated is neither"],
+    [{ ...minimal, undated: true }, "undated is not"],
+    [{ ...minimal, undated: { rows: -1 } }, "undated is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-02"]] }, "days is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-32", null]] }, "days is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-02", 1, "gone"]] }, "days is not"],
+    [{ ...minimal, checked: "today" }, "checked is not"],
+    [{ ...minimal, service: 1 }, "service is not"],
+    [{ ...minimal, witness: [] }, "witness is not"],
+    [{ ...minimal, sources: "crm" }, "sources is not"],
+    [{ ...minimal, plan: 1 }, "plan is not"],
+    [{ ...minimal, asked: "hunter2" }, "asked is not"],
     [{ ...minimal, full_refresh: { generation_id: 1, sync_id: 1 } }, "full_refresh is not"],
     [{ ...minimal, full_refresh: { generation_id: "1", sync_id: 1, done: true } }, "full_refresh is not"],
     [{ ...minimal, gap: { from: "2026-01-01" } }, "gap is not"],
@@ -187,6 +209,8 @@ describe("parseDatedState()", () => {
       "undated_checked",
       "undated_rows",
       "shard",
+      "days",
+      "checked",
     );
     fc.assert(
       fc.property(fc.dictionary(keys, fc.jsonValue()), (savedState) => {
@@ -212,15 +236,75 @@ describe("DatedState", () => {
     expect(Object.keys(Object(parseDatedState("people", minimal))).sort()).toEqual(keys);
   });
 
-  it("understands a state of version 0.1.0", () => {
-    const old = {
-      ...{ version: 1, discoveredAt: moment, missing_days: ["2026-01-01"] },
-      ...{ filters: { source_slug: null, is_user: "all" }, from: null, undated: "done" },
-      ...{ full_refresh: null, gap: null },
-    };
-    expect(parseDatedState("people", old)).toEqual({
-      ...old,
-      ...{ undated_checked: null, undated_rows: 0, recheck: [], shard: null },
-    });
+  const old = {
+    ...{
+      version: 1,
+      discoveredAt: moment,
+      missing_days: [],
+      recheck: [],
+      from: null,
+      gap: null,
+      shard: null,
+    },
+    ...{ filters: { source_slug: null, is_user: "all" }, undated: "done", full_refresh: null },
+    ...{ undated_checked: "2026-01-01", undated_rows: 3 },
+  };
+  const shard = { plan: "p", index: 0, done: true, asked: moment, ended: moment };
+  it.each<[string, object, Partial<DatedState>]>([
+    [
+      "all of it",
+      {},
+      {
+        days: [[BEGINNING, "2025-12-31" as Day, null]],
+        undated: { rows: 3, seen: null },
+        checked: "2026-01-01" as Day,
+      },
+    ],
+    [
+      "of 0.1.0",
+      { undated_checked: undefined, undated_rows: undefined, recheck: undefined },
+      { undated: { rows: 0, seen: null }, checked: null },
+    ],
+    [
+      "with a start",
+      { from: "2025-11-01" },
+      { days: [["2025-11-01" as Day, "2025-12-31" as Day, null]], undated: null },
+    ],
+    ["that had begun", { discoveredAt: null, undated: "pending" }, { days: [], undated: null }],
+    ["with an inverted range", { from: "2026-01-02" }, { days: [] }],
+    [
+      "with a gap and holes",
+      {
+        from: "2025-11-01",
+        gap: { from: "2025-01-01", to: "2025-01-31" },
+        recheck: [["2025-12-03", "2025-12-02"]],
+        missing_days: ["2025-12-02", "2025-11-09"],
+      },
+      {
+        days: (
+          [
+            ["2025-01-01", "2025-01-31", null],
+            ["2025-11-01", "2025-11-08", null],
+            ["2025-11-09", "2025-11-09", null, "missing"],
+            ["2025-11-10", "2025-12-01", null],
+            ["2025-12-02", "2025-12-02", null, "missing"],
+            ["2025-12-03", "2025-12-03", null, "again"],
+            ["2025-12-04", "2025-12-31", null],
+          ] as const
+        ).map(([from, to, rows, status]) => spanOf([from as Day, to as Day], rows, status)),
+      },
+    ],
+    [
+      "of a shard that is done",
+      { discoveredAt: "2025-06-30T23:59:59.999Z", from: "2025-01-01", shard },
+      { days: [["2025-01-01" as Day, "2025-06-30" as Day, null]], plan: "p", asked: moment },
+    ],
+  ])("understands a state of version 1: %s", (_, given, expected) => {
+    expect(parseDatedState("people", { ...old, ...given })).toMatchObject({ version: 2, ...expected });
+  });
+
+  it("ignores what is left of version 1 beside its own keys", () => {
+    const state = { ...old, ...NEW_STATE, discoveredAt: moment, gap: { from: null, to: "2025-01-01" } };
+    expect(parseDatedState("people", state)).toEqual({ ...NEW_STATE, discoveredAt: moment });
   });
 });

@@ -52,7 +52,7 @@ const SAVED = {
   ...NEW_STATE,
   discoveredAt: "2026-03-01T00:00:00Z",
   filters: FILTERS,
-  undated: "done",
+  undated: { rows: 0, seen: null },
 } as const;
 
 describe("resumeDated() under other settings", () => {
@@ -98,6 +98,14 @@ describe("a full refresh", () => {
   ])("with a state %s", (_, saved, dated, whole) => {
     expect(resumeDated(asked("full_refresh"), saved, FILTERS)).toMatchObject(dated);
     expect(resumeWhole(asked("full_refresh"), saved, FILTERS)).toMatchObject(whole);
+  });
+
+  it("says again that it was delivered, so that it is not delivered by the next attempt either", () => {
+    const first = resumeWhole(asked("full_refresh"), wholeState(asked("full_refresh")), FILTERS);
+    expect(first).toMatchObject({ kind: "delivered", state: { full_refresh: { done: true } } });
+    expect(resumeWhole(asked("full_refresh"), first.state, FILTERS)).toEqual(first);
+    const { kind } = resumeDated(asked("full_refresh"), refresh(1, 1, true), FILTERS);
+    expect(kind).toBe("delivered");
   });
 
   it("whose catalog has no ids begins again, whatever the state says", () => {

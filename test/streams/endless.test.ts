@@ -98,7 +98,7 @@ describe("an export that shows nothing new", () => {
     );
     const rules = rulesWith({ api: service.api(3) });
     const lines: string[] = [];
-    const reading = readWindow({ window: DAY, purpose: "range" }, rules);
+    const reading = readWindow({ window: DAY, clears: null }, rules);
     let step = await reading.next();
     for (; step.done !== true; step = await reading.next()) lines.push(...step.value.lines);
     expect(step.value).toMatchObject([{ kind: "proven" }]);
@@ -113,7 +113,7 @@ describe("an export that shows nothing new", () => {
     const undated = [rowOf(1, null), rowOf(2, null)];
     const service = new OneRowASecond((nth, nthExport) => (nthExport === 0 ? row : undated[nth]));
     const rules = rulesWith({ api: service.api(5, 2) });
-    const reading = readUndated({ window: { kind: "undated" }, purpose: "range" }, rules);
+    const reading = readUndated({ window: { kind: "undated" }, clears: null }, rules);
     let step = await reading.next();
     while (step.done !== true) step = await reading.next();
     expect(step.value).toMatchObject({ kind: "proven" });
@@ -125,7 +125,7 @@ describe("an export that shows nothing new", () => {
       nth < 300 ? rowOf(nth) : nth === 300 ? rowOf(nth, null) : undefined,
     );
     const rules = rulesWith({ api: service.api(300, 1) });
-    const reading = readUndated({ window: { kind: "undated" }, purpose: "range" }, rules);
+    const reading = readUndated({ window: { kind: "undated" }, clears: null }, rules);
     let step = await reading.next();
     while (step.done !== true) step = await reading.next();
     expect(step.value).toMatchObject({ kind: "proven", undatedRows: 1 });

@@ -65,7 +65,17 @@ describe("planWindows()", () => {
         const rowsOn = (day: Day): number => amounts[days.indexOf(day)] ?? 0;
         const { api } = accountOf(rowsOn, days);
         const plan = await planOf(api);
-        const dated = plan.flatMap(({ window }) => ("from" in window ? [window] : []));
+        const dated = plan.flatMap(({ window, count }) =>
+          "from" in window && (window.kind === "open" || count?.rows !== 0) ? [window] : [],
+        );
+        const covered = plan.flatMap(({ window, days }) =>
+          days !== undefined ? [days] : window.kind === "closed" ? [[window.from, window.to] as const] : [],
+        );
+        const open = plan.at(-1)?.window;
+        expect(covered[0]?.[0] ?? BEGINNING).toBe(BEGINNING);
+        for (const [nth, [, to]] of covered.entries()) {
+          expect(addDays(to, 1)).toBe(covered[nth + 1]?.[0] ?? (open?.kind === "open" ? open.from : ""));
+        }
         for (const day of days) {
           const holding = dated.filter(
             (window) => window.from <= day && (window.kind === "open" || window.to >= day),
@@ -76,7 +86,7 @@ describe("planWindows()", () => {
         expect(dated.at(-1)?.kind).toBe("open");
         for (const { window, count } of plan) {
           if (window.kind !== "closed") continue;
-          expect(count?.rows).toBeGreaterThan(0);
+          if (count?.rows === 0) continue;
           if (window.from < window.to && dated.length > 1) expect(count?.rows).toBeLessThanOrEqual(50_000);
           expect(window.to < YESTERDAY).toBe(true);
         }

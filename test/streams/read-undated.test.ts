@@ -20,7 +20,7 @@ async function read(
   const service = new ModelService({ now: NOW, people: [...DATED, ...undatedPeople(undated)], ...options });
   const api = service.api(rules.verifyCounts);
   const reading = readUndated(
-    { window: { kind: "undated" }, purpose: "range", ...planned },
+    { window: { kind: "undated" }, clears: null, ...planned },
     rulesWith({ api, ...rules }),
   );
   const ids: string[] = [];

@@ -4,7 +4,7 @@ import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
-import type { Purpose, WindowResult } from "../../src/streams/window-result.ts";
+import type { Planned, WindowResult } from "../../src/streams/window-result.ts";
 import type { Day } from "../../src/time.ts";
 import { apiWith, rulesWith } from "../support/run-rules.ts";
 
@@ -63,10 +63,10 @@ function scripted({ counts, isTooLow = false, shown, paged = [], broken = [] }: 
 async function read(
   script: Script,
   window: Window = ONE_DAY,
-  purpose: Purpose = "range",
+  clears: Planned["clears"] = null,
 ): Promise<{ result: WindowResult; asked: string[]; lines: number }> {
   const { api, asked } = scripted(script);
-  const reading = readWindow({ window, purpose }, rulesWith({ api }));
+  const reading = readWindow({ window, clears }, rulesWith({ api }));
   for (let lines = 0; ; ) {
     const next = await reading.next();
     if (next.done === true) return { result: next.value, asked, lines };
@@ -92,7 +92,7 @@ describe("readWindow() of a closed window", () => {
       streams += 1;
       if (streams === 1) throw new Failure("The body is not whole");
     };
-    const reading = readWindow({ window: ONE_DAY, purpose: "range" }, rulesWith({ api: { ...api, stream } }));
+    const reading = readWindow({ window: ONE_DAY, clears: null }, rulesWith({ api: { ...api, stream } }));
     let lines = 0;
     for (let next = await reading.next(); next.done !== true; next = await reading.next())
       lines += next.value.lines.length;
@@ -102,7 +102,7 @@ describe("readWindow() of a closed window", () => {
   it("is draining where fewer were shown than counted before, and no fewer than counted after", async () => {
     for (const after of [3, 4]) {
       const { result, asked } = await read({ counts: [5, after], shown: [4] });
-      expect(result).toMatchObject([{ kind: "draining" }]);
+      expect(result).toMatchObject([{ kind: "again" }]);
       expect(asked).toEqual(["count", "stream", "count"]);
     }
   });
@@ -154,7 +154,7 @@ describe("readWindow() of a closed window", () => {
     ] as const) {
       asked.length = 0;
       const count = { rows: 5, undated: 0, known: true, asked: NOW - age, answered: NOW - age };
-      const reading = readWindow({ window: ONE_DAY, purpose: "range", count }, rulesWith({ api }));
+      const reading = readWindow({ window: ONE_DAY, clears: null, count }, rulesWith({ api }));
       while ((await reading.next()).done !== true);
       expect(asked.filter((what) => what === "count")).toHaveLength(counts);
     }
@@ -171,7 +171,7 @@ describe("readWindow() of everything", () => {
   it("takes no count where nothing is to be verified", async () => {
     const { api, asked } = scripted({ counts: [5], shown: [3] });
     const reading = readWindow(
-      { window: { kind: "all" }, purpose: "range" },
+      { window: { kind: "all" }, clears: null },
       rulesWith({ api, verifyCounts: false }),
     );
     let step = await reading.next();
@@ -193,18 +193,18 @@ describe("readWindow() of an open window", () => {
 
 describe("readWindow() of a range that drained before", () => {
   it("is read by pages if it drains again", async () => {
-    const { result, asked } = await read({ counts: [5, 4], shown: [4], paged: [4] }, TWO_DAYS, "recheck");
+    const { result, asked } = await read({ counts: [5, 4], shown: [4], paged: [4] }, TWO_DAYS, "again");
     expect(result).toMatchObject([{ kind: "proven" }]);
     expect(asked).toContain("page 2");
   });
 
   it("is closed for good if its pages drain too", async () => {
-    const { result } = await read({ counts: [6, 5, 5, 4], shown: [5], paged: [4] }, TWO_DAYS, "recheck");
+    const { result } = await read({ counts: [6, 5, 5, 4], shown: [5], paged: [4] }, TWO_DAYS, "again");
     expect(result).toMatchObject([{ kind: "proven" }]);
   });
 
   it("is not closed where its pages lack rows", async () => {
-    const { result } = await read({ counts: [6, 5, 5], shown: [5, 4], paged: [4] }, TWO_DAYS, "recheck");
+    const { result } = await read({ counts: [6, 5, 5], shown: [5, 4], paged: [4] }, TWO_DAYS, "again");
     expect(result.map(({ kind }) => kind)).not.toContain("proven");
   });
 });
@@ -233,7 +233,7 @@ describe("readWindow() by pages", () => {
     // A count before each of five passes and one after it, the one before the walk, and the one after.
     const counts = [...Array<number>(7).fill(25), 24];
     const { result } = await read({ counts, ...cut, paged: [24] });
-    expect(result).toMatchObject([{ kind: "draining" }]);
+    expect(result).toMatchObject([{ kind: "again" }]);
   });
 
   it("delivers the rows of the other pages past three that cannot be parsed, and is not proven", async () => {

@@ -24,6 +24,7 @@ export function rulesWith(given: Partial<RunRules> = {}): RunRules {
     isExported: true,
     isListed: true,
     until: Number.POSITIVE_INFINITY,
+    latest: Number.POSITIVE_INFINITY,
     idleMs: 60_000,
     ignoredDays: new Set(),
     onMissingKey: "reject",

@@ -1,8 +1,17 @@
 import { readStream, type Source, type StreamRun } from "../../src/run/read-stream.ts";
+import {
+  type Coverage,
+  covered,
+  type DayRange,
+  missingDaysOf,
+  put,
+  withStatus,
+} from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import type { ReadSettings } from "../../src/streams/range.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
+import type { Day } from "../../src/time.ts";
 
 export const SETTINGS: ReadSettings = {
   startDate: null,
@@ -28,6 +37,10 @@ export type Ran = {
   readonly state: DatedState | null;
   readonly complete: boolean;
   readonly error: unknown;
+  /** What the state says: days that are missing, ranges to read again, and ranges that were read without a hole. */
+  readonly missing: readonly Day[];
+  readonly again: readonly DayRange[];
+  readonly covered: readonly DayRange[];
 };
 
 export type RunOptions = {
@@ -72,13 +85,22 @@ function summary(events: readonly Event[], before: DatedState | null, thrown: un
   const states = events.flatMap((event) => (event.kind === "checkpoint" ? [event.state] : []));
   const last = states.at(-1);
   const close = events.find((event) => event.kind === "close");
+  const state = last === undefined ? before : (JSON.parse(JSON.stringify(last)) as DatedState);
+  const days = state?.days ?? [];
   return {
     events,
     lines,
-    state: last === undefined ? before : (JSON.parse(JSON.stringify(last)) as DatedState),
+    state,
+    ...{ missing: missingDaysOf(days), again: withStatus(days, "again"), covered: covered(days) },
     complete: close?.kind === "close" && close.complete && thrown === undefined,
     error: thrown ?? (close?.kind === "close" ? close.error : undefined),
   };
+}
+
+/** The state of a run, with some days as missing. */
+export function withMissing({ state }: Ran, ...days: readonly string[]): DatedState {
+  const missing = days.map((day) => [day as Day, day as Day, null, "missing"] as const);
+  return { ...NEW_STATE, ...state, days: missing.reduce<Coverage>(put, state?.days ?? []) };
 }
 
 /** Lines by id; the latest of each id. */

@@ -86,7 +86,18 @@ const JOBS = {
   created_at: null,
   jobs: [{ item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "job_1" }],
 };
+const DATED_2 = {
+  ...{ version: 2, discoveredAt: DATED.discoveredAt, filters: DATED.filters, full_refresh: null },
+  days: [
+    ["0001-01-01", "2025-11-30", 12],
+    ["2025-12-01", "2025-12-02", null, "again"],
+    ["2025-12-31", "2025-12-31", null, "missing"],
+  ],
+  ...{ undated: { rows: 3, seen: null }, checked: "2026-01-02", plan: "d1", asked: ENDED.asked },
+  ...{ service: null, witness: null, sources: null },
+};
 const STATES: readonly unknown[] = [
+  [{ type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: DATED_2 } }],
   [{ type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: DATED } }],
   { type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: SHARD } },
   { type: "STREAM", stream: { stream_descriptor: { name: "company_lookups" }, stream_state: JOBS } },
