@@ -3,8 +3,7 @@ import type { CheckOptions } from "./commands/check.ts";
 import type { InitOptions } from "./commands/init.ts";
 import type { JobsOptions } from "./commands/jobs.ts";
 import type { PlanOptions } from "./commands/plan.ts";
-import type { ReadOptions } from "./commands/read.ts";
-import type { ShardOptions } from "./commands/read-shard.ts";
+import type { ReadOptions, ShardOptions } from "./commands/read.ts";
 import type { StateOptions } from "./commands/state.ts";
 import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
@@ -138,7 +137,7 @@ const PLAN_EXAMPLES = [
   ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
   ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output rows"],
   ["the last one", "read --config config.json \\\n    --plan plan.jsonl --shard open --output rows"],
-  ["one state of all", "state merge \\\n    --plan plan.jsonl rows/shard-*/state.json > state.json"],
+  ["one state of all", "state merge rows/shard-* > state.json"],
 ] as const;
 
 const plan: AddCommand = (parser, choose) =>
@@ -155,10 +154,11 @@ const plan: AddCommand = (parser, choose) =>
             nargs: 1,
             describe: "number of shards; default: 1 a million rows",
           },
+          resume: { type: "string", requiresArg: true, describe: "a plan that was cut off, to finish" },
         })
         .epilogue(examples(PLAN_EXAMPLES)),
-    ({ config, stream, shards }) =>
-      choose({ kind: "plan", config, stream, shards: wholeNumber("--shards", shards) }),
+    ({ config, stream, shards, resume }) =>
+      choose({ kind: "plan", config, stream, resume, shards: wholeNumber("--shards", shards) }),
   );
 
 const state: AddCommand = (parser, choose) =>
@@ -169,24 +169,20 @@ const state: AddCommand = (parser, choose) =>
         false,
         (merge) =>
           merge
-            .usage(`${NAME} state merge --plan PLAN STATES..`)
-            .epilogue("Makes one state of the states of all shards.")
+            .usage(`${NAME} state merge STATES..`)
+            .epilogue("Prints one state that says what the states of all shards say.")
             .positional("states", {
               type: "string",
               array: true,
               demandOption: true,
-              describe: "state files",
+              describe: "state files, or folders of read --output",
             })
-            .options({
-              plan: {
-                type: "string",
-                array: true,
-                nargs: 1,
-                demandOption: true,
-                describe: "plan of the shards; repeatable",
-              },
+            .option("partial", {
+              type: "boolean",
+              default: false,
+              describe: "leave days that no state holds to the next run",
             }),
-        ({ plan: plans, states }) => choose({ kind: "state-merge", plans, states }),
+        ({ partial, states }) => choose({ kind: "state-merge", partial, states }),
       )
       .command(
         "show <file>",
@@ -204,7 +200,7 @@ const state: AddCommand = (parser, choose) =>
       .epilogue(
         examples([
           ["how far each stream has come", "state show state.json"],
-          ["one state of the shards of a plan", "state merge --plan plan.jsonl shard-*/state.json"],
+          ["one state of the shards of a plan", "state merge rows/shard-*"],
         ]),
       ),
   );
@@ -238,7 +234,7 @@ export async function parseCommand(words: readonly string[], version: string): P
   const quick = quickCommand(args, version);
   if (quick !== undefined) return quick;
   let command: Command | undefined;
-  const base = await openParser(NAME, version, ["stream", "states", "plan"]);
+  const base = await openParser(NAME, version, ["stream", "states"]);
   const parser = COMMANDS.reduce(
     (added, add) =>
       add(added, (chosen) => {

@@ -1,7 +1,10 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { STREAMS } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
 import { ConfigError, UsageError } from "../errors.ts";
-import { readCatalog } from "../files/read.ts";
+import { readCatalog, readText } from "../files/read.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
@@ -12,7 +15,14 @@ import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
 import { destinationOf } from "../run/sink.ts";
-import { readShard, type ShardOptions } from "./read-shard.ts";
+import { isRead, isWholePlan, parsePlan, type ShardLine, shardConfig, shardFolder } from "../shards/plan.ts";
+
+/** Which part of which plan a run reads. */
+export type ShardOptions = {
+  readonly plan: string;
+  readonly shard: number | "open";
+  readonly shardsAtOnce: number;
+};
 
 export type ReadOptions = {
   readonly config: string | undefined;
@@ -64,8 +74,36 @@ function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions
 }
 
 async function readAsked(options: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
-  if (options.part !== undefined) return await readShard({ ...options, part: options.part }, runtime, open);
   const config = await openConfig(options.config, runtime.environment);
+  if (options.part === undefined) return await readStreams(options, config, runtime, open);
+  const { plan, shard, shardsAtOnce } = options.part;
+  const lines = parsePlan(await readText("plan", plan), options.streams[0], config);
+  if (!isWholePlan(lines, config)) {
+    throw new ConfigError(
+      `Cannot use the plan "${plan}": it was cut off. Finish it with: plan --resume ${plan}`,
+    );
+  }
+  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
+  if (line === undefined) {
+    const text = `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
+    await (await open({ kind: "stdout" }, config)).emit({ kind: "log", level: "info", text });
+    return true;
+  }
+  const output = options.output && join(options.output, shardFolder(line));
+  if (output !== undefined) await mkdir(dirname(output), { recursive: true });
+  const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
+  const part = { line, bringsUndated };
+  const own = { ...options, streams: [line.stream], output };
+  return await readStreams(own, shardConfig(config, line, shardsAtOnce), runtime, open, part);
+}
+
+async function readStreams(
+  options: ReadOptions,
+  config: Config,
+  runtime: Runtime,
+  open: OpenOutput,
+  part?: { readonly line: ShardLine; readonly bringsUndated: boolean },
+): Promise<boolean> {
   const catalog =
     options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
   if (catalog === undefined)
@@ -73,15 +111,21 @@ async function readAsked(options: ReadOptions, runtime: Runtime, open: OpenOutpu
   const output = await open(destinationOf(options), config);
   const { saved, place } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
+    if (part !== undefined && isRead(part.line, saved.streams.get(part.line.stream))) {
+      const text = `Shard ${part.line.shard} of "${part.line.stream}" is complete already`;
+      await run.emit({ kind: "log", level: "info", text });
+      return true;
+    }
     const asked = catalog && chosen(catalog, options.streams);
     await openJobs(run, asked, options.streams, saved.streams, {
       check: () => output.sink.check(),
       isOne: place !== null,
     });
     const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
+    const shard = part && { plan: part.line.plan, bringsUndated: part.bringsUndated };
     return await syncStreams(
       run,
-      streams.map((configured) => ({ configured })),
+      streams.map((configured) => ({ configured, shard })),
       saved.streams,
     );
   });

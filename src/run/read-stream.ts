@@ -90,7 +90,7 @@ async function streamRun(
 ): Promise<StreamRun> {
   const { config, began } = session;
   const { dated, listed } = await session.readingOf(spec);
-  if (shard !== undefined && !dated) throw notDated(spec);
+  if (shard !== undefined && (!dated || isFullRefresh(configured))) throw notSharded(spec);
   const filters = filtersOf(config);
   const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
   return {
@@ -119,9 +119,9 @@ function onMissingKey(
   return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";
 }
 
-const notDated = ({ name }: StreamSpec): ConfigError =>
+const notSharded = ({ name }: StreamSpec): ConfigError =>
   new ConfigError(
-    `Cannot read a shard of "${name}": its records have no date here, so the stream cannot be cut between days. Read it in one run`,
+    `Cannot read a shard of "${name}": its records need a date, and its sync_mode must be "incremental". Read it in one run`,
   );
 
 const unknownMode = ({ name, syncMode }: ConfiguredStream): ConfigError =>

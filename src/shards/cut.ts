@@ -1,12 +1,14 @@
 import type { StreamApi } from "../streams/stream-api.ts";
 import { closedWindow, type DatedWindow } from "../streams/window.ts";
 import { addDays, BEGINNING, type Day, dayOf, earlier, instant } from "../time.ts";
-import type { Cut } from "./plan-file.ts";
 
-/** What planning asks the service. Each call is one request. */
+/** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
+export type Size = { readonly rows: number; readonly asked: number };
+
+/** What planning asks the service. Each call is one request. `from` null: the beginning. `to` null: up to now. */
 export type Counter = {
-  /** How many dated rows the days hold, both ends included. `to` null: up to now. `asked`: epoch ms by the service's clock. */
-  count(from: Day | null, to: Day | null): Promise<{ readonly rows: number; readonly asked: number }>;
+  /** How many dated rows the days hold, both ends included. */
+  count(from: Day | null, to: Day | null): Promise<Size>;
   /** The day of the row at a place of the list of these days, newest first, 1 is the newest; undefined if the list does not say. */
   dayAt(from: Day | null, to: Day | null, place: number): Promise<Day | undefined>;
 };
@@ -26,72 +28,69 @@ export function counterOf(api: Pick<StreamApi, "count" | "rowAt">): Counter {
   };
 }
 
-export type Range = { readonly from: Day | null; readonly to: Day | null };
+/** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
+export type Cut = { readonly from: Day | null; readonly to: Day | null; readonly rows: number };
 
-/** The shards of a range, oldest first, and when the first count was asked (epoch ms by the service's clock). */
-export type Cuts = { readonly cuts: readonly Cut[]; readonly asked: number };
-
-/** Rows a shard where the user does not say how many shards: a quarter of an hour of a service that streams 1,000 rows a second. */
+/** A quarter of an hour of a service that streams 1,000 rows a second. */
 const ROWS_PER_SHARD = 1_000_000;
 const MOST_SHARDS = 1_000;
 
+/** Days before yesterday only lose rows, so they can be read in any order. */
+const lastClosed = ({ asked }: Size): Day => addDays(dayOf(asked), -2);
+
+const isOpen = (to: Day | null, size: Size): to is null => to === null || to > lastClosed(size);
+
+/** How many shards to cut a range into: as many as are asked for, or one for each million rows and the open one. */
+export function shardsFor(size: Size, to: Day | null, wanted: number | undefined): number {
+  const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (isOpen(to, size) ? 1 : 0);
+  return Math.min(MOST_SHARDS, Math.max(1, wanted ?? usual));
+}
+
 /**
- * Cuts a range between days into shards of about the same number of rows, with at most four requests a shard.
- * Days before yesterday only lose rows, so they can be read in any order; the rest is one open shard.
- * A range that ends before yesterday has no open shard. Fewer shards than asked for where there are too few days or rows.
+ * Cuts a range between days into shards of about the same number of rows, oldest first, with two requests a shard. The
+ * last one is open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
+ * @param size of the range
  */
-export async function cutRange(
+export async function* cutRange(
   counter: Counter,
-  { from, to }: Range,
-  wanted: number | undefined,
-): Promise<Cuts> {
-  const { rows, asked } = await counter.count(from, to);
-  const lastClosed = addDays(dayOf(asked), -2);
-  const isOpen = to === null || to > lastClosed;
-  const shards = Math.min(
-    MOST_SHARDS,
-    Math.max(1, wanted ?? Math.ceil(rows / ROWS_PER_SHARD) + (isOpen ? 1 : 0)),
-  );
-  const ends: { readonly to: Day; readonly before: number }[] = [];
-  const latest = isOpen ? lastClosed : addDays(to, -1);
-  for (let nth = 1; nth < shards; nth++) {
-    const target = Math.floor((nth * rows) / shards);
-    const end = await endNear(counter, { from, to }, rows, target, latest, ends.at(-1)?.to ?? from);
-    if (end !== undefined) ends.push(end);
+  { from, to }: Pick<Cut, "from" | "to">,
+  size: Size,
+  shards: number,
+): AsyncGenerator<Cut> {
+  const latest = isOpen(to, size) ? lastClosed(size) : addDays(to, -1);
+  let start = from;
+  let before = 0;
+  for (let nth = 1; nth < shards && (start === null || start <= latest); nth++) {
+    const target = Math.floor((nth * size.rows) / shards);
+    const day =
+      (await counter.dayAt(from, to, Math.max(1, size.rows - target))) ??
+      (await dayByCounts(counter, from, start ?? FIRST_GUESS, latest, target));
+    const isFree = (end: Day): boolean => start === null || end >= start;
+    const end = [addDays(day, -1), day].map((last) => earlier(last, latest)).find(isFree);
+    const held = end === undefined ? 0 : (await counter.count(start, end)).rows;
+    if (end === undefined || held === 0) continue;
+    yield { from: start, to: end, rows: held };
+    start = addDays(end, 1);
+    before += held;
   }
-  const starts = [from, ...ends.map((end) => addDays(end.to, 1))];
-  const upTo = [...ends.map((end) => end.before), rows];
-  return {
-    asked,
-    cuts: starts.map((start, index) => ({
-      from: start,
-      to: ends[index]?.to ?? (isOpen ? null : to),
-      rows: Math.max(0, (upTo[index] ?? 0) - (upTo[index - 1] ?? 0)),
-    })),
-  };
+  yield { from: start, to: isOpen(to, size) ? null : to, rows: Math.max(0, size.rows - before) };
 }
 
-/**
- * The day after which to cut so that about `target` rows lie before the cut, and how many do.
- * Undefined if every such day is cut off already.
- */
-async function endNear(
+const FIRST_GUESS = "1970-01-02" as Day;
+
+/** The first day up to which a range holds at least `target` rows, for a service whose list does not go so deep. */
+async function dayByCounts(
   counter: Counter,
-  range: Range,
-  rows: number,
+  from: Day | null,
+  first: Day,
+  last: Day,
   target: number,
-  latest: Day,
-  after: Day | null,
-): Promise<{ readonly to: Day; readonly before: number } | undefined> {
-  const place = Math.max(1, rows - target);
-  const day = (await counter.dayAt(range.from, range.to, place)) ?? middle(after ?? BEGINNING, latest);
-  const isFree = (end: Day): boolean => end <= latest && (after === null || end > after);
-  const ends = [addDays(earlier(day, addDays(latest, 1)), -1), earlier(day, latest)].filter(isFree);
-  const counted: { to: Day; before: number }[] = [];
-  for (const end of new Set(ends))
-    counted.push({ to: end, before: (await counter.count(range.from, end)).rows });
-  const useful = counted.filter(({ before }) => before > 0);
-  return useful.toSorted((a, b) => Math.abs(a.before - target) - Math.abs(b.before - target))[0];
+): Promise<Day> {
+  let [low, high] = [first, last];
+  while (low < high) {
+    const middle = dayOf((Date.parse(low) + Date.parse(high)) / 2);
+    if ((await counter.count(from, middle)).rows < target) low = addDays(middle, 1);
+    else high = middle;
+  }
+  return low;
 }
-
-const middle = (a: Day, b: Day): Day => dayOf((Date.parse(a) + Date.parse(b)) / 2);

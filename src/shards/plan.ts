@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import type { Config } from "../config/config.ts";
+import { ConfigError } from "../errors.ts";
+import { isObject } from "../json.ts";
+import { schemaCompiler } from "../json-schema.ts";
+import { parseDatedState } from "../state/dated.ts";
+import { missingDaysOf, uncovered } from "../streams/coverage.ts";
+import { addDays, BEGINNING } from "../time.ts";
+import type { Cut, Size } from "./cut.ts";
+
+/** One line of a plan, with the names that stand in the file. */
+export type ShardLine = Cut & {
+  readonly version: 2;
+  /** 32 hexadecimal characters: a digest of the settings, and one of this very plan. */
+  readonly plan: string;
+  readonly stream: string;
+  /** 0 is the oldest. */
+  readonly shard: number;
+};
+
+const digestOf = (value: unknown): string =>
+  createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
+
+/** Of every setting that decides what is read or what leaves. */
+function settingsDigest(config: Config): string {
+  const { baseUrl, sourceSlug, isUser, startDate, endDate, verifyCounts, hashSalt } = config;
+  const { ignoreMissingDays, dropFields, hashFields } = config;
+  const lists = [ignoreMissingDays, dropFields, hashFields].map((list) => list.toSorted());
+  return digestOf([
+    ...[baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, digestOf(hashSalt)],
+    ...lists,
+  ]);
+}
+
+export const planDigest = (config: Config, stream: string, size: Size, shards: number): string =>
+  settingsDigest(config) + digestOf([stream, size.rows, size.asked, shards]);
+
+/** Whether the last line of a plan ends where the plan does. */
+export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): boolean =>
+  lines.some(({ to }) => to === null || to === endDate);
+
+/**
+ * The lines of one plan, oldest first. Throws ConfigError for anything else, and for the plan of other settings.
+ * @param stream which plan, where the text has those of several streams
+ */
+export function parsePlan(text: string, stream: string | undefined, config: Config): readonly ShardLine[] {
+  const all = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [parseLine(line, at + 1)]));
+  const names = new Set(all.map((line) => line.stream));
+  if (stream === undefined && names.size > 1) {
+    throw unusable(`it has shards of ${[...names].join(", ")}. Name one of them with --stream`);
+  }
+  const lines = all.filter((line) => line.stream === (stream ?? line.stream));
+  const [first] = lines;
+  if (first === undefined) {
+    throw unusable(`it has no shards${stream === undefined ? "" : ` of "${stream}"`}. ${PLAN_AGAIN}`);
+  }
+  for (const [index, { plan, shard, from }] of lines.entries()) {
+    const last = lines[index - 1]?.to;
+    const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
+    if (plan === first.plan && shard === index && follows) continue;
+    throw unusable(`shard ${shard} of "${first.stream}" does not follow the line before it. ${PLAN_AGAIN}`);
+  }
+  if (first.plan.startsWith(settingsDigest(config))) return lines;
+  throw unusable(
+    "the config differs from the one that made it in base_url, source_slug, is_user, start_date, end_date, verify_counts, " +
+      "ignore_missing_days, drop_fields, hash_fields or hash_salt. Use the config that made the plan, or plan again",
+  );
+}
+
+const PLAN_AGAIN = "Make one with: source-contact-intelligence plan";
+
+const DAY_OR_NULL = { type: ["string", "null"], pattern: "^\\d{4}-\\d{2}-\\d{2}$" };
+const LINE = {
+  type: "object",
+  required: ["plan", "stream", "shard", "from", "to", "rows"],
+  properties: {
+    version: { const: 2 },
+    plan: { type: "string", pattern: "^[0-9a-f]{32}$" },
+    stream: { type: "string", pattern: "^[a-z_]{1,64}$" },
+    shard: { type: "integer", minimum: 0 },
+    from: DAY_OR_NULL,
+    to: DAY_OR_NULL,
+    rows: { type: "integer", minimum: 0 },
+  },
+};
+
+let isLine: ReturnType<ReturnType<typeof schemaCompiler>> | undefined;
+
+function parseLine(text: string, number: number): ShardLine {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw unusable(`line ${number} is not JSON`);
+  }
+  if (isObject(value) && value["version"] === 1) {
+    throw unusable(
+      "an earlier version of this program made it. Plan again, and read the shards into another folder. Shards that are " +
+        "all finished need no plan: merge their states",
+    );
+  }
+  isLine ??= schemaCompiler({ fill: false })(LINE);
+  if (isLine(value)) return value as ShardLine;
+  const [error] = isLine.errors ?? [];
+  throw unusable(`line ${number} is not a shard: ${error?.instancePath ?? ""} ${error?.message ?? ""}`);
+}
+
+const unusable = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
+
+/**
+ * The config under which a shard is read: its own days, and its share of the key's requests.
+ * Throws ConfigError for settings that a shard cannot obey.
+ * @param shardsAtOnce how many shards share the key
+ */
+export function shardConfig(config: Config, { from, to }: ShardLine, shardsAtOnce: number): Config {
+  if (config.maxRunSeconds !== null) {
+    throw new ConfigError(
+      'Cannot read a shard under "max_run_seconds": a shard is read to its end. Remove the setting',
+    );
+  }
+  const requestsPerMinute = Math.floor(config.requestsPerMinute / shardsAtOnce);
+  if (requestsPerMinute < 1) {
+    throw new ConfigError(
+      `Cannot share ${config.requestsPerMinute} requests a minute among ${shardsAtOnce} shards: each needs at least one. ` +
+        'Lower --shards-at-once, or raise "requests_per_minute" if the key allows it',
+    );
+  }
+  // Rows only leave closed days: a shard that is read again goes on with the day where it stopped.
+  const lookbackWindowDays = to === null ? config.lookbackWindowDays : 0;
+  return { ...config, requestsPerMinute, startDate: from, endDate: to ?? config.endDate, lookbackWindowDays };
+}
+
+/** The folder of a shard, which no other shard and no other plan has. */
+export const shardFolder = ({ plan, shard, from, to }: ShardLine): string =>
+  `shard-${plan}-${shard}-${from ?? "start"}-${to ?? "open"}`;
+
+/** Whether a state holds all days of a closed shard. Throws ConfigError for a state that is not of the shard's plan. */
+export function isRead({ plan, stream, shard, from, to }: ShardLine, saved: unknown): boolean {
+  const state = parseDatedState(stream, saved);
+  if (state === null) return false;
+  if (state.plan !== plan) {
+    throw new ConfigError(
+      `Cannot read shard ${shard} of "${stream}": the state is of ${state.plan === null ? "no" : "another"} plan. ` +
+        "Give the shards of a plan states of their own",
+    );
+  }
+  const isHeld = to !== null && uncovered(state.days, [from ?? BEGINNING, to]).length === 0;
+  return isHeld && missingDaysOf(state.days).length === 0;
+}
