@@ -17,7 +17,7 @@ export type PlanOptions = {
   /** Undefined: as many as the account's size asks for. */
   readonly shards: number | undefined;
   /** The file of a plan that was cut off: its lines are printed again, then the rest. */
-  readonly resume: string | undefined;
+  readonly resume?: string | undefined;
 };
 
 /** Prints the shards into which a stream is cut for several machines, one JSON object a line, each as soon as it is known. */

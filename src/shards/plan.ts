@@ -49,7 +49,9 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
   if (stream === undefined && names.size > 1) {
     throw unusable(`it has shards of ${[...names].join(", ")}. Name one of them with --stream`);
   }
-  const lines = all.filter((line) => line.stream === (stream ?? line.stream));
+  const lines = all
+    .filter((line) => line.stream === (stream ?? line.stream))
+    .toSorted((a, b) => a.shard - b.shard);
   const [first] = lines;
   if (first === undefined) {
     throw unusable(`it has no shards${stream === undefined ? "" : ` of "${stream}"`}. ${PLAN_AGAIN}`);

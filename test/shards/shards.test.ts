@@ -1,16 +1,15 @@
 import type { ChildProcess } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import type { ShardLine } from "../../src/shards/plan-file.ts";
-import type { DatedState } from "../../src/streams/dated-state.ts";
-import { dayOf } from "../../src/time.ts";
+import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
+import { type ShardLine, shardFolder } from "../../src/shards/plan.ts";
+import { type DayRange, uncovered, withStatus } from "../../src/streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
+import { BEGINNING, type Day, dayOf } from "../../src/time.ts";
 import { CONNECTOR, type Ended, file, type RunOptions, run } from "../support/cli.ts";
-import { catalogFor } from "../support/configs.ts";
-import { configFor } from "../support/tap.ts";
+import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 type Row = { readonly id: string; readonly discoveredAt: string | null };
@@ -19,35 +18,33 @@ const ACCOUNT: SandboxOptions = { people: 6_000, undated: 5, days: 400, requests
 
 /** A plan of an account, and the commands that a user gives for it. */
 class Load {
+  readonly sandbox: Sandbox;
   readonly config: string;
   readonly plan: string;
   readonly folder: string;
 
-  private constructor(config: string, plan: string, folder: string) {
+  private constructor(sandbox: Sandbox, config: string, plan: string, folder: string) {
+    this.sandbox = sandbox;
     this.config = config;
     this.plan = plan;
     this.folder = folder;
   }
 
-  static async of(sandbox: Sandbox, settings: object = {}, words: readonly string[] = []): Promise<Load> {
-    const config = await configFor(sandbox, { max_window_rows: 1000, ...settings });
-    const { code, stdout, stderr } = await run(CONNECTOR, [
-      "plan",
-      "--config",
-      config,
-      "--shards",
-      "4",
-      ...words,
-    ]);
+  static async of(
+    account: SandboxOptions,
+    settings: object = {},
+    more: readonly string[] = [],
+  ): Promise<Load> {
+    const { sandbox, config } = await sandboxWith(account, { max_window_rows: 1000, ...settings });
+    const words = ["plan", "--config", config, "--shards", "4", ...more];
+    const { code, stdout, stderr } = await run(CONNECTOR, words);
     expect(code, stderr + stdout).toBe(0);
-    return new Load(config, await file("plan.jsonl", stdout), await tempDir());
+    return new Load(sandbox, config, await file("plan.jsonl", stdout), await tempDir());
   }
 
   get lines(): readonly ShardLine[] {
-    return readFileSync(this.plan, "utf8")
-      .trimEnd()
-      .split("\n")
-      .map((line): ShardLine => JSON.parse(line));
+    const text = readFileSync(this.plan, "utf8").trimEnd();
+    return text.split("\n").map((line): ShardLine => JSON.parse(line));
   }
 
   /** Reads a shard into the folder, unless the words say otherwise. */
@@ -56,20 +53,25 @@ class Load {
     return await run(CONNECTOR, [...args, ...(words ?? ["--output", this.folder])], options);
   }
 
-  stateOf(shard: number): string {
-    return join(this.folder, `shard-${shard}`, "state.json");
+  /** Reads a shard, and ends that with SIGKILL once something is so. */
+  async killed(shard: number, words: readonly string[], isSo: () => boolean): Promise<void> {
+    const children: ChildProcess[] = [];
+    const ended = this.read(shard, words, { started: (child) => void children.push(child) });
+    await until(isSo);
+    for (const child of children) child.kill("SIGKILL");
+    expect((await ended).signal).toBe("SIGKILL");
   }
 
-  async merge(states = this.lines.map(({ shard }) => this.stateOf(shard))): Promise<Ended> {
-    return await run(CONNECTOR, ["state", "merge", "--plan", this.plan, ...states]);
+  nameOf(shard: number): string {
+    return shardFolder(this.lines[shard] as ShardLine);
   }
 
   /** Everyone in the files that a reader sees: the newest row of each. */
-  people(folder = this.folder): Map<string, Row> {
+  people(): Map<string, Row> {
     const newest = new Map<string, Row>();
-    const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(isRows);
+    const files = readdirSync(this.folder, { recursive: true, encoding: "utf8" }).filter(isRows);
     for (const path of files) {
-      for (const line of readFileSync(join(folder, path), "utf8").trimEnd().split("\n")) {
+      for (const line of readFileSync(join(this.folder, path), "utf8").trimEnd().split("\n")) {
         const row: Row = JSON.parse(line);
         if ((newest.get(row.id)?.discoveredAt ?? "") <= (row.discoveredAt ?? "")) newest.set(row.id, row);
       }
@@ -84,11 +86,13 @@ const isRows = (path: string): boolean =>
 const served = (sandbox: Sandbox): Map<string, Row> =>
   new Map(sandbox.people().map((person) => [person.id, person as unknown as Row]));
 
-/** Whether a person was checked on one of the days of a shard. */
-function isWithin({ discoveredAt }: Row, line: ShardLine | undefined): boolean {
-  const day = discoveredAt?.slice(0, 10) ?? "";
-  return day >= `${line?.from}` && day <= `${line?.to}`;
-}
+const daysOf = (line: ShardLine | undefined): DayRange => [line?.from as Day, line?.to as Day];
+
+/** Everyone who was checked on some days. */
+const checkedOn = (sandbox: Sandbox, ranges: readonly DayRange[]): readonly Row[] =>
+  [...served(sandbox).values()].filter(({ discoveredAt }) =>
+    ranges.some(([from, to]) => `${discoveredAt}` >= from && `${discoveredAt}`.slice(0, 10) <= to),
+  );
 
 /** The records among what a run wrote to stdout. */
 const rowsOf = (stdout: string): readonly Row[] =>
@@ -97,7 +101,7 @@ const rowsOf = (stdout: string): readonly Row[] =>
     .filter((line) => line.includes('"RECORD"'))
     .map((line) => JSON.parse(line).record.data);
 
-/** The state of people in a file or a text of bookmarks. */
+/** The state of people in a text of bookmarks. */
 const bookmarkIn = (text: string): DatedState => JSON.parse(text).bookmarks.people;
 
 const exportsOf = (sandbox: Sandbox): number =>
@@ -107,174 +111,144 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await delay(2);
 }
 
-/** Ends a run with SIGKILL once something is so. */
-async function killedOnce(
-  isSo: () => boolean,
-  start: (options: RunOptions) => Promise<Ended>,
-): Promise<void> {
-  let child: ChildProcess | undefined;
-  const ended = start({
-    started: (started) => {
-      child = started;
-    },
-  });
-  await until(isSo);
-  child?.kill("SIGKILL");
-  expect((await ended).signal).toBe("SIGKILL");
-}
-
 describe("a first load in shards", () => {
-  it("gives the union of one run, in any order, with people moving, and continues from the merged state", async () => {
-    await using sandbox = await startSandbox(ACCOUNT);
-    const load = await Load.of(sandbox);
-    expect(load.lines.map(({ shard, shards, to }) => [shard, shards, to === null])).toEqual([
-      [0, 4, false],
-      [1, 4, false],
-      [2, 4, false],
-      [3, 4, true],
-    ]);
-    for (const shard of [2, 0, 1]) {
+  it("gives the union of one run, the open shard first, with people moving, and continues from it", async () => {
+    const load = await Load.of(ACCOUNT);
+    const { sandbox } = load;
+    const ends = load.lines.map(({ version, shard, to }) => [version, shard, to === null]);
+    expect(ends).toEqual([0, 1, 2, 3].map((shard) => [2, shard, shard === 3]));
+    for (const shard of ["open", 2, 0, 1] as const) {
       const [{ code, stderr }] = await Promise.all([load.read(shard), moving(sandbox)]);
       expect(code, stderr).toBe(0);
     }
-    expect((await load.read("open")).code).toBe(0);
-    expect(load.people()).toEqual(served(sandbox));
-
-    const merged = await load.merge();
+    const folders = readdirSync(load.folder).map((name) => join(load.folder, name));
+    const merged = await run(CONNECTOR, ["state", "merge", ...folders]);
     expect(merged.code, merged.stderr).toBe(0);
     const state = bookmarkIn(merged.stdout);
+    const plan = load.lines[0]?.plan;
     expect(state).toMatchObject({
-      plan: null,
+      version: 2,
+      plan,
+      undated: { rows: expect.any(Number) },
       full_refresh: null,
     });
+    expect(uncovered(state.days, [BEGINNING, load.lines[2]?.to as Day])).toEqual([]);
+    expect(withStatus(state.days, "missing")).toEqual([]);
 
     sandbox.recheck(25);
     sandbox.arrive(6);
     const before = exportsOf(sandbox);
-    const seed = await file("state.json", merged.stdout);
-    const daily = [
-      "read",
-      "--config",
-      load.config,
-      "--stream",
-      "people",
-      "--state",
-      seed,
-      "--output",
-      load.folder,
-    ];
+    const seed = ["--state", await file("state.json", merged.stdout)];
+    const daily = ["read", "--config", load.config, "--stream", "people", ...seed, "--output", load.folder];
     expect((await run(CONNECTOR, daily)).code).toBe(0);
     expect(load.people()).toEqual(served(sandbox));
     expect(exportsOf(sandbox) - before).toBeLessThan(before);
   });
 
-  it("goes on where a shard was killed, and leaves nothing hidden", async () => {
-    await using sandbox = await startSandbox({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
-    const load = await Load.of(sandbox);
-    await killedOnce(
-      () => exportsOf(sandbox) > 1,
-      async (options) => await load.read(1, undefined, options),
-    );
-    expect(readdirSync(load.folder)).toEqual([expect.stringMatching(/^\.shard-1-[0-9a-f]{16}$/)]);
-    moved(sandbox);
-    expect((await load.read(1)).code).toBe(0);
-    expect(readdirSync(load.folder)).toEqual(["shard-1"]);
+  it("goes on in its folder where it was killed, and lets no other run into it", async () => {
+    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
+    await load.killed(1, ["--output", load.folder], () => exportsOf(load.sandbox) > 1);
+    expect(readdirSync(load.folder)).toEqual([load.nameOf(1)]);
+    moved(load.sandbox);
+    const [begun, first] = [exportsOf(load.sandbox), load.read(1)];
+    await until(() => exportsOf(load.sandbox) > begun);
+    const second = await load.read(1);
+    expect([second.code, (await first).code]).toEqual([1, 0]);
+    expect(second.stderr).toContain("another run");
+    expect(readdirSync(load.folder)).toEqual([load.nameOf(1)]);
     const held = load.people();
-    expect(
-      [...served(sandbox).values()].filter((row) => isWithin(row, load.lines[1]) && !held.has(row.id)),
-    ).toEqual([]);
+    const missing = checkedOn(load.sandbox, [daysOf(load.lines[1])]).filter(({ id }) => !held.has(id));
+    expect(missing).toEqual([]);
   });
 
-  it("goes on from the state file of a shard that was killed: done is what has ended only", async () => {
-    await using sandbox = await startSandbox({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
-    const load = await Load.of(sandbox);
+  it("brings the rest of a shard from the state file of a killed run, which does not hold all its days", async () => {
+    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
     const state = join(await tempDir(), "state.json");
-    const saved = (): DatedState | undefined =>
-      existsSync(state) ? bookmarkIn(readFileSync(state, "utf8")) : undefined;
-    await killedOnce(
-      () => (saved()?.discoveredAt ?? null) !== null,
-      async (options) => await load.read(1, ["--state-file", state], options),
-    );
-    const covered = saved()?.discoveredAt ?? "";
+    await load.killed(1, ["--state-file", state], () => existsSync(state));
+    const left = (): readonly DayRange[] =>
+      uncovered(bookmarkIn(readFileSync(state, "utf8")).days, daysOf(load.lines[1]));
+    const rest = left();
+    expect(rest).not.toEqual([]);
     const again = await load.read(1, ["--state-file", state]);
-    expect(again.code).toBe(0);
+    expect([again.code, left()]).toEqual([0, []]);
     const came = new Set(rowsOf(again.stdout).map(({ id }) => id));
-    const left = [...served(sandbox).values()].filter(
-      (row) => isWithin(row, load.lines[1]) && `${row.discoveredAt}` > covered,
-    );
-    expect(left.filter(({ id }) => !came.has(id))).toEqual([]);
+    expect(checkedOn(load.sandbox, rest).filter(({ id }) => !came.has(id))).toEqual([]);
   });
 
-  it("leaves one result of a shard that runs twice at the same time, and both are content", async () => {
-    await using sandbox = await startSandbox({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
-    const load = await Load.of(sandbox);
-    const both = await Promise.all([load.read(1), load.read(1)]);
-    expect(both.map(({ code }) => code)).toEqual([0, 0]);
-    expect(exportsOf(sandbox)).toBeGreaterThan(1);
-    expect(readdirSync(load.folder)).toEqual(["shard-1"]);
-    expect(load.people().size).toBe(load.lines[1]?.rows);
-  });
-
-  it("asks nothing for a shard that is done, and for an index without a line", async () => {
-    await using sandbox = await startSandbox(ACCOUNT);
-    const load = await Load.of(sandbox);
-    const state = join(await tempDir(), "state.json");
-    const first = await load.read(0);
-    expect(first.code).toBe(0);
-    expect(first.stderr).toMatch(/Run complete: [\d,]+ rows of 1 stream, [1-9]\d* requests/);
-    expect((await load.read(0, ["--state-file", state])).code).toBe(0);
-    const before = sandbox.requests.length;
-    expect((await load.read(0)).code).toBe(0);
-    expect((await load.read(0, ["--state-file", state])).code).toBe(0);
+  it("asks nothing for a shard whose days the state holds, and for an index without a line", async () => {
+    const load = await Load.of(ACCOUNT);
+    const state = ["--state-file", join(await tempDir(), "state.json")];
+    expect((await load.read(0)).stderr).toMatch(/Run complete: [\d,]+ rows of 1 stream, [1-9]\d* requests/);
+    expect((await load.read(0, state)).code).toBe(0);
+    const before = load.sandbox.requests.length;
+    expect([(await load.read(0)).code, (await load.read(0, state)).code]).toEqual([0, 0]);
     const absent = await load.read(4);
     expect(absent.code).toBe(0);
     expect(absent.stderr).toContain("has no shard 4: there is nothing to read");
-    expect(sandbox.requests).toHaveLength(before);
-    expect(readdirSync(load.folder)).toEqual(["shard-0"]);
+    expect(load.sandbox.requests).toHaveLength(before);
+    expect(readdirSync(load.folder)).toEqual([load.nameOf(0)]);
+    const other = await load.read(1, state);
+    expect(rowsOf(other.stdout), "from the state of another shard").toHaveLength(load.lines[1]?.rows ?? 0);
   });
 });
 
 describe("plan", () => {
   it("has no open line where the dates end before yesterday", async () => {
-    await using sandbox = await startSandbox(ACCOUNT);
     const end = dayOf(Date.now() - 30 * 86_400_000);
-    const load = await Load.of(sandbox, { end_date: end });
+    const load = await Load.of(ACCOUNT, { end_date: end });
     expect(load.lines.at(-1)?.to).toBe(end);
-    expect(load.lines.every(({ end_date }) => end_date === end)).toBe(true);
     const open = await load.read("open");
     expect(open.code).toBe(0);
     expect(open.stderr).toContain("there is nothing to read");
   });
 
   it("cuts companies where they are dated, and refuses to elsewhere", async () => {
-    await using dated = await startSandbox({ ...ACCOUNT, companies: 400 });
-    const load = await Load.of(dated, {}, ["--stream", "companies"]);
+    const load = await Load.of({ ...ACCOUNT, companies: 400 }, {}, ["--stream", "companies"]);
     expect(load.lines.map(({ stream }) => stream)).toEqual(load.lines.map(() => "companies"));
     expect(load.lines.reduce((sum, { rows }) => sum + rows, 0)).toBe(400);
-
-    await using undated = await startSandbox({ ...ACCOUNT, companiesDated: false });
-    const config = await configFor(undated);
+    const { config } = await sandboxWith({ ...ACCOUNT, companiesDated: false });
     const { code, stderr } = await run(CONNECTOR, ["plan", "--config", config, "--stream", "companies"]);
     expect(code).not.toBe(0);
     expect(stderr).toContain('Cannot plan \\"companies\\": only streams whose records have a date');
+  });
+
+  it("goes on from the lines of one that was cut off, which no shard is read from", async () => {
+    const load = await Load.of(ACCOUNT);
+    const text = readFileSync(load.plan, "utf8");
+    const resumed = async (known: string): Promise<string> => {
+      writeFileSync(load.plan, known);
+      const words = ["plan", "--config", load.config, "--shards", "4", "--resume", load.plan];
+      return (await run(CONNECTOR, words)).stdout;
+    };
+    const [one = "", two = ""] = text.split(/(?<=\n)/);
+    expect(await resumed(text)).toBe(text);
+    expect((await resumed(`${one}${two}{"version":2,"pl`)).startsWith(one + two)).toBe(true);
+    const whole = await resumed(one + two);
+    writeFileSync(load.plan, whole);
+    expect(load.lines.map(({ plan, shard }) => [plan, shard])).toEqual(
+      [0, 1, 2, 3].map((shard) => [JSON.parse(one).plan, shard]),
+    );
+    expect(load.lines.reduce((sum, { rows }) => sum + rows, 0)).toBe(6_000);
+    writeFileSync(load.plan, one + two);
+    const cut = await load.read(0);
+    expect(cut.code).toBe(1);
+    expect(cut.stderr).toContain("it was cut off. Finish it with: plan --resume");
   });
 });
 
 describe("read --plan --shard refuses", () => {
   it("what a shard cannot obey, by name, before it asks for rows", async () => {
-    await using sandbox = await startSandbox(ACCOUNT);
-    const load = await Load.of(sandbox);
+    const load = await Load.of(ACCOUNT);
+    const { sandbox } = load;
     const asked = exportsOf(sandbox);
-    const two = await catalogFor({ people: {}, companies: {} });
     const full = await catalogFor({ people: { sync_mode: "full_refresh" } });
+    const strange = await file("state.json", { bookmarks: { people: { ...NEW_STATE, plan: "another" } } });
     const cases: readonly (readonly [why: string, settings: object, words?: readonly string[]])[] = [
-      ["source_slug was not set and is acme-crm", { source_slug: "acme-crm" }],
-      ["start_date was not set and is 2026-01-01", { start_date: "2026-01-01" }],
-      ["base_url is another one", { base_url: `${sandbox.url}/other` }],
+      ["the config differs from the one that made it", { source_slug: "acme-crm" }],
       ["max_run_seconds", { max_run_seconds: 60 }],
-      ["it must hold that stream alone", {}, ["--catalog", two]],
-      ["it must hold that stream alone", {}, ["--catalog", full]],
+      ['its sync_mode must be \\"incremental\\"', {}, ["--catalog", full]],
       ["Cannot share 6000 requests a minute among 6001 shards", {}, ["--shards-at-once", "6001"]],
+      ["the state is of another plan", {}, ["--state", strange]],
     ];
     for (const [why, settings, words = []] of cases) {
       const config = await configFor(sandbox, settings);
@@ -283,28 +257,83 @@ describe("read --plan --shard refuses", () => {
       expect(stdout).toContain(why);
     }
     const wrong = await load.read(0, ["--shard", "first"]);
-    expect(wrong.code).not.toBe(0);
-    expect(wrong.stderr + wrong.stdout).toContain("--shard must be");
+    expect([wrong.code, wrong.stderr + wrong.stdout]).toEqual([
+      2,
+      expect.stringContaining("--shard must be"),
+    ]);
     expect(exportsOf(sandbox)).toBe(asked);
   });
 });
 
-describe("state merge refuses", () => {
-  it("states of two languages, and of an unfinished load", async () => {
-    await using sandbox = await startSandbox({ ...ACCOUNT, people: 400 });
-    const load = await Load.of(sandbox);
-    for (const shard of [...load.lines.keys()].reverse()) {
-      expect((await load.read(shard)).code).toBe(0);
+describe("state merge", () => {
+  const MOMENTS = { discoveredAt: "2026-02-03T00:00:00Z", asked: "2026-02-09T00:00:00Z" };
+  const stateOf = (from: string, to: string): object => ({
+    ...{ ...NEW_STATE, ...MOMENTS, plan: "0a" },
+    days: [[from, to, 1]],
+  });
+  const airbyte = (stream_state: object): object => [
+    { type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state } },
+  ];
+  const key = { replication_key: "discoveredAt", replication_key_value: MOMENTS.discoveredAt };
+  const singer = (people: object, others: object = {}): object => ({
+    bookmarks: { people: { ...people, ...key }, ...others },
+  });
+  const merge = async (states: readonly object[], words: readonly string[] = []): Promise<Ended> => {
+    const files = await Promise.all(states.map((state) => file("state.json", state)));
+    return await run(CONNECTOR, ["state", "merge", ...words, ...files]);
+  };
+  const [one, two] = [stateOf("2026-01-01", "2026-01-31"), stateOf("2026-02-02", "2026-02-03")];
+
+  it("speaks the language of the first state", async () => {
+    for (const wrap of [airbyte, singer]) {
+      const { stdout } = await merge([wrap(one), singer(stateOf("2026-02-01", "2026-02-03"))]);
+      const days = [
+        ["2026-01-01", "2026-01-31", 1],
+        ["2026-02-01", "2026-02-03", 1],
+      ];
+      expect(JSON.parse(stdout)).toEqual(wrap({ ...one, days }));
     }
-    const states = load.lines.map(({ shard }) => load.stateOf(shard));
-    const singer = bookmarkIn(await readFile(load.stateOf(0), "utf8"));
-    const airbyte = await file("airbyte.json", [
-      { type: "STREAM", stream: { stream_descriptor: { name: "people" }, stream_state: singer } },
-    ]);
-    expect((await load.merge([airbyte, ...states.slice(1)])).stderr).toContain(
-      "Merge states of one language",
-    );
-    expect((await load.merge(states.slice(1))).stderr).toContain("no state holds");
+  });
+
+  it("names days that no state holds, and leaves them to the next run with --partial", async () => {
+    const { code, stderr } = await merge([singer(one), singer(two)]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("none of them holds 2026-02-01. Read the shards of these days to their end");
+    const { stdout } = await merge([singer(one), singer(two)], ["--partial"]);
+    expect(bookmarkIn(stdout).days).toHaveLength(2);
+  });
+
+  it("takes the states of shards that the version before has finished", async () => {
+    const shard = { plan: "0a", index: 0, done: true, asked: MOMENTS.asked, ended: null };
+    const old = (from: string, to: string): object => ({
+      ...{
+        version: 1,
+        discoveredAt: `${to}T23:59:59.999Z`,
+        missing_days: [],
+        filters: null,
+        from,
+        gap: null,
+      },
+      ...{
+        undated: "pending",
+        undated_checked: null,
+        undated_rows: 0,
+        recheck: [],
+        full_refresh: null,
+        shard,
+      },
+    });
+    const states = [old("2026-01-01", "2026-01-31"), old("2026-02-01", "2026-02-02")];
+    const { stdout, stderr } = await merge(states.map((people) => ({ bookmarks: { people } })));
+    expect(stderr).toBe("");
+    const { days, plan } = bookmarkIn(stdout);
+    expect([uncovered(days, ["2026-01-01" as Day, "2026-02-02" as Day]), plan]).toEqual([[], "0a"]);
+  });
+
+  it("refuses states of different streams, and one without a dated stream", async () => {
+    const both = await merge([singer(one, { companies: one }), singer(one)]);
+    expect(both.stderr).toMatch(/"companies" is in ".*", and not in every state/);
+    expect((await merge([{ bookmarks: {} }])).stderr).toContain("it holds no state of a stream with dates");
   });
 });
 

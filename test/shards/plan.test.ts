@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config/config.ts";
+import {
+  isRead,
+  parsePlan,
+  planDigest,
+  type ShardLine,
+  shardConfig,
+  shardFolder,
+} from "../../src/shards/plan.ts";
+import { NEW_STATE } from "../../src/streams/dated-state.ts";
+import type { Day } from "../../src/time.ts";
+
+const SIZE = { rows: 33, asked: Date.UTC(2026, 10, 21) };
+const configOf = (settings: object = {}) =>
+  parseConfig({ base_url: "https://contacts.example.com", api_key: "k", ...settings }, {}, "x");
+const CONFIG = configOf();
+const DIGEST = planDigest(CONFIG, "people", SIZE, 3);
+
+const linesOf = (stream: string, plan = DIGEST): readonly ShardLine[] =>
+  [
+    { from: null, to: "2019-03-02" as Day, rows: 10 },
+    { from: "2019-03-03" as Day, to: "2022-01-01" as Day, rows: 12 },
+    { from: "2022-01-02" as Day, to: null, rows: 11 },
+  ].map((cut, shard) => ({ version: 2, plan, stream, shard, ...cut }));
+const LINES = linesOf("people");
+const [, MIDDLE, OPEN] = LINES as [ShardLine, ShardLine, ShardLine];
+const toText = (lines: readonly object[]): string => lines.map((line) => JSON.stringify(line)).join("\n");
+
+describe("a plan", () => {
+  it("is read as it was written, lines in any order", () => {
+    expect(parsePlan(`${toText(LINES)}\n`, undefined, CONFIG)).toEqual(LINES);
+    expect(parsePlan(toText(LINES.toReversed()).replaceAll("\n", "\r\n\r\n"), "people", CONFIG)).toEqual(
+      LINES,
+    );
+  });
+
+  it("may stand beside the plan of another stream", () => {
+    const companies = linesOf("companies", planDigest(CONFIG, "companies", SIZE, 3));
+    const both = toText([...LINES, ...companies]);
+    expect(parsePlan(both, "companies", CONFIG)).toEqual(companies);
+    expect(companies[0]?.plan).not.toBe(DIGEST);
+    expect(() => parsePlan(both, undefined, CONFIG)).toThrow("it has shards of people, companies. Name one");
+  });
+
+  it.each([
+    ["", 'it has no shards of "people". Make one with'],
+    ["{", "line 1 is not JSON"],
+    ['{"version":1}', "an earlier version of this program made it. Plan again"],
+    ['{"version":2}', "line 1 is not a shard"],
+    [toText(LINES).replaceAll(DIGEST, "../x"), "line 1 is not a shard: /plan"],
+    [toText(linesOf("companies")), 'it has no shards of "people"'],
+    [toText(LINES.slice(1)), 'shard 1 of "people" does not follow the line before it'],
+    [toText([...LINES, ...LINES]), "does not follow the line before it"],
+    [toText(LINES).replace('"from":"2019-03-03"', '"from":"2019-03-04"'), "shard 1 of"],
+    [toText([...linesOf("people", "f".repeat(32)).slice(0, 1), ...LINES.slice(1)]), "shard 1 of"],
+  ])("is refused when it is none (%#)", (broken, why) => {
+    expect(() => parsePlan(broken, "people", CONFIG)).toThrow(why);
+  });
+
+  it.each([
+    { base_url: "https://other.example.com" },
+    { source_slug: "crm" },
+    { is_user: "true" },
+    { start_date: "2020-01-01" },
+    { end_date: "2020-01-01" },
+    { verify_counts: false },
+    { ignore_missing_days: ["2020-01-01"] },
+    { drop_fields: ["phone"] },
+    { hash_fields: ["email"], hash_salt: "0123456789abcdef" },
+  ])("is refused under other settings: %o", (settings) => {
+    expect(() => parsePlan(toText(LINES), "people", configOf(settings))).toThrow("the config differs");
+  });
+
+  it.each([{ max_window_rows: 5000 }, { requests_per_minute: 7 }, { api_key: "other" }, { num_workers: 3 }])(
+    "fits settings that change neither what is read nor what leaves: %o",
+    (settings) => {
+      expect(parsePlan(toText(LINES), "people", configOf(settings))).toEqual(LINES);
+    },
+  );
+
+  it("tells salts apart", () => {
+    const digests = ["0123456789abcdef", "0123456789abcdeF"].map((hash_salt) =>
+      planDigest(configOf({ hash_fields: ["email"], hash_salt }), "people", SIZE, 3),
+    );
+    expect(new Set(digests).size).toBe(2);
+  });
+});
+
+describe("a shard", () => {
+  it("is read with its days and its share of the requests; a closed one reads no day twice", () => {
+    const config = configOf({ requests_per_minute: 60, lookback_window_days: 3, end_date: "2030-01-01" });
+    expect(shardConfig(config, MIDDLE, 4)).toEqual({
+      ...config,
+      ...{ startDate: "2019-03-03", endDate: "2022-01-01", lookbackWindowDays: 0, requestsPerMinute: 15 },
+    });
+    expect(shardConfig(config, OPEN, 1)).toEqual({ ...config, startDate: "2022-01-02" });
+    expect(() => shardConfig(config, OPEN, 61)).toThrow("Cannot share 60 requests a minute among 61 shards");
+    expect(() => shardConfig(configOf({ max_run_seconds: 9 }), OPEN, 1)).toThrow("max_run_seconds");
+  });
+
+  it("has a folder of its own", () => {
+    expect(LINES.map(shardFolder)).toEqual([
+      `shard-${DIGEST}-0-start-2019-03-02`,
+      `shard-${DIGEST}-1-2019-03-03-2022-01-01`,
+      `shard-${DIGEST}-2-2022-01-02-open`,
+    ]);
+  });
+
+  it.each<[what: string, line: ShardLine, days: readonly unknown[], expected: boolean]>([
+    ["all its days, and those of others", MIDDLE, [["0001-01-01", "2022-01-01", 5]], true],
+    ["days that are checked again", MIDDLE, [["2019-03-03", "2022-01-01", 5, "again"]], true],
+    ["a day too few", MIDDLE, [["2019-03-03", "2021-12-31", 5]], false],
+    [
+      "a missing day",
+      MIDDLE,
+      [
+        ["2019-03-03", "2021-12-31", 5],
+        ["2022-01-01", "2022-01-01", null, "missing"],
+      ],
+      false,
+    ],
+    ["the days of another shard", MIDDLE, [["0001-01-01", "2019-03-02", 5]], false],
+    ["days up to yesterday of the open shard", OPEN, [["2022-01-02", "2026-11-20", 5]], false],
+  ])("is read once a state holds its days: %s", (_what, line, days, expected) => {
+    expect(isRead(line, { ...NEW_STATE, plan: DIGEST, days })).toBe(expected);
+  });
+
+  it("is not read without a state, and refuses the state of another plan or of none", () => {
+    expect(isRead(MIDDLE, undefined)).toBe(false);
+    for (const [plan, of] of [
+      ["f".repeat(32), "another"],
+      [null, "no"],
+    ])
+      expect(() => isRead(MIDDLE, { ...NEW_STATE, plan })).toThrow(`the state is of ${of} plan`);
+  });
+});
