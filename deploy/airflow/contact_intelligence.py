@@ -66,14 +66,13 @@ def first_load():
 
     @task(trigger_rule="none_failed", **RETRIES)
     def read_open_shard() -> None:
-        """Reads up to now. It runs after all others, because people who are checked again leave a past day for today."""
+        """Reads up to now, best after all others: people who are checked again leave a past day for today."""
         run("read", "--plan", str(PLAN), "--shard", "open", "--output", str(ROWS))
 
     @task(**RETRIES)
     def merge() -> None:
         """Makes the state that the daily run starts from."""
-        states = sorted(str(file) for file in ROWS.glob("shard-*/state.json"))
-        write(STATE, run("state", "merge", "--plan", str(PLAN), *states))
+        write(STATE, run("state", "merge", *sorted(str(folder) for folder in ROWS.glob("shard-*"))))
 
     read_shard.expand(shard=plan()) >> read_open_shard() >> merge()
 

@@ -122,7 +122,7 @@ def test_everyone_arrives_though_a_node_dies_and_people_move(cluster):
         kubectl("create", "secret", *words, f"--from-literal=CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE=6000")
         kubectl("apply", "-k", cluster / "first-load")
 
-        until(240, lambda: list(data.glob("rows/.shard-*")), "a shard begins")
+        until(240, lambda: list(data.glob("rows/shard-*")), "a shard begins")
         until(120, lambda: busy_on("node2"), "a shard runs on node2")
         program("node", "stop", "2")
         while not succeeded("contact-intelligence-finish"):
@@ -136,7 +136,7 @@ def test_everyone_arrives_though_a_node_dies_and_people_move(cluster):
         # People who were checked again after the open shard had read them come with the daily run.
         assert set(held) == set(served)
         state = state_in(data / "state.json")
-        assert state["plan"] is None and state["undated"] is not None
+        assert state["undated"] is not None
         assert all(len(span) == 3 for span in state["days"])
 
         sandbox.call("recheck", 40)

@@ -1,9 +1,10 @@
-import { counterOf, cutRange } from "../../src/shards/cut.ts";
+import { counterOf } from "../../src/shards/cut.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import { planWindows } from "../../src/streams/plan.ts";
 import { measureDays } from "../../src/streams/range.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
 import type { Day } from "../../src/time.ts";
+import { cutAll } from "../support/cut-all.ts";
 import { rulesWith } from "../support/run-rules.ts";
 import { SETTINGS } from "../support/sync-run.ts";
 import { Account, accountApi, type Spread } from "./account.ts";
@@ -41,7 +42,7 @@ export type Load = {
 /** Plays a first load with the connector's own planner against an account at the level of counts. */
 export async function simulate({ people, spread, shards, rowsPerSecond }: Scenario): Promise<Load> {
   const parts = shards === 1 ? [{ from: null, to: null }] : await cutsOf(people, spread, shards);
-  const planning = shards === 1 ? 0 : 4 * shards;
+  const planning = shards === 1 ? 0 : 2 * shards;
   const loads: PartLoad[] = [];
   for (const part of parts) loads.push(await loadPart(part, new Account(people, spread), rowsPerSecond));
   const requests = planning + sum(loads.map((load) => load.requests));
@@ -80,7 +81,7 @@ type PartLoad = {
 
 async function cutsOf(people: number, spread: Spread, shards: number): Promise<readonly Part[]> {
   const account = new Account(people, spread);
-  return (await cutRange(counterOf(accountApi(account)), { from: null, to: null }, shards)).cuts;
+  return await cutAll(counterOf(accountApi(account)), { from: null, to: null }, shards);
 }
 
 async function loadPart(part: Part, account: Account, rowsPerSecond: number): Promise<PartLoad> {

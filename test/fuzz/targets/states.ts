@@ -14,8 +14,6 @@ import { judgeEnded, type Verdict } from "../verdict.ts";
 export const states = (): Promise<Target> =>
   openTarget((service, folder) => {
     const file = join(folder, "state.json");
-    const plan = join(folder, "plan.jsonl");
-    writeFileSync(plan, PLAN);
     const environment = environmentOf(service.url, folder);
     return async (dice) => {
       const isUsual = dice.chance(0.03);
@@ -24,7 +22,7 @@ export const states = (): Promise<Target> =>
       const given = isUsual ? state : mutated(state, dice, dice.pick([0.01, 0.04, 0.12]));
       const json = JSON.stringify(given) ?? "";
       writeFileSync(file, !isUsual && dice.chance(0.04) ? bent(Buffer.from(json), dice) : json);
-      const { language, command } = askedFor(dice, file, plan);
+      const { language, command } = askedFor(dice, file);
       const playIn = dice.chance(0.005) ? playApart : play;
       const verdict = judgeEnded(language, await playIn(command, environment));
       const isMerge = command.kind === "state-merge";
@@ -39,7 +37,7 @@ export const states = (): Promise<Target> =>
     };
   });
 
-function askedFor(dice: Dice, state: string, plan: string): Asked {
+function askedFor(dice: Dice, state: string): Asked {
   const way = dice.below(100);
   const streams = dice.pick([["people"], ["people"], ["companies"]]);
   if (way < 30) return readWith({ state, streams });
@@ -49,7 +47,10 @@ function askedFor(dice: Dice, state: string, plan: string): Asked {
   if (way < 60) return tapWith({ state });
   if (way < 88) return { language: "text", command: { kind: "state", file: state } };
   if (way < 95)
-    return { language: "text", command: { kind: "state-merge", plans: [plan], states: [state, state] } };
+    return {
+      language: "text",
+      command: { kind: "state-merge", partial: dice.chance(0.5), states: [state, state] },
+    };
   return {
     language: "text",
     command: { kind: "jobs", config: undefined, state, stateFile: undefined, json: dice.chance(0.5) },
@@ -114,14 +115,3 @@ const STATES: readonly unknown[] = [
   },
   { people: { discoveredAt: "2026-03-01T00:00:00.000Z", missing_days: [] } },
 ];
-
-const PLANNED = {
-  ...{ version: 1, plan: "d1", stream: "people", shards: 2, filters: DATED.filters },
-  ...{ start_date: null, end_date: null, base_url: "x", planned_at: "2026-03-05T00:00:00.000Z" },
-};
-const PLAN = [
-  { ...PLANNED, shard: 0, from: null, to: "2026-02-01", rows: 3 },
-  { ...PLANNED, shard: 1, from: "2026-02-02", to: null, rows: 3 },
-]
-  .map((shard) => JSON.stringify(shard))
-  .join("\n");
