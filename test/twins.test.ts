@@ -66,10 +66,8 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "sink"],
-      ...["questions", "runtime", "session", "shard-folder", "stats", "window-files"],
-    ]
-      .map((name) => `run/${name}`)
-      .concat("shards/*"),
+      ...["questions", "runtime", "session", "stats", "window-files"],
+    ].map((name) => `run/${name}`),
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
   },

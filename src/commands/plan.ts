@@ -7,8 +7,9 @@ import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
-import { type Counter, counterOf, cutRange, shardsFor } from "../shards/cut.ts";
+import { cutRange, shardsFor, windowOf } from "../shards/cut.ts";
 import { isWholePlan, parsePlan, planDigest, type ShardLine } from "../shards/plan.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
 import { addDays } from "../time.ts";
 
 export type PlanOptions = {
@@ -48,25 +49,25 @@ async function* planRest(
   known: readonly ShardLine[],
 ): AsyncGenerator<ShardLine> {
   const { startDate, endDate: to } = session.config;
-  const counter = await counterFor(session, stream);
+  const api = await apiOf(session, stream);
   const last = known.at(-1);
   const from = typeof last?.to === "string" ? addDays(last.to, 1) : startDate;
-  const size = await counter.count(from, to);
+  const size = await api.count(windowOf(from, to));
   const all = known.reduce((sum, { rows }) => sum + rows, size.rows);
   const shards = shardsFor({ ...size, rows: all }, to, wanted);
   const digest = last?.plan ?? planDigest(session.config, stream, size, shards);
   let shard = known.length;
-  for await (const cut of cutRange(counter, { from, to }, size, shards - known.length)) {
+  for await (const cut of cutRange(api, { from, to }, size, shards - known.length)) {
     yield { version: 2, plan: digest, stream, shard: shard++, ...cut };
   }
 }
 
-async function counterFor(session: Session, stream: string): Promise<Counter> {
+async function apiOf(session: Session, stream: string): Promise<StreamApi> {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined || spec.reading === "job" || !(await session.readingOf(spec)).dated) {
     throw new ConfigError(
       `Cannot plan "${stream}": only streams whose records have a date can be cut into shards, such as "people"`,
     );
   }
-  return counterOf(session.streamApi(spec, { cursor: spec.cursorField, schema: null }));
+  return session.streamApi(spec, { cursor: spec.cursorField, schema: null });
 }

@@ -1,31 +1,24 @@
+import type { DayRange } from "../streams/coverage.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import { closedWindow, type DatedWindow } from "../streams/window.ts";
 import { addDays, BEGINNING, type Day, dayOf, earlier, instant } from "../time.ts";
 
+/** What planning asks the service. Each call is one request. */
+type Counter = Pick<StreamApi, "count" | "rowAt">;
+
 /** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
 export type Size = { readonly rows: number; readonly asked: number };
 
-/** What planning asks the service. Each call is one request. `from` null: the beginning. `to` null: up to now. */
-export type Counter = {
-  /** How many dated rows the days hold, both ends included. */
-  count(from: Day | null, to: Day | null): Promise<Size>;
-  /** The day of the row at a place of the list of these days, newest first, 1 is the newest; undefined if the list does not say. */
-  dayAt(from: Day | null, to: Day | null, place: number): Promise<Day | undefined>;
-};
+/** Dated rows only. `from` null: the beginning. `to` null: up to now. */
+export function windowOf(from: Day | null, to: Day | null): DatedWindow {
+  const first = from ?? BEGINNING;
+  return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
+}
 
-/** Counts and places of a stream whose rows are dated, as the service tells them. */
-export function counterOf(api: Pick<StreamApi, "count" | "rowAt">): Counter {
-  const window = (from: Day | null, to: Day | null): DatedWindow => {
-    const first = from ?? BEGINNING;
-    return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
-  };
-  return {
-    count: (from, to) => api.count(window(from, to)),
-    dayAt: async (from, to, place) => {
-      const at = instant((await api.rowAt(window(from, to), place))?.row?.cursor ?? "");
-      return Number.isNaN(at) ? undefined : dayOf(at);
-    },
-  };
+/** The day of the row at a place of a range's list, newest first, 1 is the newest; undefined if the list does not say. */
+async function dayAt(api: Counter, range: DatedWindow, place: number): Promise<Day | undefined> {
+  const at = instant((await api.rowAt(range, place))?.row?.cursor ?? "");
+  return Number.isNaN(at) ? undefined : dayOf(at);
 }
 
 /** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
@@ -52,7 +45,7 @@ export function shardsFor(size: Size, to: Day | null, wanted: number | undefined
  * @param size of the range
  */
 export async function* cutRange(
-  counter: Counter,
+  api: Counter,
   { from, to }: Pick<Cut, "from" | "to">,
   size: Size,
   shards: number,
@@ -63,11 +56,11 @@ export async function* cutRange(
   for (let nth = 1; nth < shards && (start === null || start <= latest); nth++) {
     const target = Math.floor((nth * size.rows) / shards);
     const day =
-      (await counter.dayAt(from, to, Math.max(1, size.rows - target))) ??
-      (await dayByCounts(counter, from, start ?? FIRST_GUESS, latest, target));
+      (await dayAt(api, windowOf(from, to), Math.max(1, size.rows - target))) ??
+      (await dayByCounts(api, from, [start ?? FIRST_GUESS, latest], target));
     const isFree = (end: Day): boolean => start === null || end >= start;
     const end = [addDays(day, -1), day].map((last) => earlier(last, latest)).find(isFree);
-    const held = end === undefined ? 0 : (await counter.count(start, end)).rows;
+    const held = end === undefined ? 0 : (await api.count(windowOf(start, end))).rows;
     if (end === undefined || held === 0) continue;
     yield { from: start, to: end, rows: held };
     start = addDays(end, 1);
@@ -80,16 +73,15 @@ const FIRST_GUESS = "1970-01-02" as Day;
 
 /** The first day up to which a range holds at least `target` rows, for a service whose list does not go so deep. */
 async function dayByCounts(
-  counter: Counter,
+  api: Counter,
   from: Day | null,
-  first: Day,
-  last: Day,
+  [first, last]: DayRange,
   target: number,
 ): Promise<Day> {
   let [low, high] = [first, last];
   while (low < high) {
     const middle = dayOf((Date.parse(low) + Date.parse(high)) / 2);
-    if ((await counter.count(from, middle)).rows < target) low = addDays(middle, 1);
+    if ((await api.count(windowOf(from, middle))).rows < target) low = addDays(middle, 1);
     else high = middle;
   }
   return low;

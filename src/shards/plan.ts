@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { isObject } from "../json.ts";
-import { schemaCompiler } from "../json-schema.ts";
+import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { missingDaysOf, uncovered } from "../streams/coverage.ts";
 import { addDays, BEGINNING } from "../time.ts";
@@ -86,25 +85,23 @@ const LINE = {
   },
 };
 
-let isLine: ReturnType<ReturnType<typeof schemaCompiler>> | undefined;
+let isLine: SchemaCheck<ShardLine> | undefined;
 
 function parseLine(text: string, number: number): ShardLine {
+  isLine ??= schemaCompiler({ fill: false })<ShardLine>(LINE);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw unusable(`line ${number} is not JSON`);
+    // What is no JSON is no shard.
   }
-  if (isObject(value) && value["version"] === 1) {
-    throw unusable(
-      "an earlier version of this program made it. Plan again, and read the shards into another folder. Shards that are " +
-        "all finished need no plan: merge their states",
-    );
-  }
-  isLine ??= schemaCompiler({ fill: false })(LINE);
-  if (isLine(value)) return value as ShardLine;
+  if (isLine(value)) return value;
   const [error] = isLine.errors ?? [];
-  throw unusable(`line ${number} is not a shard: ${error?.instancePath ?? ""} ${error?.message ?? ""}`);
+  const [why, advice] =
+    error?.instancePath === "/version"
+      ? ["is of another version", "Plan again, or merge the states if all shards are finished"]
+      : [`is no shard: ${error?.instancePath ?? ""} ${error?.message ?? ""}`, PLAN_AGAIN];
+  throw unusable(`line ${number} ${why}. ${advice}`);
 }
 
 const unusable = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);

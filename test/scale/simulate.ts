@@ -1,4 +1,3 @@
-import { counterOf } from "../../src/shards/cut.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import { planWindows } from "../../src/streams/plan.ts";
 import { measureDays } from "../../src/streams/range.ts";
@@ -81,7 +80,7 @@ type PartLoad = {
 
 async function cutsOf(people: number, spread: Spread, shards: number): Promise<readonly Part[]> {
   const account = new Account(people, spread);
-  return await cutAll(counterOf(accountApi(account)), { from: null, to: null }, shards);
+  return await cutAll(accountApi(account), { from: null, to: null }, shards);
 }
 
 async function loadPart(part: Part, account: Account, rowsPerSecond: number): Promise<PartLoad> {

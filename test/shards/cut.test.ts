@@ -1,14 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/shards/cut.ts";
+import { windowOf } from "../../src/shards/cut.ts";
+import type { Count, PlacedRow, Row, StreamApi } from "../../src/streams/stream-api.ts";
+import type { Window } from "../../src/streams/window.ts";
 import { addDays, type Day, startOf } from "../../src/time.ts";
 import { cutAll } from "../support/cut-all.ts";
 
 const TODAY = "2026-11-21" as Day;
 const LAST_CLOSED = addDays(TODAY, -2);
 
-/** A service that holds so many rows of so many days before today, and counts what it is asked. */
-class Account implements Counter {
+/** A service that holds some number of rows on each of some days before today, and counts what it is asked. */
+class Account implements Pick<StreamApi, "count" | "rowAt"> {
   requests = 0;
   readonly #days: readonly (readonly [Day, number])[];
   readonly #lists: boolean;
@@ -18,30 +20,32 @@ class Account implements Counter {
     this.#lists = lists;
   }
 
-  count(from: Day | null, to: Day | null): Promise<{ rows: number; asked: number }> {
+  async count(window: Window): Promise<Count> {
     this.requests += 1;
-    return Promise.resolve({ rows: this.held(from, to), asked: startOf(TODAY) + 3_600_000 });
+    const asked = startOf(TODAY) + 3_600_000;
+    return { rows: rowsIn(this.#within(window)), undated: 0, known: true, asked, answered: asked };
   }
 
-  dayAt(from: Day | null, to: Day | null, place: number): Promise<Day | undefined> {
+  async rowAt(window: Window, place: number): Promise<PlacedRow | undefined> {
     this.requests += 1;
-    if (!this.#lists) return Promise.resolve(undefined);
-    let before = 0;
-    for (const [day, rows] of this.#within(from, to).toSorted(([a], [b]) => (a < b ? 1 : -1))) {
-      before += rows;
-      if (before >= place) return Promise.resolve(day);
-    }
-    return Promise.resolve(undefined);
+    const newest = this.#within(window).toSorted(([a], [b]) => (a < b ? 1 : -1));
+    const day = newest.find((_, nth) => rowsIn(newest.slice(0, nth + 1)) >= place)?.[0];
+    const row = { id: "a", cursor: `${day}T10:00:00Z`, raw: "" } as unknown as Row;
+    return this.#lists && day !== undefined ? { row, total: null } : undefined;
   }
 
   held(from: Day | null, to: Day | null): number {
-    return this.#within(from, to).reduce((sum, [, rows]) => sum + rows, 0);
+    return rowsIn(this.#within(windowOf(from, to)));
   }
 
-  #within(from: Day | null, to: Day | null): readonly (readonly [Day, number])[] {
-    return this.#days.filter(([day]) => (from === null || day >= from) && (to === null || day <= to));
+  #within(window: Window): readonly (readonly [Day, number])[] {
+    const { from, to } = window as { from: Day; to?: Day };
+    return this.#days.filter(([day]) => day >= from && (to === undefined || day <= to));
   }
 }
+
+const rowsIn = (days: readonly (readonly [Day, number])[]): number =>
+  days.reduce((sum, [, rows]) => sum + rows, 0);
 
 /** The last four days may hold the most, so that yesterday and today are places to cut. */
 const accounts = fc

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Cut, counterOf } from "../../src/shards/cut.ts";
+import type { Cut } from "../../src/shards/cut.ts";
 import { type Part, unite } from "../../src/shards/unite.ts";
 import { uncovered } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
@@ -59,7 +59,7 @@ class Load {
   }
 
   async plan(): Promise<readonly Cut[]> {
-    return await cutAll(counterOf(this.model.api()), { from: null, to: null }, this.#runtime.shards);
+    return await cutAll(this.model.api(), { from: null, to: null }, this.#runtime.shards);
   }
 
   /** Reads a shard in as many tries as it takes; returns the state of the last. */

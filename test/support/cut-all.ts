@@ -1,13 +1,14 @@
-import { type Counter, type Cut, cutRange, shardsFor } from "../../src/shards/cut.ts";
+import { type Cut, cutRange, shardsFor, windowOf } from "../../src/shards/cut.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
 
 /** All shards of a range, as `plan` cuts them. */
 export async function cutAll(
-  counter: Counter,
+  api: Pick<StreamApi, "count" | "rowAt">,
   { from, to }: Pick<Cut, "from" | "to">,
   wanted: number | undefined,
 ): Promise<readonly Cut[]> {
-  const size = await counter.count(from, to);
+  const size = await api.count(windowOf(from, to));
   const cuts: Cut[] = [];
-  for await (const cut of cutRange(counter, { from, to }, size, shardsFor(size, to, wanted))) cuts.push(cut);
+  for await (const cut of cutRange(api, { from, to }, size, shardsFor(size, to, wanted))) cuts.push(cut);
   return cuts;
 }
