@@ -11,6 +11,7 @@ import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
 import { type OpenOutput, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
+import type { ShardTask } from "../run/read-stream.ts";
 import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
@@ -44,6 +45,13 @@ export type ReadOptions = {
   readonly summary?: string | undefined;
 };
 
+type Shard = {
+  readonly line: ShardLine;
+  readonly config: Config;
+  readonly options: ReadOptions;
+  readonly task: ShardTask;
+};
+
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
   const { format, logLevel } = options;
@@ -73,37 +81,15 @@ function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions
   );
 }
 
-async function readAsked(options: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
-  const config = await openConfig(options.config, runtime.environment);
-  if (options.part === undefined) return await readStreams(options, config, runtime, open);
-  const { plan, shard, shardsAtOnce } = options.part;
-  const lines = parsePlan(await readText("plan", plan), options.streams[0], config);
-  if (!isWholePlan(lines, config)) {
-    throw new ConfigError(
-      `Cannot use the plan "${plan}": it was cut off. Finish it with: plan --resume ${plan}`,
-    );
-  }
-  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
-  if (line === undefined) {
-    const text = `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
-    await (await open({ kind: "stdout" }, config)).emit({ kind: "log", level: "info", text });
+async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
+  const all = await openConfig(asked.config, runtime.environment);
+  const shard = asked.part && (await openShard(asked, asked.part, all));
+  const say = (text: string) => ({ kind: "log", level: "info", text }) as const;
+  if (typeof shard === "string") {
+    await (await open({ kind: "stdout" }, all)).emit(say(shard));
     return true;
   }
-  const output = options.output && join(options.output, shardFolder(line));
-  if (output !== undefined) await mkdir(dirname(output), { recursive: true });
-  const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
-  const part = { line, bringsUndated };
-  const own = { ...options, streams: [line.stream], output };
-  return await readStreams(own, shardConfig(config, line, shardsAtOnce), runtime, open, part);
-}
-
-async function readStreams(
-  options: ReadOptions,
-  config: Config,
-  runtime: Runtime,
-  open: OpenOutput,
-  part?: { readonly line: ShardLine; readonly bringsUndated: boolean },
-): Promise<boolean> {
+  const { options, config } = shard ?? { options: asked, config: all };
   const catalog =
     options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
   if (catalog === undefined)
@@ -111,24 +97,48 @@ async function readStreams(
   const output = await open(destinationOf(options), config);
   const { saved, place } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
-    if (part !== undefined && isRead(part.line, saved.streams.get(part.line.stream))) {
-      const text = `Shard ${part.line.shard} of "${part.line.stream}" is complete already`;
-      await run.emit({ kind: "log", level: "info", text });
+    if (shard !== undefined && isRead(shard.line, saved.streams.get(shard.line.stream))) {
+      await run.emit(say(`Shard ${shard.line.shard} of "${shard.line.stream}" is complete already`));
       return true;
     }
-    const asked = catalog && chosen(catalog, options.streams);
-    await openJobs(run, asked, options.streams, saved.streams, {
+    const selected = catalog && chosen(catalog, options.streams);
+    await openJobs(run, selected, options.streams, saved.streams, {
       check: () => output.sink.check(),
       isOne: place !== null,
     });
     const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
-    const shard = part && { plan: part.line.plan, bringsUndated: part.bringsUndated };
     return await syncStreams(
       run,
-      streams.map((configured) => ({ configured, shard })),
+      streams.map((configured) => ({ configured, shard: shard?.task })),
       saved.streams,
     );
   });
+}
+
+/** How a run reads one line of a plan; a text, which says so, if the plan has no such line. */
+async function openShard(
+  asked: ReadOptions,
+  { plan, shard, shardsAtOnce }: ShardOptions,
+  config: Config,
+): Promise<Shard | string> {
+  const lines = parsePlan(await readText("plan", plan), asked.streams[0], config);
+  if (!isWholePlan(lines, config)) {
+    throw new ConfigError(
+      `Cannot use the plan "${plan}": it was cut off. Finish it with: plan --resume ${plan}`,
+    );
+  }
+  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
+  if (line === undefined)
+    return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
+  const output = asked.output && join(asked.output, shardFolder(line));
+  if (output !== undefined) await mkdir(dirname(output), { recursive: true });
+  const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
+  return {
+    line,
+    config: shardConfig(config, line, shardsAtOnce),
+    options: { ...asked, streams: [line.stream], output },
+    task: { plan: line.plan, bringsUndated },
+  };
 }
 
 /** Streams that are named are read whatever the key's plan covers. */
