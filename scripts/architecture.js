@@ -148,13 +148,15 @@ ${rowPicture()}
    what these rows taught (new fields, contradictions, rows without a key).
 2. The core counts a window, reads it, and compares. Rows are passed on as they come; the proof decides only whether the
    window counts as read.
-3. A window that is proven, with all earlier ones, becomes a checkpoint. It follows the rows that it covers.
+3. The days of a proven window join those that the state covers, in whatever order windows end. The checkpoint that says so
+   follows the rows that it covers.
 4. The windows of a stream are read in parallel. \`streams/merge.ts\` hands their batches over to one generator, one batch
    at a time: a window goes on once its batch has been written.
 5. \`streamEvents()\` in \`run/read-stream.ts\` passes on the events of every stream, of rows or of jobs. \`run/outgoing.ts\`
    drops and hashes fields there, and reports what the rows taught.
-6. The protocol turns an event into text. The bytes of a record go to the output as they came from the socket, unless
-   something has to be pruned or hashed. The writer waits for its reader.
+6. The sink (\`run/sink.ts\`) takes every event: to stdout, where the protocol turns it into text, or into the files of a
+   folder. The bytes of a record leave as they came from the socket, unless a field is dropped or hashed. A checkpoint is saved
+   only when the rows before it have left. The writer waits for its reader.
 `;
 
 if (process.argv.includes("--check")) {
