@@ -7,7 +7,7 @@ import { parseJson } from "../json.ts";
 import type { Notice } from "../streams/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
-import { Ending } from "./ending.ts";
+import { RequestEnding } from "./ending.ts";
 import {
   envelopeCode,
   isPlainRedirect,
@@ -373,9 +373,9 @@ export class Client {
     return this.refusal(what, status, envelopeCode(toJson(text)));
   }
 
-  #beginEnding(graceMs = 0): Ending {
+  #beginEnding(graceMs = 0): RequestEnding {
     const { signal, idleTimeoutMs } = this.#options;
-    return new Ending(signal, SILENCES * idleTimeoutMs, graceMs);
+    return new RequestEnding(signal, SILENCES * idleTimeoutMs, graceMs);
   }
 
   async #takeTurn(): Promise<void> {

@@ -6,7 +6,7 @@ class DeadlinePassed extends Error {
 }
 
 /** What ends a request before its answer does: a deadline, or the end of the run. */
-export class Ending {
+export class RequestEnding {
   readonly #run: AbortSignal;
   readonly #controller = new AbortController();
   readonly #deadline: NodeJS.Timeout;

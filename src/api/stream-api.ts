@@ -111,13 +111,13 @@ async function rowAt(
 function exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
   const { export: path } = endpoint;
   if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
-  const what = `read ${endpoint.stream}${rowsIn(window)}`;
+  const what = `read ${endpoint.stream}${ofWindow(window)}`;
   const query = { ...endpoint.filters, ...dayFilters(window) };
   return readExport(() => client.open(what, path, query), endpoint.parser, what);
 }
 
 /** Which rows of a stream a window holds; "" for all of them. */
-function rowsIn(window: Window): string {
+function ofWindow(window: Window): string {
   if (window.kind === "undated") return " without a date";
   return window.kind === "all" || (window.kind === "open" && window.undated) ? "" : ` of ${describe(window)}`;
 }

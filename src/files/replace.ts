@@ -17,7 +17,7 @@ import { ConfigError } from "../errors.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /** All at once, or in pieces. */
-export type Content = string | Uint8Array | AsyncIterable<string>;
+export type FileContent = string | Uint8Array | AsyncIterable<string>;
 
 export type ReplaceOptions = {
   /** Keeps the file that is replaced as `<path>.previous`. */
@@ -33,7 +33,7 @@ export type ReplaceOptions = {
  */
 export async function replaceFile(
   path: string,
-  content: Content,
+  content: FileContent,
   { keepPrevious = false, beforeRename }: ReplaceOptions = {},
 ): Promise<void> {
   const old = await statReplaceable(path);
@@ -58,7 +58,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
   });
   if (stats === undefined || stats.isFile()) return stats;
   const advice = stats.isSymbolicLink() ? "Name the file that it points to" : "Name a regular file";
-  throw new ConfigError(`Cannot replace the file "${path}": it is ${kindOf(stats)}. ${advice}`);
+  throw new ConfigError(`Cannot replace the file "${path}": it is ${fileKindOf(stats)}. ${advice}`);
 }
 
 /**
@@ -89,8 +89,8 @@ export async function makeFolder(path: string): Promise<void> {
  * Throws ConfigError where the name is taken, and the system's errors as they are.
  */
 export async function publish(from: string, to: string): Promise<void> {
-  if (!(await exists(from))) return;
-  if (await exists(to)) {
+  if (!(await isThere(from))) return;
+  if (await isThere(to)) {
     throw new ConfigError(
       `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
     );
@@ -120,7 +120,7 @@ const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
 
-async function writeDurably(path: string, content: Content, like?: Stats): Promise<void> {
+async function writeDurably(path: string, content: FileContent, like?: Stats): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
     if (like !== undefined) await copyRights(file, like);
@@ -153,7 +153,7 @@ async function keep(path: string): Promise<void> {
   }
 }
 
-async function exists(path: string): Promise<boolean> {
+async function isThere(path: string): Promise<boolean> {
   try {
     await lstat(path);
     return true;
@@ -163,7 +163,7 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-function kindOf(stats: Stats): string {
+function fileKindOf(stats: Stats): string {
   if (stats.isSymbolicLink()) return "a link";
   if (stats.isDirectory()) return "a folder";
   if (stats.isFIFO()) return "a named pipe";

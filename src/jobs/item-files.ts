@@ -26,14 +26,14 @@ export async function readItemFile(
     else each(place === undefined ? text : (cellsOf(text)[place] ?? ""), line);
   };
   try {
-    for await (const text of linesOf(path)) for (const one of text) take(one);
+    for await (const text of textLines(path)) for (const one of text) take(one);
   } catch (cause) {
     throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
 
 /** The lines of a file, many at once. */
-async function* linesOf(path: string): AsyncGenerator<readonly string[]> {
+async function* textLines(path: string): AsyncGenerator<readonly string[]> {
   const file = await open(path, "r");
   const decoder = new StringDecoder("utf8");
   let rest = "";

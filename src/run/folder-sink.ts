@@ -50,7 +50,7 @@ type OpenStream = {
   state: StreamState | undefined;
 };
 
-/** Streams whose state says what was paid for. They have no windows and are never read as a whole. */
+/** Streams whose state says what was paid for. They have no windows and are never read from the start. */
 const PAID: ReadonlySet<string> = new Set(
   STREAMS.filter(({ reading }) => reading === "job").map(({ name }) => name),
 );
@@ -171,7 +171,7 @@ export class FolderSink {
     if (isDue && !isWhole(stream.name, state)) await this.#commit(stream, state);
   }
 
-  /** A stream that is read whole each time counts only as a whole; of any other, all that a state covers. */
+  /** A stream that is read from the start each time counts only when it is complete; of any other, all that a state covers. */
   async #close(stream: OpenStream, complete: boolean): Promise<void> {
     if (complete) await stream.files.cover();
     const state = stream.state ?? this.#savedState(stream);
@@ -216,7 +216,7 @@ export class FolderSink {
   }
 }
 
-/** Whether a stream is read whole each time: its state says nothing of how far it has come, or is that of a full refresh. */
+/** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isWhole(stream: string, state: StreamState): boolean {
   return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
 }

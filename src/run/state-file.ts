@@ -46,7 +46,7 @@ export class StateFile {
       // state that is read here the last one.
       await removeLeftovers(path);
       const existed = (await statReplaceable(path)) !== undefined;
-      const saved = existed ? parse(path, await readText("state", path)) : parseStateText("");
+      const saved = existed ? parseSaved(path, await readText("state", path)) : parseStateText("");
       return new StateFile(path, lock, saved, existed);
     } catch (error) {
       await lock.release();
@@ -103,7 +103,7 @@ export class StateFile {
   }
 }
 
-function parse(path: string, text: string): SavedState {
+function parseSaved(path: string, text: string): SavedState {
   if (text.trim() === "") {
     throw new ConfigError(
       `Cannot use the state file "${path}": it is empty, which no run leaves behind. Put "${path}.previous" in its place, or remove it to read everything from the start`,

@@ -6,7 +6,7 @@ import type { Lines } from "../streams/event.ts";
 import { newPartName } from "./folder-state.ts";
 
 /** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
-const BATCH = 256 * 1024;
+const WORTH_WRITING = 256 * 1024;
 
 /** What all files of a run have in common. */
 export type FileForm = {
@@ -115,7 +115,7 @@ export class WindowFiles {
 
   #newPart(): Part {
     const { start, gzip, cutBytes } = this.#form;
-    return new Part(join(this.#folder, newPartName(start)), gzip, Math.min(BATCH, cutBytes));
+    return new Part(join(this.#folder, newPartName(start)), gzip, Math.min(WORTH_WRITING, cutBytes));
   }
 
   async #share(text: string): Promise<void> {

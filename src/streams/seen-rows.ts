@@ -2,7 +2,7 @@
 export const MOST_SEEN_ROWS = 5_000_000;
 
 const FULLEST = 0.84;
-const SMALLEST = 1024;
+const SMALLEST_TABLE = 1024;
 const WORDS = 3;
 /** The first word of a slot that holds nothing. */
 const EMPTY = 0;
@@ -176,7 +176,7 @@ export class SeenRows {
 const slotOf = (digest: number, capacity: number): number => Math.floor((digest * capacity) / 0x1_0000_0000);
 
 function capacityFor(rows: number): number {
-  return Math.max(SMALLEST, Math.ceil((rows + 1) / FULLEST) + 1);
+  return Math.max(SMALLEST_TABLE, Math.ceil((rows + 1) / FULLEST) + 1);
 }
 
 /** HalfSipHash-1-3 with 64 bits of output: a keyed hash, because the keys are other people's typing. */
