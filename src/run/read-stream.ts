@@ -9,7 +9,7 @@ import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
 import type { DatedState } from "../streams/dated-state.ts";
-import { type Event, recordsOf, type StreamState } from "../streams/event.ts";
+import { type Event, recordsOf } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
 import { planWindows } from "../streams/plan.ts";
 import { measureAll, measureDays, type Range, type ReadSettings } from "../streams/range.ts";
@@ -56,12 +56,11 @@ export async function* streamEvents(
     yield* catalogWarnings(stream, configured.schema, session.privacy);
     const schema = arrivingSchema(session, spec, asked);
     let events: AsyncIterable<Event>;
-    if (spec.reading === "job") events = readJobs(session.jobContext(spec, schema));
-    else {
+    if (spec.reading !== "job") {
       const run = await streamRun(session, spec, schema, asked, savedState);
       if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
       events = readStream(run);
-    }
+    } else events = readJobs(session.jobContext(spec, schema));
     for await (const event of events) yield* outgoing.events(event);
   } catch (error) {
     session.signal.throwIfAborted();
@@ -154,7 +153,9 @@ export type StreamRun = {
 export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   const { stream, api, saved, settings } = run;
   if (saved.kind === "delivered") {
-    yield* delivered(stream, saved.state);
+    // Nothing is left to read, but the platform wants to be told so.
+    yield { kind: "checkpoint", stream, state: saved.state };
+    yield { kind: "close", stream, complete: true };
     return;
   }
   if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
@@ -165,14 +166,20 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
   const checkpoints = new Checkpoints(stream, range);
-  const limit = new TimeLimit(run.endsAt, api);
-  const totals = { rows: 0, passes: 0 };
+  const totals = { rows: 0, passes: 0, isTimeUp: false };
   const rules = rulesOf(run, range, () => {
     totals.passes += 1;
   });
+  // The time is up at a window's end, but not before the run has come further than what it must repeat.
+  let hasBegun = false;
+  const begins = ({ clears, window }: Planned): boolean => {
+    totals.isTimeUp = hasBegun && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
+    hasBegun ||= clears !== "missing" && window.kind !== "undated";
+    return !totals.isTimeUp;
+  };
   const steps = parallel(planWindows(range, rules), settings.numWorkers, {
     isAlone: ({ window }) => window.kind !== "closed",
-    begins: (planned) => limit.lets(planned),
+    begins,
     read: (planned: Planned) => readWindow(planned, rules),
   });
   for await (const step of steps) {
@@ -181,13 +188,7 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
       yield* recordsOf(stream, step.part, api.now(), step.index);
     } else yield* checkpoints.finish(step.index, step.item, step.result);
   }
-  yield* checkpoints.close({ ...totals, isTimeUp: limit.isReached });
-}
-
-/** Nothing is left to deliver, but the platform wants to be told so. */
-function* delivered(stream: string, state: StreamState): Generator<Event> {
-  yield { kind: "checkpoint", stream, state };
-  yield { kind: "close", stream, complete: true };
+  yield* checkpoints.close(totals);
 }
 
 /** Counts what there is to read. */
@@ -208,25 +209,4 @@ function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () 
     ignoredDays: new Set(settings.ignoreMissingDays),
     windowSize: new WindowSize(settings.maxWindowRows),
   };
-}
-
-/** Ends a plan at the first window end after a moment, but not before the run has come further than what it must repeat. */
-class TimeLimit {
-  isReached = false;
-  #hasBegun = false;
-  readonly #endsAt: number;
-  readonly #api: StreamApi;
-
-  /** @param endsAt monotonic ms; undefined is never */
-  constructor(endsAt: number | undefined, api: StreamApi) {
-    this.#endsAt = endsAt ?? Number.POSITIVE_INFINITY;
-    this.#api = api;
-  }
-
-  /** Whether a window may still begin. */
-  lets({ clears, window }: Planned): boolean {
-    this.isReached = this.#hasBegun && this.#api.monotonic() >= this.#endsAt;
-    this.#hasBegun ||= clears !== "missing" && window.kind !== "undated";
-    return !this.isReached;
-  }
 }
