@@ -1,6 +1,5 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, kindOf } from "../json.ts";
-import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
 import { type Coverage, type DayRange, put, type Span, spanOf, without } from "../streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import {
@@ -19,60 +18,71 @@ import {
 
 export type { DatedState, Filters, FullRefresh } from "../streams/dated-state.ts";
 
-const DAY = { type: "string", pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" };
-const NUMBER = { type: ["integer", "null"] };
-const ROWS = { ...NUMBER, minimum: 0 };
-const TEXT = { type: ["string", "null"] };
-const orNull = (schema: object): object => ({ anyOf: [{ type: "null" }, schema] });
-const listOf = (items: object): object => orNull({ type: "array", items });
-const shape = (properties: Readonly<Record<string, object>>, required: readonly string[]): object =>
-  orNull({ type: "object", properties, required });
+type Check = (value: unknown) => boolean;
 
-/** What each key of a state must be, and how a message says so. Keys may be missing: hand-written states have few. */
-const KEYS: Readonly<Record<string, readonly [schema: object, what: string]>> = {
+const isText: Check = (value) => typeof value === "string";
+const isDate: Check = (value) => typeof value === "string" && isDay(value);
+const isRows: Check = (value) => Number.isInteger(value) && Number(value) >= 0;
+const isOneOf =
+  (...values: readonly unknown[]): Check =>
+  (value) =>
+    values.includes(value);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || value === undefined || check(value);
+const isListOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const isTuple =
+  (...checks: readonly Check[]): Check =>
+  (value) =>
+    Array.isArray(value) && value.length === checks.length && checks.every((check, nth) => check(value[nth]));
+const isShape =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) && Object.entries(checks).every(([key, check]) => check(value[key]));
+const isSpan: Check = (value) =>
+  isTuple(isDate, isDate, orNull(isRows))(value) ||
+  isTuple(isDate, isDate, orNull(isRows), isOneOf("again", "missing"))(value);
+const isId = orNull(Number.isInteger);
+
+/** What each key of a state must be, if it is there and not null, and how a message says so. */
+const KEYS: Readonly<Record<string, readonly [check: Check, what: string]>> = {
   days: [
-    listOf({
-      ...{ type: "array", items: [DAY, DAY, ROWS, { enum: ["again", "missing"] }] },
-      ...{ minItems: 3, maxItems: 4, additionalItems: false },
-    }),
+    isListOf(isSpan),
     'days is not a list of [first day, last day, rows or null, "again" or "missing" or nothing]',
   ],
-  service: [TEXT, "service is not a text"],
-  witness: [orNull({ type: "object" }), "witness is not an object"],
+  service: [isText, "service is not a text"],
+  witness: [isObject, "witness is not an object"],
   undated: [
-    orNull({
-      anyOf: [
-        { enum: ["pending", "done"] },
-        shape({ rows: { type: "integer", minimum: 0 }, seen: listOf({ type: "string" }) }, ["rows"]),
-      ],
-    }),
+    (value) =>
+      isOneOf("pending", "done")(value) || isShape({ rows: isRows, seen: orNull(isListOf(isText)) })(value),
     "undated is not {rows: a whole number, seen: a list of texts or null}",
   ],
-  checked: [orNull(DAY), "checked is not a day (YYYY-MM-DD)"],
+  checked: [isDate, "checked is not a day (YYYY-MM-DD)"],
   filters: [
-    shape({ source_slug: TEXT, is_user: { enum: ["all", "true", "false"] } }, []),
+    isShape({ source_slug: orNull(isText), is_user: isOneOf(undefined, "all", "true", "false") }),
     'filters is not {"source_slug": a text or null, "is_user": "all", "true" or "false"}',
   ],
-  plan: [TEXT, "plan is not a text"],
-  sources: [listOf({ type: "string" }), "sources is not a list of texts"],
+  plan: [isText, "plan is not a text"],
+  sources: [isListOf(isText), "sources is not a list of texts"],
   full_refresh: [
-    shape({ generation_id: NUMBER, sync_id: NUMBER, done: { type: "boolean" } }, ["done"]),
+    isShape({ generation_id: isId, sync_id: isId, done: isOneOf(true, false) }),
     "full_refresh is not {generation_id, sync_id, done} of two whole numbers and a boolean",
   ],
   // Of version 1.
-  missing_days: [listOf(DAY), "missing_days is not a list of days (YYYY-MM-DD)"],
-  from: [orNull(DAY), "from is not a day (YYYY-MM-DD)"],
-  undated_checked: [orNull(DAY), "undated_checked is not a day (YYYY-MM-DD)"],
-  undated_rows: [ROWS, "undated_rows is not a whole number"],
-  recheck: [
-    listOf({ type: "array", items: DAY, minItems: 2, maxItems: 2 }),
-    "recheck is not a list of [first day, last day]",
-  ],
+  missing_days: [isListOf(isDate), "missing_days is not a list of days (YYYY-MM-DD)"],
+  from: [isDate, "from is not a day (YYYY-MM-DD)"],
+  undated_checked: [isDate, "undated_checked is not a day (YYYY-MM-DD)"],
+  undated_rows: [isRows, "undated_rows is not a whole number"],
+  recheck: [isListOf(isTuple(isDate, isDate)), "recheck is not a list of [first day, last day]"],
   shard: [
-    shape({ plan: { type: "string" }, done: { type: "boolean" }, asked: TEXT }, ["plan", "done", "asked"]),
+    isShape({ plan: isText, done: isOneOf(true, false), asked: orNull(isText) }),
     "shard is not {plan, index, done, asked, ended}",
   ],
-  gap: [shape({ from: orNull(DAY), to: DAY }, ["to"]), "gap is not {from: a day or null, to: a day}"],
+  gap: [isShape({ from: orNull(isDate), to: isDate }), "gap is not {from: a day or null, to: a day}"],
 };
 
 /** What version 1 said of days and of people without a date. */
@@ -95,32 +105,23 @@ type Saved = { readonly version?: 1 | 2 } & Partial<
 const NO_FILTERS = { source_slug: null, is_user: "all" };
 const NO_IDS = { generation_id: null, sync_id: null };
 
-const compile = schemaCompiler({ fill: false });
-let compiled: SchemaCheck<Saved> | undefined;
-
-/** Compiled for the first state that there is: a short command has none. */
-function isShaped(value: JsonObject): value is Saved {
-  compiled ??= compile<Saved>({
-    type: "object",
-    properties: Object.fromEntries(Object.entries(KEYS).map(([key, [schema]]) => [key, schema])),
-  });
-  return compiled(value);
-}
-
 /**
  * Reads the state of a dated stream, of version 1 too. A hand-written one needs only `discoveredAt` (or Singer's
  * `replication_key_value`); of both the earlier counts. Unknown keys are ignored. Null for an empty state and for the marks
  * that other sources leave in streams without a cursor. Throws ConfigError for anything that cannot be relied on.
  */
-export function parseDatedState(stream: string, value: unknown): DatedState | null {
-  if (value === null || value === undefined) return null;
-  if (!isObject(value)) throw unusable(stream, `it is of type ${kindOf(value)}, not an object`);
-  if (Object.keys(value).every((key) => key.startsWith("__ab_"))) return null;
-  refuseOtherVersion(stream, value);
-  const cursors = cursorsOf(stream, value);
-  if (!isShaped(value) || !daysOf(value).every(isDay)) throw unusable(stream, whatIsWrong(value));
+export function parseDatedState(stream: string, saved: unknown): DatedState | null {
+  if (saved === null || saved === undefined) return null;
+  if (!isObject(saved)) throw unusable(stream, `it is of type ${kindOf(saved)}, not an object`);
+  if (Object.keys(saved).every((key) => key.startsWith("__ab_"))) return null;
+  refuseOtherVersion(stream, saved);
+  const cursors = cursorsOf(stream, saved);
+  for (const [key, [check, what]] of Object.entries(KEYS)) {
+    if (!orNull(check)(saved[key])) throw unusable(stream, what);
+  }
+  const value: Saved = saved;
   const discoveredAt = cursors.reduce(earlierOf, null);
-  const { undated, filters, full_refresh } = value;
+  const { filters, full_refresh } = value;
   const isOurs = value.version !== 1 && value.days !== undefined;
   const days = isOurs ? (value.days ?? []).map(inOrder).reduce(put, []) : daysOfVersion1(value, discoveredAt);
   const moved = new Set(cursors.filter((cursor) => cursor !== null)).size > 1 && discoveredAt !== null;
@@ -131,13 +132,12 @@ export function parseDatedState(stream: string, value: unknown): DatedState | nu
     days: moved ? without(days, [readFrom(discoveredAt), dayOf(LAST)]) : days,
     service: value.service ?? null,
     witness: value.witness ?? null,
-    ...(typeof undated === "object" && undated !== null
-      ? { undated: { rows: undated.rows, seen: undated.seen ?? null }, checked: value.checked ?? null }
-      : undatedOfVersion1(value, isOurs)),
+    undated: undatedOf(value, isOurs),
+    checked: (isOurs ? value.checked : value.undated_checked) ?? null,
     filters: filters ? { ...NO_FILTERS, ...filters } : null,
     plan: value.plan ?? value.shard?.plan ?? null,
     sources: value.sources ?? null,
-    asked: momentOf(stream, value["asked"] ?? value.shard?.asked, "asked") ?? null,
+    asked: momentOf(stream, saved["asked"] ?? value.shard?.asked, "asked") ?? null,
     full_refresh: full_refresh ? { ...NO_IDS, ...full_refresh } : null,
   };
 }
@@ -165,15 +165,11 @@ const inOrder = ([first, last, rows, status]: Span): Span =>
   spanOf(first <= last ? [first, last] : [last, first], rows, status);
 
 /** With a start_date version 1 had never read them, whatever it said. */
-function undatedOfVersion1(
-  { undated, from, undated_rows, undated_checked, checked }: Saved,
-  isOurs: boolean,
-): Pick<DatedState, "undated" | "checked"> {
+function undatedOf({ undated, from, undated_rows }: Saved, isOurs: boolean): DatedState["undated"] {
+  if (undated !== null && typeof undated === "object")
+    return { rows: undated.rows, seen: undated.seen ?? null };
   const isPending = isOurs || undated === "pending" || (from ?? null) !== null;
-  return {
-    undated: isPending ? null : { rows: undated_rows ?? 0, seen: null },
-    checked: (isOurs ? checked : undated_checked) ?? null,
-  };
+  return isPending ? null : { rows: undated_rows ?? 0, seen: null };
 }
 
 function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: JsonObject): void {
@@ -185,32 +181,6 @@ function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: Jso
     );
   }
   throw unusable(stream, "version is not a version of this program's state");
-}
-
-/** Every text that stands where a day must. */
-function daysOf({
-  days,
-  checked,
-  missing_days,
-  from,
-  undated_checked,
-  recheck,
-  gap,
-}: Saved): readonly string[] {
-  const spans = [...(days ?? []), ...(recheck ?? [])].flatMap(([first, last]) => [first, last] as const);
-  return [...spans, ...(missing_days ?? []), checked, from, undated_checked, gap?.from, gap?.to].filter(
-    (day) => day !== null && day !== undefined,
-  );
-}
-
-/** The first key that is not what it must be. */
-function whatIsWrong(value: JsonObject): string {
-  for (const [key, [schema, what]] of Object.entries(KEYS)) {
-    if (!(key in value)) continue;
-    const isValid = compile(schema)(value[key]);
-    if (!isValid || !daysOf({ [key]: value[key] } as Saved).every(isDay)) return what;
-  }
-  return "it is not of this program's form";
 }
 
 /** The stream's own cursor and Singer's, as far as they are there. */

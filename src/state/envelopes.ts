@@ -24,18 +24,8 @@ export const languageOf = (text: string): StateLanguage =>
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 /** Lines of a run's output that are no state. */
-const OTHER_MESSAGES: ReadonlySet<unknown> = new Set([
-  "ACTIVATE_VERSION",
-  "BATCH",
-  "CATALOG",
-  "CONNECTION_STATUS",
-  "CONTROL",
-  "LOG",
-  "RECORD",
-  "SCHEMA",
-  "SPEC",
-  "TRACE",
-]);
+const OTHER_MESSAGES =
+  /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
 /**
  * Reads a state in every envelope that platforms, targets and people keep it in: Airbyte's list or single messages
@@ -76,18 +66,13 @@ function parseLines(lines: readonly string[]): SavedState {
     const value = jsonOf(line);
     if (value === undefined && index < lines.length - 1)
       throw unreadableState(`line ${index + 1} is not complete JSON`);
-    if (value === undefined || isOtherMessage(value)) continue;
+    if (value === undefined || (isObject(value) && OTHER_MESSAGES.test(String(value["type"])))) continue;
     collect(value, state);
     found = true;
   }
   if (!found) throw unreadableState("the text is not JSON, nor are there lines with STATE messages in it");
   return state;
 }
-
-const isOtherMessage = (value: unknown): boolean => {
-  const { type } = isObject(value) ? value : {};
-  return OTHER_MESSAGES.has(type);
-};
 
 function jsonOf(text: string): unknown {
   try {
@@ -100,52 +85,44 @@ function jsonOf(text: string): unknown {
 function collect(value: unknown, state: Collected): void {
   if (value === null || value === undefined || value === "") return;
   if (Array.isArray(value)) {
-    for (const message of value) collectElement(message, state);
-  } else if (isObject(value)) {
-    const read = ENVELOPES.find(({ fits }) => fits(value));
-    if (read === undefined) throw unknownShape(value);
-    read.collect(value, state);
-  } else {
-    throw unknownShape(value);
+    for (const message of value) {
+      if (!isObject(message) || isEmpty(message)) throw unknownShape([message]);
+      collect(message, state);
+    }
+    return;
   }
+  const read = isObject(value) ? ENVELOPES.find(([fits]) => fits(value)) : undefined;
+  if (!isObject(value) || read === undefined) throw unknownShape(value);
+  read[1](value, state);
 }
 
-function collectElement(message: unknown, state: Collected): void {
-  if (!isObject(message) || Object.keys(message).length === 0) throw unknownShape([message]);
-  collect(message, state);
-}
-
-type Envelope = {
-  readonly fits: (value: JsonObject) => boolean;
-  readonly collect: (value: JsonObject, state: Collected) => void;
-};
+type Envelope = readonly [
+  fits: (value: JsonObject) => boolean,
+  collect: (value: JsonObject, state: Collected) => void,
+];
 
 /** The first that fits reads the value. */
 const ENVELOPES: readonly Envelope[] = [
-  { fits: (value) => Object.keys(value).length === 0, collect: () => {} },
-  { fits: ({ type }) => type === "STATE", collect: collectMessage },
-  { fits: ({ stateType }) => typeof stateType === "string", collect: collectExported },
-  {
-    fits: (value) => "streamDescriptor" in value,
-    collect: (value, state) => collectStream(value, state),
-  },
-  {
-    fits: (value) => airbyteType(value) === "STREAM",
-    collect: ({ stream }, state) => collectStream(stream, state),
-  },
-  { fits: (value) => airbyteType(value) === "GLOBAL", collect: collectGlobal },
-  {
-    fits: (value) => airbyteType(value) === "LEGACY",
-    collect: ({ data }, state) => collect(data, state),
-  },
-  {
-    fits: (value) => "singer_state" in value,
-    collect: ({ singer_state }, state) => collect(singer_state, state),
-  },
-  { fits: isStateFile, collect: collectStateFile },
-  { fits: (value) => "bookmarks" in value || "airbyte_state" in value, collect: collectSinger },
-  { fits: isBare, collect: collectBare },
+  [isEmpty, () => {}],
+  [({ type }) => type === "STATE", collectMessage],
+  [({ stateType }) => typeof stateType === "string", collectExported],
+  [(value) => "streamDescriptor" in value, collectStream],
+  [(value) => airbyteType(value) === "STREAM", ({ stream }, state) => collectStream(stream, state)],
+  [
+    (value) => airbyteType(value) === "GLOBAL",
+    ({ global, global_ }, state) => collectStreams(global ?? global_, "stream_states", state),
+  ],
+  [(value) => airbyteType(value) === "LEGACY", ({ data }, state) => collect(data, state)],
+  [(value) => "singer_state" in value, ({ singer_state }, state) => collect(singer_state, state)],
+  // Meltano merges the partial states of runs since the last complete one into it, key by key.
+  [isStateFile, ({ completed, partial }, state) => collect(merged(completed ?? {}, partial ?? {}), state)],
+  [(value) => "bookmarks" in value || "airbyte_state" in value, collectSinger],
+  [isBare, collectBlobs],
 ];
+
+function isEmpty(value: JsonObject): boolean {
+  return Object.keys(value).length === 0;
+}
 
 /** Airbyte's kind of state message; one without `type` is told by its one part that is not null. */
 function airbyteType({ type, stream, global, global_, data }: JsonObject): unknown {
@@ -164,17 +141,12 @@ function collectMessage(message: JsonObject, state: Collected): void {
 
 /** What Airbyte's API gives of a connection's state. The parts that the type does not name are null there. */
 function collectExported(value: JsonObject, state: Collected): void {
-  const { stateType, streamState, globalState, state: legacy } = value;
-  const type = String(stateType).toLowerCase();
-  if (type === "legacy") collect(legacy, state);
-  else if (type === "stream") {
-    collectStreams(streamState, state, "a stateType of stream has no list streamState");
-  } else if (type === "global") {
-    const { streamStates } = isObject(globalState) ? globalState : {};
-    collectStreams(streamStates, state, "a stateType of global has no list streamStates");
-  } else if (type !== "not_set") {
+  const type = String(value["stateType"]).toLowerCase();
+  if (type === "legacy") collect(value["state"], state);
+  else if (type === "stream") collectStreams(value, "streamState", state);
+  else if (type === "global") collectStreams(value["globalState"], "streamStates", state);
+  else if (type !== "not_set")
     throw unreadableState(`stateType is ${JSON.stringify(type.slice(0, LONGEST_KEY))}`);
-  }
 }
 
 /** One stream's state, as the protocol or as Airbyte's API spells it. */
@@ -190,16 +162,11 @@ function collectStream(stream: unknown, state: Collected): void {
   );
 }
 
-/** The shared state belongs to no stream of this source. */
-function collectGlobal({ global, global_ }: JsonObject, state: Collected): void {
-  const all = global ?? global_;
-  const { stream_states } = isObject(all) ? all : {};
-  collectStreams(stream_states, state, "a GLOBAL state has no list stream_states");
-}
-
-function collectStreams(streams: unknown, state: Collected, problem: string): void {
-  if (!Array.isArray(streams)) throw unreadableState(problem);
-  for (const stream of streams) collectStream(stream, state);
+/** The shared state of a GLOBAL one belongs to no stream of this source. */
+function collectStreams(value: unknown, name: string, state: Collected): void {
+  const list = isObject(value) ? value[name] : undefined;
+  if (!Array.isArray(list)) throw unreadableState(`a state of several streams has no list ${name}`);
+  for (const stream of list) collectStream(stream, state);
 }
 
 /** `airbyte_state` is what a tap around an Airbyte source left; the bookmarks beside it are younger. */
@@ -207,45 +174,36 @@ function collectSinger(value: JsonObject, state: Collected): void {
   const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
   collect(airbyte_state, state);
   if (bookmarks !== undefined && bookmarks !== null && !isObject(bookmarks)) throw unknownShape(value);
-  for (const [name, savedState] of Object.entries(bookmarks ?? {})) state.set(name, savedState);
+  collectBlobs(bookmarks ?? {}, state);
   Object.assign(state.rest, rest);
 }
 
-function isStateFile(value: JsonObject): boolean {
-  const { completed, partial } = value;
-  const part = [completed, partial].filter((half) => half !== undefined && half !== null);
-  return part.length > 0 && part.every((half) => isObject(half) && isPart(half));
+function collectBlobs(blobs: JsonObject, state: Collected): void {
+  for (const [name, savedState] of Object.entries(blobs)) state.set(name, savedState);
 }
 
-const isPart = (half: JsonObject): boolean => "singer_state" in half || Object.keys(half).length === 0;
-
-/** Meltano merges the partial states of runs since the last complete one into it, key by key. */
-function collectStateFile({ completed, partial }: JsonObject, state: Collected): void {
-  collect(mergedStates(completed ?? {}, partial ?? {}), state);
+function isStateFile({ completed, partial }: JsonObject): boolean {
+  const halves = [completed, partial].filter((half) => half !== undefined && half !== null);
+  return (
+    halves.length > 0 && halves.every((half) => isObject(half) && ("singer_state" in half || isEmpty(half)))
+  );
 }
 
-function mergedStates(base: unknown, over: unknown): unknown {
+function merged(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over;
   const entries = Object.entries(over).map(([key, value]) => [
     key,
-    key in base ? mergedStates(base[key], value) : value,
+    key in base ? merged(base[key], value) : value,
   ]);
   return { ...base, ...Object.fromEntries(entries) };
 }
 
 function isBare(value: JsonObject): boolean {
-  return Object.values(value).every(isBlob) && Object.keys(value).some((name) => KNOWN.has(name));
+  const areBlobs = Object.values(value).every((blob) => blob === null || isObject(blob));
+  return areBlobs && Object.keys(value).some((name) => KNOWN.has(name));
 }
 
-function collectBare(value: JsonObject, state: Collected): void {
-  for (const [name, savedState] of Object.entries(value)) state.set(name, savedState);
-}
-
-const isBlob = (value: unknown): boolean => value === null || isObject(value);
-
-function unknownShape(value: unknown): ConfigError {
-  return unreadableState(`it is ${shapeOf(value)}`);
-}
+const unknownShape = (value: unknown): ConfigError => unreadableState(`it is ${shapeOf(value)}`);
 
 const unreadableState = (why: string): ConfigError =>
   new ConfigError(
@@ -264,11 +222,10 @@ function shapeOf(value: unknown, depth = 0): string {
     return `a list that holds ${value.length === 0 ? "nothing" : shapeOf(value[0], depth + 1)}`;
   }
   if (!isObject(value)) return value === null ? "null" : `a ${kindOf(value)}`;
+  if (isEmpty(value)) return "an empty object";
   const keys = Object.entries(value).map(
     ([key, inner]) => `${JSON.stringify(key.slice(0, LONGEST_KEY))} (${kindOf(inner)})`,
   );
-  const shown = keys.slice(0, MOST_KEYS).join(", ");
-  return keys.length === 0
-    ? "an empty object"
-    : `an object with ${shown}${keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : ""}`;
+  const more = keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : "";
+  return `an object with ${keys.slice(0, MOST_KEYS).join(", ")}${more}`;
 }
