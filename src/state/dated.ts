@@ -96,7 +96,7 @@ type Version1 = {
   readonly undated_rows: number | null;
   readonly shard: { readonly plan: string; readonly done: boolean; readonly asked: string | null } | null;
 };
-type Saved = { readonly version?: 1 | 2 } & Partial<
+type SavedKeys = { readonly version?: 1 | 2 } & Partial<
   Omit<DatedState, "undated" | "version"> & Omit<Version1, "undated">
 > & {
     readonly undated?: DatedState["undated"] | Version1["undated"];
@@ -119,7 +119,7 @@ export function parseDatedState(stream: string, saved: unknown): DatedState | nu
   for (const [key, [check, what]] of Object.entries(KEYS)) {
     if (!orNull(check)(saved[key])) throw unusable(stream, what);
   }
-  const value: Saved = saved;
+  const value: SavedKeys = saved;
   const discoveredAt = cursors.reduce(earlierOf, null);
   const { filters, full_refresh } = value;
   const isOurs = value.version !== 1 && value.days !== undefined;
@@ -146,7 +146,7 @@ export function parseDatedState(stream: string, saved: unknown): DatedState | nu
 const readFrom = (cursor: string): Day => addDays(dayOf(instant(cursor)), -1);
 
 /** What a state of version 1, or one that was written by hand, says was read; nobody knows how many rows that were. */
-function daysOfVersion1(saved: Saved, discoveredAt: string | null): Coverage {
+function daysOfVersion1(saved: SavedKeys, discoveredAt: string | null): Coverage {
   const { from, gap, recheck, missing_days, shard } = saved;
   const spans: Span[] = [];
   if (discoveredAt !== null) {
@@ -165,7 +165,7 @@ const inOrder = ([first, last, rows, status]: Span): Span =>
   spanOf(first <= last ? [first, last] : [last, first], rows, status);
 
 /** With a start_date version 1 had never read them, whatever it said. */
-function undatedOf({ undated, from, undated_rows }: Saved, isOurs: boolean): DatedState["undated"] {
+function undatedOf({ undated, from, undated_rows }: SavedKeys, isOurs: boolean): DatedState["undated"] {
   if (undated !== null && typeof undated === "object")
     return { rows: undated.rows, seen: undated.seen ?? null };
   const isPending = isOurs || undated === "pending" || (from ?? null) !== null;

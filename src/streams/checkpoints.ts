@@ -18,9 +18,9 @@ import type { Range } from "./range.ts";
 import { describe } from "./window.ts";
 import {
   missingAtEnd,
-  type Outcome,
   type Planned,
   refuseMissingInARow,
+  type WindowOutcome,
   type WindowResult,
 } from "./window-result.ts";
 
@@ -145,7 +145,7 @@ export class Checkpoints {
     return compact(unproven.reduce(put, proven));
   }
 
-  #undatedAfter({ kind, undatedRows: rows = 0 }: Outcome): Partial<DatedState> {
+  #undatedAfter({ kind, undatedRows: rows = 0 }: WindowOutcome): Partial<DatedState> {
     if (kind === "missing") return { undated: null };
     return { undated: { rows, seen: null }, checked: dayOf(this.#range.latest) };
   }
@@ -180,7 +180,7 @@ export class Checkpoints {
 }
 
 /** What an outcome says of days that it did not prove. Ignored days count as read. */
-function unprovenSpans({ kind, window }: Outcome): Coverage {
+function unprovenSpans({ kind, window }: WindowOutcome): Coverage {
   if (kind === "proven" || window.kind !== "closed") return [];
   return [spanOf([window.from, window.to], null, kind === "ignored" ? undefined : kind)];
 }

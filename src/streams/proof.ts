@@ -6,7 +6,7 @@ import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
-import type { Outcome, RunRules } from "./window-result.ts";
+import type { RunRules, WindowOutcome } from "./window-result.ts";
 
 const SEEN = 1;
 const BEFORE_COUNT = 2;
@@ -215,7 +215,7 @@ function compare(shown: number, { rows, isTooLow = false }: Count): Verdict {
 }
 
 /** The outcome of a window that a pass has proven. */
-export function provenBy(window: Window, pass: Pass, count: Count): Outcome {
+export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcome {
   const bringsUndated = window.kind === "open" && window.undated;
   return {
     ...{ window, kind: "proven", newest: pass.newest },

@@ -6,7 +6,7 @@ import { Pass } from "./proof.ts";
 import { SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
 import type { Window } from "./window.ts";
-import type { Outcome, Planned, RunRules } from "./window-result.ts";
+import type { Planned, RunRules, WindowOutcome } from "./window-result.ts";
 
 const UNDATED: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
@@ -26,7 +26,7 @@ export async function* readUndated(
   { count: first, undatedRows }: Planned,
   rules: RunRules,
   shared?: SeenRows,
-): AsyncGenerator<LineBatch, Outcome> {
+): AsyncGenerator<LineBatch, WindowOutcome> {
   const { api, verifyCounts } = rules;
   const count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED);
   if (count.known && count.undated === undatedRows && count.isTooLow !== true) return deliveredBy(count);
@@ -38,7 +38,7 @@ export async function* readUndated(
   return yield* fromCounted(count, rules, seen);
 }
 
-const deliveredBy = ({ undated }: Count): Outcome => ({
+const deliveredBy = ({ undated }: Count): WindowOutcome => ({
   window: UNDATED,
   kind: "proven",
   undatedRows: undated,
@@ -48,7 +48,7 @@ async function* fromCounted(
   first: Count,
   rules: RunRules,
   seen: SeenRows,
-): AsyncGenerator<LineBatch, Outcome> {
+): AsyncGenerator<LineBatch, WindowOutcome> {
   let count = first;
   const found = new Pass(UNDATED, count, seen, rules);
   for (let sweeps = 0; count.known && sweeps < SWEEPS; sweeps++) {
@@ -90,7 +90,7 @@ async function* fromExport(
   rules: RunRules,
   seen: SeenRows,
   first: Count,
-): AsyncGenerator<LineBatch, Outcome> {
+): AsyncGenerator<LineBatch, WindowOutcome> {
   const everything = new SeenRows(first.rows + first.undated);
   const lacking = new BodyError("Cannot find as many people without a date as the service counts");
   return yield* exportTries(rules.api, lacking, [everything, seen], async function* (failures) {
@@ -130,7 +130,7 @@ async function* exportTries(
   unproven: BodyError,
   tables: readonly SeenRows[],
   attempt: (failures: number) => AsyncGenerator<LineBatch, number | undefined>,
-): AsyncGenerator<LineBatch, Outcome> {
+): AsyncGenerator<LineBatch, WindowOutcome> {
   let cause: unknown = unproven;
   for (let failures = 0; failures < MOST_STREAMS; failures++) {
     if (failures > 0) await api.backOff(failures);
@@ -163,7 +163,7 @@ async function isTooLow(api: StreamApi, count: Count): Promise<boolean> {
  * Reads the undated where totals are too low to tell of them: from the unfiltered export, proven when the list holds no
  * row past as many as that showed. Nobody leaves the unfiltered list, so none of its rows can hide behind one that left.
  */
-async function* fromUncounted(rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Outcome> {
+async function* fromUncounted(rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, WindowOutcome> {
   const everything = new SeenRows();
   const lacking = new BodyError("The list holds more rows than the export shows, and its totals are too low");
   return yield* exportTries(rules.api, lacking, [everything, seen], async function* () {

@@ -11,10 +11,10 @@ import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
 import {
   type Attempt,
   missingAtEnd,
-  type Outcome,
   type Planned,
   type RunRules,
   refuseMissingInARow,
+  type WindowOutcome,
   type WindowResult,
 } from "./window-result.ts";
 
@@ -196,7 +196,7 @@ async function* readParts(
   rules: RunRules,
   shared: Shared,
 ): AsyncGenerator<LineBatch, WindowResult> {
-  const result: Outcome[] = [];
+  const result: WindowOutcome[] = [];
   for (const [nth, window] of parts.entries()) {
     // While the parts have held nothing, the rest of them is all that failed.
     const failures = nth > 0 && result.length === 0 ? shared.failures : 0;
@@ -207,7 +207,7 @@ async function* readParts(
   return result;
 }
 
-function givenUp(window: Window, cause: unknown): Outcome {
+function givenUp(window: Window, cause: unknown): WindowOutcome {
   if (window.kind === "closed") return { window, kind: "missing", cause };
   const last = cause instanceof Error ? `. The last one: ${cause.message}` : "";
   throw new BodyError(

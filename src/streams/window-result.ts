@@ -45,7 +45,7 @@ export type Planned = {
 };
 
 /** How a window, or a part of one that was split, ended. */
-export type Outcome = {
+export type WindowOutcome = {
   readonly window: Window;
   /**
    * `proven`: complete. `again`: people left while it was read, and all who stayed may have been shown.
@@ -63,18 +63,18 @@ export type Outcome = {
 };
 
 /** The outcomes of a window, oldest first: one, or one for each part that it was split into. Empty: it held nothing. */
-export type WindowResult = readonly Outcome[];
+export type WindowResult = readonly WindowOutcome[];
 
 /** How an attempt at a window ended: with an outcome, in parts that are to be read in its place, or in vain. */
 export type Attempt =
-  | Outcome
+  | WindowOutcome
   | { readonly kind: "split"; readonly parts: readonly Window[]; readonly trustsZero: boolean }
   /** `count`: taken since, if one was. */
   | { readonly kind: "failed"; readonly cause: unknown; readonly count?: Count };
 
 /** @throws BodyError for three missing days in a row: an outage must not become years of holes */
 export function refuseMissingInARow(result: WindowResult): void {
-  let row: Outcome[] = [];
+  let row: WindowOutcome[] = [];
   for (const outcome of result) {
     if (outcome.kind === "missing") row.push(outcome);
     else if (outcome.kind !== "ignored") row = [];

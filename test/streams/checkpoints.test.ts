@@ -13,7 +13,7 @@ import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import type { Range } from "../../src/streams/range.ts";
 import type { Window } from "../../src/streams/window.ts";
-import type { Outcome, Planned, WindowResult } from "../../src/streams/window-result.ts";
+import type { Planned, WindowOutcome, WindowResult } from "../../src/streams/window-result.ts";
 import { addDays, BEGINNING, type Day } from "../../src/time.ts";
 
 const FIRST = "2026-01-01" as Day;
@@ -59,7 +59,11 @@ class Run {
     return [...this.checkpoints.finish(index, planned, result)];
   }
 
-  finish(window: Window, outcome: Partial<Outcome> | null = {}, planned: Partial<Planned> = {}): Event[] {
+  finish(
+    window: Window,
+    outcome: Partial<WindowOutcome> | null = {},
+    planned: Partial<Planned> = {},
+  ): Event[] {
     const result = outcome === null ? [] : [{ window, kind: "proven" as const, ...outcome }];
     return this.finishAt(this.#next++, { window, clears: null, ...planned }, result);
   }
@@ -101,7 +105,7 @@ describe("Checkpoints", () => {
     expect(kinds(run.close())).toEqual(["close"]);
   });
 
-  it.each<[string, Coverage, Window, Partial<Outcome> | null, Partial<Planned>, Coverage]>([
+  it.each<[string, Coverage, Window, Partial<WindowOutcome> | null, Partial<Planned>, Coverage]>([
     ["what it held by day", [], closed(0, 4), { rowsByDay: rowsByDay({ 1: 5, 4: 2 }) }, {}, [span(0, 4, 7)]],
     [
       "days before it that were counted empty",

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { DataError } from "../../src/errors.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
-import type { Outcome, Planned, RunRules } from "../../src/streams/window-result.ts";
+import type { Planned, RunRules, WindowOutcome } from "../../src/streams/window-result.ts";
 import { type ModelOptions, ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
 import { rulesWith } from "../support/run-rules.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 const DATED = peopleOn(["2026-03-10", "2026-03-11"], 30);
 
-type ReadUndated = { outcome: Outcome; ids: string[]; asked: string[] };
+type ReadUndated = { outcome: WindowOutcome; ids: string[]; asked: string[] };
 
 /** Reads the people without a date of a service that has some, beside sixty with one. */
 async function read(
