@@ -27,7 +27,7 @@ export type OutputOptions = {
   /** By which this program is known in its logs. */
   readonly name: string;
   /** What stdout speaks. */
-  readonly say?: Language;
+  readonly say?: Language | undefined;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
@@ -195,8 +195,7 @@ export class Output {
 
 /** How every Singer command speaks: the language has no words for logs. */
 export const tapOutput = (logLevel: LogLevel | undefined, say?: Language): OutputOptions => ({
-  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel },
-  ...(say && { say }),
+  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel, say },
 });
 
 /**
