@@ -166,16 +166,17 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
   const checkpoints = new Checkpoints(stream, range);
-  const totals = { rows: 0, passes: 0, isTimeUp: false };
+  let passes = 0;
+  let isTimeUp = false;
   const rules = rulesOf(run, range, () => {
-    totals.passes += 1;
+    passes += 1;
   });
   // The time is up at a window's end, but not before the run has come further than what it must repeat.
   let hasBegun = false;
   const begins = ({ clears, window }: Planned): boolean => {
-    totals.isTimeUp = hasBegun && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
+    isTimeUp = hasBegun && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
     hasBegun ||= clears !== "missing" && window.kind !== "undated";
-    return !totals.isTimeUp;
+    return !isTimeUp;
   };
   const steps = parallel(planWindows(range, rules), settings.numWorkers, {
     isAlone: ({ window }) => window.kind !== "closed",
@@ -183,12 +184,10 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     read: (planned: Planned) => readWindow(planned, rules),
   });
   for await (const step of steps) {
-    if (step.kind === "part") {
-      totals.rows += step.part.lines.length;
-      yield* recordsOf(stream, step.part, api.now(), step.index);
-    } else yield* checkpoints.finish(step.index, step.item, step.result);
+    if (step.kind === "part") yield* recordsOf(stream, step.part, api.now(), step.index);
+    else yield* checkpoints.finish(step.index, step.item, step.result);
   }
-  yield* checkpoints.close(totals);
+  yield* checkpoints.close(passes, isTimeUp);
 }
 
 /** Counts what there is to read. */

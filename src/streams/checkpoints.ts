@@ -24,8 +24,6 @@ import {
   type WindowResult,
 } from "./window-result.ts";
 
-type Totals = { readonly isTimeUp: boolean; readonly passes: number; readonly rows: number };
-
 /** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
 export class Checkpoints {
   readonly #stream: string;
@@ -73,11 +71,10 @@ export class Checkpoints {
 
   /**
    * Yields the last checkpoint and the end of the stream.
-   * @param isTimeUp whether the run ended before all that was planned
    * @param passes how many passes all windows took
-   * @param rows how many rows were delivered
+   * @param isTimeUp whether the run ended before all that was planned
    */
-  *close({ isTimeUp, passes, rows }: Totals): Generator<Event> {
+  *close(passes: number, isTimeUp: boolean): Generator<Event> {
     const error = this.#incomplete();
     const { full_refresh } = this.#state;
     if (full_refresh !== null && error === undefined && !isTimeUp) {
@@ -85,7 +82,6 @@ export class Checkpoints {
     }
     yield* this.#checkpoint();
     const { discoveredAt, days } = this.#state;
-    const { count } = this.#range;
     const recheck = withStatus(days, "again");
     if (recheck.length > 0) yield { kind: "log", level: "info", text: toBeRechecked(this.#stream, recheck) };
     yield {
@@ -94,12 +90,8 @@ export class Checkpoints {
       complete: error === undefined,
       ...(error !== undefined && { error }),
       report: {
-        ...{ rows, windows: this.#windows, passes, missingDays: missingDaysOf(days), recheck },
-        timeLimit: {
-          reached: isTimeUp,
-          expectedRows: count.known ? count.rows + count.undated : null,
-          savedUpTo: discoveredAt,
-        },
+        ...{ windows: this.#windows, passes, missingDays: missingDaysOf(days), recheck },
+        timeLimit: { reached: isTimeUp, savedUpTo: discoveredAt },
       },
     };
   }

@@ -36,19 +36,14 @@ export type LineBatch = { readonly lines: Lines; readonly facts?: RowFacts | und
 
 /** What became of one stream, for a person. */
 export type StreamReport = {
-  readonly rows: number;
   readonly windows: number;
   /** Readings of windows, by export or by pages: more than windows if some were read again. */
   readonly passes: number;
   readonly missingDays: readonly string[];
   /** Ranges of days that the next run checks again. */
   readonly recheck: readonly (readonly [first: string, last: string])[];
-  /** Whether the time limit ended the stream; how many rows were expected (null: not counted), and up to where all is delivered. */
-  readonly timeLimit: {
-    readonly reached: boolean;
-    readonly expectedRows: number | null;
-    readonly savedUpTo: string | null;
-  };
+  /** Whether the time limit ended the stream, and up to where all is delivered. */
+  readonly timeLimit: { readonly reached: boolean; readonly savedUpTo: string | null };
 };
 
 /** What a stream of jobs bought: its submissions, also those whose answer was lost, and the credits of the answers that came. */
