@@ -13,19 +13,6 @@ export type DiscoveredStream = {
 
 export type DescribedStream = Pick<DiscoveredStream, "spec" | "schema">;
 
-/** A stream in Airbyte's catalog. */
-export type CatalogStream = {
-  readonly name: string;
-  readonly json_schema: JsonSchema;
-  readonly supported_sync_modes: readonly string[];
-  readonly source_defined_cursor: boolean;
-  readonly default_cursor_field?: readonly string[];
-  readonly source_defined_primary_key: readonly (readonly string[])[];
-  readonly is_resumable: boolean;
-};
-
-export type Catalog = { readonly streams: readonly CatalogStream[] };
-
 /** The field by which a stream can be read incrementally, or null: live records may lack it. */
 export function cursorOf({ spec, schema }: DescribedStream): string | null {
   const { cursorField } = spec;
@@ -34,11 +21,10 @@ export function cursorOf({ spec, schema }: DescribedStream): string | null {
     : null;
 }
 
-export function toCatalog(streams: readonly DescribedStream[]): Catalog {
-  return { streams: streams.map(toCatalogStream) };
-}
+/** Airbyte's catalog. */
+export const toCatalog = (streams: readonly DescribedStream[]) => ({ streams: streams.map(toCatalogStream) });
 
-function toCatalogStream(stream: DescribedStream): CatalogStream {
+function toCatalogStream(stream: DescribedStream) {
   const { spec, schema } = stream;
   const cursor = cursorOf(stream);
   return {

@@ -1,13 +1,11 @@
 import type { FieldRule, FieldRules } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 
-/** What a catalog says of fields that the config changes. `mistyped`: hashed, but no text there; `dropped`: named anyway. */
-export type CatalogConflicts = { readonly mistyped: readonly string[]; readonly dropped: readonly string[] };
-
-export function catalogConflicts(schema: JsonSchema, rules: FieldRules): CatalogConflicts {
+/** The fields of a catalog that the config changes. `mistyped`: hashed, but no text there; `dropped`: named anyway. */
+export function catalogConflicts(schema: JsonSchema, rules: FieldRules) {
   const found = [...conflictsIn(schema, rules, [])];
-  const named = (kind: "hash" | "drop"): readonly string[] =>
-    found.flatMap((conflict) => (conflict.kind === kind ? [conflict.path.join(".")] : []));
+  const named = (kind: Conflict["kind"]): readonly string[] =>
+    found.filter((conflict) => conflict.kind === kind).map(({ path }) => path.join("."));
   return { mistyped: named("hash"), dropped: named("drop") };
 }
 

@@ -5,9 +5,6 @@ import { type FieldRule, type FieldRules, lineRewriter, mergeRules, type Rewrite
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
 
-/** The settings that decide on the fields of every stream. */
-export type PrivacySettings = Pick<Config, "dropFields" | "hashFields" | "hashSalt">;
-
 /**
  * What the config drops and hashes. It holds for all that leaves this program: rows, schemas, catalogs, and what is
  * said of rows.
@@ -20,7 +17,7 @@ export class Privacy {
   readonly #read = new Set<string>();
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
-  constructor(config: PrivacySettings & Pick<Config, JobSetting>) {
+  constructor(config: Pick<Config, "dropFields" | "hashFields" | "hashSalt" | JobSetting>) {
     this.#settings = settingsOf(config);
     const problems = this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config)));
     if (config.hashFields.length > 0 && config.hashSalt === null) problems.unshift(NO_SALT);
@@ -80,7 +77,10 @@ type Setting = {
 
 const NO_SALT = "hash_fields needs hash_salt: set it to a long random text and keep it secret";
 
-function settingsOf({ dropFields, hashFields }: PrivacySettings): readonly Setting[] {
+function settingsOf({
+  dropFields,
+  hashFields,
+}: Pick<Config, "dropFields" | "hashFields">): readonly Setting[] {
   return [
     ...dropFields.map((name) => toSetting(name, "drop_fields")),
     ...hashFields.map((name) => toSetting(name, "hash_fields")),
