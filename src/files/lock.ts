@@ -88,7 +88,7 @@ export class Lock {
         void lock.#renew(text);
         return lock;
       }
-      await outlive(file, runtime, notify);
+      await waitUntilReleased(file, runtime, notify);
     }
   }
 
@@ -165,7 +165,11 @@ async function writeLock(handle: FileHandle, text: string): Promise<void> {
 }
 
 /** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */
-async function outlive(file: string, runtime: LockRuntime, notify: (text: string) => void): Promise<void> {
+async function waitUntilReleased(
+  file: string,
+  runtime: LockRuntime,
+  notify: (text: string) => void,
+): Promise<void> {
   const { clock, signal, processes } = runtime;
   const path = lockOf(file);
   const first = await lockContent(path);

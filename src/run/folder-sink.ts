@@ -85,7 +85,7 @@ export class FolderSink {
   ) {
     this.#folder = folder;
     this.#state = state;
-    this.saved = state.now;
+    this.saved = state.saved;
     this.place = state.path;
     this.#numbers = numbers;
     this.#form = form;
@@ -107,9 +107,8 @@ export class FolderSink {
   ): Promise<FolderSink> {
     const start = startName(runtime.clock.now());
     await makeFolder(folder);
-    const state = await StateFile.open(join(folder, "state.json"), runtime);
+    const state = await StateFile.open(join(folder, "state.json"), runtime, seed && withoutFiles(seed));
     try {
-      if (seed !== undefined) seedState(state, seed);
       const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
       await recover(folder, pending, numbers);
       return new FolderSink(folder, state, numbers, { start, gzip, cutBytes }, runtime);
@@ -183,7 +182,7 @@ export class FolderSink {
   }
 
   #savedState({ key }: OpenStream): StreamState | undefined {
-    return this.#state.now.streams.get(key) as StreamState | undefined;
+    return this.#state.stateOf(key) as StreamState | undefined;
   }
 
   /** A full refresh that an earlier run has delivered is only confirmed. */
@@ -221,14 +220,9 @@ function isWhole(stream: string, state: StreamState): boolean {
   return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
 }
 
-function seedState(state: StateFile, seed: SavedState): void {
-  if (state.existed) {
-    throw new ConfigError(
-      `Cannot go on from --state: the folder has a state of its own in "${state.path}". Leave --state out, or choose another folder`,
-    );
-  }
-  const { output: _, ...rest } = seed.rest;
-  state.seed({ streams: seed.streams, rest });
+/** A state without what it says of the files of another folder. */
+function withoutFiles({ streams, rest: { output: _, ...rest } }: SavedState): SavedState {
+  return { streams, rest };
 }
 
 /** Publishes what is pending, removes all other parts, and lets no number be given a second time. */

@@ -16,18 +16,15 @@ export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) 
  */
 export class StateFile {
   readonly path: string;
-  /** What the file held when it was opened. */
+  /** What the file held when it was opened, or the state that it begins with. */
   readonly saved: SavedState;
-  /** Whether there was a file when it was opened. */
-  readonly existed: boolean;
   readonly #lock: Lock;
   readonly #bookmarks: Map<string, unknown>;
   #rest: JsonObject;
 
-  private constructor(path: string, lock: Lock, saved: SavedState, existed: boolean) {
+  private constructor(path: string, lock: Lock, saved: SavedState) {
     this.path = path;
     this.saved = saved;
-    this.existed = existed;
     this.#lock = lock;
     this.#bookmarks = new Map(saved.streams);
     this.#rest = saved.rest;
@@ -36,8 +33,9 @@ export class StateFile {
   /**
    * A file that is not there yet is an empty state, and is not made before there is one. Throws ConfigError for a file
    * that cannot be read or replaced, TransientError while another run uses it.
+   * @param seed the state that a new file begins with; ConfigError where there is a file
    */
-  static async open(path: string, runtime: StateFileRuntime): Promise<StateFile> {
+  static async open(path: string, runtime: StateFileRuntime, seed?: SavedState): Promise<StateFile> {
     await statReplaceable(path);
     const lock = await Lock.acquire(path, runtime, runtime.notify);
     runtime.atEnd?.(() => lock.releaseNow());
@@ -45,24 +43,19 @@ export class StateFile {
       // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
       // state that is read here the last one.
       await removeLeftovers(path);
-      const existed = (await statReplaceable(path)) !== undefined;
-      const saved = existed ? parseSaved(path, await readText("state", path)) : parseStateText("");
-      return new StateFile(path, lock, saved, existed);
+      const isThere = (await statReplaceable(path)) !== undefined;
+      if (isThere && seed !== undefined) throw ownState(path);
+      const saved = isThere ? parseSaved(path, await readText("state", path)) : (seed ?? parseStateText(""));
+      return new StateFile(path, lock, saved);
     } catch (error) {
       await lock.release();
       throw error;
     }
   }
 
-  /** The state as it is now. */
-  get now(): SavedState {
-    return { streams: new Map(this.#bookmarks), rest: this.#rest };
-  }
-
-  /** Takes over the state of another file as if this one had held it. */
-  seed(saved: SavedState): void {
-    for (const [stream, state] of saved.streams) this.#bookmarks.set(stream, state);
-    this.#rest = { ...saved.rest, ...this.#rest };
+  /** A stream's part of the state, as it is now. @param key its name in the state */
+  stateOf(key: string): unknown {
+    return this.#bookmarks.get(key);
   }
 
   /**
@@ -102,6 +95,11 @@ export class StateFile {
     await this.#lock.release();
   }
 }
+
+const ownState = (path: string): ConfigError =>
+  new ConfigError(
+    `Cannot go on from --state: the folder has a state of its own in "${path}". Leave --state out, or choose another folder`,
+  );
 
 function parseSaved(path: string, text: string): SavedState {
   if (text.trim() === "") {
