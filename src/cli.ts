@@ -50,10 +50,10 @@ export const LOG_LEVEL = {
   describe: "minimum level of messages on stderr",
 } as const;
 
-const spec: AddCommand = (parser, choose) =>
+const addSpec: AddCommand = (parser, choose) =>
   parser.command("spec", "print the settings as a SPEC message", {}, () => choose({ kind: "spec" }));
 
-const check: AddCommand = (parser, choose) =>
+const addCheck: AddCommand = (parser, choose) =>
   parser.command(
     "check",
     "test the config and its key",
@@ -64,7 +64,7 @@ const check: AddCommand = (parser, choose) =>
     ({ config, exitCode }) => choose({ kind: "check", config, exitCode }),
   );
 
-const init: AddCommand = (parser, choose) =>
+const addInit: AddCommand = (parser, choose) =>
   parser.command(
     "init",
     "ask for address and key, and save them",
@@ -79,7 +79,7 @@ const init: AddCommand = (parser, choose) =>
     ({ config }) => choose({ kind: "init", config }),
   );
 
-const discover: AddCommand = (parser, choose) =>
+const addDiscover: AddCommand = (parser, choose) =>
   parser.command("discover", "print the catalog of streams", { config: CONFIG }, ({ config }) =>
     choose({ kind: "discover", config }),
   );
@@ -124,7 +124,7 @@ const READ_EXAMPLES = [
   ],
 ] as const;
 
-const read: AddCommand = (parser, choose) =>
+const addRead: AddCommand = (parser, choose) =>
   parser.command(
     "read",
     "read streams to stdout or into files",
@@ -140,7 +140,7 @@ const PLAN_EXAMPLES = [
   ["one state of all", "state merge rows/shard-* > state.json"],
 ] as const;
 
-const plan: AddCommand = (parser, choose) =>
+const addPlan: AddCommand = (parser, choose) =>
   parser.command(
     "plan",
     "split a stream for several machines",
@@ -161,7 +161,7 @@ const plan: AddCommand = (parser, choose) =>
       choose({ kind: "plan", config, stream, resume, shards: wholeNumber("--shards", shards) }),
   );
 
-const state: AddCommand = (parser, choose) =>
+const addState: AddCommand = (parser, choose) =>
   parser.command("state", "show a state, or merge states of shards", (words) =>
     words
       .command(
@@ -210,7 +210,7 @@ function examples(all: readonly (readonly [what: string, words: string])[]): str
   return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
 }
 
-const jobs: AddCommand = (parser, choose) =>
+const addJobs: AddCommand = (parser, choose) =>
   parser.command(
     "jobs",
     "show what the next run would buy",
@@ -224,7 +224,16 @@ const jobs: AddCommand = (parser, choose) =>
   );
 
 /** In the order of the help text. */
-const COMMANDS: readonly AddCommand[] = [init, spec, check, discover, read, jobs, plan, state];
+const COMMANDS: readonly AddCommand[] = [
+  addInit,
+  addSpec,
+  addCheck,
+  addDiscover,
+  addRead,
+  addJobs,
+  addPlan,
+  addState,
+];
 
 /** Parses the Airbyte words; no words ask for help. Throws UsageError. */
 export async function parseCommand(words: readonly string[], version: string): Promise<Command> {

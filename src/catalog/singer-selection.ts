@@ -158,8 +158,8 @@ function crumb(path: readonly unknown[]): string {
 }
 
 function metadataOf(entry: MetadataEntry): Metadata {
-  const items = listOf(entry["metadata"]).map(asEntry);
-  return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), asEntry(item["metadata"])]));
+  const items = asList(entry["metadata"]).map(asEntry);
+  return new Map(items.map((item) => [crumb(asList(item["breadcrumb"])), asEntry(item["metadata"])]));
 }
 
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
@@ -220,4 +220,4 @@ const hasProperties = (schema: JsonSchema): boolean => isObject(schema.propertie
 
 const asEntry = (value: unknown): MetadataEntry => (isObject(value) ? value : {});
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -7,7 +7,7 @@ import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
-import { cutRange, shardsFor, windowOf } from "../shards/cut.ts";
+import { cutRange, shardsFor, shardWindow } from "../shards/cut.ts";
 import { isWholePlan, parsePlan, planDigest, type ShardLine } from "../shards/plan.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import { addDays } from "../time.ts";
@@ -52,7 +52,7 @@ async function* planRest(
   const api = await apiOf(session, stream);
   const last = known.at(-1);
   const from = typeof last?.to === "string" ? addDays(last.to, 1) : startDate;
-  const size = await api.count(windowOf(from, to));
+  const size = await api.count(shardWindow(from, to));
   const all = known.reduce((sum, { rows }) => sum + rows, size.rows);
   const shards = shardsFor({ ...size, rows: all }, to, wanted);
   const digest = last?.plan ?? planDigest(session.config, stream, size, shards);

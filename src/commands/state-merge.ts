@@ -5,7 +5,7 @@ import { readText } from "../files/read.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { type Part, unite } from "../shards/unite.ts";
+import { type ShardState, unite } from "../shards/unite.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { languageOf, parseStateText } from "../state/envelopes.ts";
 import type { DatedState } from "../streams/dated-state.ts";
@@ -37,7 +37,7 @@ export async function stateMerge(
 const fileAt = async (path: string): Promise<string> =>
   (await stat(path).catch(() => undefined))?.isDirectory() === true ? join(path, "state.json") : path;
 
-function partsOf(text: string, name: string): readonly (Part & { readonly stream: string })[] {
+function partsOf(text: string, name: string): readonly (ShardState & { readonly stream: string })[] {
   const parts = [...parseStateText(text).streams].flatMap(([stream, saved]) => {
     const state = parseDatedState(stream, saved);
     return state === null ? [] : [{ name, stream, state }];

@@ -9,14 +9,14 @@ import { type Coverage, missingDaysOf, withStatus } from "../streams/coverage.ts
 import type { Spent, StreamState } from "../streams/event.ts";
 import type { RunStats, StreamStats } from "./stats.ts";
 
-export type Outcome = "complete" | "incomplete" | "failed" | "interrupted";
+export type RunOutcome = "complete" | "incomplete" | "failed" | "interrupted";
 
 /** What `--summary` writes: what a run delivered and what that took. Names and units are fixed. */
 export type RunSummary = Counts & {
   readonly version: 1;
   readonly started_at: string;
   readonly ended_at: string;
-  readonly outcome: Outcome;
+  readonly outcome: RunOutcome;
   readonly error: string | null;
   readonly time_limit_reached: boolean;
   /** The file or folder that the next run continues from; null: the state went to stdout. */
@@ -79,7 +79,7 @@ export function toSummary(stats: RunStats, ending: Ending): RunSummary {
   };
 }
 
-function outcomeOf(streams: readonly StreamSummary[], failed: boolean, interrupted: boolean): Outcome {
+function outcomeOf(streams: readonly StreamSummary[], failed: boolean, interrupted: boolean): RunOutcome {
   if (interrupted) return "interrupted";
   if (failed) return "failed";
   return streams.every(({ outcome }) => outcome === "complete") ? "complete" : "incomplete";
@@ -100,7 +100,7 @@ export function streamSummary(stats: StreamStats): StreamSummary {
     missing_days: report?.missingDays ?? missingDaysOf(daysIn(stateAfter)),
     recheck: report?.recheck ?? withStatus(daysIn(stateAfter), "again"),
     time_limit_reached: report?.timeLimit.reached ?? false,
-    saved_up_to: report?.timeLimit.savedUpTo ?? textIn(stateAfter, "discoveredAt"),
+    saved_up_to: report?.timeLimit.savedUpTo ?? textAt(stateAfter, "discoveredAt"),
     state_before: stats.stateBefore,
     state_after: stateAfter,
     spent: stats.spent,
@@ -119,7 +119,7 @@ function countsOf(seconds: number, usage: StreamStats["usage"]): Omit<Counts, "r
 
 const daysIn = (state: StreamState | null): Coverage => (state?.["days"] ?? []) as Coverage;
 
-function textIn(state: StreamState | null, name: string): string | null {
+function textAt(state: StreamState | null, name: string): string | null {
   const value = state?.[name];
   return typeof value === "string" ? value : null;
 }

@@ -10,7 +10,7 @@ type Counter = Pick<StreamApi, "count" | "rowAt">;
 export type Size = { readonly rows: number; readonly asked: number };
 
 /** Dated rows only. `from` null: the beginning. `to` null: up to now. */
-export function windowOf(from: Day | null, to: Day | null): DatedWindow {
+export function shardWindow(from: Day | null, to: Day | null): DatedWindow {
   const first = from ?? BEGINNING;
   return to === null ? { kind: "open", from: first, undated: false } : closedWindow(first, to);
 }
@@ -31,11 +31,11 @@ const MOST_SHARDS = 1_000;
 /** Days before yesterday only lose rows, so they can be read in any order. */
 const lastClosed = ({ asked }: Size): Day => addDays(dayOf(asked), -2);
 
-const isOpen = (to: Day | null, size: Size): to is null => to === null || to > lastClosed(size);
+const isOpenShard = (to: Day | null, size: Size): to is null => to === null || to > lastClosed(size);
 
 /** How many shards to cut a range into: as many as are asked for, or one for each million rows and the open one. */
 export function shardsFor(size: Size, to: Day | null, wanted: number | undefined): number {
-  const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (isOpen(to, size) ? 1 : 0);
+  const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (isOpenShard(to, size) ? 1 : 0);
   return Math.min(MOST_SHARDS, Math.max(1, wanted ?? usual));
 }
 
@@ -50,23 +50,23 @@ export async function* cutRange(
   size: Size,
   shards: number,
 ): AsyncGenerator<Cut> {
-  const latest = isOpen(to, size) ? lastClosed(size) : addDays(to, -1);
+  const latest = isOpenShard(to, size) ? lastClosed(size) : addDays(to, -1);
   let start = from;
   let before = 0;
   for (let nth = 1; nth < shards && (start === null || start <= latest); nth++) {
     const target = Math.floor((nth * size.rows) / shards);
     const day =
-      (await dayAt(api, windowOf(from, to), Math.max(1, size.rows - target))) ??
+      (await dayAt(api, shardWindow(from, to), Math.max(1, size.rows - target))) ??
       (await dayByCounts(api, from, [start ?? FIRST_GUESS, latest], target));
     const isFree = (end: Day): boolean => start === null || end >= start;
     const end = [addDays(day, -1), day].map((last) => earlier(last, latest)).find(isFree);
-    const held = end === undefined ? 0 : (await api.count(windowOf(start, end))).rows;
+    const held = end === undefined ? 0 : (await api.count(shardWindow(start, end))).rows;
     if (end === undefined || held === 0) continue;
     yield { from: start, to: end, rows: held };
     start = addDays(end, 1);
     before += held;
   }
-  yield { from: start, to: isOpen(to, size) ? null : to, rows: Math.max(0, size.rows - before) };
+  yield { from: start, to: isOpenShard(to, size) ? null : to, rows: Math.max(0, size.rows - before) };
 }
 
 const FIRST_GUESS = "1970-01-02" as Day;
@@ -81,7 +81,7 @@ async function dayByCounts(
   let [low, high] = [first, last];
   while (low < high) {
     const middle = dayOf((Date.parse(low) + Date.parse(high)) / 2);
-    if ((await api.count(windowOf(from, middle))).rows < target) low = addDays(middle, 1);
+    if ((await api.count(shardWindow(from, middle))).rows < target) low = addDays(middle, 1);
     else high = middle;
   }
   return low;

@@ -17,7 +17,7 @@ export type ShardLine = Cut & {
   readonly shard: number;
 };
 
-const digestOf = (value: unknown): string =>
+const shortDigest = (value: unknown): string =>
   createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
 /** Of every setting that decides what is read or what leaves. */
@@ -25,14 +25,14 @@ function settingsDigest(config: Config): string {
   const { baseUrl, sourceSlug, isUser, startDate, endDate, verifyCounts, hashSalt } = config;
   const { ignoreMissingDays, dropFields, hashFields } = config;
   const lists = [ignoreMissingDays, dropFields, hashFields].map((list) => list.toSorted());
-  return digestOf([
-    ...[baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, digestOf(hashSalt)],
+  return shortDigest([
+    ...[baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, shortDigest(hashSalt)],
     ...lists,
   ]);
 }
 
 export const planDigest = (config: Config, stream: string, size: Size, shards: number): string =>
-  settingsDigest(config) + digestOf([stream, size.rows, size.asked, shards]);
+  settingsDigest(config) + shortDigest([stream, size.rows, size.asked, shards]);
 
 /** Whether the last line of a plan ends where the plan does. */
 export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): boolean =>
@@ -46,23 +46,25 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
   const all = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [parseLine(line, at + 1)]));
   const names = new Set(all.map((line) => line.stream));
   if (stream === undefined && names.size > 1) {
-    throw unusable(`it has shards of ${[...names].join(", ")}. Name one of them with --stream`);
+    throw unusablePlan(`it has shards of ${[...names].join(", ")}. Name one of them with --stream`);
   }
   const lines = all
     .filter((line) => line.stream === (stream ?? line.stream))
     .toSorted((a, b) => a.shard - b.shard);
   const [first] = lines;
   if (first === undefined) {
-    throw unusable(`it has no shards${stream === undefined ? "" : ` of "${stream}"`}. ${PLAN_AGAIN}`);
+    throw unusablePlan(`it has no shards${stream === undefined ? "" : ` of "${stream}"`}. ${PLAN_AGAIN}`);
   }
   for (const [index, { plan, shard, from }] of lines.entries()) {
     const last = lines[index - 1]?.to;
     const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
     if (plan === first.plan && shard === index && follows) continue;
-    throw unusable(`shard ${shard} of "${first.stream}" does not follow the line before it. ${PLAN_AGAIN}`);
+    throw unusablePlan(
+      `shard ${shard} of "${first.stream}" does not follow the line before it. ${PLAN_AGAIN}`,
+    );
   }
   if (first.plan.startsWith(settingsDigest(config))) return lines;
-  throw unusable(
+  throw unusablePlan(
     "the config differs from the one that made it in base_url, source_slug, is_user, start_date, end_date, verify_counts, " +
       "ignore_missing_days, drop_fields, hash_fields or hash_salt. Use the config that made the plan, or plan again",
   );
@@ -101,10 +103,10 @@ function parseLine(text: string, number: number): ShardLine {
     error?.instancePath === "/version"
       ? ["is of another version", "Plan again, or merge the states if all shards are finished"]
       : [`is no shard: ${error?.instancePath ?? ""} ${error?.message ?? ""}`, PLAN_AGAIN];
-  throw unusable(`line ${number} ${why}. ${advice}`);
+  throw unusablePlan(`line ${number} ${why}. ${advice}`);
 }
 
-const unusable = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
+const unusablePlan = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
 
 /**
  * The config under which a shard is read: its own days, and its share of the key's requests.

@@ -4,14 +4,14 @@ import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import { instant } from "../time.ts";
 
 /** A state of one stream, and where it came from. */
-export type Part = { readonly name: string; readonly state: DatedState };
+export type ShardState = { readonly name: string; readonly state: DatedState };
 
 /**
  * One state that knows what all parts know together; their order does not matter. Whoever left a day before it was read is
  * in what is read from the earliest `asked` on, so that moment is the cursor. Throws ConfigError for parts of different
  * plans, services or filters, and for days between the parts that none holds, unless `isPartial`.
  */
-export function unite(stream: string, parts: readonly Part[], isPartial: boolean): DatedState {
+export function unite(stream: string, parts: readonly ShardState[], isPartial: boolean): DatedState {
   for (const key of ["plan", "service", "filters"] as const) refuseDifferent(stream, key, parts);
   const states = parts.map(({ state }) => state);
   const days = union(states.map((state) => state.days));
@@ -49,7 +49,11 @@ const byAsked = (a: DatedState, b: DatedState): number =>
   JSON.stringify([a.asked, a.undated]) < JSON.stringify([b.asked, b.undated]) ? -1 : 1;
 
 /** A service or filters that a part does not know match any. */
-function refuseDifferent(stream: string, key: "plan" | "service" | "filters", parts: readonly Part[]): void {
+function refuseDifferent(
+  stream: string,
+  key: "plan" | "service" | "filters",
+  parts: readonly ShardState[],
+): void {
   const known = parts.filter(({ state }) => key === "plan" || state[key] !== null);
   const [first] = known;
   const other = known.find(({ state }) => JSON.stringify(state[key]) !== JSON.stringify(first?.state[key]));

@@ -10,7 +10,7 @@ type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 /** Window length (days) where the service does not count. */
 const STEP = 31;
 /** A span of days is at most so many times the one before. */
-const GROWTH = 4;
+const SPAN_GROWTH = 4;
 
 /**
  * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, rows
@@ -168,7 +168,7 @@ async function* spans(
     left -= count.rows;
     first = addDays(window.to, 1);
     if (count.rows > 0) yield { window, count };
-    days = count.rows === 0 ? 2 * span : Math.min(GROWTH * span, (span * windowSize.rows) / count.rows);
+    days = count.rows === 0 ? 2 * span : Math.min(SPAN_GROWTH * span, (span * windowSize.rows) / count.rows);
   }
 }
 

@@ -80,7 +80,7 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
   }
   const yesterday = yesterdayOf(count);
   const from = firstDay(state);
-  const window = windowOf(first, from, endDate, yesterday);
+  const window = rangeWindow(first, from, endDate, yesterday);
   const behind = earlier(addDays(earlier(from, yesterday), -1), endDate ?? LAST_DAY);
   const days = ignoreMissingDays
     .filter((day) => state.days.some(([a, b, , status]) => status === "missing" && day >= a && day <= b))
@@ -88,9 +88,9 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
   return {
     kind: "days",
     state: { ...state, days, asked: new Date(count.asked).toISOString() },
-    count: window === undefined || isSame(window, first) ? count : await api.count(window),
+    count: window === undefined || isSameRange(window, first) ? count : await api.count(window),
     ...{ yesterday, window, holes: from > start ? uncovered(days, [start, behind]) : [] },
-    undated: bringsUndated ? undatedOf(state, dayOf(count.asked)) : "none",
+    undated: bringsUndated ? undatedState(state, dayOf(count.asked)) : "none",
     latest: count.asked,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
     ...(state !== saved && {
@@ -120,13 +120,13 @@ function rewound(state: DatedState, start: Day, yesterday: Day, lookback: number
 }
 
 /** The people without a date are counted again in the first run of a day: no filter shows who came. */
-function undatedOf({ undated, checked }: DatedState, today: Day): "none" | "pending" | number {
+function undatedState({ undated, checked }: DatedState, today: Day): "none" | "pending" | number {
   if (undated === null) return "pending";
   return checked === today ? "none" : undated.rows;
 }
 
 /** The window of the range; undefined if nothing lies before `end_date`. */
-function windowOf(
+function rangeWindow(
   first: DatedWindow,
   from: Day,
   endDate: Day | null,
@@ -137,4 +137,4 @@ function windowOf(
   return isOpen ? { kind: "open", from, undated: false } : first;
 }
 
-const isSame = (a: DatedWindow, b: DatedWindow): boolean => a.kind === b.kind && a.from === b.from;
+const isSameRange = (a: DatedWindow, b: DatedWindow): boolean => a.kind === b.kind && a.from === b.from;

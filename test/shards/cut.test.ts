@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { windowOf } from "../../src/shards/cut.ts";
+import { shardWindow } from "../../src/shards/cut.ts";
 import type { Count, PlacedRow, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, type Day, startOf } from "../../src/time.ts";
@@ -35,7 +35,7 @@ class Account implements Pick<StreamApi, "count" | "rowAt"> {
   }
 
   held(from: Day | null, to: Day | null): number {
-    return rowsIn(this.#within(windowOf(from, to)));
+    return rowsIn(this.#within(shardWindow(from, to)));
   }
 
   #within(window: Window): readonly (readonly [Day, number])[] {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Cut } from "../../src/shards/cut.ts";
-import { type Part, unite } from "../../src/shards/unite.ts";
+import { type ShardState, unite } from "../../src/shards/unite.ts";
 import { uncovered } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import { addDays, BEGINNING, type Day, instant } from "../../src/time.ts";
@@ -36,7 +36,7 @@ const WORLD = fc.record({
 
 type World = typeof WORLD extends fc.Arbitrary<infer Value> ? Value : never;
 
-const partsOf = (states: readonly DatedState[]): readonly Part[] =>
+const partsOf = (states: readonly DatedState[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `${nth}`, state }));
 
 /** A first load of an account in shards, while people move. */

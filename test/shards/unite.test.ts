@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Part, unite } from "../../src/shards/unite.ts";
+import { type ShardState, unite } from "../../src/shards/unite.ts";
 import { type Span, spanOf, uncovered } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import { addDays, type Day } from "../../src/time.ts";
@@ -21,7 +21,7 @@ const OPEN: State = {
   ...{ checked: "2026-03-05" as Day, witness: { keys: ["a"] } },
 };
 
-const partsOf = (states: readonly State[]): readonly Part[] =>
+const partsOf = (states: readonly State[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `part ${nth}`, state: { ...NEW_STATE, ...state } }));
 
 describe("unite()", () => {
