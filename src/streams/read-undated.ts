@@ -28,12 +28,12 @@ export async function* readUndated(
   shared?: SeenRows,
 ): AsyncGenerator<LineBatch, WindowOutcome> {
   const { api, verifyCounts } = rules;
-  const count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED);
+  let count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED);
   if (count.known && count.undated === undatedRows && count.isTooLow !== true) return deliveredBy(count);
+  const past = verifyCounts && count.known ? await lookPast(api, count) : "end";
+  if (past === "grown") count = await api.count(UNDATED);
   const seen = shared ?? new SeenRows(count.undated);
-  if (verifyCounts && count.known && (await isTooLow(api, count))) {
-    return yield* fromUncounted(rules, seen);
-  }
+  if (past === "too low") return yield* fromUncounted(rules, seen);
   if (count.known && count.undated === 0) return deliveredBy(count);
   return yield* fromCounted(count, rules, seen);
 }
@@ -147,16 +147,17 @@ async function* exportTries(
 }
 
 /**
- * Whether the list of everything shows a row past the last that it counts, by one and the same answer. Totals that are
- * capped hide the undated, who are but the difference of two of them.
+ * What the list of everything shows past the last row that it counts: nothing, more rows that it counts by now (`grown`), or
+ * more than its own total (`too low`). Totals that are capped hide the undated, who are only the difference of two of them.
  */
-async function isTooLow(api: StreamApi, count: Count): Promise<boolean> {
-  if (count.isTooLow === true) return true;
+async function lookPast(api: StreamApi, count: Count): Promise<"end" | "grown" | "too low"> {
+  if (count.isTooLow === true) return "too low";
   const rows = count.rows + count.undated;
   const past = await api.rowAt(EVERYTHING, rows + 1);
-  if (past?.row === undefined || past.total === null || past.total > rows) return false;
+  if (past?.row === undefined || past.total === null) return "end";
+  if (past.total > rows) return "grown";
   const end = await api.rowAt(EVERYTHING, PAST_ALL);
-  return end?.row === undefined;
+  return end?.row === undefined ? "too low" : "end";
 }
 
 /**

@@ -163,6 +163,20 @@ describe("a run is never falsely complete", () => {
     expect(ran.complete).toBe(true);
   });
 
+  it.each(Array.from({ length: 13 }, (_, counts) => [counts]))(
+    "is not complete without people whom totals hid that were capped for %i counts",
+    async (capped) => {
+      for (const maxWindowRows of [15, 1_000]) {
+        let counts = 0;
+        const people = [...past(peopleOn(lastDays(5), 8)), ...undatedPeople(7)];
+        const service = model(people, { total: (rows) => (counts++ < capped ? Math.min(rows, 20) : rows) });
+        const ran = await runStream(service.api(), { settings: { maxWindowRows } });
+        if (ran.complete) expectWhole(service, ran);
+        expect(ran.error === undefined).toBe(ran.complete);
+      }
+    },
+  );
+
   it("reads a list without totals again after a broken page, and says at last what was wrong", async () => {
     const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
     const broken = (pages: number): { service: ModelService; api: StreamApi } => {
