@@ -21,9 +21,9 @@ export type JsonSchema = {
 export function propertiesOf(schema: unknown): Readonly<Record<string, JsonSchema>> {
   const { properties } = isObject(schema) ? schema : {};
   if (!isObject(properties)) return {};
-  const isWhole = Object.values(properties).every(isObject);
+  const areObjects = Object.values(properties).every(isObject);
   const entries = Object.entries(properties).map(([name, field]) => [name, isObject(field) ? field : {}]);
-  return (isWhole ? properties : Object.fromEntries(entries)) as Record<string, JsonSchema>;
+  return (areObjects ? properties : Object.fromEntries(entries)) as Record<string, JsonSchema>;
 }
 
 /** A nullable date and time with a zone, in the words of every platform. */

@@ -18,7 +18,7 @@ type AnyStreamSpec = {
 
 /** Rows that the service holds. */
 export type RowStreamSpec = AnyStreamSpec & {
-  /** `dated`: in windows of days, with a state. `list`: whole, each time. */
+  /** `dated`: in windows of days, with a state. `list`: all rows, each time. */
   readonly reading: "dated" | "list";
   /** Below the base URL. Paged; `endpoint` names the setting that overrides it. */
   readonly listPath: string;

@@ -109,7 +109,7 @@ async function streamRun(
   };
 }
 
-/** Destinations that merge by key cannot take a row without one, and fail the whole sync. */
+/** Destinations that merge by key cannot take a row without one, and fail the complete sync. */
 function onMissingKey(
   spec: RowStreamSpec,
   { destinationSyncMode }: ConfiguredStream,

@@ -96,7 +96,7 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
 /**
  * Reads streams, one after the other; one that fails does not stop the others.
  * @param state each stream's part of the incoming state
- * @returns whether all of them were delivered whole
+ * @returns whether all of them were delivered completely
  */
 export async function syncStreams(
   { session, emit }: Run,
@@ -107,12 +107,12 @@ export async function syncStreams(
   for (const one of asked) {
     const { namespace } = one.configured;
     const savedState = stateOf(one.configured, asked, state);
-    let isWhole = false;
+    let isComplete = false;
     for await (const event of streamEvents(session, one, savedState)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
-      if (event.kind === "close") isWhole = event.complete;
+      if (event.kind === "close") isComplete = event.complete;
     }
-    complete &&= isWhole;
+    complete &&= isComplete;
   }
   for (const text of session.privacy.unused()) await emit({ kind: "log", level: "warn", text });
   return complete;
