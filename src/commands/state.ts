@@ -20,7 +20,7 @@ export type StateOptions = {
 /** Says for a person how far each stream of a state has come, whoever wrote it. Throws ConfigError for what is no state. */
 export async function showState({ file }: StateOptions, runtime: Runtime): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
-  const paragraphs = [...streams].map(([stream, state]) => paragraph(stream, describe(stream, state)));
+  const paragraphs = [...streams].map(([stream, state]) => paragraph(stream, describeStream(stream, state)));
   const text =
     paragraphs.length === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
   await write(runtime.stdout, toLatin1(text));
@@ -30,7 +30,7 @@ export async function showState({ file }: StateOptions, runtime: Runtime): Promi
 const paragraph = (stream: string, facts: readonly string[]): string =>
   `${printable(stream)}\n${facts.map((fact) => `  ${printable(fact)}\n`).join("")}`;
 
-function describe(stream: string, state: unknown): readonly string[] {
+function describeStream(stream: string, state: unknown): readonly string[] {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined) return ["this program has no such stream"];
   if (spec.reading === "job") return describeJobs(stream, state, spec.cursorField);

@@ -191,7 +191,7 @@ export class FolderSink {
     return stream.files.isEmpty && saved !== null && JSON.stringify(saved) === JSON.stringify(full_refresh);
   }
 
-  /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read whole. */
+  /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read from the start. */
   async #commit(stream: OpenStream, state: StreamState): Promise<void> {
     const { name, key, folder, files } = stream;
     this.#committedAt = this.#monotonic();

@@ -182,7 +182,7 @@ export async function checkSummaryPath(path: string): Promise<void> {
   });
 }
 
-/** Replaces the file with the whole object. Throws ConfigError. */
+/** Replaces the file with the object. Throws ConfigError. */
 export async function writeSummary(
   path: string,
   summary: RunSummary,

@@ -29,7 +29,7 @@ const OTHER_MESSAGES =
 
 /**
  * Reads a state in every envelope that platforms, targets and people keep it in: Airbyte's list or single messages
- * (STREAM, GLOBAL, LEGACY), what Airbyte's API exports (`stateType`, `streamState`, `globalState`), Singer's `bookmarks`, `singer_state`, `airbyte_state`, Meltano's state file, whole STATE
+ * (STREAM, GLOBAL, LEGACY), what Airbyte's API exports (`stateType`, `streamState`, `globalState`), Singer's `bookmarks`, `singer_state`, `airbyte_state`, Meltano's state file, complete STATE
  * messages, and a bare object of streams. Nothing, `[]` and `{}` are no state; a null blob resets its stream.
  * Of two blobs for a stream the last wins. Throws ConfigError for any other shape: a state is never ignored.
  */

@@ -32,7 +32,7 @@ export function newState(configured: ConfiguredStream, filters: Filters): DatedS
 
 /**
  * A full refresh goes on from a state only if that is of the very same refresh: a platform that overwrites a table would
- * otherwise commit a part of it as the whole. An incremental read goes on from any state that was made under its filters.
+ * otherwise commit a part of it as if it were complete. An incremental read goes on from any state that was made under its filters.
  */
 export function resumeDated(
   configured: ConfiguredStream,
@@ -64,14 +64,14 @@ export function resumeDated(
   return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan } };
 }
 
-/** A stream that is read whole has nothing to go on from, but a full refresh that was delivered is not delivered twice. */
+/** A stream that is always read from the start has nothing to continue from, but a full refresh that was delivered is not delivered twice. */
 export function resumeWhole(configured: ConfiguredStream, saved: unknown, filters: Filters): Resume {
   const isDelivered = isFullRefresh(configured) && isSameRefresh(saved, configured) && isDone(saved);
   if (isDelivered) return { kind: "delivered", state: wholeState(configured) };
   return { kind: "read", state: newState(configured, filters) };
 }
 
-/** The state of a stream that was read whole. */
+/** The state of a stream that is always read from the start. */
 export function wholeState(configured: ConfiguredStream): StreamState {
   return { version: NEW_STATE.version, full_refresh: fullRefreshOf(configured, true) };
 }

@@ -9,7 +9,7 @@ type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 
 /** Window length (days) where the service does not count. */
 const STEP = 31;
-/** A span of days is at most so many times the one before. */
+/** A span of days is at most this many times the one before. */
 const SPAN_GROWTH = 4;
 
 /**

@@ -8,7 +8,7 @@ import { type ClosedWindow, describe, halves, type Window } from "./window.ts";
 import type { Attempt, Planned, RunRules } from "./window-result.ts";
 
 const MOST_WALKS = 5;
-/** A walk goes on past so many broken pages, to deliver the rows of the others. */
+/** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MOST_BROKEN_PAGES = 3;
 
 /**
@@ -61,14 +61,14 @@ async function* walkClosed(
     }
     fault = wrong ?? `they show ${shown} of ${plural(count.rows, "row")}`;
     if (after.rows === count.rows && count.isTooLow !== true) continue;
-    // The walks that were made under one count are proven together; another count begins anew.
+    // The walks that were made under one count are proven together; another count begins again.
     count = after;
     shownInAll = 0;
     seen.beginGroup();
   }
   const parts = halves(window, yesterday);
   if (parts !== undefined) return { kind: "split", parts, trustsZero: true };
-  return { kind: "failed", cause: unproven(window, fault) };
+  return { kind: "failed", cause: unprovenPages(window, fault) };
 }
 
 /**
@@ -126,7 +126,7 @@ async function* walkOpen(
     else if (isShown && pass.added === 0) return { ...provenBy(window, pass, after), newest };
     else isShown = true;
   }
-  return { kind: "failed", cause: unproven(window, fault) };
+  return { kind: "failed", cause: unprovenPages(window, fault) };
 }
 
 /** Everything, of a stream without days: walks to the end of the pages, until they have shown as many rows as there are. */
@@ -137,14 +137,17 @@ async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncG
   for (let walks = 0; ; walks++) {
     const pass = new Pass(window, NOT_COUNTED, seen, rules);
     const walk = yield* walkToEnd(window, rules.api, pass);
-    if (walk.fault !== undefined) return { kind: "failed", cause: unproven(window, walk.fault) };
+    if (walk.fault !== undefined) return { kind: "failed", cause: unprovenPages(window, walk.fault) };
     pass.refuseMissingKeys();
     // The walks over a list of one length are proven together: it may order its rows at random.
     shownInAll = walk.total === total ? shownInAll + pass.added : pass.distinct;
     total = walk.total;
     if (shownInAll >= total || !rules.verifyCounts) return provenBy(window, pass, NOT_COUNTED);
     if (walks + 1 < MOST_WALKS && pass.added > 0) continue;
-    return { kind: "failed", cause: unproven(window, `they show ${shownInAll} of ${plural(total, "row")}`) };
+    return {
+      kind: "failed",
+      cause: unprovenPages(window, `they show ${shownInAll} of ${plural(total, "row")}`),
+    };
   }
 }
 
@@ -245,6 +248,6 @@ class Pages {
   }
 }
 
-function unproven(window: Window, why: string): BodyError {
+function unprovenPages(window: Window, why: string): BodyError {
   return new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${why}`);
 }

@@ -8,7 +8,7 @@ import { type Batch, type Count, NOT_COUNTED, type StreamApi } from "./stream-ap
 import type { Window } from "./window.ts";
 import type { Planned, RunRules, WindowOutcome } from "./window-result.ts";
 
-const UNDATED: Window = { kind: "undated" };
+const UNDATED_WINDOW: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
 const MOST_STREAMS = 3;
@@ -28,10 +28,10 @@ export async function* readUndated(
   shared?: SeenRows,
 ): AsyncGenerator<LineBatch, WindowOutcome> {
   const { api, verifyCounts } = rules;
-  let count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED);
+  let count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED_WINDOW);
   if (count.known && count.undated === undatedRows && count.isTooLow !== true) return deliveredBy(count);
   const past = verifyCounts && count.known ? await lookPast(api, count) : "end";
-  if (past === "grown") count = await api.count(UNDATED);
+  if (past === "grown") count = await api.count(UNDATED_WINDOW);
   const seen = shared ?? new SeenRows(count.undated);
   if (past === "too low") return yield* fromUncounted(rules, seen);
   if (count.known && count.undated === 0) return deliveredBy(count);
@@ -39,7 +39,7 @@ export async function* readUndated(
 }
 
 const deliveredBy = ({ undated }: Count): WindowOutcome => ({
-  window: UNDATED,
+  window: UNDATED_WINDOW,
   kind: "proven",
   undatedRows: undated,
 });
@@ -50,11 +50,11 @@ async function* fromCounted(
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, WindowOutcome> {
   let count = first;
-  const found = new Pass(UNDATED, count, seen, rules);
+  const found = new Pass(UNDATED_WINDOW, count, seen, rules);
   for (let sweeps = 0; count.known && sweeps < SWEEPS; sweeps++) {
     const isWhole = yield* sweep(rules.api, found);
     const before = count;
-    count = await rules.api.count(UNDATED);
+    count = await rules.api.count(UNDATED_WINDOW);
     if (isWhole && found.undated >= Math.max(before.undated, count.undated)) return deliveredBy(count);
   }
   return yield* fromExport(rules, seen, count);
@@ -65,17 +65,17 @@ async function* sweep(api: StreamApi, found: Pass): AsyncGenerator<LineBatch, bo
   try {
     const first = await api.page(EVERYTHING, 1);
     const last = Math.ceil((first.total ?? 0) / first.size);
-    const front = undatedOf(first);
+    const front = undatedRowsOf(first);
     yield found.accept(front);
     let reached = 1;
     for (let more = front.rows.length > 0; more && reached < last; ) {
       reached += 1;
-      const batch = undatedOf(await api.page(EVERYTHING, reached));
+      const batch = undatedRowsOf(await api.page(EVERYTHING, reached));
       yield found.accept(batch);
       more = batch.rows.length > 0;
     }
     for (let number = last; number > reached; number--) {
-      const batch = undatedOf(await api.page(EVERYTHING, number));
+      const batch = undatedRowsOf(await api.page(EVERYTHING, number));
       yield found.accept(batch);
       if (batch.rows.length === 0) break;
     }
@@ -94,7 +94,7 @@ async function* fromExport(
   const everything = new SeenRows(first.rows + first.undated);
   const lacking = new BodyError("Cannot find as many people without a date as the service counts");
   return yield* exportTries(rules.api, lacking, [everything, seen], async function* (failures) {
-    const count = failures === 0 ? first : await rules.api.count(UNDATED);
+    const count = failures === 0 ? first : await rules.api.count(UNDATED_WINDOW);
     const { found } = yield* readEverything(count, rules, everything, seen);
     found.refuseMissingKeys();
     const isProven = !rules.verifyCounts || found.undated >= count.undated;
@@ -113,11 +113,11 @@ async function* readEverything(
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, { all: Pass; found: Pass }> {
   const all = new Pass(EVERYTHING, count, everything, { ...rules, onPass: () => {} });
-  const found = new Pass(UNDATED, count, seen, rules);
+  const found = new Pass(UNDATED_WINDOW, count, seen, rules);
   let rows = 0;
   for await (const batch of readWhileNew(EVERYTHING, all, rules)) {
     all.accept(batch);
-    yield found.accept(undatedOf(batch));
+    yield found.accept(undatedRowsOf(batch));
     rows += batch.rows.length;
     if (isEndless(rows, count)) throw endless(EVERYTHING, rows, count);
   }
@@ -136,14 +136,14 @@ async function* exportTries(
     if (failures > 0) await api.backOff(failures);
     try {
       const undatedRows = yield* attempt(failures);
-      if (undatedRows !== undefined) return { window: UNDATED, kind: "proven", undatedRows };
+      if (undatedRows !== undefined) return { window: UNDATED_WINDOW, kind: "proven", undatedRows };
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       if (error instanceof ScrambledError) for (const table of tables) table.forget();
       cause = error;
     }
   }
-  return { window: UNDATED, kind: "missing", cause };
+  return { window: UNDATED_WINDOW, kind: "missing", cause };
 }
 
 /**
@@ -177,6 +177,6 @@ async function* fromUncounted(rules: RunRules, seen: SeenRows): AsyncGenerator<L
 }
 
 /** The rows without a cursor, or with one that no rule can read. */
-function undatedOf({ rows, facts }: Batch): Batch {
+function undatedRowsOf({ rows, facts }: Batch): Batch {
   return { rows: rows.filter(({ cursor }) => cursor === null || Number.isNaN(instant(cursor))), facts };
 }

@@ -23,10 +23,10 @@ const COUNT_LIFETIME = 60_000;
 /** Failed passes after which a window of several days is halved, and after which a single day is read by pages. */
 const PASSES_BEFORE_HALVES = 2;
 const PASSES_BEFORE_PAGES = 5;
-/** A range that drains again is read by pages if it has at most so many (of 1,000 rows each). */
+/** A range that drains again is read by pages if it has at most this number (of 1,000 rows each). */
 const MOST_RECHECK_ROWS = 20_000;
 
-/** What a part of a window takes over from the whole. */
+/** What a part of a window takes over from the window. */
 type Shared = {
   readonly seen: SeenRows;
   /** False where totals have shown less than there is: then a part is read even if its count says 0. */
@@ -84,7 +84,7 @@ export async function* readWindow(
   }
 }
 
-/** What to do with a window after so many attempts that did not close it. */
+/** What to do with a window after this number of attempts that did not close it. */
 export function nextAttempt(
   failures: number,
   splits: boolean,
@@ -189,7 +189,7 @@ async function endsAt(place: number, window: Window, api: StreamApi): Promise<bo
   return last?.row !== undefined && past !== undefined && past.row === undefined;
 }
 
-/** Reads the parts of a window in its place: what the whole has emitted is not emitted again. */
+/** Reads the parts of a window in its place: what the window has emitted is not emitted again. */
 async function* readParts(
   parts: readonly Window[],
   clears: Planned["clears"],

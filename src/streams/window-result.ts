@@ -10,7 +10,7 @@ const MOST_MISSING_IN_A_ROW = 2;
 /** What holds for every window of a run. */
 export type RunRules = {
   readonly api: StreamApi;
-  /** By the run's first count, and the same for the whole run. */
+  /** By the run's first count, and the same for all of the run. */
   readonly yesterday: Day;
   /** False: any clean pass closes a window. */
   readonly verifyCounts: boolean;
@@ -65,7 +65,7 @@ export type WindowOutcome = {
 /** The outcomes of a window, oldest first: one, or one for each part that it was split into. Empty: it held nothing. */
 export type WindowResult = readonly WindowOutcome[];
 
-/** How an attempt at a window ended: with an outcome, in parts that are to be read in its place, or in vain. */
+/** How an attempt at a window ended: with an outcome, in parts that are to be read in its place, or with nothing. */
 export type Attempt =
   | WindowOutcome
   | { readonly kind: "split"; readonly parts: readonly Window[]; readonly trustsZero: boolean }
