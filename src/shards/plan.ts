@@ -23,12 +23,11 @@ const shortDigest = (value: unknown): string =>
 /** Of every setting that decides what is read or what leaves. */
 function settingsDigest(config: Config): string {
   const { baseUrl, sourceSlug, isUser, startDate, endDate, verifyCounts, hashSalt } = config;
-  const { ignoreMissingDays, dropFields, hashFields } = config;
-  const lists = [ignoreMissingDays, dropFields, hashFields].map((list) => list.toSorted());
-  return shortDigest([
-    ...[baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, shortDigest(hashSalt)],
-    ...lists,
-  ]);
+  const lists = [config.ignoreMissingDays, config.dropFields, config.hashFields].map((list) =>
+    list.toSorted(),
+  );
+  const salt = shortDigest(hashSalt);
+  return shortDigest([baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, salt, ...lists]);
 }
 
 export const planDigest = (config: Config, stream: string, size: Size, shards: number): string =>
@@ -44,24 +43,18 @@ export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): b
  */
 export function parsePlan(text: string, stream: string | undefined, config: Config): readonly ShardLine[] {
   const all = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [parseLine(line, at + 1)]));
-  const names = new Set(all.map((line) => line.stream));
-  if (stream === undefined && names.size > 1) {
-    throw unusablePlan(`it has shards of ${[...names].join(", ")}. Name one of them with --stream`);
-  }
-  const lines = all
-    .filter((line) => line.stream === (stream ?? line.stream))
-    .toSorted((a, b) => a.shard - b.shard);
+  const name = stream ?? all[0]?.stream;
+  const lines = all.filter((line) => line.stream === name).toSorted((a, b) => a.shard - b.shard);
   const [first] = lines;
-  if (first === undefined) {
-    throw unusablePlan(`it has no shards${stream === undefined ? "" : ` of "${stream}"`}. ${PLAN_AGAIN}`);
+  if (first === undefined) throw unusablePlan(`it has no shards of "${name ?? "any stream"}". ${PLAN_AGAIN}`);
+  if (stream === undefined && lines.length < all.length) {
+    throw unusablePlan("it has shards of several streams. Name one of them with --stream");
   }
   for (const [index, { plan, shard, from }] of lines.entries()) {
     const last = lines[index - 1]?.to;
     const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
     if (plan === first.plan && shard === index && follows) continue;
-    throw unusablePlan(
-      `shard ${shard} of "${first.stream}" does not follow the line before it. ${PLAN_AGAIN}`,
-    );
+    throw unusablePlan(`shard ${shard} of "${name}" does not follow the line before it. ${PLAN_AGAIN}`);
   }
   if (first.plan.startsWith(settingsDigest(config))) return lines;
   throw unusablePlan(

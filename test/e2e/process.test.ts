@@ -98,6 +98,8 @@ describe("the process", () => {
       const continued = options.split("\n").filter((line) => /^\s{10}/.test(line));
       for (const line of continued) expect(line.trim()).toMatch(/^\[.*\]$/);
       expect(stdout).toContain("Show version number");
+      const name = word === "tap" ? "tap-contact-intelligence --config FILE" : "source-contact-intelligence ";
+      expect(stdout.startsWith(name), stdout.slice(0, 80)).toBe(true);
       expect(stdout).not.toMatch(/\S\[(?:string|array|boolean|number|choices)/);
       expect(stdout).not.toMatch(/[a-z]\n[a-z]/);
       // The parser fills all columns where it breaks a text, and the hints end at the last one.

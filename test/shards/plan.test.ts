@@ -40,7 +40,7 @@ describe("a plan", () => {
     const both = toText([...LINES, ...companies]);
     expect(parsePlan(both, "companies", CONFIG)).toEqual(companies);
     expect(companies[0]?.plan).not.toBe(DIGEST);
-    expect(() => parsePlan(both, undefined, CONFIG)).toThrow("it has shards of people, companies. Name one");
+    expect(() => parsePlan(both, undefined, CONFIG)).toThrow("it has shards of several streams. Name one");
   });
 
   it.each([
