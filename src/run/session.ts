@@ -34,7 +34,7 @@ import type { Runtime } from "./runtime.ts";
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
   Partial<Pick<Runtime, "pid" | "processes">>;
 
-/** How a stream's rows are had: in windows of days, or whole; and whether there is a list beside the export. */
+/** How a stream's rows are read: in windows of days, or all at once; and whether there is a list beside the export. */
 export type Reading = { readonly dated: boolean; readonly listed: boolean };
 
 /** What a person should know of a stream that has an export and no list. */
