@@ -31,14 +31,20 @@ const done = DAYS.map((day, nth) => [
 ]);
 /** The receipts of all items, as they are after they were compacted. */
 function writeReceipts(path) {
-  writeFileSync(path, `${JSON.stringify({ receipts: 1, salt: SALT })}\n`);
+  writeFileSync(path, `${JSON.stringify({ receipts: 2, service: {}, salt: SALT, normalization: 1 })}\n`);
+  let nth = 0;
   for (const [day, packed] of done) {
     const lines = [];
     for (let at = 0; at < packed.length; at += 16) {
       const item = packed.slice(at, at + 16);
-      const fields = { step: "answered", day, at: `${day}T10:00:00.000Z`, ended: `${day}T10:00:01.000Z` };
-      const head = { for: "emailVerification", item, normalization: 1 };
-      lines.push(`${JSON.stringify({ ...head, ...fields, sealed: "x".repeat(128) })}\n`);
+      const handle = {
+        id: `AbCdEfGh.${nth++}`,
+        day,
+        sealed: "x".repeat(128),
+        sure: true,
+        at: `${day}T10:00:00.000Z`,
+      };
+      lines.push(`${JSON.stringify({ for: "emailVerification", items: [{ item, day, handle }] })}\n`);
     }
     appendFileSync(path, lines.join(""));
   }

@@ -28,6 +28,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "files",
     "json",
     "json-schema",
+    "latin1",
     "plural",
     "state",
     "streams",
@@ -129,7 +130,22 @@ const files = ["src", "sandbox"].flatMap((folder) =>
 );
 const imports = files.flatMap(importsOf);
 
+/** The only files of a part that others import. */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  jobs: ["src/jobs/jobs.ts", "src/jobs/report.ts"],
+};
+
 describe("the code's structure", () => {
+  it("enters a part by its door", () => {
+    const wrong = imports.filter(({ file, part, target }) => {
+      if (!target.startsWith(".")) return false;
+      const path = join(dirname(join(ROOT, file)), target);
+      const doors = DOORS[partOf(path)];
+      return partOf(path) !== part && doors?.includes(relative(ROOT, path)) === false;
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it("lets imports point down only", () => {
     const wrong = imports.filter(({ file, part, target }) => {
       if (!target.startsWith(".")) return false;

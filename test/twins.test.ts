@@ -55,10 +55,9 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["agenda", "collector", "company-lookups", "digest", "email-checks", "email-verifications"],
-      ...["job-context", "job-session"],
-      ...["job-type", "job", "outlook", "probe", "report", "requests", "seal"],
-      "submitter",
+      ...["agenda", "collect", "company-lookups", "email-checks", "email-verifications", "job-run"],
+      ...["job-type", "jobs", "kinds", "lattice", "older", "packed", "parse", "probe", "report"],
+      ...["requests", "seal", "submit", "wanted"],
     ].map((name) => `jobs/${name}`),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
@@ -70,11 +69,6 @@ const WITHOUT: readonly Group[] = [
     ].map((name) => `run/${name}`),
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
-  },
-  {
-    modules: ["streams/state-volume"],
-    tested: "test/e2e/job-volume.test.ts",
-    why: "Numbers that whole runs keep to.",
   },
   {
     modules: [

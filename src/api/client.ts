@@ -218,7 +218,7 @@ export class Client {
   }
 
   /** Resolves when a POST may start. Rejects at once when the run is to end. */
-  async turn(): Promise<void> {
+  async requestSlot(): Promise<void> {
     this.#options.signal.throwIfAborted();
     await this.#takeTurn();
   }

@@ -52,6 +52,8 @@ export type ConfiguredStream = {
   readonly syncMode: string;
   readonly destinationSyncMode: string | null;
   readonly generationId: number | null;
+  /** Above 0: once the stream is complete, the platform drops what older generations brought. */
+  readonly minimumGenerationId?: number | undefined;
   readonly syncId: number | null;
   /** What the destination was told of the records; null if the catalog does not say. */
   readonly schema: JsonSchema | null;
@@ -75,9 +77,8 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
 
 function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream {
   const configured = isObject(entry) && typeof entry["name"] === "string" ? byDefault(entry) : entry;
-  const { stream, sync_mode, destination_sync_mode, generation_id, sync_id } = isObject(configured)
-    ? configured
-    : {};
+  const { stream, sync_mode, destination_sync_mode, generation_id, minimum_generation_id, sync_id } =
+    isObject(configured) ? configured : {};
   const { name, namespace, json_schema } = isObject(stream) ? stream : {};
   if (typeof name !== "string" || name === "") {
     throw unusableAirbyteCatalog(
@@ -90,6 +91,7 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
     syncMode: typeof sync_mode === "string" ? sync_mode : "full_refresh",
     destinationSyncMode: typeof destination_sync_mode === "string" ? destination_sync_mode : null,
     generationId: toId(generation_id),
+    minimumGenerationId: toId(minimum_generation_id) ?? undefined,
     syncId: toId(sync_id),
     schema: isObject(json_schema) && isObject(json_schema["properties"]) ? (json_schema as JsonSchema) : null,
   };

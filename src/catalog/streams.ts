@@ -124,6 +124,10 @@ export function streamsOf(config: Pick<Config, JobSetting> | undefined): readonl
   return STREAMS.filter((spec) => spec.reading !== "job" || (config?.[spec.setting] ?? null) !== null);
 }
 
+/** The streams of jobs that the config has. */
+export const jobSpecsOf = (config: Pick<Config, JobSetting>): readonly JobStreamSpec[] =>
+  streamsOf(config).filter((spec) => spec.reading === "job");
+
 /** Where the pages of a stream are, as the config says. */
 export function listPathOf({ listPath, endpoint }: RowStreamSpec, endpoints: Endpoints): string {
   return endpoint === null ? listPath : endpoints[endpoint];

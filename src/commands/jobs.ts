@@ -1,7 +1,6 @@
 import { secretsOf } from "../config/config.ts";
 import { readText } from "../files/read.ts";
-import { type Outlook, outlooksOf } from "../jobs/outlook.ts";
-import { describeCaps } from "../jobs/report.ts";
+import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
 import { printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural, shown } from "../plural.ts";
@@ -24,10 +23,10 @@ export type JobsOptions = {
 export async function jobs(options: JobsOptions, runtime: Runtime): Promise<number> {
   const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));
-  const outlooks = await outlooksOf(config, runtime.environment, await statesOf(options));
+  const forecasts = await forecastsOf(config, runtime.environment, await statesOf(options));
   const text = options.json
-    ? JSON.stringify(outlooks)
-    : [describeCaps(config) ?? "The config has no jobs", ...outlooks.map(describe)].join("\n\n");
+    ? JSON.stringify(forecasts)
+    : [describeCaps(config) ?? "The config has no jobs", ...forecasts.map(describe)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
 }
@@ -47,23 +46,25 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-function describe(outlook: Outlook): string {
-  const { setting, items, may_cost, open, unknown, invalid } = outlook;
+function describe(forecast: Forecast): string {
+  const { setting, items, may_cost, open, unknown, invalid } = forecast;
   const cost = may_cost === null || may_cost === 0 ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
   return [
-    `${setting}: the next run would submit ${toSubmit(outlook)}${cost}`,
-    `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(outlook)}`,
-    ...outlook.spent.map(([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`),
+    `${setting}: the next run would submit ${toSubmit(forecast)}${cost}`,
+    `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(forecast)}`,
+    ...forecast.spent.map(
+      ([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`,
+    ),
     ...(invalid.count === 0 ? [] : [`Invalid, and never sent: ${invalid.places.join(", ")}${others}`]),
     ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
   ].join("\n");
 }
 
-function toSubmit({ would_submit, waiting, unknown_inputs }: Outlook): string {
+function toSubmit({ would_submit, waiting, unknown_inputs }: Forecast): string {
   const rows = `what the rows of ${unknown_inputs.join(" and ")} name`;
   if (waiting === 0) return unknown_inputs.length === 0 ? "nothing" : `only ${rows}`;
   const items = `${shown(would_submit)} of ${plural(waiting, "waiting item")}`;
@@ -78,7 +79,7 @@ const spentOf = ({
   spent_today,
   spent_this_month,
   may_cost,
-}: Outlook) =>
+}: Forecast) =>
   `Today: ${counted(submitted_today, spent_today, may_cost)}; this month: ${counted(submitted_this_month, spent_this_month, may_cost)}`;
 
 const counted = (submitted: number, credits: number, mayCost: number | null): string =>

@@ -95,17 +95,14 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   if (catalog === undefined)
     for (const name of options.streams) streamNamed(name, config, "Correct --stream");
   const output = await open(destinationOf(options), config);
-  const { saved, place } = output.sink;
+  const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     if (shard !== undefined && isRead(shard.line, saved.streams.get(shard.line.stream))) {
       await run.emit(say(`Shard ${shard.line.shard} of "${shard.line.stream}" is complete already`));
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);
-    await openJobs(run, selected, options.streams, saved.streams, {
-      check: () => output.sink.check(),
-      isOne: place !== null,
-    });
+    await openJobs(run, selected, options.streams, saved.streams, () => output.sink.check());
     const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     return await syncStreams(
       run,

@@ -1,9 +1,8 @@
 import { STREAMS } from "../catalog/streams.ts";
 import { readText } from "../files/read.ts";
-import { parseJobState } from "../jobs/state.ts";
+import { describeJobState } from "../jobs/report.ts";
 import { isObject, printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseDatedState } from "../state/dated.ts";
@@ -33,7 +32,7 @@ const paragraph = (stream: string, facts: readonly string[]): string =>
 function describeStream(stream: string, state: unknown): readonly string[] {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined) return ["this program has no such stream"];
-  if (spec.reading === "job") return describeJobs(stream, state, spec.cursorField);
+  if (spec.reading === "job") return describeJobState(spec, state);
   const isDated = isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
   if (!isDated) return ["is read from the start in every run"];
   const dated = parseDatedState(stream, state);
@@ -66,21 +65,3 @@ const inWords = (ranges: readonly DayRange[]): string =>
       return first === last ? first : `${from} to ${last}`;
     })
     .join(", ");
-
-function describeJobs(stream: string, state: unknown, cursorField: string): readonly string[] {
-  const { knowledge, cursor } = parseJobState(stream, state, cursorField);
-  if (knowledge === null) return ["nothing is submitted yet"];
-  const steps = new Map<string, number>();
-  for (const { step } of knowledge.ledgers.flatMap(({ jobs }) => [...jobs.values()])) {
-    steps.set(step, (steps.get(step) ?? 0) + 1);
-  }
-  const finished = knowledge.ledgers.reduce((sum, ledger) => sum + ledger.finished.size, 0);
-  const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
-  return [
-    cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,
-    `items: ${[...byStep, `${finished} finished`].join(", ")}`,
-    ...[...knowledge.spent].map(
-      ([day, { submitted, credits }]) => `${day}: ${submitted} submitted, ${plural(credits, "credit")}`,
-    ),
-  ];
-}

@@ -40,8 +40,8 @@ async function syncSelected(
   const output = await open(destinationOf(options), config);
   const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
-    const keeping = { check: (): Promise<void> => output.sink.check(), isOne: true };
-    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, keeping);
+    const checkState = (): Promise<void> => output.sink.check();
+    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
@@ -53,13 +53,14 @@ async function syncSelected(
         })),
         state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
         version: versionOf(config, runtime),
+        monotonic: runtime.clock.monotonic,
       }),
     );
     await warn(selected, run);
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));
     const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, keeping);
+    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, checkState);
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });

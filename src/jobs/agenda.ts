@@ -1,17 +1,13 @@
 /** What is due when, the earliest first. */
-export class Agenda {
-  readonly #due: { readonly key: string; readonly at: number }[] = [];
+export class Agenda<Value> {
+  readonly #due: { readonly value: Value; readonly at: number }[] = [];
 
   /** When the next one is due; undefined if there is none. */
   get next(): number | undefined {
     return this.#due[0]?.at;
   }
 
-  get size(): number {
-    return this.#due.length;
-  }
-
-  add(key: string, at: number): void {
+  add(value: Value, at: number): void {
     let low = 0;
     let high = this.#due.length;
     while (low < high) {
@@ -19,14 +15,13 @@ export class Agenda {
       if ((this.#due[middle]?.at ?? 0) <= at) low = middle + 1;
       else high = middle;
     }
-    this.#due.splice(low, 0, { key, at });
+    this.#due.splice(low, 0, { value, at });
   }
 
-  /** Takes the earliest one if it is due. */
-  take(now: number): string | undefined {
-    const [first] = this.#due;
-    if (first === undefined || first.at > now) return undefined;
-    this.#due.shift();
-    return first.key;
+  /** Takes the earliest ones that are due, at most `most`. */
+  take(now: number, most: number): readonly Value[] {
+    let count = 0;
+    while (count < most && (this.#due[count]?.at ?? Number.POSITIVE_INFINITY) <= now) count += 1;
+    return this.#due.splice(0, count).map(({ value }) => value);
   }
 }

@@ -2,8 +2,7 @@ import { toSegment } from "../api/address.ts";
 import type { Client } from "../api/client.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Job } from "./job.ts";
-import type { Answer, Asked, JobType } from "./job-type.ts";
+import type { AboutAnswer, Answer, Asked, JobType } from "./job-type.ts";
 import { askOnce, costOf, jobIdIn, LOOKUP, submitOnce, toCursor, toMoment, usable } from "./requests.ts";
 
 /** Look-ups of companies: 1 credit for each contact, known only afterwards. */
@@ -21,7 +20,7 @@ export function companyLookups(settings: CompanyLookup, client: Client | undefin
         month: settings.maxCreditsPerMonth ?? Number.POSITIVE_INFINITY,
       },
     },
-    wishes: settings,
+    resubmitRules: settings,
     polling: { first: 5_000, longest: 300_000, total: 300_000 },
     maxWait: settings.maxWaitSeconds * 1000,
     postsAtOnce: 4,
@@ -68,7 +67,7 @@ function toAnswer(value: JsonObject): Answer {
   };
 }
 
-function toRecords(stream: string, { jobId }: Job, { value }: Answer): readonly JsonObject[] {
+function toRecords(stream: string, { jobId }: AboutAnswer, { value }: Answer): readonly JsonObject[] {
   const record = { ...value, job_id: jobId };
   return stream === "company_lookups" ? [record] : contactsOf(record);
 }

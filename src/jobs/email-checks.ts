@@ -3,8 +3,7 @@ import type { Client } from "../api/client.ts";
 import { envelopeCode } from "../api/error-table.ts";
 import type { EmailCheck } from "../config/config.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Job } from "./job.ts";
-import type { Answer, Asked, JobType } from "./job-type.ts";
+import type { AboutAnswer, Answer, Asked, JobType } from "./job-type.ts";
 import {
   askOnce,
   CHECK_RESULT,
@@ -26,7 +25,7 @@ export function emailChecks(settings: EmailCheck, path: string, client: Client |
       submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? Number.POSITIVE_INFINITY },
       credits: FREE,
     },
-    wishes: settings,
+    resubmitRules: settings,
     polling: { first: 5_000, longest: 60_000, total: Number.POSITIVE_INFINITY },
     maxWait: settings.maxWaitSeconds * 1000,
     postsAtOnce: 4,
@@ -72,11 +71,11 @@ function readView(status: number, value: unknown): Asked | undefined {
 const isAnswered = (source: unknown): boolean => isObject(source) && typeof source["is_user"] === "boolean";
 
 /** One record a source. Nothing that was answered before is replaced by a null. */
-function toRecords(_stream: string, job: Job, { value }: Answer): readonly JsonObject[] {
+function toRecords(_stream: string, about: AboutAnswer, { value }: Answer): readonly JsonObject[] {
   const { email, sources } = value;
   return Object.entries(isObject(sources) ? sources : {})
-    .filter(([name, source]) => isAnswered(source) || !(job.isRefresh || job.sources.includes(name)))
-    .map(([name, source]) => toRecord(job.jobId, email, name, source));
+    .filter(([name, source]) => isAnswered(source) || !(about.isRefresh || about.sources.includes(name)))
+    .map(([name, source]) => toRecord(about.jobId, email, name, source));
 }
 
 function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {

@@ -15,7 +15,7 @@ export function emailVerifications(settings: EmailVerification, client: Client |
       submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? Number.POSITIVE_INFINITY },
       credits: FREE,
     },
-    wishes: settings,
+    resubmitRules: settings,
     polling: null,
     maxWait: 0,
     postsAtOnce: 10,
@@ -25,12 +25,26 @@ export function emailVerifications(settings: EmailVerification, client: Client |
         answer: verified(email, answered, response),
       })),
     ask: () => Promise.reject(new Error("Cannot ask for a verification: it is answered at once")),
-    records: (_stream, _job, { value }) => [value],
+    records: (_stream, _about, { value }) => [value],
   };
 }
 
 /** The answer's form is not documented, so it is kept whole, whatever it is. `answered`: epoch ms. */
-export function verified(email: string, answered: number, response: JsonObject): Answer {
+function verified(email: string, answered: number, response: JsonObject): Answer {
   const verifiedAt = new Date(answered).toISOString();
   return plainAnswer({ email, verified_at: verifiedAt, response }, verifiedAt);
+}
+
+/** What the receipts keep of an answer: its moment and the response. */
+export const sealedText = ({ value: { verified_at, response } }: Answer): string =>
+  `${String(verified_at)} ${JSON.stringify(response)}`;
+
+/** The answer that was kept. `at`: epoch ms of an answer that an older version kept without its moment. */
+export function unsealedAnswer(email: string, at: number, text: string): Answer {
+  const start = text.indexOf("{");
+  return verified(
+    email,
+    start > 0 ? Date.parse(text.slice(0, start - 1)) : at,
+    JSON.parse(text.slice(start)),
+  );
 }

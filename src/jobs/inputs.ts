@@ -1,9 +1,9 @@
 import { addDays, type Day, dayOf } from "../time.ts";
+import type { Book } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
 import { type Entry, entriesOf, type ItemKind } from "./items.ts";
-import type { Job } from "./job.ts";
-import type { Want } from "./schedule.ts";
-import type { JobBook } from "./store.ts";
+import { type Item, openOf, subsOf } from "./lattice.ts";
+import { type ResubmitRules, reasonToSubmit, type SubmitReason } from "./wanted.ts";
 
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
@@ -28,16 +28,18 @@ export type InputOptions = {
   readonly list: readonly string[];
   readonly file: string | null;
   readonly sources: readonly RowSource[];
-  readonly book: JobBook;
-  want(job: Job | undefined, finished: Day | undefined): Want | undefined;
-  /** Whether a later run may want items that this one does not, so that every row needs a look each time. */
+  readonly book: Pick<Book, "keyOf" | "get" | "owes" | "canBeHad" | "inputs">;
+  /** The stream that answers are delivered to. */
+  readonly stream: string;
+  readonly resubmitRules: ResubmitRules;
+  /** Whether the cursors of earlier passes do not count, because every row needs a look. */
   readonly readsAll: boolean;
   now(): number;
 };
 
 /** Items of the config that are held at once; a later run submits those beyond. */
 const MOST_HELD = 5_000;
-/** So many entries are looked at before others get their turn. */
+/** Entries that are looked at before others get their turn. */
 const BATCH = 2_000;
 /** Texts of rows that were seen: many people work for one company. */
 const MOST_SEEN = 200_000;
@@ -53,11 +55,13 @@ export class Inputs {
   readonly invalid = { count: 0, places: [] as string[] };
   /** Why rows could not be read. */
   failure: unknown;
-  /** Items that were answered and are to be delivered again, by key. */
-  readonly owed = new Map<string, string>();
+  /** Items that were found since this was emptied last and whose answers are out or not delivered, by key. */
+  readonly found = new Map<string, string>();
+  /** Whether every entry of the lists was looked at, and every row. */
+  hasSeenAll = true;
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
-  readonly #later: Record<Exclude<Want, "new">, (Candidate & { readonly at: number })[]> = {
+  readonly #later: Record<Exclude<SubmitReason, "new">, (Candidate & { readonly at: number })[]> = {
     doubted: [],
     refresh: [],
   };
@@ -97,8 +101,9 @@ export class Inputs {
         if (found.length < MOST_HELD) found.push(candidate);
       });
     } catch (error) {
-      this.failure ??= error;
+      this.#fail(error);
     }
+    if (this.#options.sources.length > 0) this.hasSeenAll = false;
     return found;
   }
 
@@ -108,9 +113,10 @@ export class Inputs {
       try {
         yield* this.#pass(source);
       } catch (error) {
-        this.failure ??= error;
+        this.#fail(error);
       }
     }
+    this.hasSeenAll = this.failure === undefined && this.#passes.length === this.#options.sources.length;
     for (const held of [this.#later.doubted, this.#later.refresh]) yield held.sort((a, b) => a.at - b.at);
   }
 
@@ -118,19 +124,13 @@ export class Inputs {
   moveCursors(): void {
     const { book } = this.#options;
     for (const { source, through, full, keys } of this.#passes) {
-      const isSettled = (key: string): boolean => {
-        const step = book.get(key)?.step;
-        return step === undefined
-          ? book.finished.dayOf(key) !== undefined
-          : step !== "failed" && step !== "doubted";
-      };
-      if (!keys.every(isSettled)) continue;
+      if (!keys.every((key) => isDoneWith(book.get(key)))) continue;
       book.inputs.set(source.from, { from: source.from, filters: source.filters, through, full });
     }
   }
 
   async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
-    const { kind, now } = this.#options;
+    const { kind, now, book } = this.#options;
     const today = dayOf(now());
     const cursor = this.#cursorOf(source, today);
     const from = cursor === undefined ? null : addDays(cursor.through, 1);
@@ -148,7 +148,8 @@ export class Inputs {
           if (entry.item === null) continue;
           const candidate = this.#candidate(entry, `a row of ${source.from}`);
           if (candidate !== undefined) found.push(candidate);
-          if (candidate !== undefined || this.#isLater(entry)) keys.push(this.#options.book.keyOf(entry));
+          const key = candidate?.key ?? book.keyOf(entry);
+          if (!isDoneWith(book.get(key))) keys.push(key);
         }
       }
       yield found;
@@ -166,32 +167,31 @@ export class Inputs {
     return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
   }
 
-  /** Whether an item is wanted by a later run. */
-  #isLater(entry: Entry): boolean {
-    const step = this.#options.book.get(this.#options.book.keyOf(entry))?.step;
-    return step === "failed" || step === "doubted";
+  #fail(error: unknown): void {
+    this.failure ??= error;
+    this.hasSeenAll = false;
   }
 
   /** What an entry has submitted now; undefined if nothing, or if it came before in this run. */
   #candidate(entry: Entry, place: string): Candidate | undefined {
-    const { book, want } = this.#options;
+    const { book, stream, resubmitRules, now } = this.#options;
     if (entry.item === null) {
       this.invalid.count += 1;
       if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
       return undefined;
     }
     const key = book.keyOf(entry);
-    const job = book.get(key);
-    const finished = book.finished.dayOf(key);
-    if (job?.step === "answered" && job.owed.length > 0) this.owed.set(key, entry.item);
-    const wanted = want(job, finished);
-    if (wanted === undefined || this.#seen.has(key)) return undefined;
+    const item = book.get(key);
+    if (openOf(item).length > 0 || (book.owes(stream, key) && book.canBeHad(key)))
+      this.found.set(key, entry.item);
+    const reason = reasonToSubmit(item, resubmitRules, now());
+    if (reason === undefined || this.#seen.has(key)) return undefined;
     this.#seen.add(key);
     const candidate = { key, item: entry.item, place };
-    if (wanted === "new") return candidate;
-    const at = job?.at ?? Date.parse(finished ?? "");
+    if (reason === "new") return candidate;
+    const at = subsOf(item).at(-1)?.at ?? Date.parse(item.day);
     this.waiting += place.startsWith("a row") ? 0 : 1;
-    this.#hold(this.#later[wanted], { ...candidate, at });
+    this.#hold(this.#later[reason], { ...candidate, at });
     return undefined;
   }
 
@@ -202,6 +202,12 @@ export class Inputs {
     held.sort((a, b) => a.at - b.at);
     held.length = MOST_HELD;
   }
+}
+
+/** Whether no later run wants an item unless it is to be refreshed, so that a cursor may pass its row. */
+function isDoneWith(item: Item): boolean {
+  const step = subsOf(item).at(-1)?.step;
+  return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
 }
 
 const others = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

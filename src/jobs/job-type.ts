@@ -3,8 +3,8 @@ import type { JobSetting } from "../catalog/streams.ts";
 import type { JsonObject } from "../json.ts";
 import type { Caps } from "./caps.ts";
 import type { ItemKind } from "./items.ts";
-import type { Job } from "./job.ts";
-import type { Polling, Wishes } from "./schedule.ts";
+import type { Polling } from "./schedule.ts";
+import type { ResubmitRules } from "./wanted.ts";
 
 /** One kind of job: what it is about, what it may cost, and how the service is asked. */
 export type JobType = {
@@ -13,7 +13,7 @@ export type JobType = {
   readonly settingName: string;
   readonly kind: ItemKind;
   readonly caps: Caps;
-  readonly wishes: Wishes;
+  readonly resubmitRules: ResubmitRules;
   /** Null: a submission is answered at once. */
   readonly polling: Polling | null;
   /** How long (ms) one sync waits for answers. */
@@ -23,7 +23,7 @@ export type JobType = {
   submit(item: string): Promise<Submission>;
   ask(jobId: string): Promise<Asked>;
   /** The records of an answer for one of the setting's streams. */
-  records(stream: string, job: Job, answer: Answer): readonly JsonObject[];
+  records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
 };
 
 /** What became of a submission, which is never repeated on its own. */
@@ -43,17 +43,27 @@ export type Refusal = RetryWhen | "credits";
 export type Asked =
   | { readonly kind: "pending"; readonly notBefore: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
-  /** Nothing of use about this one job. `heals`: asking again in this run may help. `names`: the service knows the address, so only the job is at fault. */
+  /** Nothing of use about this one job. `isKnownJob`: the service speaks of the job, so the address is right. */
   | {
-      readonly kind: "odd";
+      readonly kind: "unusable";
       readonly error: Error;
       readonly code: string;
-      readonly heals: boolean;
-      readonly names: boolean;
+      /** Whether asking again in this run may help. */
+      readonly isRetryable: boolean;
+      readonly isKnownJob: boolean;
     }
   | { readonly kind: "denied"; readonly error: Error; readonly code: string }
   /** No answer arrived at all. */
   | { readonly kind: "silent"; readonly error: Error };
+
+/** What an answer is about. */
+export type AboutAnswer = {
+  readonly jobId: string | null;
+  /** Whether an earlier answer was delivered, so that a failed part of this one must not replace a real one. */
+  readonly isRefresh: boolean;
+  /** E-mail checks: the sources whose answer was delivered already. */
+  readonly sources: readonly string[];
+};
 
 /** A result, or the response to a verification. */
 export type Answer = {

@@ -1,114 +1,103 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, stat } from "node:fs/promises";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
+import { createReadStream, readSync } from "node:fs";
+import { type FileHandle, mkdir, open, realpath, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
-import type { Config } from "../config/config.ts";
-import type { Environment } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
 import { Lock, type LockRuntime } from "../files/lock.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { replaceFile } from "../files/replace.ts";
-import { isObject, type JsonObject } from "../json.ts";
-import { isDigest, newDigests } from "./digest.ts";
+import { isObject } from "../json.ts";
+import type { Book } from "./book.ts";
+import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
 import { NORMALIZATION } from "./items.ts";
-import type { Job } from "./job.ts";
-import { parseFields, toFields } from "./state.ts";
-import { DAYS_KEPT } from "./store.ts";
+import { type Delta, type Handle, type Item, newsOf } from "./lattice.ts";
+import { OlderReceipts } from "./older.ts";
+import {
+  type Change,
+  everyOf,
+  isDigest,
+  isSetting,
+  lenient,
+  NO_CHANGE,
+  parseBlind,
+  parseItem,
+  parseLine,
+  parsePrice,
+  parseSpending,
+  toFields,
+  toPackedDay,
+  toSpent,
+} from "./parse.ts";
 
-const FORMAT = 1;
-const DAY_MS = 86_400_000;
+const FORMAT = 2;
 /** Bytes above which the file is compacted when it is opened, and then again whenever it has doubled. */
 const COMPACTED_ABOVE = 64 * 1024 * 1024;
 const GROWTH = 2;
+const PIECE = 1024 * 1024;
+const LINE_BREAK = 10;
 
-/** One submission as the receipts know it. `sealed`: the response of a verification. */
-export type Receipt = {
-  readonly setting: JobSetting;
-  readonly key: string;
-  readonly job: Job;
-  readonly sealed: string | null;
-};
-
-/** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */
-export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } | null;
-
-/** Says whether a submission (epoch ms) is news, so that what is known need not be held in memory. */
-export type IsNews = (setting: JobSetting, key: string, at: number) => boolean;
-
-/** Where the receipts of a config are, as a path. A service on this machine has none unless the config names them. */
-export function receiptsPathOf(config: Config, environment: Environment): ReceiptsPath {
-  const { receiptsFile, externalApi, baseUrl, apiKey } = config;
-  if (receiptsFile === "") return null;
-  if (receiptsFile !== null) return { path: receiptsFile, isNamed: true };
-  const { url, key } =
-    externalApi === null
-      ? { url: baseUrl, key: apiKey }
-      : { url: externalApi.apiUrl, key: externalApi.apiKey };
-  if (LOOPBACK.test(url.hostname)) return null;
-  const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
-  const digest = createHash("sha256").update(`${url.href}\n${keyId}`).digest("hex").slice(0, 16);
-  const { XDG_STATE_HOME: folder = "" } = environment;
-  const states = folder === "" ? join(environment["HOME"] ?? homedir(), ".local", "state") : folder;
-  return { path: join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`), isNamed: false };
-}
-
-const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+/** The books of all settings. */
+export type Books = ReadonlyMap<JobSetting, Book>;
 
 /**
- * The file that remembers what was bought when a platform forgets its state. One line leaves before each request and one
- * after its answer, each on the disk before anything else happens. Holds digests, never items.
+ * The file that remembers what was bought when a platform forgets its state: a header, then one change a line. A change is
+ * on the disk before the request, and its outcome before anything else happens. Holds digests, never items.
  */
 export class Receipts {
-  readonly salt: string;
-  /** The submissions that nothing else knows of, the oldest first. */
-  readonly news: readonly Receipt[];
+  readonly digests: Digesting;
+  /** The addresses of the services, by setting, that the receipts are about. */
+  readonly services: Map<string, string>;
   readonly #path: string;
-  readonly #lock: Lock;
-  readonly #file: FileHandle;
+  #format: number;
+  readonly #lock: Lock | undefined;
+  #file: FileHandle;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, lock: Lock, file: FileHandle, salt: string, news: readonly Receipt[]) {
+  private constructor(path: string, lock: Lock | undefined, file: FileHandle, header: Header) {
     this.#path = path;
     this.#lock = lock;
     this.#file = file;
-    this.salt = salt;
-    this.news = news;
+    this.#format = header.format;
+    this.digests = header.digests;
+    this.services = header.services;
   }
 
   /**
-   * Opens the receipts for this run alone. Throws TransientError while another run has them, ConfigError for a file that
-   * cannot be read or written.
+   * Opens the receipts for this run alone, and begins them if there are none. Throws TransientError while another run has
+   * them, ConfigError for a file that cannot be read or written.
    * @param salt of the state, for receipts that begin
-   * @param compactedAbove bytes; fewer than usual only in tests
+   * @param services the addresses that they are about then; those of format 1 did not say
    */
   static async open(
-    path: string,
+    given: string,
     runtime: LockRuntime,
     notify: (text: string) => void,
     salt: string | undefined,
-    isNews: IsNews,
-    compactedAbove: number = COMPACTED_ABOVE,
+    services: ReadonlyMap<string, string> = new Map(),
   ): Promise<Receipts> {
-    await attempt(path, () => mkdir(dirname(path), { recursive: true, mode: 0o700 }));
+    await attempt(given, () => mkdir(dirname(given), { recursive: true, mode: 0o700 }));
+    const path = await attempt(given, () => resolved(given));
     const lock = await Lock.acquire(path, runtime, notify);
     try {
-      const size = await attempt(path, () => sizeOf(path));
-      if (size === undefined)
-        await attempt(path, () => replaceFile(path, header(salt ?? newDigests().salt ?? "")));
-      const content = await attempt(path, () => read(path, isNews));
-      const isLarge = (size ?? 0) > Math.max(compactedAbove, GROWTH * content.compactedTo);
-      if (isLarge) await attempt(path, () => replaceFile(path, compacted(path, content.salt)));
-      const file = await attempt(path, () => open(path, "a", 0o600));
-      const receipts = new Receipts(path, lock, file, content.salt, content.news);
-      if (content.isTorn && !isLarge) await receipts.#append("\n");
-      return receipts;
+      return await attempt(path, async () => {
+        if ((await sizeOf(path)) === undefined) await replaceFile(path, headerOf(newDigests(salt), services));
+        const header = await headerIn(path);
+        if (header.format !== FORMAT)
+          for (const [setting, service] of services) header.services.set(setting, service);
+        return new Receipts(path, lock, await open(path, "a+", 0o600), header);
+      });
     } catch (error) {
       await lock.release();
       throw error;
     }
+  }
+
+  /** Opens receipts to read them, without a lock; undefined if there are none. */
+  static async look(path: string): Promise<Receipts | undefined> {
+    return await attempt(path, async () => {
+      if ((await sizeOf(path)) === undefined) return undefined;
+      return new Receipts(path, undefined, await open(path, "r"), await headerIn(path));
+    });
   }
 
   /** Whether there are receipts, or may be. */
@@ -119,30 +108,67 @@ export class Receipts {
     );
   }
 
+  /**
+   * Tells the books what is known. With a lock it also mends the file: what a crash tore behind the last line break goes,
+   * a large file is compacted, an older format is written anew. Throws ConfigError for receipts that are damaged; what
+   * stands before the damage is told.
+   */
+  async read(books: Books, compactedAbove: number = COMPACTED_ABOVE): Promise<void> {
+    await attempt(this.#path, async () => {
+      let [size, compactedTo] = [0, 0];
+      for await (const changes of this.#changes())
+        for (const { setting, deltas, place, end, compacted, services } of changes) {
+          for (const delta of deltas) if (setting !== null) books.get(setting)?.addReceipt(delta, place);
+          for (const [name, service] of services) this.services.set(name, service);
+          [size, compactedTo] = [end, compacted ?? compactedTo];
+        }
+      if (this.#lock === undefined) return;
+      const isLarge = size > Math.max(compactedAbove, GROWTH * compactedTo);
+      if (this.#format === FORMAT && !isLarge) return await this.#file.truncate(size);
+      await replaceFile(this.#path, this.#compacted(books));
+      await this.#file.close();
+      this.#file = await open(this.#path, "a+", 0o600);
+      this.#format = FORMAT;
+    });
+  }
+
+  /** The handle of an item in the line at a place; null if it is not there. */
+  handleAt(place: number, key: string): Handle | null {
+    let line = Buffer.alloc(0);
+    while (!line.includes(LINE_BREAK)) {
+      const piece = Buffer.alloc(4096);
+      const length = readSync(this.#file.fd, piece, 0, piece.length, place - 1 + line.length);
+      if (length === 0) return null;
+      line = Buffer.concat([line, piece.subarray(0, length)]);
+    }
+    const { deltas } =
+      changeIn(line.toString("utf8", 0, line.indexOf(LINE_BREAK)), this.digests) ?? NO_CHANGE;
+    return (
+      deltas.map(({ items }) => items.get(key)?.handle ?? null).find((handle) => handle !== null) ?? null
+    );
+  }
+
   /** Throws TransientError if another run has taken the receipts. */
   async check(): Promise<void> {
-    await this.#lock.check();
+    await this.#lock?.check();
   }
 
-  /** Writes what is known of jobs now. Returns when that is on the disk. `sealed`: the response of a verification. */
-  async write(
-    setting: JobSetting,
-    jobs: readonly (readonly [string, Job])[],
-    sealed: string | null = null,
-  ): Promise<void> {
-    if (jobs.length === 0) return;
-    await this.#append(jobs.map(([key, job]) => lineOf(setting, key, { ...toFields(job), sealed })).join(""));
+  /** Writes changes. Returns when they are on the disk. */
+  async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
+    if (deltas.length > 0) await this.#append(deltas.map((delta) => this.#line(setting, delta)).join(""));
   }
 
-  /** The service did not take a submission. */
-  async void(setting: JobSetting, key: string, at: number): Promise<void> {
-    await this.#append(lineOf(setting, key, { at: new Date(at).toISOString(), step: "void" }));
+  /** The receipts are about these services from now on. */
+  async bind(services: ReadonlyMap<string, string>): Promise<void> {
+    for (const [setting, service] of services) this.services.set(setting, service);
+    if (services.size > 0)
+      await this.#append(`${JSON.stringify({ service: Object.fromEntries(services) })}\n`);
   }
 
   async close(): Promise<void> {
     await this.#writing.catch(() => undefined);
     await this.#file.close();
-    await this.#lock.release();
+    await this.#lock?.release();
   }
 
   /** One write after the other. What fails once fails for good: a file with a hole in it proves nothing. */
@@ -156,170 +182,178 @@ export class Receipts {
     this.#writing.catch(() => undefined);
     return this.#writing;
   }
-}
 
-/** Reads receipts without a lock; undefined if there are none. */
-export async function readReceipts(
-  path: string,
-  isNews: IsNews,
-): Promise<Pick<Receipts, "salt" | "news"> | undefined> {
-  return (await attempt(path, () => sizeOf(path))) === undefined
-    ? undefined
-    : await attempt(path, () => read(path, isNews));
-}
+  /** Omits what is empty, and how keys were made if it is how the header says. */
+  #line(setting: JobSetting, { digests, items, days, spent, prices, blind }: Delta): string {
+    const lists = {
+      items: [...items].map(([item, known]) => ({ item, ...toFields(known) })),
+      ...{ days, spent: toSpent(spent), prices, blind: [...blind] },
+    };
+    const said = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
+    const made = isSameDigesting(digests, this.digests) ? {} : digests;
+    return `${JSON.stringify({ for: setting, ...made, ...said })}\n`;
+  }
 
-const header = (salt: string): string => `${JSON.stringify({ receipts: FORMAT, salt })}\n`;
-
-/** What is not said is as it usually is, so that lines stay short. */
-function lineOf(setting: JobSetting, key: string, fields: JsonObject): string {
-  const said = Object.entries(fields).filter(([, value]) => !isUsual(value));
-  return `${JSON.stringify({ for: setting, item: key, normalization: NORMALIZATION, ...Object.fromEntries(said) })}\n`;
-}
-
-const isUsual = (value: unknown): boolean =>
-  value === null || value === false || value === 0 || (Array.isArray(value) && value.length === 0);
-
-type Content = {
-  readonly salt: string;
-  readonly news: readonly Receipt[];
-  readonly isTorn: boolean;
-  /** How many bytes were left when the file was last compacted. */
-  readonly compactedTo: number;
-};
-
-/** A line that is no JSON is one that a crash tore: its request never left. */
-async function read(path: string, isNews: IsNews): Promise<Content> {
-  const submissions = new Map<string, JsonObject>();
-  let salt: string | undefined;
-  let compactedTo = 0;
-  for await (const line of linesOf(path)) {
-    const value = parse(line);
-    if (!isObject(value)) continue;
-    if (salt === undefined) {
-      salt = saltOf(path, value);
-      continue;
+  /** What the lines say, a piece of the file at a time. */
+  async *#changes(): AsyncGenerator<readonly (Change & Pick<Line, "place" | "end">)[]> {
+    const older = new OlderReceipts(this.digests);
+    for await (const lines of linesOf(this.#path)) {
+      const changes: (Change & Pick<Line, "place" | "end">)[] = [];
+      for (const { text, place, end } of lines) {
+        const read = this.#format === FORMAT ? changeIn(text, this.digests) : older.change(text);
+        const change = place === 1 ? NO_CHANGE : read;
+        if (change === undefined) {
+          yield changes;
+          throw damaged(this.#path, `what stands at byte ${place - 1} is not what this connector writes`);
+        }
+        changes.push({ ...change, place, end });
+      }
+      yield changes;
     }
-    if (typeof value["compacted"] === "number") compactedTo = value["compacted"];
-    const submission = submissionIn(value);
-    if (submission === undefined) continue;
-    const { setting, item, at, name, isVoid } = submission;
-    if (!isNews(setting, item, Date.parse(at))) continue;
-    if (isVoid) submissions.delete(name);
-    else submissions.set(name, value);
   }
-  if (salt === undefined) throw damaged(path);
-  const news = [...submissions.values()].flatMap(toReceipt).sort((a, b) => a.job.at - b.job.at);
-  return { salt, news, isTorn: !(await endsWithNewline(path)), compactedTo };
+
+  /** The file anew: answers as their lines have them, all else as the books have it. The books learn the new places. */
+  async *#compacted(books: Books): AsyncGenerator<string> {
+    let bytes = 0;
+    const counted = (text: string): string => {
+      bytes += Buffer.byteLength(text);
+      return text;
+    };
+    yield counted(headerOf(this.digests, this.services));
+    for (const [setting, book] of books)
+      for (const delta of book.toReceipts()) yield counted(this.#line(setting, delta));
+    for await (const changes of this.#changes()) {
+      let piece = "";
+      for (const { setting, deltas, place } of changes)
+        for (const { digests, items } of deltas)
+          for (const [key, { day, handle }] of items) {
+            if (setting === null || books.get(setting)?.move(key, place, bytes + 1) !== true) continue;
+            const item = { day, handle, subs: {} };
+            piece += counted(this.#line(setting, newsOf(digests, { items: new Map([[key, item]]) })));
+          }
+      yield piece;
+    }
+    yield `${JSON.stringify({ compacted: bytes })}\n`;
+  }
 }
 
-/** The file without what later lines replace, in pieces: of each item its newest submission, and what caps still count. */
-async function* compacted(path: string, salt: string): AsyncGenerator<string> {
-  const voided = new Set<string>();
-  let last = 0;
-  for await (const { name, at, isVoid } of submissionsIn(path)) {
-    if (isVoid) voided.add(name);
-    else voided.delete(name);
-    last = Math.max(last, Date.parse(at));
-  }
-  const newest = new Map<string, { at: string; place: number }>();
-  for await (const { setting, item, at, name, place } of submissionsIn(path)) {
-    const known = newest.get(`${setting} ${item}`);
-    if (!voided.has(name) && (known === undefined || at >= known.at))
-      newest.set(`${setting} ${item}`, { at, place });
-  }
-  let bytes = 0;
-  const counted = (text: string): string => {
-    bytes += Buffer.byteLength(text);
-    return text;
-  };
-  yield counted(header(salt));
-  for await (const { setting, item, at, name, place, isVoid, line } of submissionsIn(path)) {
-    const known = newest.get(`${setting} ${item}`);
-    const isNewest = known?.at === at;
-    const isCharged = last - Date.parse(at) <= DAYS_KEPT * DAY_MS;
-    if (isVoid || voided.has(name) || !(isNewest ? known.place === place : isCharged)) continue;
-    yield counted(`${line}\n`);
-  }
-  yield `${JSON.stringify({ compacted: bytes })}\n`;
-}
-
-/** What a line says of a submission. */
-type Submission = {
-  readonly setting: JobSetting;
-  readonly item: string;
-  readonly at: string;
-  readonly name: string;
-  readonly isVoid: boolean;
+type Header = {
+  readonly format: number;
+  readonly digests: Digesting;
+  readonly services: Map<string, string>;
 };
 
-function submissionIn(value: unknown): Submission | undefined {
-  const { for: setting, item, at, step } = isObject(value) ? value : {};
-  if (!isSetting(setting) || !isDigest(item) || typeof at !== "string") return undefined;
-  return { setting, item, at, name: `${setting} ${item} ${at}`, isVoid: step === "void" };
-}
+const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<string, string>): string =>
+  `${JSON.stringify({ receipts: FORMAT, service: Object.fromEntries(services), salt, normalization })}\n`;
 
-async function* submissionsIn(
-  path: string,
-): AsyncGenerator<Submission & { readonly place: number; readonly line: string }> {
-  let place = 0;
-  for await (const line of linesOf(path)) {
-    place += 1;
-    const submission = submissionIn(parse(line));
-    if (submission !== undefined) yield { ...submission, place, line };
+async function headerIn(path: string): Promise<Header> {
+  for await (const [first] of linesOf(path)) {
+    if (first === undefined) continue;
+    const { receipts, salt, normalization = 1, service } = parseLine(first.text) ?? {};
+    if (typeof receipts === "number" && receipts > FORMAT) throw tooNew();
+    if (
+      !(receipts === 1 || receipts === FORMAT) ||
+      typeof salt !== "string" ||
+      typeof normalization !== "number"
+    )
+      break;
+    if (normalization > NORMALIZATION) throw tooNew();
+    return { format: receipts, digests: { salt, normalization }, services: new Map(servicesIn(service)) };
   }
+  throw damaged(path, "its first line is not what this connector writes");
 }
 
-const linesOf = (path: string): AsyncIterable<string> =>
-  createInterface({ input: createReadStream(path, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
-
-function toReceipt(value: JsonObject): Receipt[] {
-  const { for: setting, item, sealed, normalization } = value;
-  if (typeof normalization === "number" && normalization > NORMALIZATION) throw tooNew();
-  const job = parseFields(value);
-  if (job === undefined || !isSetting(setting)) return [];
-  return [{ setting, key: String(item), job, sealed: typeof sealed === "string" ? sealed : null }];
-}
-
-function saltOf(path: string, { receipts, salt }: JsonObject): string {
-  if (typeof receipts === "number" && receipts > FORMAT) throw tooNew();
-  if (receipts !== FORMAT || typeof salt !== "string") throw damaged(path);
-  return salt;
-}
-
-const isSetting = (value: unknown): value is JobSetting =>
-  value === "companyLookup" || value === "emailCheck" || value === "emailVerification";
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
+/** Reads a line; undefined for what this connector does not write. */
+function changeIn(text: string, header: Digesting): Change | undefined {
+  const fields = parseLine(text);
+  if (fields === undefined) return undefined;
+  const {
+    for: setting,
+    salt = header.salt,
+    normalization = header.normalization,
+    compacted = null,
+    service,
+  } = fields;
+  if (setting === undefined)
+    return {
+      ...NO_CHANGE,
+      compacted: typeof compacted === "number" ? compacted : null,
+      services: servicesIn(service),
+    };
+  if (
+    !isSetting(setting) ||
+    !(salt === null || typeof salt === "string") ||
+    typeof normalization !== "number"
+  )
     return undefined;
+  if (normalization > NORMALIZATION) throw tooNew();
+  const items = everyOf(fields["items"], toEntry);
+  const days = everyOf(fields["days"], toPackedDay);
+  const spent = everyOf(fields["spent"], parseSpending);
+  if (items === undefined || days === undefined || spent === undefined) return undefined;
+  const prices = lenient(fields["prices"], parsePrice);
+  const blind = new Map(lenient(fields["blind"], parseBlind));
+  const news = { items: new Map(items), days, spent: new Map(spent), prices, blind };
+  return { ...NO_CHANGE, setting, deltas: [newsOf({ salt, normalization }, news)] };
+}
+
+function toEntry(value: unknown): readonly [string, Item] | undefined {
+  const fields = isObject(value) ? value : {};
+  const item = parseItem(fields);
+  return isDigest(fields["item"]) && item !== undefined ? [fields["item"], item] : undefined;
+}
+
+const servicesIn = (value: unknown): [string, string][] =>
+  Object.entries(isObject(value) ? value : {}).flatMap(([setting, service]) =>
+    typeof service === "string" ? [[setting, service]] : [],
+  );
+
+type Line = { readonly text: string; readonly place: number; readonly end: number };
+
+/** The lines of a file up to its last line break, each with its place, the byte at which it begins plus 1. */
+async function* linesOf(path: string): AsyncGenerator<readonly Line[]> {
+  let [rest, start]: [Buffer, number] = [Buffer.alloc(0), 0];
+  for await (const piece of createReadStream(path, { highWaterMark: PIECE })) {
+    const bytes: Buffer = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    const lines: Line[] = [];
+    let from = 0;
+    for (let to = bytes.indexOf(LINE_BREAK); to >= 0; to = bytes.indexOf(LINE_BREAK, from)) {
+      lines.push({ text: bytes.toString("utf8", from, to), place: start + from + 1, end: start + to + 1 });
+      from = to + 1;
+    }
+    yield lines;
+    start += from;
+    rest = bytes.subarray(from);
   }
 }
 
+/** The file that a path leads to. Throws ConfigError for anything but a regular file. */
+async function resolved(path: string): Promise<string> {
+  const file = await realpath(path).catch(async (error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+    return join(await realpath(dirname(path)), basename(path));
+  });
+  return file;
+}
+
+/** Bytes of a regular file; undefined if there is none. */
 async function sizeOf(path: string): Promise<number | undefined> {
   try {
-    return (await stat(path)).size;
+    const stats = await stat(path);
+    if (!stats.isFile())
+      throw new ConfigError(
+        `Cannot use the receipts "${path}": it is no regular file. Name one in receipts_file`,
+      );
+    return stats.size;
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
 }
 
-async function endsWithNewline(path: string): Promise<boolean> {
-  const file = await open(path, "r");
-  try {
-    const { size } = await file.stat();
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
-    return bytesRead === 0 || buffer[0] === 10;
-  } finally {
-    await file.close();
-  }
-}
-
-const damaged = (path: string): ConfigError =>
+const damaged = (path: string, why: string): ConfigError =>
   new ConfigError(
-    `Cannot use the receipts "${path}": its first line is not what this connector writes. It knows what was paid for: ` +
+    `Cannot use the receipts "${path}": ${why}. It knows what was paid for: ` +
       "restore it, or move it away to go on by the state alone",
   );
 

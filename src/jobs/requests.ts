@@ -5,7 +5,7 @@ import { ConfigError, ConnectorError, DataError, TransientError } from "../error
 import { isObject, type JsonObject } from "../json.ts";
 import { parseInstant } from "../time.ts";
 import type { Answer, Asked, Refusal, Submission } from "./job-type.ts";
-import { OUT_OF_CREDITS } from "./schedule.ts";
+import { OUT_OF_CREDITS } from "./wanted.ts";
 
 /** Paths of the jobs. The interface fixes all but the submission of an e-mail check, which `endpoints.email_check` overrides. */
 export const CHECK_RESULT = "/api/v1/public/verify";
@@ -118,18 +118,18 @@ export async function askOnce(
       const code = envelopeCode(value);
       if (code === "INVALID_API_KEY" || (code === undefined && status === 401))
         throw client.refusal(what, status, "INVALID_API_KEY");
-      return (isTooDeep(value) ? undefined : read(status, value)) ?? oddOf(client, what, status, value);
+      return (isTooDeep(value) ? undefined : read(status, value)) ?? unusableOf(client, what, status, value);
     });
   } catch (error) {
     if (error instanceof ConfigError && error.code === "INVALID_API_KEY") throw error;
     if (error instanceof TransientError) return { kind: "silent", error };
     if (error instanceof ConnectorError)
-      return { kind: "odd", error, code: error.code ?? "", heals: false, names: false };
+      return { kind: "unusable", error, code: error.code ?? "", isRetryable: false, isKnownJob: false };
     throw error;
   }
 }
 
-function oddOf(client: Client, what: string, status: number, value: unknown): Asked {
+function unusableOf(client: Client, what: string, status: number, value: unknown): Asked {
   const code = envelopeCode(value);
   const label = code ?? `status ${status}`;
   const error =
@@ -138,11 +138,11 @@ function oddOf(client: Client, what: string, status: number, value: unknown): As
       : client.refusal(what, status, code);
   if (status === 403) return { kind: "denied", error, code: label };
   return {
-    kind: "odd",
+    kind: "unusable",
     error,
     code: label,
-    heals: status < 300 || status >= 500,
-    names: code === "JOB_NOT_FOUND",
+    isRetryable: status < 300 || status >= 500,
+    isKnownJob: code === "JOB_NOT_FOUND",
   };
 }
 

@@ -1,221 +1,224 @@
+import type { JobStreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { StreamState } from "../streams/event.ts";
-import { type Day, dayOf, FIRST, isDay, LAST } from "../time.ts";
-import { type Digesting, isDigest, OLD_DIGESTS } from "./digest.ts";
-import { FinishedItems } from "./finished-items.ts";
+import { type Day, dayOf } from "../time.ts";
+import { Book, type InputCursor, type Ledger } from "./book.ts";
+import { newDigests, OLD_DIGESTS } from "./identity.ts";
 import { NORMALIZATION } from "./items.ts";
-import { type Job, newJob, type Step } from "./job.ts";
-import type { InputCursor, Knowledge, Ledger, Spent } from "./store.ts";
+import { type Delta, type Item, newsOf, type Price, type Spending } from "./lattice.ts";
+import { OLD, type OlderItem, parseFirst, parseOlder } from "./older.ts";
+import {
+  isAmount,
+  isDayValue,
+  isDigest,
+  lenient,
+  parseBlind,
+  parseItem,
+  parsePrice,
+  parseSpending,
+  toFields,
+  toPackedDay,
+  toSpent,
+} from "./parse.ts";
 
-const VERSION = 2;
-const STEPS: ReadonlySet<unknown> = new Set<Step>([
-  "unknown",
-  "open",
-  "answered",
-  "failed",
-  "refused",
-  "doubted",
-]);
+const VERSION = 3;
 
-/** What a stream begins with. `knowledge` null: there is no state at all. */
-export type Saved = { readonly knowledge: Knowledge | null; readonly cursor: string | null };
+/** What a stream begins with. */
+export type SavedJobs = {
+  readonly ledgers: readonly Ledger[];
+  readonly money: Pick<Delta, "spent" | "prices" | "blind">;
+  readonly inputs: readonly InputCursor[];
+  /** The newest moment of the records delivered so far. */
+  readonly cursor: string | null;
+  /** The address of the API that it was made with; null: older versions did not say. */
+  readonly service: string | null;
+  readonly generation: number | null;
+};
+
+export type StateHead = Pick<SavedJobs, "cursor" | "service" | "generation">;
+
+type Named = Pick<JobStreamSpec, "name" | "cursorField">;
 
 /** Lists, because Meltano merges objects: an item that left an object would come back. Every key is always written. */
-export function toJobState(cursorField: string, cursor: string | null, knowledge: Knowledge): StreamState {
-  const [current, ...older] = knowledge.ledgers.map(toLedger);
+export function toJobState(
+  { name, cursorField }: Named,
+  book: Book,
+  head: StateHead,
+  now: number,
+): StreamState {
+  const [current, ...older] = book.ledgersFor(name).map(toLedger);
+  const { spent, prices, blind } = book.money(dayOf(now));
   return {
     version: VERSION,
-    [cursorField]: cursor,
+    [cursorField]: head.cursor,
+    ...{ service: head.service, generation: head.generation },
     ...current,
-    older,
-    spent: [...knowledge.spent].map(([day, { submitted, credits }]) => [day, submitted, credits]),
-    prices: knowledge.prices,
-    inputs: knowledge.inputs,
+    ...{ older, spent: toSpent(spent), prices, blind: [...blind], inputs: [...book.inputs.values()] },
   };
 }
 
-const toLedger = ({ digests, jobs, finished }: Ledger): object => ({
+const toLedger = ({ digests, jobs, done, paid }: Ledger): object => ({
   ...digests,
-  jobs: [...jobs].map(([item, job]) => ({ item, ...toFields(job) })),
-  done: finished.toPacked(),
+  ...{ jobs: jobs.map(([item, known]) => ({ item, ...toFields(known) })), done, paid },
 });
 
-/** A job as state and receipts write it. */
-export function toFields(job: Job): JsonObject {
-  const { at, jobId, notBefore, asked, ended, isRefresh, ...rest } = job;
-  return {
-    ...rest,
-    at: toText(at),
-    job_id: jobId,
-    not_before: toText(notBefore),
-    asked: toText(asked),
-    ended: toText(ended),
-    is_refresh: isRefresh,
-  };
-}
-
-/** The job that fields describe; undefined if they describe none. */
-export function parseFields(fields: JsonObject): Job | undefined {
-  const { step, at, day, job_id, sources, owed, code, cost } = fields;
-  const atMs = toMs(at);
-  const jobId = typeof job_id === "string" && job_id !== "" ? job_id : null;
-  if (!STEPS.has(step) || atMs === null || (step === "open" && jobId === null)) return undefined;
-  return {
-    step: step as Step,
-    at: atMs,
-    day: typeof day === "string" && isDay(day) ? day : dayOf(atMs),
-    jobId,
-    notBefore: toMs(fields["not_before"]),
-    asked: toMs(fields["asked"]),
-    misses: toCount(fields["misses"]),
-    tries: toCount(fields["tries"]),
-    unknowns: toCount(fields["unknowns"]),
-    cost: isAmount(cost) ? cost : null,
-    ended: toMs(fields["ended"]),
-    code: typeof code === "string" ? code : null,
-    sources: texts(sources),
-    isRefresh: fields["is_refresh"] === true,
-    owed: texts(owed),
-  };
-}
-
-/** Reads the state of a job stream. Throws ConfigError for an unknown shape: without its state a stream buys again. */
-export function parseJobState(stream: string, state: unknown, cursorField: string): Saved {
+/**
+ * Reads the state of a job stream; null: there is none. Throws ConfigError for an unknown shape: without its state a stream
+ * buys again.
+ */
+export function parseJobState({ name, cursorField }: Named, state: unknown): SavedJobs | null {
   if (state === undefined || state === null || (isObject(state) && Object.keys(state).length === 0))
-    return { knowledge: null, cursor: null };
+    return null;
   const fields = isObject(state) ? state : {};
-  const { version, [cursorField]: cursor = null } = fields;
-  if (cursor !== null && typeof cursor !== "string")
-    throw unusable(stream, `its "${cursorField}" is no text`);
-  if (version === 1) return { knowledge: parseOld(stream, fields), cursor };
-  if (version !== VERSION)
-    throw unusable(
-      stream,
-      typeof version === "number" && version > VERSION
-        ? `a newer version of this program wrote it (version ${version})`
-        : `its version is not ${VERSION}`,
-    );
-  const { older, spent, prices, inputs } = fields;
-  const ledgers = [fields, ...(Array.isArray(older) ? older : [])].map((ledger) =>
-    parseLedger(stream, ledger),
-  );
+  const {
+    version,
+    [cursorField]: cursor = null,
+    service = null,
+    generation = null,
+    older = [],
+    inputs,
+  } = fields;
+  if (cursor !== null && typeof cursor !== "string") throw unusable(name, `its "${cursorField}" is no text`);
+  const format = typeof version === "number" ? FORMATS[version] : undefined;
+  if (format === undefined) {
+    const isNewer = typeof version === "number" && version > VERSION;
+    const newer = `a newer version of this program wrote it (version ${String(version)})`;
+    throw unusable(name, isNewer ? newer : `its version is not ${VERSION}`);
+  }
+  if (!(service === null || typeof service === "string")) throw unusable(name, 'its "service" is no text');
+  const all = [{ ...fields, ...format.fixed }, ...(Array.isArray(older) ? older : [])];
   return {
-    cursor,
-    knowledge: {
-      ledgers,
-      spent: parseSpent(stream, spent),
-      prices: Array.isArray(prices) ? prices.filter(isAmount) : [],
-      inputs: Array.isArray(inputs) ? inputs.flatMap(parseInput) : [],
-    },
+    ledgers: all.map((ledger) => parseLedger(name, ledger, format)),
+    money: parseMoney(name, { ...fields, ...format.fixed }, format),
+    inputs: Array.isArray(inputs) ? inputs.flatMap(parseInput) : [],
+    ...{ cursor, service: typeof service === "string" ? service : null },
+    generation: Number.isSafeInteger(generation) ? (generation as number) : null,
   };
 }
 
-function parseLedger(stream: string, value: unknown): Ledger {
-  const { salt, normalization, jobs, done } = isObject(value) ? value : {};
+/** Tells a book what a state says. `isDelivered`: whether what it calls delivered still is. */
+export function tellBook(
+  book: Book,
+  stream: string,
+  { ledgers, money }: SavedJobs,
+  isDelivered: boolean,
+): void {
+  for (const { digests, jobs, done, paid } of ledgers) {
+    book.addState(newsOf(digests, { items: new Map(jobs), days: [...done, ...paid] }));
+    if (isDelivered) book.addDelivered(stream, digests, done);
+  }
+  book.addState(newsOf(book.digests, money));
+}
+
+/** A book that knows what one state says. */
+export function bookOfState(stream: string, saved: SavedJobs): Book {
+  const salted = saved.ledgers.find(({ digests }) => digests.salt !== null);
+  const digests = salted?.digests ?? newDigests();
+  const book = new Book({ author: { sync: "", by: "" }, digests });
+  tellBook(book, stream, saved, true);
+  return book;
+}
+
+/** What an entry says, and the day of the answer that its own stream has delivered; undefined for none of ours. */
+type Said = { readonly item: Item; readonly delivered: Day | null };
+
+/** How a version wrote its items and counters. `fixed`: keys that it did not have. */
+type Format = {
+  readonly fixed: JsonObject;
+  item(fields: JsonObject, stream: string): Said | undefined;
+  spending(value: unknown): readonly [string, Spending] | undefined;
+  price(value: unknown, nth: number): Price | undefined;
+};
+
+const said = (older: OlderItem | undefined, stream: string): Said | undefined =>
+  older && { item: older.item, delivered: older.delivered(stream) };
+
+const SECOND: Format = {
+  fixed: { paid: [] },
+  item: (fields, stream) => said(parseOlder(fields), stream),
+  spending: (value) => {
+    const [day, submitted, credits] = Array.isArray(value) ? value : [];
+    return parseSpending([day, OLD, OLD, submitted, 0, credits]);
+  },
+  price: (value, nth) => (isAmount(value) ? [nth, value] : undefined),
+};
+
+const FORMATS: Readonly<Record<number, Format>> = {
+  1: {
+    ...SECOND,
+    fixed: { ...OLD_DIGESTS, done: [], paid: [], spent: [], prices: [], older: [] },
+    item: (fields, stream) => said(parseFirst(fields), stream),
+  },
+  2: SECOND,
+  3: {
+    fixed: {},
+    item: (fields) => {
+      const item = parseItem(fields);
+      return item && { item, delivered: null };
+    },
+    spending: parseSpending,
+    price: parsePrice,
+  },
+};
+
+function parseLedger(stream: string, value: unknown, format: Format): Ledger {
+  const fields: JsonObject = isObject(value) ? { ...value, ...(format === SECOND && SECOND.fixed) } : {};
+  const { salt, normalization, jobs, done, paid } = fields;
   if (!(salt === null || typeof salt === "string") || typeof normalization !== "number")
     throw unusable(stream, 'it has no "salt" and "normalization"');
   if (normalization > NORMALIZATION) throw unusable(stream, "a newer version of this program wrote it");
-  if (!Array.isArray(jobs) || !Array.isArray(done))
-    throw unusable(stream, 'it has no lists "jobs" and "done"');
-  const digests: Digesting = { salt, normalization };
-  const finished = new FinishedItems();
-  for (const [index, entry] of done.entries()) {
-    const [day, packed] = Array.isArray(entry) ? entry : [];
-    if (
-      !(
-        typeof day === "string" &&
-        isDay(day) &&
-        typeof packed === "string" &&
-        finished.addPacked(day, packed)
-      )
-    )
-      throw unusable(stream, `done[${index}] is not what this connector writes`);
-  }
-  return { digests, jobs: new Map(jobs.map((job, index) => parseEntry(stream, job, index))), finished };
+  if (!Array.isArray(jobs)) throw unusable(stream, 'it has no list "jobs"');
+  const entries = jobs.map((entry, index) => {
+    const { item: key, ...rest } = isObject(entry) ? entry : {};
+    const known = format.item(rest, stream);
+    if (!isDigest(key) || known === undefined)
+      throw unusable(stream, `jobs[${index}] is not what this connector writes`);
+    return { key, ...known };
+  });
+  const delivered = entries.flatMap(({ key, delivered: day }) => (day === null ? [] : [[day, key] as const]));
+  return {
+    digests: { salt, normalization },
+    jobs: entries.map(({ key, item }) => [key, item]),
+    done: [...listOf(stream, "done", done, toPackedDay), ...delivered],
+    paid: listOf(stream, "paid", paid, toPackedDay),
+  };
 }
 
-function parseEntry(stream: string, entry: unknown, index: number): [string, Job] {
-  const { item, ...fields } = isObject(entry) ? entry : {};
-  const job = parseFields(fields);
-  if (!isDigest(item) || job === undefined)
-    throw unusable(stream, `jobs[${index}] is not what this connector writes`);
-  return [item, job];
-}
+const parseMoney = (
+  stream: string,
+  { spent, prices, blind }: JsonObject,
+  format: Format,
+): SavedJobs["money"] => ({
+  spent: new Map(listOf(stream, "spent", spent, format.spending)),
+  // What an answer may cost and which generation knew nothing only cost a second look.
+  prices: lenient(prices, format.price),
+  blind: new Map(lenient(blind, parseBlind)),
+});
 
-function parseSpent(stream: string, spent: unknown): ReadonlyMap<Day, Spent> {
-  if (!Array.isArray(spent)) throw unusable(stream, 'it has no list "spent"');
-  return new Map(
-    spent.map((entry, index) => {
-      const [day, submitted, credits] = Array.isArray(entry) ? entry : [];
-      const isWhole = typeof day === "string" && isDay(day) && isAmount(submitted) && isAmount(credits);
-      if (!isWhole) throw unusable(stream, `spent[${index}] is not what this connector writes`);
-      return [day as Day, { submitted, credits }];
-    }),
-  );
+/** A list of which each entry has to be ours. */
+function listOf<Part>(
+  stream: string,
+  name: string,
+  list: unknown,
+  parse: (entry: unknown) => Part | undefined,
+): Part[] {
+  if (!Array.isArray(list)) throw unusable(stream, `it has no list "${name}"`);
+  return list.map((entry, index) => {
+    const part = parse(entry);
+    if (part === undefined) throw unusable(stream, `${name}[${index}] is not what this connector writes`);
+    return part;
+  });
 }
 
 /** A cursor that cannot be read only costs a second look. */
 function parseInput(value: unknown): InputCursor[] {
   const { from, filters, through, full } = isObject(value) ? value : {};
-  const isWhole =
-    typeof from === "string" &&
-    typeof filters === "string" &&
-    typeof through === "string" &&
-    typeof full === "string" &&
-    isDay(through) &&
-    isDay(full);
-  return isWhole ? [{ from, filters, through, full }] : [];
+  const areDays = isDayValue(through) && isDayValue(full);
+  return areDays && typeof from === "string" && typeof filters === "string"
+    ? [{ from, filters, through, full }]
+    : [];
 }
-
-/** How the steps of version 0.1.0 are understood. */
-const OLD_STEPS: Readonly<Record<string, Step | "done">> = {
-  submitting: "unknown",
-  submitted: "open",
-  again: "open",
-  lost: "open",
-  denied: "open",
-  done: "done",
-};
-
-/** The state of version 0.1.0: nothing of it is bought again. */
-function parseOld(stream: string, { jobs: entries }: JsonObject): Knowledge {
-  if (!Array.isArray(entries)) throw unusable(stream, 'it has no list "jobs"');
-  const jobs = new Map<string, Job>();
-  const finished = new FinishedItems();
-  for (const [index, entry] of entries.entries()) {
-    const { item, step, at, job_id, not_before } = isObject(entry) ? entry : {};
-    const known = typeof step === "string" && Object.hasOwn(OLD_STEPS, step) ? OLD_STEPS[step] : undefined;
-    const atMs = toMs(at);
-    const jobId = typeof job_id === "string" && job_id !== "" ? job_id : null;
-    if (!isDigest(item) || known === undefined || atMs === null || (step === "submitted" && jobId === null))
-      throw unusable(stream, `jobs[${index}] is not what this connector writes`);
-    if (known === "done") {
-      finished.add(item, dayOf(atMs));
-      continue;
-    }
-    const job = { ...newJob(atMs, dayOf(atMs), [stream]), jobId, notBefore: toMs(not_before) };
-    // A verification that was to be tried again has no job to ask for.
-    jobs.set(item, { ...job, step: jobId === null ? "unknown" : known });
-  }
-  return { ledgers: [{ digests: OLD_DIGESTS, jobs, finished }], spent: new Map(), prices: [], inputs: [] };
-}
-
-export const toText = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-
-export function toMs(value: unknown): number | null {
-  const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
-  return ms >= FIRST && ms <= LAST ? ms : null;
-}
-
-const isAmount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0;
-
-const toCount = (value: unknown): number =>
-  typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;
-
-const texts = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
 
 const unusable = (stream: string, why: string): ConfigError =>
   new ConfigError(

@@ -3,8 +3,8 @@ import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import { isObject } from "../json.ts";
 import type { Event } from "../streams/event.ts";
+import { StateShare } from "../streams/state-share.ts";
 import { jsonLine, type Language } from "./language.ts";
-import { RowStates } from "./row-states.ts";
 import { SingerStream } from "./singer-stream.ts";
 
 export type SingerOptions = {
@@ -13,6 +13,8 @@ export type SingerOptions = {
   readonly state?: Readonly<Record<string, unknown>>;
   /** Turns on ACTIVATE_VERSION for full tables. Must be greater than that of every earlier run. */
   readonly version?: number | undefined;
+  /** Ms that only grow. */
+  readonly monotonic?: () => number;
 };
 
 /** The Singer protocol's messages. Logs are none of them. */
@@ -26,26 +28,27 @@ class SingerRun {
   readonly #rest: Readonly<Record<string, unknown>>;
   /** A Map, because a stream's name is no safe key of an object. */
   readonly #bookmarks: Map<string, unknown>;
-  /** Undefined where no state holds jobs: then every one is small. */
-  readonly #rowStates: RowStates | undefined;
-  /** Characters of the last STATE; 0: there was none. */
-  #size = 0;
+  readonly #monotonic: () => number;
+  /** Where a state holds jobs it may be large. */
+  readonly #hasJobs: boolean;
+  readonly #share = new StateShare();
+  #isFirst = true;
+  #isLeaving = false;
   #lastIsState = false;
 
-  constructor({ selections, state = {}, version }: SingerOptions) {
+  constructor({ selections, state = {}, version, monotonic = () => 0 }: SingerOptions) {
+    this.#monotonic = monotonic;
     const { bookmarks, ...rest } = state;
     this.#rest = rest;
     this.#bookmarks = new Map(Object.entries(isObject(bookmarks) ? bookmarks : {}));
     this.#streams = new Map(
       selections.map((selection) => [selection.stream, new SingerStream(selection, version)]),
     );
-    const rows = [...this.#streams.keys()].filter((stream) => !isJob(stream)).length;
-    const hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(isJob);
-    this.#rowStates = hasJobs ? new RowStates(rows) : undefined;
+    this.#hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(isJob);
   }
 
   say(event: Event): string {
-    this.#rowStates?.note(event);
+    this.#noteLeft(event);
     switch (event.kind) {
       case "open":
         return this.#before(this.#of(event.stream).schema());
@@ -69,31 +72,34 @@ class SingerRun {
     }
   }
 
+  /** The event after a checkpoint comes when that has left; notices come at any time. */
+  #noteLeft({ kind }: Event): void {
+    if (!this.#isLeaving || kind === "log" || kind === "limited" || kind === "retrying") return;
+    this.#isLeaving = false;
+    this.#share.end(this.#monotonic());
+  }
+
   #close(stream: string, isComplete: boolean): string {
     return isComplete ? this.#before(this.#of(stream).activation()) : "";
   }
 
   /** A state that says nothing new is not said again. A large one waits, unless it says what is about to be bought. */
   #checkpoint(stream: string, bookmark: object): string {
-    const isNews = this.#size === 0 || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
+    const isNews = this.#isFirst || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
     this.#bookmarks.set(stream, bookmark);
     if (!isNews) return "";
-    if (isJob(stream) || this.#rowStates === undefined) return this.#state();
-    if (!this.#rowStates.lets(this.#size)) {
-      this.#lastIsState = false;
-      return "";
-    }
-    const text = this.#state();
-    this.#rowStates.wrote(text.length);
-    return text;
+    if (isJob(stream) || !this.#hasJobs || this.#share.isDue(this.#monotonic())) return this.#state();
+    this.#lastIsState = false;
+    return "";
   }
 
   #state(): string {
     const bookmarks = Object.fromEntries(this.#bookmarks);
-    const text = jsonLine({ type: "STATE", value: { ...this.#rest, bookmarks } });
-    this.#size = text.length;
+    this.#share.begin(this.#monotonic());
+    this.#isFirst = false;
+    this.#isLeaving = true;
     this.#lastIsState = true;
-    return text;
+    return jsonLine({ type: "STATE", value: { ...this.#rest, bookmarks } });
   }
 
   #before(text: string): string {

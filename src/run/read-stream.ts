@@ -4,7 +4,6 @@ import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
-import { readJobs } from "../jobs/run.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
@@ -60,7 +59,7 @@ export async function* streamEvents(
       const run = await streamRun(session, spec, schema, asked, savedState);
       if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
       events = readStream(run);
-    } else events = readJobs(session.jobContext(spec, schema));
+    } else events = session.readJobs(spec, schema);
     for await (const event of events) yield* outgoing.events(event);
   } catch (error) {
     session.signal.throwIfAborted();

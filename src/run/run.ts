@@ -1,7 +1,7 @@
 import type { Usage } from "../api/usage.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type Config, secretsOf } from "../config/config.ts";
-import type { StateKeeping } from "../jobs/job-session.ts";
+import type { SelectedJobs } from "../jobs/jobs.ts";
 import type { Mask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
@@ -70,13 +70,14 @@ export async function withRun<Result>(
 /**
  * Takes the locks of the jobs that are asked for, before any request.
  * @param streams undefined: every stream that the config has, or those that are named
+ * @param checkState throws if another run has taken the state that this one saves; called before each submission
  */
 export async function openJobs(
   { session }: Run,
-  streams: readonly Pick<ConfiguredStream, "name" | "syncMode" | "namespace">[] | undefined,
+  streams: readonly (SelectedJobs & Pick<ConfiguredStream, "namespace">)[] | undefined,
   names: readonly string[],
   states: ReadonlyMap<string, unknown>,
-  keeping: StateKeeping,
+  checkState: () => Promise<void>,
 ): Promise<void> {
   const byName = new Map(statesByName(states));
   for (const { name, namespace } of streams ?? []) {
@@ -86,7 +87,7 @@ export async function openJobs(
   const every = session.streams
     .filter(({ name }) => names.length === 0 || names.includes(name))
     .map(({ name }) => ({ name, syncMode: "incremental" }));
-  await session.openJobs(streams ?? every, byName, keeping);
+  await session.openJobs(streams ?? every, byName, checkState);
 }
 
 /** What was paid for counts whatever namespace a state says. */

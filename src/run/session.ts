@@ -17,17 +17,9 @@ import {
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
-import type { RowSource } from "../jobs/inputs.ts";
-import type { JobContext } from "../jobs/job-context.ts";
-import { JobSession, type SelectedStream, type StateKeeping } from "../jobs/job-session.ts";
-import { probeExternal, probePublic } from "../jobs/probe.ts";
-import type { JsonObject } from "../json.ts";
-import { fromLatin1 } from "../latin1.ts";
-import { readBounded } from "../streams/endless.ts";
-import type { Notice, RawLine } from "../streams/event.ts";
-import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
-import type { Window } from "../streams/window.ts";
-import type { Day } from "../time.ts";
+import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
+import type { Event, Notice } from "../streams/event.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** What a session needs of the process. */
@@ -63,7 +55,7 @@ export class Session {
   readonly #limiters = new Map<string, Limiter>();
   readonly #dispatchers = new Map<string, Dispatcher>();
   #external: Client | undefined;
-  #jobs: JobSession | undefined;
+  #jobs: Jobs | undefined;
 
   /** @param tries how often a request may fail before it is given up */
   constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
@@ -81,30 +73,29 @@ export class Session {
   /**
    * Takes the locks of the jobs among the selected streams, and reads what is remembered of them, before any request.
    * @param states what the state says of each stream
+   * @param checkState throws if another run has taken the state that this one saves
    */
   async openJobs(
-    selected: readonly SelectedStream[],
+    selected: readonly SelectedJobs[],
     states: ReadonlyMap<string, unknown>,
-    keeping: StateKeeping,
+    checkState: () => Promise<void>,
   ): Promise<void> {
-    const runtime = {
+    this.#jobs = await openJobs(this.config, selected, states, {
       ...this.#runtime,
+      ...this.#clients,
       pid: this.#runtime.pid ?? 0,
-      config: this.config,
-      publicApi: this.client,
-      externalApi: this.#externalApi(),
-      people: (field: "email" | "companyDomain") => this.#rowsOf("people", field),
-      companies: () => this.#rowsOf("companies", "domain"),
-      notify: (text: string) => this.#notify({ kind: "log", level: "warn", text }),
-    };
-    this.#jobs = await JobSession.open(runtime, selected, states, keeping);
+      endsAt: this.began + (this.config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+      checkState,
+      streamApi: (spec, rules) => this.streamApi(spec, rules),
+      filtersOf: (spec) => this.#filters(spec),
+      notify: (text) => this.#notify({ kind: "log", level: "warn", text }),
+    });
   }
 
-  /** What a stream of jobs is worked on with. */
-  jobContext(spec: JobStreamSpec, schema: JsonSchema | null): JobContext {
+  /** The events of a stream of jobs. */
+  readJobs(spec: JobStreamSpec, schema: JsonSchema | null): AsyncGenerator<Event> {
     if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
-    const seconds = this.config.maxRunSeconds ?? Number.POSITIVE_INFINITY;
-    return this.#jobs.contextOf(spec, schema, this.began + seconds * 1000);
+    return this.#jobs.read(spec, schema);
   }
 
   /** The service as the core sees it, for the rows of one stream. */
@@ -127,7 +118,7 @@ export class Session {
    * interface only names the lists of companies and sources: where there is none, the export may be there all the same.
    */
   async probe(spec: StreamSpec): Promise<Probed> {
-    if (spec.reading === "job") return await this.#probeJobs(spec);
+    if (spec.reading === "job") return await probeJobs(spec, this.#clients).then(() => null);
     try {
       return (await this.#look(spec, {})).total;
     } catch (error) {
@@ -171,10 +162,8 @@ export class Session {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
   }
 
-  async #probeJobs({ setting }: JobStreamSpec): Promise<null> {
-    if (setting === "emailCheck") await probePublic(this.client);
-    else await probeExternal(this.#externalApi());
-    return null;
+  get #clients(): { readonly publicApi: Client; readonly externalApi: Client } {
+    return { publicApi: this.client, externalApi: this.#externalApi() };
   }
 
   /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */
@@ -229,29 +218,6 @@ export class Session {
     return dispatcher;
   }
 
-  /** The rows of a stream as a source of items. Raw values: what is dropped or hashed on its way out is needed here. */
-  #rowsOf(name: "people" | "companies", field: string): RowSource {
-    const spec = rowSpec(name);
-    const api = this.streamApi(spec, { cursor: null, schema: null });
-    const windowOf = (from: Day | null): Window =>
-      from === null ? { kind: "all" } : { kind: "open", from, undated: false };
-    const idleMs = this.config.idleTimeoutSeconds * 1000;
-    return {
-      from: name,
-      isDated: !spec.sampled,
-      filters: JSON.stringify(this.#filters(spec)),
-      count: async (from) => {
-        const { rows, undated, known } = await api.count(windowOf(from));
-        return known ? rows + undated : undefined;
-      },
-      read: async function* (from, rows) {
-        const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
-        for await (const batch of readBounded(windowOf(from), count, { api, idleMs }))
-          yield batch.rows.map(({ raw }) => textIn(raw, field));
-      },
-    };
-  }
-
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
     const path = listPathOf(spec, this.config.endpoints);
     const filtered = { limit: "1", ...this.#filters(spec), ...query };
@@ -294,15 +260,3 @@ function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
 
 const listSettingOf = ({ endpoint }: RowStreamSpec): string | null =>
   endpoint === null ? null : `endpoints.${endpoint}`;
-
-function rowSpec(name: string): RowStreamSpec {
-  const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === name);
-  if (spec === undefined || spec.reading === "job") throw new Error(`Cannot read "${name}": it has no rows`);
-  return spec;
-}
-
-/** The text of a field of a row; empty if there is none. */
-function textIn(raw: RawLine, field: string): string {
-  const { [field]: value } = JSON.parse(fromLatin1(raw)) as JsonObject;
-  return typeof value === "string" ? value : "";
-}

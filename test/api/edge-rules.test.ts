@@ -166,10 +166,10 @@ describe("a rate limit", () => {
       (_, response) => response.writeHead(429, { "retry-after": "30" }).end(),
       clock,
     );
-    await client.turn();
+    await client.requestSlot();
     expect((await client.post("submit", "/x", {})).kind).toBe("limited");
     const before = clock.time;
-    await client.turn();
+    await client.requestSlot();
     expect(clock.time - before).toBeGreaterThanOrEqual(30_000);
   });
 });

@@ -146,8 +146,7 @@ describe("parseConfiguredCatalog()", () => {
         name: "people",
         syncMode: "incremental",
         destinationSyncMode: "append_dedup",
-        generationId: 7,
-        syncId: 12,
+        ...{ generationId: 7, minimumGenerationId: 0, syncId: 12 },
         schema: { properties: { id: {}, email: {} } },
       },
     ]);

@@ -57,6 +57,11 @@ const BAD: Readonly<Record<string, (response: ServerResponse) => boolean>> = {
     response.end();
     return true;
   },
+  "408 of a proxy": (response) => {
+    response.writeHead(408);
+    response.end();
+    return true;
+  },
   "418 without a word": (response) => {
     response.writeHead(418);
     response.end();
@@ -298,7 +303,7 @@ describe("a key that is wrong for one sync", { timeout: 60_000 }, () => {
 });
 
 describe("one stream of look-ups refreshed, the other incremental", { timeout: 60_000 }, () => {
-  it("buys once, by the incremental one", async () => {
+  it("buys once, by the incremental one; the refresh is complete once it knows and has delivered all", async () => {
     await using service = await CountingService.start();
     const folder = await tempDir();
     const { url } = service;
@@ -318,11 +323,61 @@ describe("one stream of look-ups refreshed, the other incremental", { timeout: 6
       streams: modes.map(([name, sync_mode]) => ({ stream: { name, json_schema: {} }, sync_mode })),
     });
     const args = ["read", "--config", config, "--catalog", catalog, "--state-file", join(folder, "s.json")];
-    for (let sync = 0; sync < 2; sync++) {
-      expect((await run(CONNECTOR, args, { clock: hurriedClock() })).code).toBe(0);
+    for (const code of [1, 0]) {
+      expect((await run(CONNECTOR, args, { clock: hurriedClock() })).code).toBe(code);
       expect(service.bought.toSorted()).toEqual(ITEMS);
     }
   });
+});
+
+describe("both streams of look-ups in one run", { timeout: 60_000 }, () => {
+  it("wait once for one job, read the rows once, and submit what the caps let one stream", async () => {
+    const asked: (readonly string[])[] = [];
+    for (const streams of [["company_lookups"], ["company_lookups", "company_lookup_contacts"]]) {
+      await using service = await CountingService.start();
+      const people = ITEMS.map((companyDomain, nth) => ({ id: String(nth), companyDomain }));
+      const processing = { status: 200, body: { status: "processing" } };
+      service.behaviour = { people, result: (_id, item) => (item === "c.example" ? processing : undefined) };
+      const settings = { domains: ["c.example"], from_people: true, max_wait_seconds: 200 };
+      const runtime = await lookups(service, settings);
+      const before = service.requests.length;
+      const ran = await runtime.readStream(streams);
+      expect(ran.code, ran.text.slice(-800)).toBe(0);
+      asked.push(service.requests.slice(before).filter((request) => !request.includes("job_0_check")));
+    }
+    const [one = [], both = []] = asked;
+    expect(one.filter((request) => request.includes("/people")).length).toBeGreaterThan(0);
+    expect(both.toSorted()).toEqual(one.toSorted());
+  });
+});
+
+describe("no memory at all", { timeout: 60_000 }, () => {
+  it("lets a run submit ten items, and the next ten more", async () => {
+    await using service = await CountingService.start();
+    const emails = Array.from({ length: 15 }, (_, nth) => `e${nth}@x.example`);
+    const runtime = await worldOf(service, service, { receipts_file: "", email_verification: { emails } });
+    const ran = await runtime.readStream("email_verifications");
+    expect(service.bought).toHaveLength(10);
+    expect(ran.warnings().join()).toContain("at most 10 items");
+    await runtime.readStream("email_verifications", { state: ran.state() });
+    expect(service.bought.toSorted()).toEqual(emails.toSorted());
+  });
+
+  it.each(["sales", undefined])(
+    "counts a state whose namespace is %s, whatever the catalog says",
+    async (namespace) => {
+      await using service = await CountingService.start();
+      const emails = ["a@x.example"];
+      const runtime = await worldOf(service, service, { receipts_file: "", email_verification: { emails } });
+      const [message] = (await runtime.readStream("email_verifications")).state() as [
+        { stream: { stream_descriptor: object; stream_state: object } },
+      ];
+      const descriptor = { name: "email_verifications", namespace };
+      const state = [{ ...message, stream: { ...message.stream, stream_descriptor: descriptor } }];
+      await runtime.readStream("email_verifications", { state });
+      expect(service.bought).toEqual(emails);
+    },
+  );
 });
 
 describe("receipts that are there and cannot be used", { timeout: 60_000 }, () => {

@@ -34,6 +34,16 @@ type Message = {
   readonly state?: { readonly stream: { readonly stream_descriptor: { readonly name: string } } };
 };
 
+/** What a line of the receipts says. */
+type Line = {
+  readonly for?: string;
+  readonly items?: readonly {
+    readonly item: string;
+    readonly handle?: object;
+    readonly subs?: readonly { readonly job?: string }[];
+  }[];
+};
+
 /** One life of a connection: items that grow in number, runs that are killed, and what reached the destination. */
 class Life {
   readonly domains: string[] = [];
@@ -94,16 +104,18 @@ class Life {
   async known(): Promise<ReadonlySet<string>> {
     const [header = "", ...lines] = (await readFile(this.#receipts, "utf8")).split("\n");
     const { salt } = JSON.parse(header) as { salt: string };
-    const declaredSchema = new Set<string>();
+    const known = new Set<string>();
     for (const line of lines) {
-      const { for: setting, item, job_id, sealed } = line.startsWith('{"for"') ? parseWhole(line) : {};
-      if (job_id !== undefined || sealed !== undefined) declaredSchema.add(`${setting} ${item}`);
+      const { for: setting, items = [] } = parseWhole(line) as Line;
+      for (const { item, handle, subs = [] } of items)
+        if (handle !== undefined || subs.some(({ job }) => job !== undefined))
+          known.add(`${setting} ${item}`);
     }
     const digest = (item: string): string =>
       createHmac("sha256", salt).update(item).digest().toString("base64url", 0, 12);
     return new Set(
       this.everything
-        .filter(([, setting, item]) => declaredSchema.has(`${setting} ${digest(item)}`))
+        .filter(([, setting, item]) => known.has(`${setting} ${digest(item)}`))
         .map(([one]) => one),
     );
   }

@@ -64,7 +64,9 @@ describe("company_lookups", () => {
     await using sandbox = await start();
     const { messages } = await lookup(sandbox, { domains: ["1.example"] }).readStream("company_lookups");
     const steps = messages.flatMap(({ type, state }) =>
-      type === "STATE" || type === "RECORD" ? [state?.stream.stream_state.jobs[0]?.step ?? "record"] : [],
+      type === "STATE" || type === "RECORD"
+        ? [state?.stream.stream_state.jobs[0]?.subs?.[0]?.step ?? "record"]
+        : [],
     );
     expect(steps).toEqual(["unknown", "open", "record", "record"]);
   });
@@ -287,7 +289,7 @@ describe("company_lookups", () => {
       sandbox.fault(`${fault}:times=always:path=/job_1_`);
       const ran = await runs.readStream("company_lookups");
       expect(items(sandbox)).toEqual(["1.example"]);
-      expect(ran.jobs()).toMatchObject([{ step: "open", misses: 0 }]);
+      expect(ran.jobs()).toMatchObject([{ step: "open" }]);
       const second = await runs.readStream("company_lookups", { state: ran.state() });
       expect(items(sandbox)).toEqual(["1.example", "2.example"]);
       expect(second.records()).toMatchObject([{ domain: "2.example" }]);
@@ -484,7 +486,7 @@ describe("email_checks", () => {
       });
     }
     // One submission, and no credits.
-    expect(JSON.stringify(ran.state())).toContain('"spent":[["2026-03-02",1,0]]');
+    expect(JSON.stringify(ran.state())).toMatch(/"spent":\[\["2026-03-02",[^\]]*,1,0,0\]\]/);
   });
 
   it("parks what waits for office hours, asks nothing before, and collects it then", async () => {

@@ -1,17 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { newDigests } from "../../src/jobs/digest.ts";
+import { Book } from "../../src/jobs/book.ts";
+import { newDigests } from "../../src/jobs/identity.ts";
 import { type InputOptions, Inputs, type RowSource } from "../../src/jobs/inputs.ts";
-import { newJob } from "../../src/jobs/job.ts";
-import { wantOf } from "../../src/jobs/schedule.ts";
-import { JobBook } from "../../src/jobs/store.ts";
-import type { Day } from "../../src/time.ts";
 import { file } from "../support/cli.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
-const TODAY = "2026-03-20" as Day;
+const TODAY = "2026-03-20";
 
-const newBook = (): JobBook =>
-  new JobBook({ ledgers: [], spent: new Map(), prices: [], inputs: [] }, newDigests("salt"));
+const newBook = (): Book =>
+  new Book({ author: { sync: "s", by: "r" }, digests: newDigests("salt"), isFromRows: true });
+
+/** Submits an item that a list or a row names, and answers it. */
+function answer(book: Book, item: string): void {
+  const key = book.keyOf({ item, kind: "domain", text: item });
+  const { id } = book.intend(key, NOW);
+  book.answered(key, id, NOW, 1, null);
+}
 
 /** A stream of rows that are counted as many as they are, unless said otherwise, and the days that it was read from. */
 function sourceOf(
@@ -29,11 +33,11 @@ function sourceOf(
   };
 }
 
-function inputsOf(book: JobBook, options: Partial<InputOptions>): Inputs {
+function inputsOf(book: Book, options: Partial<InputOptions>): Inputs {
   return new Inputs({
     ...{ kind: "domain", listName: "company_lookup.domains", list: [], file: null, sources: [], book },
-    ...{ readsAll: false, now: () => NOW },
-    want: (job, finished) => wantOf(job, finished, { refreshAfterDays: null, retryUnknown: false }, NOW),
+    ...{ stream: "company_lookups", readsAll: false, now: () => NOW },
+    resubmitRules: { refreshAfterDays: null, retryUnknown: false },
     ...options,
   });
 }
@@ -75,10 +79,8 @@ describe("Inputs: the config's", () => {
       list: ["old.example", "new.example"],
       sources: [sourceOf(["row.example"])],
     });
-    for (const item of ["old.example"]) {
-      const key = book.keyOf({ item, kind: "domain", text: item });
-      book.put(key, { ...newJob(NOW, TODAY, []), step: "doubted" });
-    }
+    const key = book.keyOf({ item: "old.example", kind: "domain", text: "old.example" });
+    book.notTaken(key, book.intend(key, NOW - 1).id, "void", "INVALID_BODY");
     expect((await inputs.configured()).map(({ item }) => item)).toEqual(["new.example"]);
     expect(await othersOf(inputs)).toEqual(["row.example", "old.example"]);
     expect(inputs.waiting).toBe(2);
@@ -87,10 +89,10 @@ describe("Inputs: the config's", () => {
 
 describe("Inputs: those of rows", () => {
   /** Reads the rows, ends the life of what they name, and returns where the next run begins. */
-  async function readAll(book: JobBook, source: RowSource, options: Partial<InputOptions> = {}) {
+  async function readAll(book: Book, source: RowSource, options: Partial<InputOptions> = {}) {
     const inputs = inputsOf(book, { sources: [source], ...options });
     const items = await othersOf(inputs);
-    for (const item of items) book.finish(book.keyOf({ item, kind: "domain", text: item }), TODAY);
+    for (const item of items) answer(book, item);
     inputs.moveCursors();
     return { items, failure: inputs.failure, cursor: book.inputs.get("people") };
   }

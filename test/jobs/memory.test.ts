@@ -1,247 +1,218 @@
-import { createHash } from "node:crypto";
-import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
-import { newsTo, openBook } from "../../src/jobs/adopt.ts";
-import { newDigests } from "../../src/jobs/digest.ts";
-import { FinishedItems } from "../../src/jobs/finished-items.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
-import { type Job, newJob } from "../../src/jobs/job.ts";
-import { type Receipt, Receipts, readReceipts } from "../../src/jobs/receipts.ts";
-import { seal, unseal } from "../../src/jobs/seal.ts";
-import { parseJobState, type Saved, toJobState } from "../../src/jobs/state.ts";
-import type { Day } from "../../src/time.ts";
+import { Memory } from "../../src/jobs/memory.ts";
 
-const DAY = "2026-03-02" as Day;
-const NOW = Date.UTC(2026, 2, 2, 10);
-const DAY_MS = 86_400_000;
-const KEY = "kkkkkkkkkkkkkkkk";
-const OLD = (item: string): string =>
-  createHash("sha256").update(item).digest().subarray(0, 12).toString("base64url");
-const entry = (text: string) => entriesOf("domain", text)[0] ?? { item: null, kind: "domain" as const, text };
+const SPECS = STREAMS.flatMap((spec) =>
+  spec.reading === "job" && spec.setting === "companyLookup" ? [spec] : [],
+);
+const [LOOKUPS, CONTACTS] = ["company_lookups", "company_lookup_contacts"] as const;
+const AT = Date.UTC(2026, 2, 2, 10);
+const REFRESH = { truncates: true, generation: null };
 
-describe("the state of version 0.1.0", () => {
-  const job = (item: string, step: string, jobId: string | null = "job_1") => ({
-    item: OLD(item),
-    step,
-    at: new Date(NOW).toISOString(),
-    job_id: jobId,
-    not_before: null,
-    tries: 0,
-    resent: 0,
-  });
-
-  it("is understood, so that nothing of it is bought again", () => {
-    const jobs = [
-      job("www.done.example", "done"),
-      job("open.example", "submitted"),
-      job("again.example", "again"),
-      job("lost.example", "lost"),
-      job("denied.example", "denied"),
-      job("unknown.example", "submitting", null),
-    ];
-    const saved = parseJobState("company_lookups", { version: 1, created_at: null, jobs }, "created_at");
-    const selected = [{ name: "company_lookups", syncMode: "incremental" }];
-    const { book } = openBook(new Map([["company_lookups", saved]]), selected, newDigests(), []);
-    expect(book.finished.dayOf(book.keyOf(entry("done.example")))).toBe(DAY);
-    for (const name of ["open", "again", "lost", "denied"])
-      expect(book.get(book.keyOf(entry(`${name}.example`)))).toMatchObject({ step: "open", jobId: "job_1" });
-    expect(book.get(book.keyOf(entry("Unknown.example.")))).toMatchObject({ step: "unknown" });
-    expect(book.get(book.keyOf(entry("new.example")))).toBeUndefined();
-  });
-
-  it("is refused in any other shape", () => {
-    for (const state of [{ version: 1 }, { version: 7, jobs: [] }, { version: 2, jobs: [] }, [], "x"])
-      expect(() => parseJobState("company_lookups", state, "created_at")).toThrow(/never ignored/);
-  });
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "memory-"));
+});
+afterEach(async () => {
+  await rm(folder, { recursive: true });
 });
 
-describe("FinishedItems", () => {
-  it("keeps every item with its day, in 16 characters", () => {
-    const finished = new FinishedItems();
-    const keys = Array.from({ length: 5000 }, (_, nth) => OLD(String(nth)));
-    for (const [nth, key] of keys.entries()) finished.add(key, (nth % 2 === 0 ? DAY : "2026-03-03") as Day);
-    const packed = finished.toPacked();
-    expect(packed.map(([, text]) => text.length)).toEqual([40_000, 40_000]);
-    const again = new FinishedItems();
-    for (const [day, text] of packed) expect(again.addPacked(day, text)).toBe(true);
-    for (const [nth, key] of keys.entries())
-      expect(again.dayOf(key)).toBe(nth % 2 === 0 ? DAY : "2026-03-03");
-    again.delete(keys[0] ?? "");
-    expect(again.dayOf(keys[0] ?? "")).toBeUndefined();
-    expect(again.size).toBe(4999);
-  });
+type Given = {
+  readonly settings?: object;
+  readonly states?: Readonly<Record<string, unknown>>;
+  readonly refresh?: { readonly truncates: boolean; readonly generation: number | null };
+};
 
-  it("refuses text that is no list of digests", () => {
-    expect(new FinishedItems().addPacked(DAY, "abc")).toBe(false);
+/** One run's memory. The receipts are in the folder's own state folder, unless settings name them. */
+async function open({ settings = {}, states = {}, refresh }: Given = {}) {
+  const api = { api_url: "https://x.example", api_key: "svc_00000000_one" };
+  const config = parseConfig(
+    {
+      ...{ base_url: "https://a.example", api_key: "svc_00000000_one", external_api: api },
+      ...{ company_lookup: { domains: ["a.example"] }, ...settings },
+    },
+    {},
+  );
+  const notes: string[] = [];
+  const memory = await Memory.open({
+    ...{
+      config,
+      environment: { XDG_STATE_HOME: folder },
+      states: new Map(Object.entries(states)),
+      sync: "7",
+    },
+    streams: SPECS.map((spec) => ({ ...spec, truncates: false, generation: null, ...refresh })),
+    lock: { clock: systemClock, signal: new AbortController().signal, pid: process.pid },
+    notify: (text) => notes.push(text),
   });
-});
+  return { memory, notes };
+}
 
-describe("toJobState()", () => {
-  it("comes back as it was written", () => {
-    const saved = parseJobState("s", undefined, "created_at");
-    const { book } = openBook(
-      new Map([["s", saved]]),
-      [{ name: "s", syncMode: "incremental" }],
-      newDigests("salt"),
-      [],
-    );
-    const key = book.keyOf(entry("a.example"));
-    book.intend(key, NOW, DAY, ["s"]);
-    book.finish(book.keyOf(entry("b.example")), DAY);
-    const state = JSON.parse(JSON.stringify(toJobState("created_at", null, book.knowledge(DAY))));
-    expect(JSON.stringify(state)).not.toContain("a.example");
-    const { knowledge } = parseJobState("s", state, "created_at");
-    expect(knowledge?.ledgers[0]?.jobs.get(key)).toEqual(book.get(key));
-    expect(knowledge?.ledgers[0]?.finished.size).toBe(1);
-    expect(knowledge?.spent).toEqual(new Map([[DAY, { submitted: 1, credits: 0 }]]));
-  });
-});
+/** Works with a memory, and returns the states of both streams in the end. */
+async function run(given: Given, work: (memory: Memory) => Promise<unknown> | unknown = () => {}) {
+  const { memory } = await open(given);
+  try {
+    const result = await work(memory);
+    const states = SPECS.map((spec) => [spec.name, JSON.parse(JSON.stringify(memory.state(spec, null, AT)))]);
+    return { result, states: Object.fromEntries(states) as Record<string, Record<string, unknown>> };
+  } finally {
+    await memory.close();
+  }
+}
 
-describe("Receipts", () => {
-  let folder = "";
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "receipts-"));
-  });
-  afterEach(async () => {
-    await rm(folder, { recursive: true });
-  });
-  const open = (): Promise<Receipts> =>
-    Receipts.open(
-      join(folder, "deep", "r.jsonl"),
-      { clock: systemClock, signal: new AbortController().signal, pid: process.pid },
-      () => {},
-      undefined,
-      () => true,
-      64 * 1024,
-    );
-  const job = { ...newJob(NOW, DAY, []), step: "open" as const, jobId: "job_1" };
+const keyIn = (memory: Memory, item = "a.example"): string =>
+  entriesOf("domain", item).map((entry) => memory.of("companyLookup").book.keyOf(entry))[0] ?? "";
 
-  it("remember the newest of what was written, under one salt", async () => {
-    const first = await open();
-    await first.write("companyLookup", [[KEY, newJob(NOW, DAY, [])]]);
-    await first.write("companyLookup", [[KEY, job]]);
-    await first.write("companyLookup", [["vvvvvvvvvvvvvvvv", newJob(NOW, DAY, [])]]);
-    await first.void("companyLookup", "vvvvvvvvvvvvvvvv", NOW);
-    await first.close();
-    const second = await open();
-    expect(second.salt).toBe(first.salt);
-    expect(second.news).toEqual([{ setting: "companyLookup", key: KEY, job, sealed: null }]);
-    await second.close();
-  });
-
-  it("go on after a line that a crash tore", async () => {
-    await (await open()).close();
-    await appendFile(join(folder, "deep", "r.jsonl"), '{"for":"companyLookup","item":"k","a');
-    const torn = await open();
-    await torn.write("companyLookup", [[KEY, job]]);
-    await torn.close();
-    const after = await open();
-    expect(after.news).toHaveLength(1);
-    await after.close();
-  });
-
-  it("are compacted when they are large, and again when they have doubled; nothing that counts is lost", async () => {
-    const path = join(folder, "deep", "r.jsonl");
-    const first = await open();
-    const [other, gone] = ["vvvvvvvvvvvvvvvv", "wwwwwwwwwwwwwwww"];
-    const old = {
-      ...newJob(NOW - 90 * DAY_MS, DAY, []),
-      step: "answered" as const,
-      jobId: "job_old",
-      cost: 3,
-    };
-    const recent = { ...old, at: NOW - 10 * DAY_MS, jobId: "job_recent" };
-    for (const known of [old, recent, newJob(NOW, DAY, [])])
-      await first.write("companyLookup", [[KEY, known]]);
-    // The answer to one verification, as large as none is, again and again.
-    const sealed = "x".repeat(14 * 1024);
-    for (let nth = 0; nth < 5; nth++)
-      await first.write("emailVerification", [[other, { ...old, cost: 0 }]], sealed);
-    await first.write("companyLookup", [[KEY, job]]);
-    await first.write("companyLookup", [[gone, { ...old, at: NOW - DAY_MS }]]);
-    await first.write("companyLookup", [[gone, newJob(NOW, DAY, [])]]);
-    await first.void("companyLookup", gone, NOW);
-    await first.close();
-    await appendFile(path, '{"for":"companyLookup","item":"kkkk');
-    const before = await readReceipts(path, () => true);
-    await (await open()).close();
-    const { size, mode } = await stat(path);
-    expect(size).toBeLessThan(16 * 1024);
-    expect(mode & 0o777).toBe(0o600);
-    const after = await open();
-    expect(after.salt).toBe(first.salt);
-    // Only a submission that no cap counts any more, and that is not the item's newest, is gone.
-    const isGone = ({ key, job: { at } }: Receipt): boolean => key === KEY && at === old.at;
-    expect(before?.news.filter(isGone)).toHaveLength(1);
-    expect(after.news).toEqual(before?.news.filter((receipt) => !isGone(receipt)));
-    await after.write("companyLookup", [["zzzzzzzzzzzzzzzz", job]]);
-    await after.close();
-    const again = await open();
-    expect(again.news).toHaveLength(after.news.length + 1);
-    await again.close();
-  });
-
-  it("are not compacted in each run because they are large and hold nothing that is superseded", async () => {
-    const path = join(folder, "deep", "r.jsonl");
-    const first = await open();
-    const sealed = "x".repeat(14 * 1024);
-    for (let nth = 0; nth < 5; nth++)
-      await first.write("emailVerification", [[`${nth}`.padStart(16, "k"), job]], sealed);
-    await first.close();
-    await (await open()).close();
-    const { ino } = await stat(path);
-    const third = await open();
-    expect(third.news).toHaveLength(5);
-    await third.close();
-    expect((await stat(path)).ino).toBe(ino);
-  });
-
-  it("are refused to a second run, and when they are something else", async () => {
-    const first = await open();
-    await first.close();
-    await writeFile(join(folder, "deep", "r.jsonl"), "something else\n");
-    await expect(open()).rejects.toThrow(/first line/);
-    expect(await readFile(join(folder, "deep", "r.jsonl"), "utf8")).toBe("something else\n");
-  });
-});
-
-describe("newsTo()", () => {
-  const stateWith = (job: Job): ReadonlyMap<"companyLookup", ReadonlyMap<string, Saved>> => {
-    const state = toJobState("created_at", null, {
-      ledgers: [{ digests: newDigests("salt"), jobs: new Map([[KEY, job]]), finished: new FinishedItems() }],
-      ...{ spent: new Map(), prices: [], inputs: [] },
-    });
-    const saved = parseJobState("company_lookups", JSON.parse(JSON.stringify(state)), "created_at");
-    return new Map([["companyLookup", new Map([["company_lookups", saved]])]]);
+/** Buys an item, and delivers its answer to some streams. */
+const buy =
+  (item: string, ...streams: readonly string[]) =>
+  async (memory: Memory): Promise<void> => {
+    const { book } = memory.of("companyLookup");
+    const key = keyIn(memory, item);
+    const { id, delta } = book.intend(key, AT);
+    const taken = book.taken(key, id, "j", null);
+    await memory.write("companyLookup", [delta, taken, book.answered(key, id, AT, 2, null)]);
+    for (const stream of streams) book.deliver(stream, key);
   };
-  const isNews = (job: Job): boolean =>
-    newsTo(stateWith(job), [{ name: "company_lookups", syncMode: "incremental" }], false)(
-      "companyLookup",
-      KEY,
-      job.at,
+
+/** To which streams an item is owed, and whether its answer can be had. */
+const owed = (memory: Memory): unknown => {
+  const { book } = memory.of("companyLookup");
+  const key = keyIn(memory);
+  return [[LOOKUPS, CONTACTS].filter((stream) => book.owes(stream, key)), book.canBeHad(key)];
+};
+
+const receiptsIn = async (): Promise<string[]> =>
+  (await readdir(join(folder, "source-contact-intelligence")))
+    .filter((name) => name.endsWith(".jsonl"))
+    .sort();
+
+describe("Memory", () => {
+  it("takes purchases from every memory, and deliveries from each stream's own state alone", async () => {
+    const { states } = await run({}, buy("a.example", LOOKUPS));
+    expect((await run({ states }, owed)).result).toEqual([[CONTACTS], true]);
+    expect((await run({}, owed)).result).toEqual([[LOOKUPS, CONTACTS], true]);
+    expect((await run({ states: { [LOOKUPS]: states[LOOKUPS] } }, owed)).result).toEqual([[CONTACTS], true]);
+  });
+
+  it("writes to the receipts what only a state knows, so that losing either loses nothing", async () => {
+    const settings = { receipts_file: join(folder, "one.jsonl") };
+    const { states } = await run({ settings }, buy("a.example", LOOKUPS, CONTACTS));
+    const others = { receipts_file: join(folder, "two.jsonl") };
+    await run({ settings: others, states });
+    const { result } = await run({ settings: others }, (memory) => {
+      const { book, hasState } = memory.of("companyLookup");
+      return [book.get(keyIn(memory)).day, book.charged("2026-03-02" as never).day, hasState];
+    });
+    expect(result).toEqual(["2026-03-02", { submitted: 1, credits: 2, open: 0 }, false]);
+    // What the receipts know already is not written again.
+    const before = await readFile(others.receipts_file, "utf8");
+    await run({ settings: others, states });
+    expect(await readFile(others.receipts_file, "utf8")).toBe(before);
+  });
+
+  it.each<[string, Given["refresh"], Given["refresh"], boolean]>([
+    [
+      "of the same generation",
+      { truncates: false, generation: 3 },
+      { truncates: true, generation: 3 },
+      false,
+    ],
+    ["of another generation", { truncates: false, generation: 3 }, { truncates: false, generation: 4 }, true],
+    [
+      "without generations",
+      { truncates: false, generation: null },
+      { truncates: false, generation: null },
+      false,
+    ],
+    ["of a full refresh without generations", { truncates: false, generation: null }, REFRESH, true],
+  ])("counts deliveries %s or owes them", async (_what, before, now, isOwed) => {
+    const { states } = await run({ refresh: before ?? REFRESH }, buy("a.example", LOOKUPS, CONTACTS));
+    const { result } = await run({ states, refresh: now ?? REFRESH }, owed);
+    expect(result).toEqual([isOwed ? [LOOKUPS, CONTACTS] : [], true]);
+  });
+
+  it("keeps the cursors of inputs, but not where state and receipts have other salts", async () => {
+    const cursor = { from: "people", filters: "", through: "2026-03-01", full: "2026-02-01" };
+    const settings = { receipts_file: join(folder, "one.jsonl") };
+    const { states } = await run({ settings }, (memory) => {
+      memory.of("companyLookup").book.inputs.set("people", cursor as never);
+    });
+    const inputs = (memory: Memory): unknown => [...memory.of("companyLookup").book.inputs.values()];
+    expect((await run({ settings, states }, inputs)).result).toEqual([cursor]);
+    const others = { receipts_file: join(folder, "two.jsonl") };
+    expect((await run({ settings: others, states }, inputs)).result).toEqual([cursor]);
+    await rm(others.receipts_file);
+    await run({ settings: others });
+    expect((await run({ settings: others, states }, inputs)).result).toEqual([]);
+  });
+
+  it("refuses state and receipts of another address, with the ways out, and no other spelling of it", async () => {
+    const { states } = await run({}, buy("a.example"));
+    const at = (url: string) => ({ external_api: { api_url: url, api_key: "svc_00000000_one" } });
+    await expect(run({ settings: at("https://y.example"), states }, owed)).rejects.toThrow(
+      /Cannot use what is remembered of jobs: The state of "company_lookups" .*reset the stream/,
     );
-  const submitted = newJob(NOW, DAY, ["company_lookups"]);
-
-  it("takes from the receipts what a run that was killed wrote there and not into its state", () => {
-    expect(isNews(submitted)).toBe(true);
-    expect(isNews({ ...submitted, step: "open", jobId: "job_1" })).toBe(true);
+    const file = { receipts_file: join(folder, "named.jsonl") };
+    await run({ settings: file }, buy("a.example"));
+    await expect(run({ settings: { ...at("https://y.example"), ...file } }, owed)).rejects.toThrow(
+      /The receipts .*name another file in receipts_file/,
+    );
+    const spelt = { ...at("https://X.example/"), ...file };
+    expect((await run({ settings: spelt, states }, owed)).result).toEqual([[LOOKUPS, CONTACTS], true]);
+    // A state may be taken along by hand.
+    const moved = Object.fromEntries(
+      Object.entries(states).map(([name, state]) => [name, { ...state, service: null }]),
+    );
+    expect(
+      (await run({ settings: { ...at("https://y.example"), receipts_file: "" }, states: moved }, owed))
+        .result,
+    ).toEqual([...[[LOOKUPS, CONTACTS], true]]);
   });
 
-  it("leaves a submission alone whose answer the state has", () => {
-    expect(isNews({ ...submitted, step: "failed", jobId: "job_1", tries: 1 })).toBe(false);
-    expect(isNews({ ...submitted, step: "answered", jobId: "job_1", owed: [] })).toBe(false);
+  it("submits nothing under a new key that finds receipts of the old one and no state", async () => {
+    const { states } = await run({}, buy("a.example", LOOKUPS, CONTACTS));
+    const names = await receiptsIn();
+    const settings = { external_api: { api_url: "https://x.example", api_key: "svc_11111111_two" } };
+    const { memory } = await open({ settings });
+    expect(memory.blocked?.message).toContain(names[0]);
+    expect(memory.blocked?.message).toMatch(/name that file in receipts_file.*another organization/);
+    await memory.close();
+    expect(await receiptsIn()).toEqual(names);
+    const named = { ...settings, receipts_file: join(folder, "source-contact-intelligence", names[0] ?? "") };
+    expect((await run({ settings: named }, owed)).result).toEqual([[LOOKUPS, CONTACTS], true]);
+    expect((await run({ settings, states }, owed)).result).toEqual([[], false]);
+    const elsewhere = { external_api: { api_url: "https://y.example", api_key: "svc_11111111_two" } };
+    expect((await run({ settings: elsewhere }, (one) => one.blocked)).result).toBeUndefined();
   });
-});
 
-describe("seal()", () => {
-  it("is opened only by the e-mail that it was sealed for", () => {
-    const sealed = seal("salt", "a@b.example", '{"ok":true}');
-    expect(unseal("salt", "a@b.example", sealed)).toBe('{"ok":true}');
-    expect(unseal("salt", "c@b.example", sealed)).toBeUndefined();
-    expect(Buffer.from(sealed, "base64url").includes("true")).toBe(false);
-    expect(sealed).not.toContain(Buffer.from('ok":true').toString("base64url"));
+  it("goes on without submitting when the receipts are damaged, and without receipts where none can be", async () => {
+    const settings = { receipts_file: join(folder, "one.jsonl") };
+    await run({ settings }, buy("a.example"));
+    await writeFile(settings.receipts_file, `${await readFile(settings.receipts_file, "utf8")}damage\n`);
+    const damaged = await open({ settings });
+    expect([damaged.memory.blocked?.message, damaged.memory.hasReceipts]).toEqual([
+      ...[expect.stringContaining("Cannot use the receipts"), false],
+    ]);
+    await damaged.memory.close();
+    await writeFile(join(folder, "source-contact-intelligence"), "a file, no folder");
+    const { memory, notes } = await open();
+    expect([memory.blocked, memory.isForgetful, notes.length]).toEqual([undefined, true, 1]);
+    await memory.close();
+  });
+
+  it("charges all tries of one sync together", async () => {
+    await run({}, buy("a.example"));
+    const { result } = await run(
+      {},
+      (memory) => memory.of("companyLookup").book.charged("2026-03-02" as never).sync,
+    );
+    expect(result).toEqual({ submitted: 1, credits: 2, open: 0 });
   });
 });

@@ -1,47 +1,287 @@
-import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/config/config.ts";
-import { receiptsPathOf } from "../../src/jobs/receipts.ts";
+import {
+  appendFile,
+  mkdtemp,
+  open as openFile,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
+import type { JobSetting } from "../../src/catalog/streams.ts";
+import { Book } from "../../src/jobs/book.ts";
+import { Receipts } from "../../src/jobs/receipts.ts";
+import { seal, unseal } from "../../src/jobs/seal.ts";
+import { DAY_MS, type Day, dayOf } from "../../src/time.ts";
 
-const HOME = { HOME: "/home/me" };
+const AT = Date.UTC(2026, 2, 2, 10);
+const DAY = dayOf(AT);
+const [KEY, OTHER] = ["k".repeat(16), "v".repeat(16)] as const;
+const RUNTIME = { clock: systemClock, signal: new AbortController().signal, pid: process.pid };
 
-const pathOf = (settings: object, environment: Readonly<Record<string, string>> = HOME) =>
-  receiptsPathOf(
-    parseConfig({ base_url: "https://a.example", api_key: "svc_0a1b2c3d_one", ...settings }, {}),
-    environment,
-  );
+let folder = "";
+let path = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "receipts-"));
+  path = join(folder, "deep", "r.jsonl");
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await rm(folder, { recursive: true });
+});
 
-describe("receiptsPathOf()", () => {
-  it("is in the user's state folder, as the environment says, and not named", () => {
-    expect(pathOf({})).toEqual({
-      path: expect.stringMatching(
-        /^\/home\/me\/\.local\/state\/source-contact-intelligence\/receipts-[0-9a-f]{16}\.jsonl$/,
-      ),
-      isNamed: false,
+type Opened = { readonly receipts: Receipts; readonly book: Book; readonly verified: Book };
+
+/** Receipts and what they tell the books of look-ups and of verifications. */
+async function open(compactedAbove?: number): Promise<Opened> {
+  const receipts = await Receipts.open(path, RUNTIME, () => {}, "salt");
+  const bookOf = (by: string): Book =>
+    new Book({
+      ...{ author: { sync: by, by }, digests: receipts.digests },
+      handleAt: (place, key) => receipts.handleAt(place, key),
     });
-    expect(pathOf({}, { ...HOME, XDG_STATE_HOME: "/var/states" })?.path).toMatch(
-      /^\/var\/states\/source-contact-intelligence\/receipts-/,
+  const [book, verified] = [bookOf("a"), bookOf("b")];
+  const books = new Map<JobSetting, Book>([
+    ["companyLookup", book],
+    ["emailVerification", verified],
+  ]);
+  try {
+    await receipts.read(books, compactedAbove);
+  } catch (error) {
+    await receipts.close();
+    throw error;
+  }
+  return { receipts, book, verified };
+}
+
+/** One run. What it knew of its items in the end comes back. */
+async function run(work: (opened: Opened) => Promise<unknown> = async () => {}, compactedAbove?: number) {
+  const opened = await open(compactedAbove);
+  await work(opened);
+  const { book, verified } = opened;
+  const known = [book, verified].map((one) =>
+    [KEY, OTHER].map((key) => [one.get(key).day, Object.values(one.get(key).subs), one.handle(key)]),
+  );
+  const charged = book.charged(DAY).day;
+  await opened.receipts.close();
+  return { known, charged, ...opened };
+}
+
+/** Buys an item and writes all of it: as far as its answer where a cost is given. */
+async function buy({ receipts, book }: Opened, key: string, at: number, cost?: number): Promise<void> {
+  const { id, delta } = book.intend(key, at);
+  await receipts.write("companyLookup", [delta]);
+  await receipts.write("companyLookup", [book.taken(key, id, `job-${at}`, null)]);
+  if (cost !== undefined) await receipts.write("companyLookup", [book.answered(key, id, at, cost, null)]);
+}
+
+describe("Receipts", () => {
+  it("tell a later run all that was written, under one salt, without holding it in memory", async () => {
+    const first = await run(async (opened) => {
+      await buy(opened, KEY, AT, 3);
+      await buy(opened, OTHER, AT);
+      const { id, delta } = opened.verified.intend(KEY, AT);
+      await opened.receipts.write("emailVerification", [delta]);
+      const sealed = "x".repeat(10_000);
+      await opened.receipts.write("emailVerification", [opened.verified.answered(KEY, id, AT, 0, sealed)]);
+    });
+    const second = await run();
+    expect(second.receipts.digests).toEqual(first.receipts.digests);
+    expect(second).toMatchObject({ known: first.known, charged: { submitted: 2, credits: 3, open: 1 } });
+    expect(second.book.get(KEY).handle).toBeNull();
+    expect(second.known[0]?.[0]?.[2]).toMatchObject({ job: `job-${AT}`, sure: true, cost: 3 });
+    expect(await readFile(path, "utf8")).toMatch(
+      /^\{"receipts":2,"service":\{\},"salt":"salt","normalization":1\}\n/,
     );
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
-  it("is one for each address and id of a key, whatever the key's secret", () => {
-    const same = pathOf({ api_key: "svc_0a1b2c3d_another" });
-    expect(same).toEqual(pathOf({}));
-    const paths = [
-      pathOf({}),
-      pathOf({ api_key: "svc_99999999_one" }),
-      pathOf({ base_url: "https://b.example" }),
-      pathOf({ api_key: "plain1" }),
-      pathOf({ api_key: "plain2" }),
-      pathOf({ external_api: { api_url: "https://x.example", api_key: "svc_0a1b2c3d_one" } }),
-    ].map((place) => place?.path);
-    expect(new Set(paths).size).toBe(paths.length);
+  it("forget what a crash tore behind the last line break", async () => {
+    await run((opened) => buy(opened, KEY, AT));
+    const before = await readFile(path, "utf8");
+    await appendFile(path, '{"for":"companyLookup","items":[{"it');
+    const torn = await run();
+    expect(torn.charged.submitted).toBe(1);
+    expect(await readFile(path, "utf8")).toBe(before);
   });
 
-  it("is where the config says, or nowhere, and nowhere for a service on this machine", () => {
-    expect(pathOf({ receipts_file: "mine.jsonl" })).toMatchObject({ isNamed: true });
-    expect(pathOf({ receipts_file: "" })).toBeNull();
-    for (const host of ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
-      expect(pathOf({ base_url: `http://${host}:8080` }), host).toBeNull();
-    expect(pathOf({ base_url: "http://localhost:1", receipts_file: "mine.jsonl" })).not.toBeNull();
+  it.each([
+    "",
+    "no JSON",
+    '{"for":"other"}',
+    '{"for":"companyLookup","items":[{"item":"short"}]}',
+    '{"for":"companyLookup","days":[["2026-03-02","short"]]}',
+    '{"for":"companyLookup","spent":[["2026-03-02"]]}',
+  ])("are damaged by %j in a line, and tell what stands before", async (line) => {
+    await run((opened) => buy(opened, KEY, AT));
+    const { size } = await stat(path);
+    await appendFile(path, `${line}\n`);
+    await expect(run()).rejects.toThrow(`what stands at byte ${size} is not what this connector writes`);
+    const look = await Receipts.look(path);
+    const book = new Book({ author: { sync: "", by: "" }, digests: look?.digests ?? (undefined as never) });
+    await expect(look?.read(new Map([["companyLookup", book]]))).rejects.toThrow(/Cannot use the receipts/);
+    await look?.close();
+    expect(Object.keys(book.get(KEY).subs)).toHaveLength(1);
+  });
+
+  it("are refused when they are something else, too new, or no file", async () => {
+    await (await open()).receipts.close();
+    const refused: readonly [string, RegExp][] = [
+      ["something else\n", /first line/],
+      ['{"receipts":3,"salt":"s"}\n', /newer version/],
+      ['{"receipts":2,"salt":"s","normalization":9}\n', /newer version/],
+      [
+        '{"receipts":2,"salt":"s","normalization":1}\n{"for":"companyLookup","salt":"s","normalization":9}\n',
+        /newer/,
+      ],
+    ];
+    for (const [text, why] of refused) {
+      await writeFile(path, text);
+      await expect(open(), text).rejects.toThrow(why);
+      expect(await readFile(path, "utf8")).toBe(text);
+    }
+    path = "/dev/null";
+    await expect(open()).rejects.toThrow(/no regular file/);
+  });
+
+  it("are one file by whatever link they are named", async () => {
+    const first = await open();
+    const link = join(folder, "link.jsonl");
+    await symlink(path, link);
+    const real = path;
+    path = link;
+    await expect(open()).rejects.toMatchObject({ name: "TransientError" });
+    await buy(first, KEY, AT);
+    await first.receipts.close();
+    expect((await run()).charged.submitted).toBe(1);
+    expect((await stat(real)).size).toBeGreaterThan(100);
+  });
+
+  it("take nothing more after a write that failed, because a file with a hole proves nothing", async () => {
+    const opened = await open();
+    const { delta } = opened.book.intend(KEY, AT);
+    const probe = await openFile(path, "r");
+    const appendTo = vi.spyOn(Object.getPrototypeOf(probe), "appendFile");
+    await probe.close();
+    appendTo.mockRejectedValueOnce(Object.assign(new Error("full"), { code: "ENOSPC" }));
+    await expect(opened.receipts.write("companyLookup", [delta])).rejects.toThrow(/Cannot use the receipts/);
+    await expect(opened.receipts.write("companyLookup", [delta])).rejects.toThrow(/Cannot use the receipts/);
+    await opened.receipts.close();
+    expect((await readFile(path, "utf8")).split("\n")).toHaveLength(2);
+  });
+
+  it("are compacted when they are large, and again when they have doubled; nothing that counts is lost", async () => {
+    const before = await run(async (opened) => {
+      await buy(opened, KEY, AT - 90 * DAY_MS, 3);
+      for (let nth = 0; nth < 20; nth++) await buy(opened, KEY, AT - (20 - nth) * DAY_MS, 3);
+      await buy(opened, OTHER, AT);
+      const { delta } = opened.verified.intend(KEY, AT);
+      await opened.receipts.write("emailVerification", [delta]);
+      await opened.receipts.bind(new Map([["companyLookup", "here"]]));
+    });
+    const { size } = await stat(path);
+    const first = await run(undefined, 1);
+    expect(first.known).toEqual(before.known);
+    expect((await stat(path)).size).toBeLessThan(size / 4);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    const { ino } = await stat(path);
+    const second = await run(undefined, 1);
+    expect([second.known, second.charged]).toEqual([before.known, before.charged]);
+    expect(second.receipts.services).toEqual(new Map([["companyLookup", "here"]]));
+    // What holds nothing that is superseded is not compacted in each run.
+    expect((await stat(path)).ino).toBe(ino);
+    await run(async (opened) => {
+      for (let nth = 1; nth < 10; nth++) await buy(opened, KEY, AT + nth * DAY_MS, 1);
+    }, 1);
+    const grown = await stat(path);
+    await run(undefined, 1);
+    expect((await stat(path)).size).toBeLessThan(grown.size / 2);
+  });
+});
+
+describe("receipts of format 1", () => {
+  const line = (item: string, fields: object): string =>
+    `${JSON.stringify({ for: "companyLookup", item, normalization: 1, at: new Date(AT).toISOString(), ...fields })}\n`;
+  const header = '{"receipts":1,"salt":"old salt"}\n';
+  const write = async (...lines: readonly string[]): Promise<void> => {
+    await (await open()).receipts.close();
+    await writeFile(path, header + lines.join(""));
+  };
+  const day = DAY as Day;
+
+  it("are read as what they meant, and written anew in this format", async () => {
+    const answered = {
+      step: "answered",
+      job_id: "j",
+      day,
+      cost: 3,
+      ended: new Date(AT + DAY_MS).toISOString(),
+    };
+    await write(
+      line(KEY, { step: "unknown", day }),
+      line(KEY, { step: "open", job_id: "j", day }),
+      '{"for":"companyLookup","item":"kk\n',
+      line(KEY, answered),
+      line(OTHER, { step: "unknown", day }),
+      line("w".repeat(16), { step: "unknown", day }),
+      line("w".repeat(16), { step: "void" }),
+      line("x".repeat(16), { step: "refused", day, code: "NO" }),
+      line("y".repeat(16), { step: "unknown", day }),
+      line("y".repeat(16), {
+        step: "failed",
+        job_id: "f",
+        day,
+        tries: 1,
+        cost: 0,
+        ended: new Date(AT).toISOString(),
+      }),
+      '{"compacted":12}\n',
+    );
+    for (const _format of [1, 2]) {
+      const { book, charged } = await run();
+      expect(book.get(KEY).day).toBe(dayOf(AT + DAY_MS));
+      expect(charged).toEqual({ submitted: 3, credits: 3, open: 1 });
+      const stepOf = (letter: string): unknown =>
+        Object.values(book.get(letter.repeat(16)).subs).map(({ step }) => step);
+      expect(["v", "w", "x", "y"].map(stepOf)).toEqual([["unknown"], ["void"], ["refused"], ["failed"]]);
+      expect(book.canBeHad(KEY)).toBe(true);
+      // Nothing that failed is owed to anyone.
+      expect([..."vwxy"].map((letter) => book.owes("s", letter.repeat(16)))).toEqual(Array(4).fill(false));
+    }
+    expect(await readFile(path, "utf8")).toMatch(/^\{"receipts":2,"service":\{\},"salt":"old salt"/);
+    expect((await run()).known[0]?.[0]?.[2]).toMatchObject({ job: "j", sure: true, cost: 3 });
+  });
+
+  it("keep a sealed response with the moment at which it came", async () => {
+    const sealed = seal("old salt", "a@b.example", "{}");
+    const ended = new Date(AT + 5_000).toISOString();
+    await write(line(KEY, { for: "emailVerification", step: "answered", day, cost: 0, ended, sealed }));
+    for (const _format of [1, 2])
+      expect((await run()).known[1]?.[0]?.[2]).toMatchObject({ sealed, job: null, at: AT + 5_000 });
+  });
+
+  it("are only looked at without the lock", async () => {
+    await write(line(KEY, { step: "open", job_id: "j", day }));
+    const before = await readFile(path, "utf8");
+    const look = await Receipts.look(path);
+    const book = new Book({ author: { sync: "", by: "" }, digests: look?.digests ?? (undefined as never) });
+    await look?.read(new Map([["companyLookup", book]]));
+    await look?.close();
+    expect([Object.keys(book.get(KEY).subs), await readFile(path, "utf8")]).toEqual([[`old.${AT}`], before]);
+    expect(await Receipts.look(join(folder, "none.jsonl"))).toBeUndefined();
+  });
+});
+
+describe("seal()", () => {
+  it("is opened only by the e-mail that it was sealed for", () => {
+    const sealed = seal("salt", "a@b.example", '{"ok":true}');
+    expect(unseal("salt", "a@b.example", sealed)).toBe('{"ok":true}');
+    expect(unseal("salt", "c@b.example", sealed)).toBeUndefined();
+    expect(Buffer.from(sealed, "base64url").includes("true")).toBe(false);
+    expect(sealed).not.toContain(Buffer.from('ok":true').toString("base64url"));
   });
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { readJobs } from "../../src/jobs/run.ts";
 import { CAPS, DAY, JobService, runOnce, Tape } from "../support/job-model.ts";
 import { runs } from "../support/runs.ts";
 
@@ -94,6 +95,20 @@ describe("readJobs()", { timeout: 60_000 }, () => {
     await runOnce(service, ITEMS, state, { isFullRefresh: true });
     expect(service.delivered).toHaveLength(6);
     expect(service.bought).toHaveLength(3);
+  });
+
+  it("lets no record leave before its answer is on the disk", async () => {
+    const service = new JobService(new Tape([]));
+    let onDisk = 0;
+    const disk = async (): Promise<void> => {
+      await new Promise((resolve) => setImmediate(resolve));
+      onDisk += 1;
+    };
+    const seen: number[] = [];
+    for await (const event of readJobs(service.context(ITEMS.slice(0, 1), undefined, { disk })))
+      if (event.kind === "records") seen.push(onDisk);
+    // What is to be submitted, the job, its answer.
+    expect(seen).toEqual([3]);
   });
 
   it("passes no cap by more than what was open, under any price list", async () => {

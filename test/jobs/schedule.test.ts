@@ -1,83 +1,30 @@
 import { describe, expect, it } from "vitest";
-import { type Job, newJob } from "../../src/jobs/job.ts";
-import { dueAt, firstPolls, isSlow, nextAt, nextPolls, retryAt, wantOf } from "../../src/jobs/schedule.ts";
+import { newSub, type Sub, UNBOUGHT } from "../../src/jobs/lattice.ts";
+import { dueAt, firstPolls, isSlow, nextAt, nextPolls } from "../../src/jobs/schedule.ts";
 import type { Day } from "../../src/time.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const AT = Date.parse("2026-03-02T10:00:00Z");
-const ON = "2026-03-02" as Day;
-const MIDNIGHT = Date.parse("2026-03-03T00:00:00Z");
-const PLAIN = { refreshAfterDays: null, retryUnknown: false };
 
-const job = (fields: Partial<Job>): Job => ({ ...newJob(AT, ON, []), ...fields });
-
-describe("wantOf()", () => {
-  it("wants what nothing is known of", () => {
-    expect(wantOf(undefined, undefined, PLAIN, AT)).toBe("new");
-  });
-
-  it.each([
-    ["open", PLAIN],
-    ["answered", { refreshAfterDays: 1, retryUnknown: true }],
-    ["unknown", PLAIN],
-  ] as const)("never wants an item again that is %s", (step, wishes) => {
-    expect(wantOf(job({ step }), undefined, wishes, AT + 1_000 * DAY)).toBeUndefined();
-  });
-
-  it("wants an unknown item again three times, if it is wished", () => {
-    const wishes = { ...PLAIN, retryUnknown: true };
-    const wants = [0, 1, 2, 3].map((unknowns) => wantOf(job({ unknowns }), undefined, wishes, AT));
-    expect(wants).toEqual(["new", "new", "new", undefined]);
-  });
-
-  it("wants an answered item again so many days after the end of its day, if it is wished", () => {
-    const wishes = { ...PLAIN, refreshAfterDays: 7 };
-    expect(wantOf(undefined, ON, wishes, MIDNIGHT + 7 * DAY - 1)).toBeUndefined();
-    expect(wantOf(undefined, ON, wishes, MIDNIGHT + 7 * DAY)).toBe("refresh");
-    expect(wantOf(undefined, ON, PLAIN, MIDNIGHT + 1_000 * DAY)).toBeUndefined();
-    expect(nextAt(undefined, ON, wishes)).toBe(MIDNIGHT + 7 * DAY);
-    expect(nextAt(undefined, ON, PLAIN)).toBe(Number.POSITIVE_INFINITY);
-    expect(nextAt(undefined, undefined, wishes)).toBe(Number.POSITIVE_INFINITY);
-  });
-
-  it.each([
-    [1, HOUR],
-    [2, DAY],
-    [3, 7 * DAY],
-    [9, 7 * DAY],
-  ])("wants an item whose job failed for the %ith time after %i ms", (tries, wait) => {
-    const failed = job({ step: "failed", tries, ended: AT + HOUR });
-    expect(wantOf(failed, undefined, PLAIN, AT + HOUR + wait - 1)).toBeUndefined();
-    expect(wantOf(failed, undefined, PLAIN, AT + HOUR + wait)).toBe("new");
-    expect(nextAt(failed, undefined, PLAIN)).toBe(AT + HOUR + wait);
-    expect(retryAt({ ...failed, ended: null })).toBe(AT + wait);
-  });
-
-  it.each(["INSUFFICIENT_CREDITS", "QUOTA_EXCEEDED"])("wants an item at once that failed for %s", (code) => {
-    expect(wantOf(job({ step: "failed", tries: 1, ended: AT, code }), undefined, PLAIN, AT)).toBe("new");
-  });
-
-  it("wants a refused item after thirty days, and a doubted one in the next run", () => {
-    const refused = job({ step: "refused" });
-    expect(wantOf(refused, undefined, PLAIN, AT + 30 * DAY - 1)).toBeUndefined();
-    expect(wantOf(refused, undefined, PLAIN, AT + 30 * DAY)).toBe("new");
-    expect(nextAt(refused, undefined, PLAIN)).toBe(AT + 30 * DAY);
-    expect(wantOf(job({ step: "doubted" }), undefined, PLAIN, AT)).toBe("doubted");
-  });
-});
+const sub = (fields: Partial<Sub>): Sub => ({ ...newSub("r.0", AT, "2026-03-02" as Day, "s"), ...fields });
 
 describe("dueAt()", () => {
   it("is at once for a job that nothing is said of", () => {
-    expect(dueAt(job({ step: "open" }))).toBe(Number.NEGATIVE_INFINITY);
-    expect(nextAt(job({ step: "open" }), undefined, PLAIN)).toBe(Number.NEGATIVE_INFINITY);
-    expect(nextAt(job({ step: "answered" }), undefined, PLAIN)).toBe(Number.POSITIVE_INFINITY);
+    expect(dueAt(sub({}))).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it("is for an item when the first of its jobs is", () => {
+    const subs = { a: sub({ step: "open", notBefore: AT + HOUR }), b: sub({ step: "open", notBefore: AT }) };
+    const rules = { refreshAfterDays: null, retryUnknown: false };
+    expect(nextAt({ ...UNBOUGHT, subs }, rules)).toBe(AT);
+    expect(nextAt({ ...UNBOUGHT, subs: { a: sub({}) } }, rules)).toBe(Number.POSITIVE_INFINITY);
   });
 
   it("is when the service says, but within a day of the last question", () => {
-    expect(dueAt(job({ notBefore: AT + HOUR }))).toBe(AT + HOUR);
-    expect(dueAt(job({ notBefore: AT + 9 * DAY }))).toBe(AT + DAY);
-    expect(dueAt(job({ notBefore: AT + 9 * DAY, asked: AT + HOUR }))).toBe(AT + HOUR + DAY);
+    expect(dueAt(sub({ notBefore: AT + HOUR }))).toBe(AT + HOUR);
+    expect(dueAt(sub({ notBefore: AT + 9 * DAY }))).toBe(AT + DAY);
+    expect(dueAt(sub({ notBefore: AT + 9 * DAY, asked: AT + HOUR }))).toBe(AT + HOUR + DAY);
   });
 
   it.each([
@@ -88,15 +35,15 @@ describe("dueAt()", () => {
   ])(
     "after %i questions in vain, %i ms after the submission, is %i ms after the last",
     (misses, age, wait) => {
-      expect(dueAt(job({ misses, asked: AT + age, notBefore: AT }))).toBe(AT + age + wait);
+      expect(dueAt(sub({ misses, asked: AT + age, notBefore: AT }))).toBe(AT + age + wait);
     },
   );
 });
 
 describe("isSlow()", () => {
   it("takes a job for slow two days after its submission", () => {
-    expect(isSlow(job({}), AT + 2 * DAY - 1)).toBe(false);
-    expect(isSlow(job({}), AT + 2 * DAY)).toBe(true);
+    expect(isSlow(sub({}), AT + 2 * DAY - 1)).toBe(false);
+    expect(isSlow(sub({}), AT + 2 * DAY)).toBe(true);
   });
 });
 

@@ -1,90 +1,135 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { openBook } from "../../src/jobs/adopt.ts";
-import { newDigests } from "../../src/jobs/digest.ts";
+import type { Book } from "../../src/jobs/book.ts";
+import { digestOf, newDigests, OLD_DIGESTS } from "../../src/jobs/identity.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
-import { parseJobState, toJobState } from "../../src/jobs/state.ts";
-import type { Day } from "../../src/time.ts";
+import { subsOf } from "../../src/jobs/lattice.ts";
+import { bookOfState, parseJobState, toJobState } from "../../src/jobs/state.ts";
+import { type Day, dayOf } from "../../src/time.ts";
 import { runs } from "../support/runs.ts";
 
 const STREAM = "company_lookups";
-const CURSOR = "created_at";
+const SPEC = { name: STREAM, cursorField: "created_at" };
 const DAY = "2026-03-02" as Day;
+const AT = Date.parse("2026-03-02T10:00:00.000Z");
 const DIGEST = "abcdefghijklmnop";
+const HEAD = { cursor: null, service: "here", generation: null };
 
+/** A job as version 2 wrote it. */
 const job = {
-  item: DIGEST,
-  step: "open",
-  at: "2026-03-02T10:00:00.000Z",
-  day: DAY,
-  job_id: "job_1",
-  not_before: "2026-03-02T11:00:00.000Z",
-  asked: null,
-  misses: 1,
-  tries: 0,
-  unknowns: 0,
-  cost: null,
-  ended: null,
-  code: "JOB_NOT_FOUND",
-  sources: ["one"],
-  is_refresh: false,
-  owed: [STREAM],
+  ...{ item: DIGEST, step: "open", at: "2026-03-02T10:00:00.000Z", day: DAY, job_id: "job_1" },
+  ...{ not_before: "2026-03-02T11:00:00.000Z", asked: null, misses: 1, tries: 0, unknowns: 0, cost: null },
+  ...{ ended: null, code: "JOB_NOT_FOUND", sources: ["one"], is_refresh: false, owed: [STREAM] },
 };
 const ledger = { salt: "salt", normalization: 1, jobs: [job], done: [[DAY, DIGEST + DIGEST.toUpperCase()]] };
-const state = {
-  version: 2,
-  [CURSOR]: null,
-  ...ledger,
-  older: [{ ...ledger, salt: null, normalization: 0 }],
-  spent: [[DAY, 3, 12]],
-  prices: [4],
-  inputs: [{ from: "people", filters: "", through: DAY, full: DAY }],
+const second = {
+  ...{ version: 2, created_at: null, ...ledger, older: [{ ...ledger, salt: null, normalization: 0 }] },
+  ...{
+    spent: [[DAY, 3, 12]],
+    prices: [4],
+    inputs: [{ from: "people", filters: "", through: DAY, full: DAY }],
+  },
 };
-const old = {
-  version: 1,
-  [CURSOR]: null,
+const first = {
+  ...{ version: 1, created_at: null },
   jobs: [
     { item: DIGEST, step: "done", at: job.at, job_id: "job_1", not_before: null, tries: 0, resent: 0 },
     { item: "0123456789abcdef", step: "submitted", at: job.at, job_id: "job_2", not_before: null },
   ],
 };
+const sub = {
+  id: "r.0",
+  step: "open",
+  at: job.at,
+  day: DAY,
+  sync: "7",
+  job: "job_1",
+  sources: ["one"],
+  cost: 2,
+};
+const handle = { id: "r.1", at: job.at, day: DAY, job: "job_2", sure: true, cost: 1 };
+const items = [
+  { item: DIGEST, subs: [sub] },
+  { item: "0123456789abcdef", day: DAY, handle },
+];
+const third = {
+  ...{
+    version: 3,
+    created_at: null,
+    service: "here",
+    generation: 4,
+    salt: "salt",
+    normalization: 1,
+    jobs: items,
+  },
+  ...{
+    done: [[DAY, DIGEST]],
+    paid: [[DAY, DIGEST.toUpperCase()]],
+    older: [{ ...ledger, jobs: items, paid: [] }],
+  },
+  ...{ spent: [[DAY, "7", "r", 3, 1, 12]], prices: [[AT, 4]], blind: [[STREAM, 4]], inputs: second.inputs },
+};
 
 /** A value with one of its parts replaced. `where` chooses it. */
 function replaced(value: unknown, where: readonly number[], by: unknown): unknown {
-  const [first, ...rest] = where;
-  if (first === undefined || typeof value !== "object" || value === null) return by;
+  const [head, ...rest] = where;
+  if (head === undefined || typeof value !== "object" || value === null) return by;
   const entries = Object.entries(value);
   if (entries.length === 0) return by;
-  const [name] = entries[first % entries.length] ?? [];
+  const [name] = entries[head % entries.length] ?? [];
   const changed = entries.map(
     ([key, part]) => [key, key === name ? replaced(part, rest, by) : part] as const,
   );
   return Array.isArray(value) ? changed.map(([, part]) => part) : Object.fromEntries(changed);
 }
 
+const bookOf = (state: unknown): Book => {
+  const saved = parseJobState(SPEC, state);
+  if (saved === null) throw new Error("no state");
+  return bookOfState(STREAM, saved);
+};
+const keyOf = (book: Book, text: string): string =>
+  entriesOf("domain", text).map((entry) => book.keyOf(entry))[0] ?? "";
+const written = (book: Book): object => JSON.parse(JSON.stringify(toJobState(SPEC, book, HEAD, AT)));
+
 /** What a run does with a state: it looks up its items, and writes it again. */
 function used(from: unknown): unknown {
-  const saved = new Map([[STREAM, parseJobState(STREAM, from, CURSOR)]]);
-  const selected = [{ name: STREAM, syncMode: "incremental" }];
-  const { book } = openBook(saved, selected, newDigests("salt"), []);
-  for (const entry of entriesOf("domain", "a.example, www.b.example")) book.get(book.keyOf(entry));
-  for (const [key] of book.jobs()) book.finish(key, DAY);
+  if (parseJobState(SPEC, from) === null) return {};
+  const book = bookOf(from);
+  for (const text of ["a.example", "www.b.example"]) book.intend(keyOf(book, text), AT);
+  for (const [key, item] of book.inFull())
+    for (const { id } of subsOf(item)) book.answered(key, id, AT, 1, null);
   book.charged(book.dayToCharge(DAY));
-  return JSON.parse(JSON.stringify(toJobState(CURSOR, null, book.knowledge(DAY))));
+  book.probesLeft(AT);
+  return written(book);
 }
 
 describe("parseJobState()", () => {
-  it.each([
-    ["a done item of 0.1.0", { ...old, jobs: [{ ...old.jobs[0], item: "y" }] }, "jobs[0]"],
-    ["an open item of 0.1.0", { ...old, jobs: [{ ...old.jobs[1], item: "" }] }, "jobs[0]"],
-    ["an open item", { ...state, jobs: [{ ...job, item: "y" }] }, "jobs[0]"],
-    ["finished items", { ...state, done: [[DAY, "y"]] }, "done[0]"],
-    ["what was spent", { ...state, spent: [[DAY, -1, 0]] }, "spent[0]"],
-    ["credits", { ...state, spent: [[DAY, 1, Number.POSITIVE_INFINITY]] }, "spent[0]"],
+  it.each<[string, object, string]>([
+    ["a done item of 0.1.0", { ...first, jobs: [{ ...first.jobs[0], item: "y" }] }, "jobs[0]"],
+    ["an open item of 0.1.0", { ...first, jobs: [{ ...first.jobs[1], job_id: "" }] }, "jobs[0]"],
+    ["an open item of version 2", { ...second, jobs: [{ ...job, item: "y" }] }, "jobs[0]"],
+    ["finished items of version 2", { ...second, done: [[DAY, "y"]] }, "done[0]"],
+    [
+      "an open item without a job",
+      { ...third, jobs: [{ ...items[0], subs: [{ ...sub, job: null }] }] },
+      "jobs[0]",
+    ],
+    ["a handle", { ...third, jobs: [items[0], { ...items[1], handle: { ...handle, day: "x" } }] }, "jobs[1]"],
+    ["paid items", { ...third, paid: [[DAY, "y"]] }, "paid[0]"],
+    ["what was spent", { ...third, spent: [[DAY, "7", "r", -1, 0, 0]] }, "spent[0]"],
+    ["credits", { ...second, spent: [[DAY, 1, Number.POSITIVE_INFINITY]] }, "spent[0]"],
   ])("names the stream and the place where a state is not ours: %s", (_what, from, place) => {
-    expect(() => parseJobState(STREAM, from, CURSOR)).toThrow(
+    expect(() => parseJobState(SPEC, from)).toThrow(
       `Cannot use the state of "${STREAM}": ${place} is not what this connector writes`,
     );
+  });
+
+  it("refuses any other shape, and calls nothing no state", () => {
+    for (const state of [{ version: 1 }, { version: 7, jobs: [] }, { version: 3, jobs: [] }, [], "x"])
+      expect(() => parseJobState(SPEC, state)).toThrow(/never ignored/);
+    for (const state of [undefined, null, {}]) expect(parseJobState(SPEC, state)).toBeNull();
   });
 
   it("takes a state that a run can use and that comes back, or names the stream", () => {
@@ -97,9 +142,9 @@ describe("parseJobState()", () => {
       text,
       fc.constantFrom(-1, 1e308, Infinity, 0.5, null),
     );
-    const where = fc.array(fc.nat(20), { maxLength: 4 });
+    const where = fc.array(fc.nat(20), { maxLength: 5 });
     fc.assert(
-      fc.property(fc.constantFrom<unknown>(state, old), where, value, (from, path, by) => {
+      fc.property(fc.constantFrom<unknown>(third, second, first), where, value, (from, path, by) => {
         let again: unknown;
         try {
           again = used(replaced(from, path, by));
@@ -112,7 +157,130 @@ describe("parseJobState()", () => {
         }
         expect(() => used(again)).not.toThrow();
       }),
-      { numRuns: runs(1_000, 3_000) },
+      { numRuns: runs(1_000, 10_000) },
     );
+  });
+});
+
+describe("a state of version 3", () => {
+  it("comes back as it was written", () => {
+    const { service, generation, cursor } = parseJobState(SPEC, third) ?? {};
+    expect({ service, generation, cursor }).toEqual({ service: "here", generation: 4, cursor: null });
+    const book = bookOf(third);
+    expect(book.get(DIGEST).subs["r.0"]).toBeUndefined();
+    const again = written(bookOf({ ...third, done: [], older: [] }));
+    const inAnyOrder = expect.arrayContaining(items);
+    expect(again).toEqual({ ...third, jobs: inAnyOrder, done: [], older: [], generation: null, inputs: [] });
+  });
+
+  it("holds no item, and of items that nobody named only what is out", () => {
+    const book = bookOf({ ...third, jobs: [], done: [], paid: [], older: [] });
+    const other = bookOf({ ...third, older: [] });
+    for (const delta of other.toReceipts(() => true)) book.addReceipt(delta);
+    book.intend(keyOf(book, "mine.example"), AT);
+    const state = JSON.stringify(written(book));
+    expect(state).not.toContain("example");
+    expect(JSON.parse(state)).toMatchObject({ jobs: [{ subs: [{ id: ".0" }] }], done: [], paid: [] });
+    const open = bookOf({ ...third, done: [], older: [] });
+    const fresh = bookOf({ ...third, jobs: [], done: [], paid: [], older: [] });
+    for (const delta of open.toReceipts(() => true)) fresh.addReceipt(delta);
+    expect(written(fresh)).toMatchObject({ jobs: [{ item: DIGEST }], done: [], paid: [] });
+  });
+});
+
+describe("the state of version 2", () => {
+  const known = (fields: object) => {
+    const book = bookOf({ ...second, jobs: [{ ...job, ...fields }], done: [], older: [] });
+    const { day, subs } = book.get(DIGEST);
+    return { book, day, steps: subsOf({ day, handle: null, subs }).map(({ step }) => step), subs };
+  };
+
+  it.each<[object, string, readonly string[], boolean]>([
+    [{}, "", ["open"], false],
+    [{ step: "unknown", job_id: null, unknowns: 1 }, "", ["unknown", "unknown"], false],
+    [{ step: "failed", tries: 3 }, "", ["failed", "failed", "failed"], false],
+    [{ step: "open", tries: 1, is_refresh: true }, "1970-01-01", ["failed", "open"], false],
+    [{ step: "failed", code: "INSUFFICIENT_CREDITS" }, "", ["unpaid"], false],
+    [{ step: "refused", job_id: null }, "", ["refused"], false],
+    [{ step: "doubted", job_id: null }, "", ["void"], false],
+    [{ step: "answered", ended: "2026-03-03T09:00:00Z" }, "2026-03-03", [], true],
+    [{ step: "answered", owed: [] }, DAY, [], false],
+  ])("%j is understood", (fields, day, steps, owed) => {
+    const { book, ...rest } = known(fields);
+    expect({ ...rest, subs: undefined }).toEqual({ day, steps, subs: undefined });
+    expect([book.owes(STREAM, DIGEST), book.hasDelivered(STREAM, DIGEST)]).toEqual([
+      owed,
+      day !== "" && !owed,
+    ]);
+    if (day >= DAY) expect(book.handle(DIGEST)).toMatchObject({ job: "job_1", sure: true });
+  });
+
+  it("keeps what a job waits for, its sources, and what was spent", () => {
+    const { book, subs } = known({});
+    expect(subs[`old.${AT}`]).toMatchObject({
+      at: AT,
+      notBefore: AT + 3_600_000,
+      misses: 1,
+      code: "JOB_NOT_FOUND",
+    });
+    expect(subs[`old.${AT}`]).toMatchObject({ job: "job_1", day: DAY, sources: ["one"] });
+    expect(book.charged(DAY).day).toEqual({ submitted: 3, credits: 12, open: 1 });
+    expect([book.estimate, parseJobState(SPEC, second)?.inputs]).toEqual([4, second.inputs]);
+  });
+});
+
+describe("the state of version 0.1.0", () => {
+  const OLD = (item: string): string =>
+    createHash("sha256").update(item).digest().toString("base64url", 0, 12);
+  const old = (item: string, step: string, jobId: string | null = "job_1") => ({
+    ...{ item: OLD(item), step, at: job.at, job_id: jobId, not_before: null, tries: 0, resent: 0 },
+  });
+
+  it("is understood under every spelling, so that nothing of it is bought again", () => {
+    const jobs = ["submitted", "again", "lost", "denied"].map((step) => old(`${step}.example`, step));
+    const others = [
+      old("www.done.example", "done"),
+      old("unknown.example", "submitting", null),
+      old("v.example", "again", null),
+    ];
+    const book = bookOf({ ...first, jobs: [...jobs, ...others] });
+    expect(book.get(keyOf(book, "done.example"))).toEqual({ day: DAY, handle: null, subs: {} });
+    expect(book.owes(STREAM, keyOf(book, "done.example"))).toBe(false);
+    const stepOf = (item: string): unknown =>
+      subsOf(book.get(keyOf(book, item))).map(({ step, job: id }) => [step, id])[0];
+    for (const name of ["submitted", "again", "lost", "denied"])
+      expect(stepOf(`${name}.example`), name).toEqual(["open", "job_1"]);
+    expect(["Unknown.example.", "v.example", "new.example"].map(stepOf)).toEqual([
+      ...[["unknown", null], ["unknown", null], undefined],
+    ]);
+  });
+});
+
+describe("items under two ways of making digests", () => {
+  it("are one item as soon as a run names it, and keep their keys", () => {
+    const [current, old] = [
+      digestOf(newDigests("salt"), "one.example"),
+      digestOf(OLD_DIGESTS, "www.one.example."),
+    ];
+    const older = { ...ledger, salt: null, normalization: 0, jobs: [{ ...job, item: old }], done: [] };
+    const book = bookOf({ ...second, jobs: [], done: [[dayOf(AT - 86_400_000), current]], older: [older] });
+    expect(book.size).toBe(2);
+    const key = keyOf(book, "ONE.example");
+    expect({ size: book.size, key }).toEqual({ size: 1, key: current });
+    expect(book.get(old)).toEqual(book.get(current));
+    book.answered(old, `old.${AT}`, AT, 1, null);
+    expect(book.get(current)).toMatchObject({ day: DAY, subs: {} });
+    expect(written(book)).toMatchObject({ salt: "salt", older: [] });
+  });
+
+  it("stay under the old one where nobody names them, and their life goes on there", () => {
+    const older = { ...ledger, salt: "other", done: [] };
+    const book = bookOf({ ...second, jobs: [], done: [], older: [older] });
+    book.answered(DIGEST, `old.${AT}`, AT, 1, null);
+    book.deliver(STREAM, DIGEST);
+    expect(written(book)).toMatchObject({
+      done: [],
+      older: [{ salt: "other", jobs: [], done: [[DAY, DIGEST]] }],
+    });
   });
 });

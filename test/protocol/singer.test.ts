@@ -154,4 +154,31 @@ describe("singer()", () => {
   it("refuses a stream that was not selected", () => {
     expect(() => outputOf([open("companies")])).toThrow('"companies": it is not selected');
   });
+
+  it("says large states that hold jobs seldom, unless jobs say them, and the last one always", () => {
+    const JOBS: Selection = { ...SOURCES, stream: "email_checks", method: "INCREMENTAL" };
+    let now = 0;
+    const selections = [PEOPLE, JOBS];
+    const say = singer({ selections, state: {}, monotonic: () => now });
+    const took = (ms: number, event: Event): boolean => {
+      const said = say(event).includes('"STATE"');
+      now += said ? ms : 0;
+      return said;
+    };
+    let nth = 0;
+    const window = (): boolean => {
+      const said = took(100, checkpoint("people", { ...STATE, nth: nth++ }));
+      say(records("people", { id: String(nth) }));
+      return said;
+    };
+    say(open("people"));
+    const said = Array.from({ length: 60 }, () => {
+      now += 100;
+      return window();
+    });
+    // A state takes 100 ms, and so does a window: one of twenty windows has one.
+    expect(said.flatMap((is, at) => (is ? [at] : []))).toEqual([0, 20, 40]);
+    expect(took(100, checkpoint("email_checks", { jobs: [] }))).toBe(true);
+    expect([window(), took(0, END)]).toEqual([false, true]);
+  });
 });

@@ -22,7 +22,7 @@ async function verify(
   const events: Event[] = [];
   const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
   const complete = await withRun({ config, runtime: testProcess(), reporter }, async (run) => {
-    await openJobs(run, [VERIFICATIONS], [], states, { check, isOne: true });
+    await openJobs(run, [VERIFICATIONS], [], states, check);
     return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
   });
   return [complete, events];

@@ -89,7 +89,7 @@ export class CountingService {
       return;
     }
     response.setHeader("date", new Date(Date.now() + this.#offset).toUTCString());
-    const item = this.#jobs.get(jobIdOf(url)) ?? this.bought.at(-1) ?? "";
+    const item = method === "POST" ? (this.bought.at(-1) ?? "") : (this.#jobs.get(jobIdOf(url)) ?? "");
     if (this.behaviour.wild?.(method, item, response) === true) return;
     const body = typeof given.body === "string" ? given.body : JSON.stringify(given.body);
     response.writeHead(given.status, { "content-type": "application/json" });

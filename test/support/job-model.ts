@@ -1,20 +1,26 @@
-import { openBook } from "../../src/jobs/adopt.ts";
+import type { JobStreamSpec, StreamSpec } from "../../src/catalog/streams.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
+import { Book } from "../../src/jobs/book.ts";
 import type { Caps } from "../../src/jobs/caps.ts";
 import { companyLookups } from "../../src/jobs/company-lookups.ts";
-import { newDigests } from "../../src/jobs/digest.ts";
+import { newDigests } from "../../src/jobs/identity.ts";
 import { Inputs } from "../../src/jobs/inputs.ts";
-import type { Job } from "../../src/jobs/job.ts";
-import type { JobContext } from "../../src/jobs/job-context.ts";
+import type { JobContext } from "../../src/jobs/job-run.ts";
 import type { Answer, Asked, JobType, Submission } from "../../src/jobs/job-type.ts";
-import type { Receipt } from "../../src/jobs/receipts.ts";
+import { type Delta, newsOf } from "../../src/jobs/lattice.ts";
 import { readJobs } from "../../src/jobs/run.ts";
-import { type Wishes, wantOf } from "../../src/jobs/schedule.ts";
-import { parseJobState, type Saved } from "../../src/jobs/state.ts";
-import type { Event, RawLine } from "../../src/streams/event.ts";
+import { parseJobState, toJobState } from "../../src/jobs/state.ts";
+import type { ResubmitRules } from "../../src/jobs/wanted.ts";
+import type { RawLine } from "../../src/streams/event.ts";
 
 export const DAY = 86_400_000;
-const STREAM = "company_lookups";
-const CURSOR = "created_at";
+const SPEC: JobStreamSpec = lookups();
+
+function lookups(): JobStreamSpec {
+  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === "company_lookups");
+  if (spec?.reading !== "job") throw new Error("no such stream");
+  return spec;
+}
 
 /** What happens next, number by number; when there are none left, nothing goes wrong any more. */
 export class Tape {
@@ -41,22 +47,27 @@ export class JobService {
   readonly bought: string[] = [];
   /** Items whose result said that it failed and cost nothing. */
   readonly failed: string[] = [];
-  /** Items whose submission never told its job. */
-  readonly untold: string[] = [];
   readonly delivered: string[] = [];
   /** What was charged when each submission left: credits known, and jobs open. */
   readonly submissions: { readonly item: string; readonly day: string; readonly at: number }[] = [];
   now = Date.UTC(2026, 2, 2, 10);
   /** Receipts that reached the disk. */
-  receipts = new Map<string, Receipt>();
+  readonly receipts: Delta[] = [];
   readonly #tape: Tape;
   readonly #prices: readonly number[];
   readonly #jobs = new Map<string, Taken>();
+  /** The jobs that receipts named. */
+  readonly #told = new Set<string>();
   #life = 0;
 
   constructor(tape: Tape, prices: readonly number[] = [2]) {
     this.#tape = tape;
     this.#prices = prices;
+  }
+
+  /** Items that were bought by a submission whose job no memory knows. */
+  get untold(): readonly string[] {
+    return [...this.#jobs].flatMap(([id, { item }]) => (this.#told.has(id) ? [] : [item]));
   }
 
   /** The credits of answered jobs that were submitted in a span of time. */
@@ -67,84 +78,80 @@ export class JobService {
   /** What one run works with. `saved`: the state that it is given. */
   context(items: readonly string[], saved: unknown, options: RunOptions = {}): JobContext {
     const life = ++this.#life;
-    const { wishes = WISHES, caps = CAPS, hasReceipts = true, isFullRefresh = false } = options;
-    const states: ReadonlyMap<string, Saved> = new Map([[STREAM, parseJobState(STREAM, saved, CURSOR)]]);
-    const selected = [{ name: STREAM, syncMode: isFullRefresh ? "full_refresh" : "incremental" }];
-    const news = hasReceipts ? [...this.receipts.values()].sort((a, b) => a.job.at - b.job.at) : [];
-    const opened = openBook(states, selected, newDigests("salt"), news);
+    const { resubmitRules = RULES, caps = CAPS, hasReceipts = true, isFullRefresh = false } = options;
+    const name = `run${life}`;
+    const book = new Book({ author: { sync: name, by: name }, digests: newDigests("salt") });
+    if (hasReceipts) for (const delta of this.receipts) book.addReceipt(delta);
+    const state = parseJobState(SPEC, saved);
+    for (const { digests, jobs, done, paid } of state?.ledgers ?? []) {
+      book.addState(newsOf(digests, { items: new Map(jobs), days: [...done, ...paid] }));
+      if (!isFullRefresh) book.addDelivered(SPEC.name, digests, done);
+    }
+    if (state !== null) book.addState(newsOf(book.digests, state.money));
+    if (hasReceipts) this.receipts.push(...book.newsToReceipts());
     const now = (): number => this.now;
-    const alive = (): void => {
-      if (life !== this.#life) throw new Killed();
-    };
     const type: JobType = {
       ...companyLookups(SETTINGS, undefined),
-      wishes,
+      resubmitRules,
       caps,
       submit: async (item) => this.#submit(item, life),
       ask: async (jobId) => this.#ask(jobId),
     };
+    const inputs = new Inputs({
+      ...{ kind: "domain", listName: "domains", list: items, file: null, sources: [], book, now },
+      ...{ stream: SPEC.name, resubmitRules, readsAll: false },
+    });
     return {
-      type,
-      stream: STREAM,
-      cursorField: CURSOR,
-      cursor: states.get(STREAM)?.cursor ?? null,
-      ...opened,
-      inputs: new Inputs({
-        kind: "domain",
-        listName: "domains",
-        list: items,
-        file: null,
-        sources: [],
-        book: opened.book,
-        want: (job, finished) => wantOf(job, finished, wishes, this.now),
-        readsAll: false,
+      ...{ type, book, inputs, endsAt: Number.POSITIVE_INFINITY, signal: new AbortController().signal },
+      task: {
+        ...{
+          spec: SPEC,
+          cursor: state?.cursor ?? null,
+          isSecond: false,
+          generation: null,
+          blocked: undefined,
+        },
+        ...{ buys: !isFullRefresh, truncates: isFullRefresh, knowsThePast: true, readsAllRows: false },
+        mostSubmissions: Number.POSITIVE_INFINITY,
+      },
+      shared: { answers: undefined, asked: new Set(), hasSeenAll: false },
+      memory: {
+        ...{ salt: "salt", hasReceipts },
+        write: async (_setting, deltas) => {
+          if (life !== this.#life) throw new Killed();
+          await options.disk?.();
+          if (hasReceipts) this.receipts.push(...deltas);
+          for (const { items: written } of deltas)
+            for (const { subs } of written.values())
+              for (const { job } of Object.values(subs)) if (job !== null) this.#told.add(job);
+        },
+        state: (spec, cursor) => toJobState(spec, book, { cursor, service: "s", generation: null }, this.now),
+      },
+      client: {
+        ready: async () => {},
+        requestSlot: async () => {},
+        backOff: async () => {},
         now,
-      }),
-      streams: [STREAM],
-      receipts: hasReceipts
-        ? {
-            salt: "salt",
-            write: async (setting, jobs) => {
-              alive();
-              for (const [key, job] of jobs)
-                this.receipts.set(`${key} ${job.at}`, { setting, key, job, sealed: null });
-            },
-            void: async (_setting, key, at) => {
-              alive();
-              this.receipts.delete(`${key} ${at}`);
-            },
-          }
-        : undefined,
-      blocked: undefined,
-      isFullRefresh,
-      isSecond: false,
-      knowsThePast: true,
-      mostSubmissions: Number.POSITIVE_INFINITY,
-      answers: new Map(),
-      asked: new Set(),
-      stateBudget: { share: 1, times: 20, besides: () => 0 },
+        skew: () => 0,
+      },
+      clock: {
+        monotonic: now,
+        sleep: async (ms) => {
+          this.now += ms;
+        },
+      },
       toLines: (records) => ({ lines: records.map((record) => JSON.stringify(record) as RawLine) }),
       checkLocks: async () => {},
-      ready: async () => {},
-      turn: async () => {},
-      backOff: async () => {},
-      sleep: async (ms) => {
-        this.now += ms;
-      },
-      now,
-      skew: () => 0,
-      monotonic: now,
-      endsAt: Number.POSITIVE_INFINITY,
-      signal: new AbortController().signal,
     };
   }
 
-  /** The process of a run is gone: it writes nothing more. */
+  /** The process of a run is gone: it writes and sends nothing more. */
   kill(): void {
     this.#life += 1;
   }
 
   #submit(item: string, life: number): Promise<Submission> | Submission {
+    if (life !== this.#life) return new Promise(() => {});
     const error = new Error("no answer");
     const fate = this.#tape.choose("taken", "taken", "taken", "lost", "dropped", "later", "killed");
     if (fate === "later") return { kind: "refused", error, why: "time", code: "" };
@@ -155,7 +162,6 @@ export class JobService {
     this.submissions.push({ item, day: new Date(this.now).toISOString().slice(0, 10), at: this.now });
     this.#jobs.set(jobId, { item, at: this.now, price, isReady: false });
     if (fate === "taken") return { kind: "taken", jobId, notBefore: null };
-    this.untold.push(item);
     if (fate === "lost") return { kind: "unknown", error };
     if (life === this.#life) this.kill();
     return new Promise(() => {});
@@ -163,11 +169,11 @@ export class JobService {
 
   #ask(jobId: string): Asked {
     const job = this.#jobs.get(jobId);
-    const error = new Error("odd");
-    if (job === undefined) return { kind: "odd", error, code: "JOB_NOT_FOUND", heals: false, names: true };
+    const error = new Error("unusable");
+    if (job === undefined) return { ...UNUSABLE, error };
     const fate = job.isReady
       ? "ready"
-      : this.#tape.choose("ready", "ready", "failed", "pending", "queued", "odd", "denied", "silent");
+      : this.#tape.choose("ready", "ready", "failed", "pending", "queued", "unusable", "denied", "silent");
     switch (fate) {
       case "ready":
         job.isReady = true;
@@ -179,8 +185,8 @@ export class JobService {
         return { kind: "pending", notBefore: null };
       case "queued":
         return { kind: "pending", notBefore: this.now + DAY / 3 };
-      case "odd":
-        return { kind: "odd", error, code: "JOB_NOT_FOUND", heals: false, names: true };
+      case "unusable":
+        return { ...UNUSABLE, error };
       case "denied":
         return { kind: "denied", error, code: "ACCESS_DENIED" };
       case "silent":
@@ -201,14 +207,18 @@ export class JobService {
   }
 }
 
+const UNUSABLE = { kind: "unusable", code: "JOB_NOT_FOUND", isRetryable: false, isKnownJob: true } as const;
+
 export type RunOptions = {
-  readonly wishes?: Wishes;
+  readonly resubmitRules?: ResubmitRules;
   readonly caps?: Caps;
   readonly hasReceipts?: boolean;
   readonly isFullRefresh?: boolean;
+  /** What the disk does before receipts are on it. */
+  readonly disk?: () => Promise<void>;
 };
 
-export const WISHES: Wishes = { refreshAfterDays: null, retryUnknown: false };
+const RULES: ResubmitRules = { refreshAfterDays: null, retryUnknown: false };
 const NONE = Number.POSITIVE_INFINITY;
 export const CAPS: Caps = {
   submissions: { sync: NONE, day: NONE },
@@ -228,13 +238,6 @@ const SETTINGS = {
   webhookUrl: null,
   refreshAfterDays: null,
   retryUnknown: false,
-};
-
-/** What a run left: the state that the platform has, and its last jobs. */
-export type Left = {
-  readonly state: unknown;
-  readonly jobs: readonly Job[];
-  readonly events: readonly Event[];
 };
 
 /** Runs until the end, or until the process dies before its n-th event is delivered. */

@@ -7,7 +7,7 @@ import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { Kept } from "./in-process.ts";
-import { doneIn, type Job, type JobState } from "./job-types.ts";
+import { doneIn, type Job, type JobState, subsIn } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
 import { testProcess } from "./terminal.ts";
 
@@ -63,8 +63,14 @@ export class JobRuntime {
     for (const sandbox of this.#sandboxes) sandbox.advance(ms);
   }
 
-  readStream(stream: string, { state, syncMode = "incremental", signal }: Told = {}): Promise<Ran> {
-    const streams = [{ stream: { name: stream, json_schema: {} }, sync_mode: syncMode }];
+  /** Reads a stream, or several in one run. */
+  readStream(
+    named: string | readonly string[],
+    { state, syncMode = "incremental", signal }: Told = {},
+  ): Promise<Ran> {
+    const streams = [named]
+      .flat()
+      .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode }));
     return this.#read(signal, { catalog: { streams }, ...(state !== undefined && { state }) });
   }
 
@@ -154,8 +160,8 @@ function ran(code: number, text: string, slept: number): Ran {
       const last = states.at(-1);
       return last === undefined ? undefined : [{ type: "STREAM", ...last }];
     },
-    jobs: () => states.at(-1)?.stream.stream_state.jobs ?? [],
-    done: () => doneIn(states.at(-1)?.stream.stream_state ?? { jobs: [], done: [], spent: [] }),
+    jobs: () => subsIn(states.at(-1)?.stream.stream_state ?? { jobs: [] }),
+    done: () => doneIn(states.at(-1)?.stream.stream_state ?? { jobs: [], done: [] }),
     warnings: () =>
       messages.flatMap(({ log }) => (log === undefined || log.level !== "WARN" ? [] : [log.message])),
     errors: () => messages.flatMap(({ trace }) => (trace?.error === undefined ? [] : [trace.error])),

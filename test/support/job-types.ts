@@ -1,23 +1,26 @@
-/** An item of a job stream's state, as it is written. */
+/** A submission in a job stream's state, as it is written; fields that have their default are left out. */
 export type Job = {
-  readonly item: string;
   readonly step: string;
   readonly at: string;
   readonly day: string;
-  readonly job_id: string | null;
-  readonly not_before: string | null;
-  readonly asked: string | null;
-  readonly misses: number;
-  readonly tries: number;
-  readonly cost: number | null;
+  readonly job?: string;
+  readonly not_before?: string;
+  readonly asked?: string;
+  readonly misses?: number;
 };
+
+/** An item of a job stream's state that is written in full. */
+export type JobItem = { readonly item: string; readonly subs?: readonly Job[] };
 
 /** The state of a job stream, as it is written. */
 export type JobState = {
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly JobItem[];
   readonly done: readonly (readonly [string, string])[];
-  readonly spent: readonly (readonly [string, number, number])[];
 } & Readonly<Record<string, unknown>>;
+
+/** The submissions of a state that the service took, or that may have left. */
+export const subsIn = ({ jobs }: Pick<JobState, "jobs">): readonly Job[] =>
+  jobs.flatMap(({ subs = [] }) => subs).filter(({ step }) => step !== "void");
 
 /** How many items a state says are done. */
 export const doneIn = ({ done }: JobState): number =>

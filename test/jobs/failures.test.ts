@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SubmitFailures } from "../../src/jobs/submit-failures.ts";
+import { SubmitFailures } from "../../src/jobs/failures.ts";
 
 const error = new Error("no");
 

@@ -3,14 +3,14 @@ import type { Refusal } from "./job-type.ts";
 
 /** Lost answers in a row are no accident: an outage must not make an unknown of every item. */
 const UNKNOWN_IN_A_ROW = 3;
-/** So many requests whose form the service does not like, before it took any, mean that our form is wrong. */
+/** Requests whose form the service does not like, before it took any, after which our form must be wrong. */
 const FORM_REFUSALS = 3;
 const RETRIES = 5;
 const LONGEST_LIMITED = 1_800_000;
 
 /** What is to be done after a submission that the service did not take. */
 export type Recovery =
-  /** Submit the item again, after this number of failures. */
+  /** Submit the item again. `failures`: in a row, which say how long to wait. */
   | { readonly kind: "again"; readonly failures: number }
   /** The item is refused. */
   | { readonly kind: "refuse" }
@@ -53,7 +53,7 @@ export class SubmitFailures {
     this.failure ??= error instanceof Error ? error : new Error(String(error));
   }
 
-  /** The account has run dry: the stream still ends complete. */
+  /** The account has run dry, which is no failure of the stream. */
   outOfCredits(): void {
     this.isOutOfCredits = true;
     this.ended = true;

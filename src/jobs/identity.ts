@@ -1,0 +1,70 @@
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { JobSetting } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
+import { type Entry, NORMALIZATION, oldSpellingsOf } from "./items.ts";
+
+/**
+ * How items were turned into digests: by HMAC-SHA-256 under a salt, or, in version 0.1.0, by SHA-256 (salt null). A salt
+ * keeps two tables from being joined; it hides nothing from someone who has it and can guess the item.
+ */
+export type Digesting = { readonly salt: string | null; readonly normalization: number };
+
+/** How version 0.1.0 did it. */
+export const OLD_DIGESTS: Digesting = { salt: null, normalization: 0 };
+
+export const newDigests = (salt: string = randomBytes(16).toString("base64url")): Digesting => ({
+  salt,
+  normalization: NORMALIZATION,
+});
+
+export const isSameDigesting = (a: Digesting, b: Digesting): boolean =>
+  a.salt === b.salt && a.normalization === b.normalization;
+
+/** What stands for an item in state and receipts: 96 bits, 16 characters. */
+export function digestOf({ salt }: Digesting, item: string): string {
+  const hash = salt === null ? createHash("sha256") : createHmac("sha256", salt);
+  return hash.update(item, "utf8").digest("base64url").slice(0, 16);
+}
+
+/** The digests under which an item may be known. */
+export const digestsOf = (digests: Digesting, entry: Entry): readonly string[] =>
+  (digests.salt === null ? oldSpellingsOf(entry) : [entry.item ?? ""]).map((text) => digestOf(digests, text));
+
+/** The service that a setting uses: its address and the key for it. */
+type Access = { readonly url: URL; readonly key: string };
+
+const publicAccess = ({ baseUrl, apiKey }: Config): Access => ({ url: baseUrl, key: apiKey });
+
+const externalAccess = ({ externalApi }: Config): Access | undefined =>
+  externalApi === null ? undefined : { url: externalApi.apiUrl, key: externalApi.apiKey };
+
+/** Digest of the address of the API that a setting uses, not of the key: a key may be changed. */
+export function serviceOf(setting: JobSetting, config: Config): string {
+  const { url } = (setting === "emailCheck" ? undefined : externalAccess(config)) ?? publicAccess(config);
+  const path = url.pathname.replace(/\/+$/, "").replace(/\/api\/v1\/public$/, "");
+  return hex(`${url.protocol}//${url.host}${path}`);
+}
+
+/** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */
+export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } | null;
+
+/** Where the receipts of a config are, as a path. A service on this machine has none unless the config names them. */
+export function receiptsPathOf(config: Config, environment: Environment): ReceiptsPath {
+  const { receiptsFile } = config;
+  if (receiptsFile === "") return null;
+  if (receiptsFile !== null) return { path: receiptsFile, isNamed: true };
+  const { url, key } = externalAccess(config) ?? publicAccess(config);
+  if (LOOPBACK.test(url.hostname)) return null;
+  const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
+  const { XDG_STATE_HOME: folder = "" } = environment;
+  const states = folder === "" ? join(environment["HOME"] ?? homedir(), ".local", "state") : folder;
+  const name = `receipts-${hex(`${url.href}\n${keyId}`)}.jsonl`;
+  return { path: join(states, "source-contact-intelligence", name), isNamed: false };
+}
+
+const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+const hex = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

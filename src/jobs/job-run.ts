@@ -1,0 +1,181 @@
+import type { Clock } from "../api/clock.ts";
+import type { JobStreamSpec } from "../catalog/streams.ts";
+import type { JsonObject } from "../json.ts";
+import type { LineBatch, StreamState } from "../streams/event.ts";
+import { StateShare } from "../streams/state-share.ts";
+import { Agenda } from "./agenda.ts";
+import type { Book } from "./book.ts";
+import { SubmitFailures } from "./failures.ts";
+import type { Candidate, Inputs } from "./inputs.ts";
+import type { Answer, JobType } from "./job-type.ts";
+import type { Memory } from "./memory.ts";
+import type { Polls } from "./schedule.ts";
+
+/** What a run asks of the client of its API. Moments are epoch ms by the service's clock. */
+export type JobClient = {
+  /** Resolves when the service's clock is known. */
+  ready(): Promise<void>;
+  /** Resolves when a request may start. */
+  requestSlot(): Promise<void>;
+  backOff(failures: number): Promise<void>;
+  now(): number;
+  /** How far (ms) the service's clock is ahead of this machine's. */
+  skew(): number;
+};
+
+/** What one stream is to do in this run. */
+export type JobTask = {
+  readonly spec: JobStreamSpec;
+  /** The newest moment of the records delivered so far. */
+  readonly cursor: string | null;
+  /** Whether another stream of the setting has had its turn in this run: then there is nothing to submit or to wait for. */
+  readonly isSecond: boolean;
+  /** Whether items are submitted. A full refresh delivers again what can be had for free. */
+  readonly buys: boolean;
+  /** Whether the platform drops what it has once this run is complete. */
+  readonly truncates: boolean;
+  readonly generation: number | null;
+  /** Whether anything is known of what was bought before. */
+  readonly knowsThePast: boolean;
+  /** Whether every row has to be looked at, because only then it is known what is to be delivered. */
+  readonly readsAllRows: boolean;
+  /** The most that this run may submit. */
+  readonly mostSubmissions: number;
+  /** Why nothing may be submitted. */
+  readonly blocked: Error | undefined;
+};
+
+/** What the streams of one setting share in a run. */
+export type SharedJobs = {
+  /** Answers by job id, kept for the setting's other stream; undefined if there is none. */
+  readonly answers: Map<string, Answer> | undefined;
+  /** The jobs that were asked for. */
+  readonly asked: Set<string>;
+  /** Whether every entry of the lists and every row was looked at. */
+  hasSeenAll: boolean;
+};
+
+/** What one stream of jobs is worked on with. */
+export type JobContext = {
+  readonly type: JobType;
+  readonly task: JobTask;
+  /** What is known of the setting's items. */
+  readonly book: Book;
+  readonly shared: SharedJobs;
+  readonly inputs: Inputs;
+  readonly memory: Pick<Memory, "salt" | "hasReceipts" | "write" | "state">;
+  readonly client: JobClient;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  /** By the monotonic clock: when the run is to end. */
+  readonly endsAt: number;
+  readonly signal: AbortSignal;
+  toLines(records: readonly JsonObject[]): LineBatch;
+  /** Throws if another run has taken the receipts or the state file. */
+  checkLocks(): Promise<void>;
+};
+
+/** A job to ask for: an open one, or one whose answer a stream lacks. */
+export type Ask = { readonly key: string; readonly id: string; readonly job: string; readonly at: number };
+
+/** Asking for a job brought nothing of use. */
+export type Trouble = {
+  readonly ask: Ask;
+  readonly error: Error;
+  readonly code: string;
+  readonly isDenied: boolean;
+  readonly isKnownJob: boolean;
+};
+
+/** The state of one stream's run. The functions of run, submit, collect and checkpoints work on it. */
+export class JobRun {
+  readonly context: JobContext;
+  readonly failures = new SubmitFailures();
+  /** What was bought so far. */
+  readonly spent = { submissions: 0, credits: 0 };
+  readonly states: {
+    cursor: string | null;
+    /** The last state; undefined while it does not cover every record. */
+    covering: StreamState | undefined;
+    readonly share: StateShare;
+    /** Whether a state waits until writing it is due. */
+    isWaiting: boolean;
+  };
+  readonly submitting = {
+    queue: [] as Candidate[],
+    /** Items that the service does not take, for the report. */
+    refused: [] as { readonly place: string; readonly code: string }[],
+    doubted: [] as {
+      readonly key: string;
+      readonly id: string;
+      readonly place: string;
+      readonly code: string;
+    }[],
+    /** The submissions of this run, by id. */
+    own: new Map<string, string>(),
+    /** How long (ms) one submission took in the last batch. */
+    msEach: Number.POSITIVE_INFINITY,
+  };
+  readonly collecting = {
+    answered: 0,
+    /** Whether a job of this run was answered. */
+    hasAnswered: false,
+    agenda: new Agenda<Ask>(),
+    planned: new Set<string>(),
+    polls: new Map<string, Polls>(),
+    unusableAsks: new Map<string, number>(),
+    /** Jobs that brought nothing of use in this run, and jobs that were answered properly. */
+    troubles: new Map<string, Trouble>(),
+    proper: new Set<string>(),
+    silentInARow: 0,
+    unusableInARow: 0,
+    /** Why nothing more is asked for. */
+    ended: undefined as Error | undefined,
+  };
+  /** Rows that name items, while there are more. */
+  source: AsyncGenerator<readonly Candidate[]> | undefined;
+  /** How long (ms) was waited for answers. */
+  waited = 0;
+  lastProgress: number;
+
+  constructor(context: JobContext) {
+    this.context = context;
+    this.states = {
+      cursor: context.task.cursor,
+      covering: undefined,
+      share: new StateShare(),
+      isWaiting: false,
+    };
+    this.lastProgress = context.clock.monotonic();
+    this.states.share.begin(this.lastProgress);
+  }
+
+  get stream(): string {
+    return this.context.task.spec.name;
+  }
+
+  /** Whether nothing more is to be begun. */
+  get isOver(): boolean {
+    const { signal, clock, endsAt } = this.context;
+    return signal.aborted || clock.monotonic() >= endsAt;
+  }
+
+  /** When the next job is due; undefined if none is in this run. */
+  get nextDue(): number | undefined {
+    return this.collecting.ended === undefined ? this.collecting.agenda.next : undefined;
+  }
+
+  /** Nothing more is submitted or asked for. */
+  fail(reason: unknown): void {
+    const error = reason instanceof Error ? reason : new Error(String(reason));
+    this.failures.end(error);
+    this.collecting.ended ??= error;
+  }
+}
+
+/** Writes to the receipts what became of submissions. A failure ends the submissions: a file with a hole proves nothing. */
+export async function remember(
+  { context: { memory, type }, failures }: JobRun,
+  ...news: Parameters<Memory["write"]>[1]
+): Promise<void> {
+  await memory.write(type.setting, news).catch((error: unknown) => failures.end(error));
+}

@@ -1,0 +1,215 @@
+import type { Client } from "../api/client.ts";
+import type { Clock } from "../api/clock.ts";
+import { systemClock } from "../api/clock.ts";
+import { RowParser, type RowRules } from "../api/rows.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import {
+  type JobSetting,
+  type JobStreamSpec,
+  jobSpecsOf,
+  type RowStreamSpec,
+  STREAMS,
+  type StreamSpec,
+} from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
+import type { Processes } from "../files/processes.ts";
+import type { JsonObject } from "../json.ts";
+import { fromLatin1 } from "../latin1.ts";
+import { readBounded } from "../streams/endless.ts";
+import type { Event, RawLine } from "../streams/event.ts";
+import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
+import type { Window } from "../streams/window.ts";
+import type { Day } from "../time.ts";
+import { Inputs, type RowSource } from "./inputs.ts";
+import type { JobContext, JobTask, SharedJobs } from "./job-run.ts";
+import { jobTypeOf, listsOf } from "./kinds.ts";
+import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
+import { probeExternal, probePublic } from "./probe.ts";
+import { readJobs } from "./run.ts";
+
+/** The jobs of one run, from when their locks are taken. */
+export type Jobs = {
+  /** The events of one of the selected streams. Throws ConfigError for a state that cannot be used. */
+  read(spec: JobStreamSpec, schema: JsonSchema | null): AsyncGenerator<Event>;
+  close(): Promise<void>;
+};
+
+/** A stream that is asked for. */
+export type SelectedJobs = Pick<ConfiguredStream, "name" | "syncMode"> &
+  Partial<Pick<ConfiguredStream, "generationId" | "minimumGenerationId" | "syncId">>;
+
+/** The clients of both APIs. */
+export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
+
+/** What jobs borrow of the run. */
+export type Lent = JobClients & {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly pid: number;
+  /** Tells whether the run that left a lock still runs. */
+  readonly processes?: Processes | undefined;
+  /** By the monotonic clock: when the run is to end. */
+  readonly endsAt: number;
+  /** Throws if another run has taken the state that this one saves; called before each submission. */
+  checkState(): Promise<void>;
+  /** The rows of a stream, and the filters that its rows are read under. */
+  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi;
+  filtersOf(spec: RowStreamSpec): object;
+  notify(text: string): void;
+};
+
+/**
+ * Takes the locks of the jobs among the selected streams, and reads what is remembered of them. Asks the service nothing.
+ * Throws TransientError while another run has the receipts.
+ * @param states what the state says of each stream
+ */
+export async function openJobs(
+  config: Config,
+  selected: readonly SelectedJobs[],
+  states: ReadonlyMap<string, unknown>,
+  lent: Lent,
+): Promise<Jobs> {
+  const specs = jobSpecsOf(config);
+  const tasks = new Map(selected.map((stream) => [stream.name, stream]));
+  const settings = new Set(specs.filter(({ name }) => tasks.has(name)).map(({ setting }) => setting));
+  const streams = specs
+    .filter(({ setting }) => settings.has(setting))
+    .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
+  const sync = selected.map(({ syncId = null }) => syncId).find((id) => id !== null) ?? null;
+  const { environment, signal, pid, processes, notify } = lent;
+  // A lock is judged by real time.
+  const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
+  const memory = await Memory.open({
+    ...{ config, environment, states, streams, lock, notify },
+    sync: sync === null ? null : String(sync),
+  });
+  const shared = new Map<JobSetting, SharedJobs & { isStarted: boolean }>();
+  for (const setting of settings) {
+    const isAlone = streams.filter((one) => one.setting === setting && one.isSelected).length < 2;
+    const answers = isAlone ? undefined : new Map();
+    shared.set(setting, { answers, asked: new Set(), hasSeenAll: false, isStarted: false });
+  }
+  return {
+    read: (spec, schema) => {
+      const ofSetting = shared.get(spec.setting);
+      if (ofSetting === undefined)
+        throw new Error(`Cannot open the stream "${spec.name}": it was not selected`);
+      const { book, hasState, cursors } = memory.of(spec.setting);
+      const { generation, truncates } = refreshOf(tasks.get(spec.name));
+      const isSecond = ofSetting.isStarted;
+      const buys = !isSecond && tasks.get(spec.name)?.syncMode !== "full_refresh";
+      // A full refresh buys nothing, so the setting's other stream still has to.
+      ofSetting.isStarted ||= buys;
+      const task: JobTask = {
+        ...{ spec, isSecond, buys, truncates, generation, blocked: memory.blocked },
+        cursor: cursors.get(spec.name) ?? null,
+        knowsThePast: hasState || book.size > 0,
+        readsAllRows: truncates || !hasState,
+        mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
+      };
+      return readJobs(contextOf(config, lent, memory, task, ofSetting, schema));
+    },
+    close: () => memory.close(),
+  };
+}
+
+/** Throws what keeps the key from a setting's jobs, without buying anything. */
+export async function probeJobs(
+  { setting }: JobStreamSpec,
+  { publicApi, externalApi }: JobClients,
+): Promise<void> {
+  await (setting === "emailCheck" ? probePublic(publicApi) : probeExternal(externalApi));
+}
+
+/** Whether the platform drops what it has once a stream is complete, and the generation that it fills then. */
+function refreshOf(stream: SelectedJobs | undefined): Pick<JobTask, "truncates" | "generation"> {
+  const { syncMode, generationId = null, minimumGenerationId = null } = stream ?? {};
+  return {
+    truncates: syncMode === "full_refresh" || (minimumGenerationId ?? 0) > 0,
+    generation: generationId,
+  };
+}
+
+function contextOf(
+  config: Config,
+  lent: Lent,
+  memory: Memory,
+  task: JobTask,
+  shared: SharedJobs,
+  schema: JsonSchema | null,
+): JobContext {
+  const { setting, name } = task.spec;
+  const { clock, signal, endsAt, publicApi, externalApi } = lent;
+  const client = setting === "emailCheck" ? publicApi : externalApi;
+  const type = jobTypeOf(setting, config, client);
+  const { book } = memory.of(setting);
+  const { froms, ...lists } = listsOf(setting, config);
+  const { refreshAfterDays, retryUnknown } = type.resubmitRules;
+  const parser = new RowParser({ key: "", cursor: null, schema });
+  const inputs = new Inputs({
+    ...{ kind: type.kind, ...lists, book, stream: name, resubmitRules: type.resubmitRules },
+    sources: froms.map((from) =>
+      rowsOf(from, type.kind === "email" ? "email" : domainField(from), config, lent),
+    ),
+    // A later run may want items that this one does not.
+    readsAll: refreshAfterDays !== null || retryUnknown || task.readsAllRows,
+    now: () => client.now(),
+  });
+  return {
+    ...{ type, task, book, shared, inputs, memory, clock, endsAt, signal },
+    client: {
+      ready: async () => {
+        if (!client.knowsTime) await probeJobs(task.spec, lent);
+      },
+      requestSlot: () => client.requestSlot(),
+      backOff: (failures) => client.backOff(failures),
+      now: () => client.now(),
+      skew: () => client.now() - clock.now(),
+    },
+    toLines: (records) => parser.toLines(records),
+    checkLocks: async () => {
+      await memory.check();
+      await lent.checkState();
+    },
+  };
+}
+
+const domainField = (from: "people" | "companies"): string =>
+  from === "people" ? "companyDomain" : "domain";
+
+/** The rows of a stream as a source of items. Raw values: what is dropped or hashed on its way out is needed here. */
+function rowsOf(
+  from: "people" | "companies",
+  field: string,
+  { idleTimeoutSeconds }: Config,
+  { streamApi, filtersOf }: Lent,
+): RowSource {
+  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === from);
+  if (spec === undefined || spec.reading === "job") throw new Error(`Cannot read "${from}": it has no rows`);
+  const api = streamApi(spec, { cursor: null, schema: null });
+  const windowOf = (day: Day | null): Window =>
+    day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
+  return {
+    from,
+    isDated: !spec.sampled,
+    filters: JSON.stringify(filtersOf(spec)),
+    count: async (day) => {
+      const { rows, undated, known } = await api.count(windowOf(day));
+      return known ? rows + undated : undefined;
+    },
+    read: async function* (day, rows) {
+      const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
+      for await (const batch of readBounded(windowOf(day), count, { api, idleMs: idleTimeoutSeconds * 1000 }))
+        yield batch.rows.map(({ raw }) => textIn(raw, field));
+    },
+  };
+}
+
+/** The text of a field of a row; empty if there is none. */
+function textIn(raw: RawLine, field: string): string {
+  const { [field]: value } = JSON.parse(fromLatin1(raw)) as JsonObject;
+  return typeof value === "string" ? value : "";
+}

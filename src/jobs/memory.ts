@@ -1,0 +1,281 @@
+import { randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
+import { ConfigError, TransientError } from "../errors.ts";
+import type { LockRuntime } from "../files/lock.ts";
+import type { StreamState } from "../streams/event.ts";
+import { Book } from "./book.ts";
+import { isSameDigesting, newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
+import { listsOf } from "./kinds.ts";
+import type { Delta } from "./lattice.ts";
+import { type Books, Receipts } from "./receipts.ts";
+import { parseJobState, type SavedJobs, tellBook, toJobState } from "./state.ts";
+
+/** Without receipts and without a state a run submits at most so many items: the next may know nothing of them. */
+export const MOST_WITHOUT_MEMORY = 10;
+
+/** A job stream of the settings that this run uses. */
+export type RememberedStream = JobStreamSpec & {
+  /** Whether the platform drops what it has once the stream is complete, and the generation that it fills then. */
+  readonly truncates: boolean;
+  readonly generation: number | null;
+};
+
+export type LookOptions = {
+  readonly config: Config;
+  readonly environment: Environment;
+  /** What the state says of each stream. */
+  readonly states: ReadonlyMap<string, unknown>;
+  readonly streams: readonly RememberedStream[];
+  /** What the platform calls this sync, however often it tries it. */
+  readonly sync: string | null;
+};
+
+export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(text: string): void };
+
+type Saved = ReadonlyMap<string, SavedJobs | null>;
+
+/** What the states say, by setting, or why they cannot be used. */
+type AllSaved = ReadonlyMap<JobSetting, Saved | Error>;
+
+/** What one setting's streams begin with. */
+type Remembered = {
+  readonly book: Book;
+  readonly hasState: boolean;
+  /** Of each stream the newest moment of its records. */
+  readonly cursors: ReadonlyMap<string, string | null>;
+};
+
+/** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
+export class Memory {
+  /** Why nothing may be submitted. */
+  readonly blocked: Error | undefined;
+  /** Whether receipts are not wanted or cannot be had, so that only a state remembers. */
+  readonly isForgetful: boolean;
+  readonly #options: LookOptions;
+  readonly #receipts: Receipts | undefined;
+  readonly #books: Books;
+  readonly #saved: AllSaved;
+
+  private constructor(options: LookOptions, saved: AllSaved, { receipts, blocked, isForgetful }: Opened) {
+    this.#options = options;
+    this.#saved = saved;
+    this.blocked = blocked;
+    this.isForgetful = isForgetful;
+    this.#receipts = receipts;
+    const by = randomBytes(6).toString("base64url");
+    const author = { by, sync: options.sync ?? by };
+    const digests = receipts?.digests ?? newDigests(saltOf(saved));
+    const bookOf = (setting: JobSetting): Book => {
+      const streams = options.streams.filter((stream) => stream.setting === setting);
+      const isFromRows =
+        streams.length > 0 &&
+        listsOf(setting, options.config).froms.length > 0 &&
+        !streams.some(({ truncates }) => truncates);
+      const handleAt = (place: number, key: string) => receipts?.handleAt(place, key) ?? null;
+      return new Book({ author, digests, isFromRows, handleAt });
+    };
+    this.#books = new Map(SETTINGS.map((setting) => [setting, bookOf(setting)]));
+  }
+
+  /**
+   * Takes the receipts' lock, reads what is remembered, and writes to the receipts what only states know. Asks the service
+   * nothing. Throws TransientError while another run has the receipts.
+   */
+  static async open(options: MemoryOptions): Promise<Memory> {
+    const saved = savedOf(options);
+    const opened = options.streams.length === 0 ? NO_RECEIPTS : await openReceipts(options, saved);
+    let memory = new Memory(options, saved, opened);
+    try {
+      await opened.receipts?.read(memory.#books);
+    } catch (error) {
+      // What cannot be read is not written either. Jobs that are known are still asked for.
+      if (!(error instanceof ConfigError)) throw error;
+      await opened.receipts?.close();
+      memory = new Memory(options, saved, { receipts: undefined, blocked: error, isForgetful: false });
+    }
+    memory.#learn();
+    await memory.#receipts?.bind(memory.#unbound());
+    for (const [setting, book] of memory.#books)
+      if (memory.#hasState(setting)) await memory.write(setting, book.newsToReceipts());
+    return memory;
+  }
+
+  /** Reads what is remembered, without a lock and writing nothing. Throws ConfigError for receipts that cannot be used. */
+  static async look(options: LookOptions): Promise<Memory> {
+    const place = receiptsPathOf(options.config, options.environment);
+    const receipts = place === null ? undefined : await Receipts.look(place.path);
+    const isForgetful = options.config.receiptsFile === "";
+    const memory = new Memory(options, savedOf(options), { receipts, blocked: undefined, isForgetful });
+    await receipts?.read(memory.#books);
+    memory.#learn();
+    return memory;
+  }
+
+  get hasReceipts(): boolean {
+    return this.#receipts !== undefined;
+  }
+
+  /** What responses are sealed with. */
+  get salt(): string {
+    return this.#receipts?.digests.salt ?? "";
+  }
+
+  /** What is known of a setting's items. Throws ConfigError for a state or receipts that cannot be used. */
+  of(setting: JobSetting): Remembered {
+    const [book, saved] = [this.#books.get(setting), this.#saved.get(setting)];
+    const service = serviceOf(setting, this.#options.config);
+    const bound = this.#receipts?.services.get(setting) ?? service;
+    if (bound !== service) throw otherService("The receipts", "name another file in receipts_file");
+    if (book === undefined || saved === undefined)
+      throw new Error(`Cannot open the jobs of "${setting}": not selected`);
+    if (saved instanceof Error) throw saved;
+    const cursors = new Map([...saved].map(([name, known]) => [name, known?.cursor ?? null]));
+    return { book, hasState: this.#hasState(setting), cursors };
+  }
+
+  /** The state of a stream as it is now. `now`: epoch ms by the service's clock. */
+  state({ name, setting, cursorField }: JobStreamSpec, cursor: string | null, now: number): StreamState {
+    const { book } = this.of(setting);
+    const saved = this.#saved.get(setting);
+    const before = saved instanceof Error ? undefined : saved?.get(name);
+    const stream = this.#options.streams.find((one) => one.name === name);
+    const generation = stream?.generation ?? before?.generation ?? null;
+    const service = serviceOf(setting, this.#options.config);
+    return toJobState({ name, cursorField }, book, { cursor, service, generation }, now);
+  }
+
+  /** Writes to the receipts, if there are any. Returns when that is on the disk. */
+  async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
+    await this.#receipts?.write(setting, deltas);
+  }
+
+  /** Throws TransientError if another run has taken the receipts. */
+  async check(): Promise<void> {
+    await this.#receipts?.check();
+  }
+
+  async close(): Promise<void> {
+    await this.#receipts?.close();
+  }
+
+  /** The addresses of settings that the receipts do not name yet. Those of older versions did not name any. */
+  #unbound(): ReadonlyMap<JobSetting, string> {
+    const { config, streams } = this.#options;
+    const unbound = streams.filter(({ setting }) => this.#receipts?.services.has(setting) === false);
+    return new Map(unbound.map(({ setting }) => [setting, serviceOf(setting, config)]));
+  }
+
+  #hasState(setting: JobSetting): boolean {
+    const saved = this.#saved.get(setting);
+    return (
+      saved !== undefined && !(saved instanceof Error) && [...saved.values()].some((known) => known !== null)
+    );
+  }
+
+  /** Tells the books what the states say. Deliveries count only for the stream and the generation that they were made for. */
+  #learn(): void {
+    for (const { name, setting, generation, truncates } of this.#options.streams) {
+      const [book, saved] = [this.#books.get(setting), this.#saved.get(setting)];
+      const known = saved instanceof Error ? null : saved?.get(name);
+      if (book === undefined || known === null || known === undefined) continue;
+      // Before version 3 no state named its generation.
+      const isOfNow =
+        generation === null || known.service === null ? !truncates : known.generation === generation;
+      tellBook(book, name, known, isOfNow);
+      // Items under two salts meet only where their rows are read again.
+      const isSalted = known.ledgers.every(({ digests }) => isSameDigesting(digests, book.digests));
+      for (const input of isSalted ? known.inputs : [])
+        if (input.through > (book.inputs.get(input.from)?.through ?? "")) book.inputs.set(input.from, input);
+    }
+  }
+}
+
+const SETTINGS: readonly JobSetting[] = ["companyLookup", "emailCheck", "emailVerification"];
+
+function savedOf({ config, states, streams }: LookOptions): AllSaved {
+  const settings = [...new Set(streams.map(({ setting }) => setting))];
+  return new Map(
+    settings.map((setting): readonly [JobSetting, Saved | Error] => {
+      try {
+        const saved = streams
+          .filter((stream) => stream.setting === setting)
+          .map((stream) => [stream.name, parseJobState(stream, states.get(stream.name))] as const);
+        for (const [name, known] of saved)
+          if ((known?.service ?? null) !== null && known?.service !== serviceOf(setting, config))
+            throw otherService(`The state of "${name}"`, "reset the stream");
+        return [setting, new Map(saved)];
+      } catch (error) {
+        if (error instanceof ConfigError) return [setting, error];
+        throw error;
+      }
+    }),
+  );
+}
+
+/** The salt of a state, which receipts that begin take over. */
+function saltOf(saved: AllSaved): string | undefined {
+  const states = [...saved.values()].flatMap((one) => (one instanceof Error ? [] : [...one.values()]));
+  const salts = states.flatMap((known) => (known?.ledgers ?? []).map(({ digests }) => digests.salt));
+  return salts.find((salt) => salt !== null) ?? undefined;
+}
+
+type Opened = {
+  readonly receipts: Receipts | undefined;
+  readonly blocked: Error | undefined;
+  readonly isForgetful: boolean;
+};
+
+const NO_RECEIPTS: Opened = { receipts: undefined, blocked: undefined, isForgetful: false };
+
+/** A default folder that never worked is done without; receipts that are there or that the config names are not. */
+async function openReceipts(
+  options: MemoryOptions,
+  saved: ReadonlyMap<JobSetting, Saved | Error>,
+): Promise<Opened> {
+  const { config, environment, lock, notify, streams } = options;
+  const place = receiptsPathOf(config, environment);
+  if (place === null) return { ...NO_RECEIPTS, isForgetful: config.receiptsFile === "" };
+  const services = new Map(streams.map(({ setting }) => [setting, serviceOf(setting, config)]));
+  try {
+    if (saltOf(saved) === undefined) await checkKey(place, [...services.values()]);
+    const receipts = await Receipts.open(place.path, lock, notify, saltOf(saved), services);
+    return { ...NO_RECEIPTS, receipts };
+  } catch (error) {
+    if (error instanceof TransientError || !(error instanceof ConfigError)) throw error;
+    if (error instanceof OtherKey || place.isNamed || (await Receipts.exist(place.path)))
+      return { ...NO_RECEIPTS, blocked: error };
+    notify(`Receipts are done without. ${error.message}`);
+    return { ...NO_RECEIPTS, isForgetful: true };
+  }
+}
+
+/** Receipts of the same service under another key exist, and nothing says whose purchases they are. */
+class OtherKey extends ConfigError {}
+
+async function checkKey(place: NonNullable<ReceiptsPath>, services: readonly string[]): Promise<void> {
+  if (place.isNamed || (await Receipts.exist(place.path))) return;
+  const folder = dirname(place.path);
+  const names = (await readdir(folder).catch(() => [])).filter((name) =>
+    /^receipts-[0-9a-f]{16}\.jsonl$/.test(name),
+  );
+  for (const name of names) {
+    const path = join(folder, name);
+    const others = await Receipts.look(path).catch(() => undefined);
+    await others?.close();
+    if (services.some((service) => [...(others?.services.values() ?? [])].includes(service)))
+      throw new OtherKey(
+        `Cannot tell what was bought: there is no state, and the receipts "${path}" belong to another key of this service. ` +
+          `If the key was changed, name that file in receipts_file. If this is another organization, name "${basename(place.path)}" in the same folder`,
+      );
+  }
+}
+
+const otherService = (what: string, way: string): ConfigError =>
+  new ConfigError(
+    `Cannot use what is remembered of jobs: ${what} was made with another address of the service. If the service has moved, ` +
+      `go back to the old address or remove "service" there; if this is another service, ${way}`,
+  );

@@ -1,0 +1,236 @@
+import type { Event } from "../streams/event.ts";
+import { dayOf } from "../time.ts";
+import { roomFor } from "./caps.ts";
+import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
+import { deliver, schedule, watch } from "./collect.ts";
+import { sealedText } from "./email-verifications.ts";
+import type { Recovery } from "./failures.ts";
+import type { Candidate } from "./inputs.ts";
+import { type JobRun, remember } from "./job-run.ts";
+import type { Submission } from "./job-type.ts";
+import { openOf, type Sub } from "./lattice.ts";
+import { seal } from "./seal.ts";
+import { reasonToSubmit } from "./wanted.ts";
+
+const OPEN_AT_ONCE = 20;
+/** Before the first answer of a run one look-up is in flight; each that is silent for so long (ms) lets another go. */
+const SILENT_MS = 300_000;
+const MOST_BEFORE_ANSWER = 5;
+/** A job that waits for longer (ms) holds no place among those in flight. */
+const LONG_WAIT_MS = 3_600_000;
+
+/** An item whose intent is written. */
+type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
+
+/** What became of a submission, and what is to be done about it. */
+type SubmissionResult =
+  | {
+      readonly pending: PendingSubmission;
+      readonly submission: Submission;
+      readonly recovery: Recovery | undefined;
+    }
+  | { readonly threw: unknown };
+
+/** Reads rows for more items, if there are places for them. Returns whether it did. */
+export async function findItems(run: JobRun): Promise<boolean> {
+  const { context, submitting, source } = run;
+  if (source === undefined || run.isOver) return false;
+  const mayBuyMore = mayBuy(run) > 0;
+  if (mayBuyMore ? submitting.queue.length > 0 : !context.task.readsAllRows) return false;
+  const { done, value } = await source.next();
+  if (done === true) run.source = undefined;
+  else if (mayBuyMore) submitting.queue.push(...value);
+  schedule(run, context.inputs.found.keys());
+  if (run.nextDue !== undefined || submitting.queue.length > 0)
+    await context.client.ready().catch((error: unknown) => run.fail(error));
+  return true;
+}
+
+/** Submits the next items that caps and places let go. Returns whether there were any. */
+export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
+  const { context, submitting } = run;
+  if (run.isOver) return false;
+  const size = batchSize(run);
+  const wanted = Math.min(mayBuy(run), submitting.queue.length, size);
+  const free = places(run);
+  const count = Math.min(wanted, free);
+  // Where states are large, places have to become free first.
+  const mayWait = size > atOnce(run) && run.nextDue !== undefined && free < OPEN_AT_ONCE;
+  if (count < 1 || (count < wanted && mayWait)) return false;
+  const batch = await intend(run, submitting.queue.splice(0, count));
+  const sent = batch.length;
+  let began = context.clock.monotonic();
+  try {
+    if (sent > 0) yield* checkpoint(run, !context.memory.hasReceipts);
+    began = context.clock.monotonic();
+    while (batch.length > 0 && !run.failures.ended && !run.isOver) {
+      const posts = batch.splice(0, atOnce(run)).map((pending) => submit(run, pending));
+      const results = await Promise.all(posts);
+      for (const result of results) yield* take(run, result);
+      // A kill must not lose the id of a job that only the state remembers.
+      if (results.some((result) => isOnlyInState(run, result))) yield* checkpoint(run, true);
+    }
+  } finally {
+    for (const pending of batch.reverse()) await withdraw(run, pending);
+  }
+  if (sent > 0) submitting.msEach = Math.max(1, (context.clock.monotonic() - began) / sent);
+  return true;
+}
+
+/** How many submissions may be under way at once. */
+const atOnce = ({ failures, context }: JobRun): number => (failures.isProbing ? 1 : context.type.postsAtOnce);
+
+/** How many submissions one state announces: more of them where states are so large that writing them takes its time. */
+function batchSize(run: JobRun): number {
+  if (run.failures.isProbing) return 1;
+  return Math.max(atOnce(run), Math.ceil(run.states.share.pauseMs / run.submitting.msEach));
+}
+
+/** Writes down what is about to leave. Nothing leaves if that fails. */
+async function intend(run: JobRun, candidates: readonly Candidate[]): Promise<PendingSubmission[]> {
+  const { book, type, task, memory, client, checkLocks } = run.context;
+  const batch: PendingSubmission[] = [];
+  try {
+    await checkLocks();
+    const news = [];
+    if (task.truncates && task.generation !== null && !book.knowsAnswered)
+      news.push(book.markBlind(run.stream, task.generation));
+    for (const candidate of candidates) {
+      // What is known of another spelling may have come to light since.
+      if (reasonToSubmit(book.get(candidate.key), type.resubmitRules, client.now()) === undefined) continue;
+      const { id, at, delta } = book.intend(candidate.key, client.now());
+      batch.push({ ...candidate, id, at });
+      run.submitting.own.set(id, candidate.key);
+      news.push(delta);
+    }
+    await memory.write(type.setting, news);
+  } catch (error) {
+    run.failures.end(error);
+    for (const pending of batch.splice(0).reverse()) await withdraw(run, pending);
+  }
+  return batch;
+}
+
+/** The service did not get a submission, or did not take it. `code`: why it may never take it in this form. */
+async function withdraw(
+  run: JobRun,
+  { key, id }: PendingSubmission,
+  code: string | null = null,
+): Promise<void> {
+  run.submitting.own.delete(id);
+  await remember(run, run.context.book.notTaken(key, id, "void", code));
+}
+
+async function submit(run: JobRun, pending: PendingSubmission): Promise<SubmissionResult> {
+  try {
+    await run.context.client.requestSlot();
+    await run.context.checkLocks();
+  } catch (threw) {
+    await withdraw(run, pending);
+    return { threw };
+  }
+  return await run.context.type.submit(pending.item).then(
+    (submission) => keep(run, pending, submission),
+    (threw: unknown) => ({ threw }),
+  );
+}
+
+/** Keeps what became of a submission, in the book and on the disk, whether or not somebody still reads the output. */
+async function keep(
+  run: JobRun,
+  pending: PendingSubmission,
+  submission: Submission,
+): Promise<SubmissionResult> {
+  const { failures, context, spent } = run;
+  const { book, memory, client, clock } = context;
+  const { key, id, item } = pending;
+  if (submission.kind === "refused") {
+    const { error, why, code } = submission;
+    const recovery = failures.refused(error, why, clock.monotonic());
+    await withdraw(run, pending, recovery.kind === "doubt" ? code : null);
+    return { pending, submission, recovery };
+  }
+  spent.submissions += 1;
+  if (submission.kind === "unknown") failures.unknown(submission.error);
+  else failures.taken();
+  if (submission.kind === "taken")
+    await remember(run, book.taken(key, id, submission.jobId, submission.notBefore));
+  if (submission.kind === "answered") {
+    const { answer } = submission;
+    const sealed = memory.hasReceipts ? seal(memory.salt, item, sealedText(answer)) : null;
+    await remember(run, book.answered(key, id, client.now(), answer.cost, sealed));
+  }
+  return { pending, submission, recovery: undefined };
+}
+
+/** Whether a submission was taken, and nothing but the state remembers its job. */
+const isOnlyInState = ({ context }: JobRun, result: SubmissionResult): boolean =>
+  !context.memory.hasReceipts && "submission" in result && result.submission.kind === "taken";
+
+/** Says what became of a submission. */
+async function* take(run: JobRun, result: SubmissionResult): AsyncGenerator<Event> {
+  if ("threw" in result) {
+    run.fail(result.threw);
+    return;
+  }
+  const { pending, submission, recovery } = result;
+  const { key, id, at } = pending;
+  if (submission.kind === "taken") watch(run, { key, id, at, job: submission.jobId }, submission.notBefore);
+  if (submission.kind === "taken" || submission.kind === "answered")
+    for (const doubted of run.submitting.doubted.splice(0)) await refuse(run, doubted, doubted.code);
+  if (submission.kind === "answered") {
+    yield* deliver(run, { key, id, job: null }, submission.answer);
+    return;
+  }
+  if (submission.kind === "refused") await recover(run, pending, submission.code, recovery);
+  if (!isOnlyInState(run, result)) yield* checkpointAfterAnswer(run);
+}
+
+async function recover(
+  run: JobRun,
+  pending: PendingSubmission,
+  code: string,
+  recovery: Recovery | undefined,
+): Promise<void> {
+  const { submitting, context } = run;
+  if (recovery?.kind === "again") {
+    submitting.queue.unshift(pending);
+    if (recovery.failures > 0) await context.client.backOff(recovery.failures);
+  }
+  if (recovery?.kind === "refuse") await refuse(run, pending, code);
+  // If the service takes another item, the form of our requests is right, and this one is refused.
+  if (recovery?.kind === "doubt") submitting.doubted.push({ ...pending, code });
+}
+
+type Refused = Pick<PendingSubmission, "key" | "id" | "place">;
+
+async function refuse(run: JobRun, { key, id, place }: Refused, code: string): Promise<void> {
+  run.submitting.refused.push({ place, code });
+  await remember(run, run.context.book.notTaken(key, id, "refused", code));
+}
+
+/** How many items the caps let go. */
+function mayBuy({ context, failures, submitting }: JobRun): number {
+  const { book, type, task, client } = context;
+  if (failures.ended || !task.buys) return 0;
+  const charged = book.charged(book.dayToCharge(dayOf(client.now())));
+  return Math.min(
+    roomFor(type.caps, charged, book.estimate),
+    task.mostSubmissions - submitting.own.size,
+    book.probesLeft(client.now()),
+  );
+}
+
+/** How many more jobs may be in flight. */
+function places({ context, collecting, submitting }: JobRun): number {
+  const { book, type, client } = context;
+  if (type.setting !== "companyLookup") return Number.POSITIVE_INFINITY;
+  const now = client.now();
+  const open: Sub[] = [];
+  for (const [, item] of book.inFull())
+    open.push(...openOf(item).filter(({ notBefore }) => (notBefore ?? 0) - now <= LONG_WAIT_MS));
+  if (collecting.hasAnswered) return OPEN_AT_ONCE - open.filter(({ at }) => now - at <= LONG_WAIT_MS).length;
+  const own = open.filter(({ id }) => submitting.own.has(id));
+  const silent = own.filter(({ at }) => now - at >= SILENT_MS).length;
+  return Math.min(MOST_BEFORE_ANSWER, 1 + silent) - own.length;
+}

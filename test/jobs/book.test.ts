@@ -1,0 +1,420 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Book } from "../../src/jobs/book.ts";
+import { newDigests } from "../../src/jobs/identity.ts";
+import { entriesOf } from "../../src/jobs/items.ts";
+import {
+  type Delta,
+  type Handle,
+  type Item,
+  isSettled,
+  joinItems,
+  newSub,
+  newsOf,
+  type Price,
+  type Spending,
+  type Step,
+  type Sub,
+  spendingKey,
+  subsOf,
+  UNBOUGHT,
+} from "../../src/jobs/lattice.ts";
+import { bookOfState, parseJobState, tellBook, toJobState } from "../../src/jobs/state.ts";
+import { reasonToSubmit } from "../../src/jobs/wanted.ts";
+import { DAY_MS, type Day, dayOf } from "../../src/time.ts";
+import { runs } from "../support/runs.ts";
+
+const T0 = Date.UTC(2026, 0, 1);
+const STREAM = "company_lookups";
+const SPEC = { name: STREAM, cursorField: "created_at" };
+const DIGESTS = newDigests("salt");
+const STEPS: readonly Step[] = ["unknown", "void", "refused", "open", "unpaid", "failed"];
+const keyOf = (number: number): string => String(number).padStart(16, "k");
+
+/** A submission of one of a few moments: of one moment all memories say the same but how far it has come. */
+const subAt = (most: number): fc.Arbitrary<Sub> =>
+  fc
+    .record({
+      nth: fc.nat(most),
+      step: fc.constantFrom(...STEPS),
+      asked: fc.option(fc.nat(2)),
+      misses: fc.nat(1),
+    })
+    .map(({ nth, step, asked, misses }) => {
+      const at = T0 + (nth * DAY_MS) / 2;
+      const hasJob = step === "open" || step === "unpaid" || step === "failed";
+      return {
+        ...newSub(`r${nth}.0`, at, dayOf(at), `s${nth % 2}`),
+        ...{ step, asked, misses, job: hasJob ? `j${nth}` : null, ended: step === "failed" ? at : null },
+      };
+    });
+
+const HANDLE: fc.Arbitrary<Handle> = fc
+  .record({ nth: fc.nat(5), sure: fc.boolean(), kind: fc.constantFrom("job", "sealed", "both") })
+  .map(({ nth, sure, kind }) => {
+    const at = T0 + (nth * DAY_MS) / 2;
+    const [job, sealed] = [kind === "sealed" ? null : `j${nth}`, kind === "job" ? null : "sealed"];
+    return { id: `r${nth}.0`, at, day: dayOf(at), job, sealed, sure, cost: 1 };
+  });
+
+const itemOf = (most: number): fc.Arbitrary<Item> =>
+  fc
+    .record({
+      handle: fc.option(HANDLE),
+      day: fc.option(fc.nat(3)),
+      subs: fc.array(subAt(most), { maxLength: 3 }),
+    })
+    .map(({ handle, day, subs }) => {
+      const answered: Day | "" = handle?.day ?? (day === null ? "" : dayOf(T0 + day * DAY_MS));
+      return joinItems(UNBOUGHT, {
+        day: answered,
+        handle,
+        subs: Object.fromEntries(subs.map((sub) => [sub.id, sub])),
+      });
+    });
+const ITEM = itemOf(5);
+
+const DELTA: fc.Arbitrary<Delta> = fc
+  .record({
+    items: fc.dictionary(fc.nat(2).map(keyOf), itemOf(3), { maxKeys: 3 }),
+    spent: fc.array(fc.tuple(fc.nat(1), fc.nat(1), fc.nat(3), fc.nat(3), fc.nat(9)), { maxLength: 3 }),
+    prices: fc.array(fc.tuple(fc.nat(60), fc.nat(4)), { maxLength: 40 }),
+    blind: fc.option(fc.nat(2)),
+  })
+  .map(({ items, spent, prices, blind }) =>
+    newsOf(DIGESTS, {
+      items: new Map(Object.entries(items)),
+      spent: new Map(
+        spent.map(([sync, by, ...numbers]) => [
+          spendingKey(`s${sync}`, `r${by}`, dayOf(T0)),
+          numbers as Spending,
+        ]),
+      ),
+      prices: prices as Price[],
+      blind: new Map(blind === null ? [] : [[STREAM, blind]]),
+    }),
+  );
+
+const bookOf = (...deltas: readonly Delta[]): Book => {
+  const book = new Book({ author: { sync: "s", by: "me" }, digests: DIGESTS });
+  for (const delta of deltas) book.addReceipt(delta);
+  return book;
+};
+
+/** Everything that a book knows. */
+const known = (book: Book): unknown =>
+  [0, 1, 2]
+    .map((nth) => [book.get(keyOf(nth)), book.canBeHad(keyOf(nth))])
+    .concat(book.toReceipts(() => true).map(({ spent, prices, blind }) => [spent, prices, blind]) as never);
+
+const RULES = fc.record({ refreshAfterDays: fc.option(fc.nat(20)), retryUnknown: fc.boolean() });
+
+describe("joinItems()", () => {
+  it("is commutative, associative and idempotent", () => {
+    fc.assert(
+      fc.property(ITEM, ITEM, ITEM, (a, b, c) => {
+        expect(joinItems(a, a)).toEqual(a);
+        expect(joinItems(a, { ...a })).toEqual(a);
+        expect(joinItems(a, b)).toEqual(joinItems(b, a));
+        expect(joinItems(joinItems(a, b), c)).toEqual(joinItems(a, joinItems(b, c)));
+      }),
+      { numRuns: runs(1_000, 100_000) },
+    );
+  });
+
+  it("never buys more by knowing more, unless an answer settles what was out", () => {
+    const others = ITEM.map((item) => {
+      const subs = subsOf(item).map((sub) => ({ ...sub, id: `o${sub.id}` }));
+      return { ...item, subs: Object.fromEntries(subs.map((sub) => [sub.id, sub])) };
+    });
+    fc.assert(
+      fc.property(ITEM, others, RULES, fc.nat(60), (item, more, rules, days) => {
+        const both = joinItems(item, more);
+        if (both.day !== item.day) return;
+        const now = T0 + days * DAY_MS;
+        if (reasonToSubmit(both, rules, now) !== undefined)
+          expect(reasonToSubmit(item, rules, now)).toBeDefined();
+      }),
+      { numRuns: runs(1_000, 100_000) },
+    );
+  });
+
+  it("clears what an answer of its day or later covers, and keeps the job for a stream that lacks it", () => {
+    const open = { ...newSub("r.0", T0, dayOf(T0), "s"), step: "open", job: "j" } as const;
+    const item = { ...UNBOUGHT, subs: { "r.0": open } };
+    const answered = (day: number): Item => joinItems(item, { ...UNBOUGHT, day: dayOf(T0 + day * DAY_MS) });
+    expect(answered(-1).subs).toEqual(item.subs);
+    expect(answered(0)).toMatchObject({ subs: {}, handle: { job: "j", sure: false } });
+    expect(answered(1)).toMatchObject({ subs: {}, handle: null });
+  });
+});
+
+describe("Book", () => {
+  it("knows the same in whatever order and however often it is told", () => {
+    fc.assert(
+      fc.property(DELTA, DELTA, DELTA, (a, b, c) => {
+        const all = known(bookOf(a, b, c));
+        expect(known(bookOf(c, a, b, a))).toEqual(all);
+        expect(known(bookOf(...bookOf(a, b).toReceipts(() => true), c))).toEqual(all);
+      }),
+      { numRuns: runs(200, 20_000) },
+    );
+  });
+
+  it("comes back from a state: what is out, what is owed, and by what it can be had", () => {
+    fc.assert(
+      fc.property(DELTA, DELTA, fc.array(fc.nat(2)), (a, b, delivered) => {
+        const book = bookOf();
+        for (const delta of [a, b]) book.addState(delta);
+        for (const nth of delivered) book.deliver(STREAM, keyOf(nth));
+        const head = { cursor: null, service: "here", generation: 3 };
+        const state = JSON.parse(JSON.stringify(toJobState(SPEC, book, head, T0)));
+        const saved = parseJobState(SPEC, state);
+        expect(saved).toMatchObject(head);
+        const again = bookOf();
+        if (saved !== null) tellBook(again, STREAM, saved, true);
+        for (const key of [0, 1, 2].map(keyOf)) {
+          expect([again.get(key).day, again.get(key).subs]).toEqual([book.get(key).day, book.get(key).subs]);
+          expect(again.owes(STREAM, key)).toBe(book.owes(STREAM, key));
+          if (book.owes(STREAM, key) && book.handle(key)?.job)
+            expect(again.handle(key)?.job).toBe(book.handle(key)?.job);
+        }
+        expect(again.charged(dayOf(T0))).toEqual(book.charged(dayOf(T0)));
+        // Joined with what it was made of, nothing is new.
+        tellBook(book, STREAM, saved ?? (undefined as never), false);
+        expect(known(book)).toEqual(known(bookOf(a, b)));
+      }),
+      { numRuns: runs(200, 20_000) },
+    );
+  });
+
+  it("adds up what two runs charge that began with one memory, and counts nothing twice", () => {
+    const [one, other, all] = ["r1", "r2", "r3"].map(
+      (by) => new Book({ author: { sync: "s", by }, digests: DIGESTS }),
+    );
+    if (one === undefined || other === undefined || all === undefined) throw new Error("no books");
+    const before = one.intend(keyOf(0), T0).delta;
+    other.addReceipt(before);
+    const { id, delta } = one.intend(keyOf(1), T0);
+    const news = [before, delta, one.taken(keyOf(1), id, "j", null), one.answered(keyOf(1), id, T0, 4, null)];
+    const theirs = other.intend(keyOf(2), T0);
+    const back = other.notTaken(keyOf(2), theirs.id, "void", "INVALID_BODY");
+    for (const told of [...news, theirs.delta, back, ...news, before]) all.addReceipt(told);
+    other.notTaken(keyOf(2), theirs.id, "refused", "INVALID_BODY");
+    expect(all.charged(dayOf(T0)).day).toEqual({ submitted: 2, credits: 4, open: 1 });
+    expect(other.charged(dayOf(T0)).day).toEqual({ submitted: 1, credits: 0, open: 1 });
+  });
+
+  it("charges what an answer clears, and no cost twice", () => {
+    const book = bookOf();
+    const [key, day] = [keyOf(1), dayOf(T0)];
+    const lost = book.intend(key, T0);
+    const { id, at } = book.intend(key, T0);
+    expect(at).toBe(lost.at + 1);
+    book.taken(key, id, "j", null);
+    book.chargeOpen(key, id, 3);
+    expect(book.charged(day).day).toEqual({ submitted: 2, credits: 3, open: 1 });
+    book.answered(key, id, T0, 5, null);
+    // The lost one counts with what was known of prices then.
+    expect(book.charged(day).sync).toEqual({ submitted: 2, credits: 5 + 10, open: 0 });
+    expect(book.answered(key, id, T0, 5, null).spent.size).toBe(0);
+    expect(book.estimate).toBe(5);
+  });
+
+  it("never charges a day before one that was charged, and forgets the counters of two months ago", () => {
+    const book = bookOf();
+    book.intend(keyOf(0), T0);
+    book.intend(keyOf(1), T0 + 63 * DAY_MS);
+    book.intend(keyOf(2), T0 + 60 * DAY_MS);
+    const last = dayOf(T0 + 63 * DAY_MS);
+    expect(book.charged(last).day.submitted).toBe(2);
+    expect([...book.money(last).spent.keys()].map((spending) => spending.slice(-10))).toEqual([last]);
+  });
+
+  it("lets one item go when the newest three answers were lost, then one a day", () => {
+    const book = bookOf();
+    const probes: number[] = [];
+    for (let nth = 0; nth < 4; nth++) {
+      book.intend(keyOf(nth), T0 + nth);
+      probes.push(book.probesLeft(T0 + nth));
+    }
+    expect([...probes, book.probesLeft(T0 + DAY_MS)]).toEqual([Infinity, Infinity, 1, 0, 1]);
+    const { id } = book.intend(keyOf(4), T0 + DAY_MS);
+    expect(book.probesLeft(T0 + DAY_MS)).toBe(0);
+    book.taken(keyOf(4), id, "j", null);
+    expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
+    book.answered(keyOf(4), id, T0 + DAY_MS, 0, null);
+    expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
+  });
+
+  it("keeps few submissions that were not taken, and each that was lost", () => {
+    const book = bookOf();
+    for (let nth = 0; nth < 20; nth++) {
+      const { id } = book.intend(keyOf(0), T0);
+      if (nth > 0) book.notTaken(keyOf(0), id, "void", null);
+    }
+    expect(subsOf(book.get(keyOf(0))).map(({ step }) => step)).toEqual(["unknown", ...Array(4).fill("void")]);
+    expect(isSettled(book.get(keyOf(0)))).toBe(false);
+  });
+});
+
+/** What a run is given and leaves: each copy of a memory with the submissions that it knows. */
+type Copy<Kept> = { readonly kept: Kept; readonly knows: ReadonlySet<string> };
+type Receipts = { readonly salt: string; readonly lines: readonly Delta[] };
+
+/** A service, a platform and a machine: some number decides at each turn what happens. */
+class History {
+  readonly violations: string[] = [];
+  readonly bought: {
+    readonly id: string;
+    readonly item: string;
+    readonly at: number;
+    isFinal: boolean;
+    isTold: boolean;
+  }[] = [];
+  readonly itemOf = new Map<string, string>();
+  readonly delivered = new Set<string>();
+  readonly states: Copy<unknown>[] = [];
+  readonly receipts: Copy<Receipts>[] = [];
+  /** Whether a memory was lost, or an older one came back. */
+  isWhole = true;
+  now = T0;
+  readonly #numbers: number[];
+  #runs = 0;
+
+  constructor(numbers: readonly number[]) {
+    this.#numbers = [...numbers];
+  }
+
+  pick(most: number): number {
+    return (this.#numbers.shift() ?? 0) % most;
+  }
+
+  /** One run; where the pick says so it is killed. `isLast`: nothing goes wrong any more. */
+  run(isLast: boolean, hasReceipts: boolean): void {
+    const [state, lines] = isLast
+      ? [this.states.at(-1), this.receipts.at(-1)]
+      : [this.#memory(this.states), hasReceipts ? this.#memory(this.receipts) : undefined];
+    const knows = new Set([...(state?.knows ?? []), ...(lines?.knows ?? [])]);
+    const saved = parseJobState(SPEC, state?.kept);
+    const salt = lines?.kept.salt ?? saved?.ledgers[0]?.digests.salt ?? `salt${this.#runs}`;
+    const by = `r${this.#runs++}`;
+    const refreshAfterDays = this.pick(3) === 0 ? 1 : null;
+    const book = new Book({ author: { sync: by, by }, digests: newDigests(salt), isFromRows: true });
+    for (const line of lines?.kept.lines ?? []) book.addReceipt(line);
+    if (saved !== null) tellBook(book, STREAM, saved, true);
+    const written = [...(lines?.kept.lines ?? [])];
+    const write = (...news: readonly Delta[]): void => {
+      written.push(...news);
+      if (hasReceipts) this.receipts.push({ kept: { salt, lines: [...written] }, knows: new Set(knows) });
+    };
+    const save = (): void => {
+      const head = { cursor: null, service: "here", generation: null };
+      const kept = JSON.parse(JSON.stringify(toJobState(SPEC, book, head, this.now)));
+      // What only the receipts know of an item that no list names is not in the state.
+      const again = bookOfState(STREAM, parseJobState(SPEC, kept) ?? (undefined as never));
+      const isIn = (id: string): boolean =>
+        entriesOf("domain", this.itemOf.get(id) ?? "").some((entry) => {
+          const { day, subs } = again.get(again.keyOf(entry));
+          return day !== "" || Object.keys(subs).length > 0;
+        });
+      this.states.push({ kept, knows: new Set([...knows].filter(isIn)) });
+    };
+    const isKilled = (): boolean => !isLast && this.pick(12) === 11;
+    const deliver = (key: string, id: string): void => {
+      this.delivered.add(id);
+      book.deliver(STREAM, key);
+    };
+    write(...book.newsToReceipts());
+    save();
+    const keys = new Map(
+      ["a.example", "b.example", "c.example"].flatMap((item) =>
+        isLast || this.pick(4) > 0
+          ? entriesOf("domain", item).map((entry) => [book.keyOf(entry), item] as const)
+          : [],
+      ),
+    );
+    for (const [key, item] of book.inFull())
+      for (const { id, job } of subsOf(item).filter(({ step }) => step === "open")) {
+        if (isKilled()) return;
+        if (!isLast && this.pick(3) === 0) continue;
+        const purchase = this.bought.find((one) => one.id === job);
+        if (purchase?.isFinal === false) {
+          book.ended(key, id, this.now, "failed", "X", []);
+          continue;
+        }
+        write(book.answered(key, id, this.now, 1, null));
+        if (isKilled()) return;
+        if (this.pick(3) > 0) save();
+      }
+    for (const key of [...book.undelivered(STREAM)]) {
+      const id = book.handle(key)?.job;
+      if (typeof id === "string") deliver(key, id);
+      if (isKilled()) return;
+    }
+    save();
+    for (const [key, item] of keys) {
+      if (reasonToSubmit(book.get(key), { refreshAfterDays, retryUnknown: false }, this.now) === undefined)
+        continue;
+      const { id, at, delta } = book.intend(key, this.now);
+      knows.add(id);
+      this.itemOf.set(id, item);
+      write(delta);
+      if (isKilled()) return;
+      // Where there are no receipts a state has to say it.
+      if (!hasReceipts || this.pick(2) === 0) save();
+      if (isKilled()) return;
+      const outcome = isLast ? 0 : this.pick(6);
+      if (outcome === 5) {
+        write(book.notTaken(key, id, this.pick(2) === 0 ? "void" : "refused", null));
+        continue;
+      }
+      for (const before of this.bought.filter((one) => one.item === item && one.isFinal && knows.has(one.id)))
+        if (refreshAfterDays === null || dayOf(before.at + refreshAfterDays * DAY_MS) >= dayOf(at))
+          this.violations.push(`${item} was bought as ${before.id} and again as ${id}`);
+      const purchase = { id, item, at, isFinal: outcome !== 4, isTold: false };
+      this.bought.push(purchase);
+      if (outcome === 3 || isKilled()) continue;
+      write(book.taken(key, id, id, null));
+      purchase.isTold = true;
+      if (this.pick(3) > 0) save();
+    }
+    save();
+  }
+
+  /** The newest memory, sometimes an older one, seldom none. */
+  #memory<Kept>(copies: readonly Copy<Kept>[]): Copy<Kept> | undefined {
+    const fate = this.pick(8);
+    if (fate >= 6) this.isWhole = false;
+    return fate === 7 ? undefined : copies.at(fate === 6 ? -1 - this.pick(copies.length + 1) : -1);
+  }
+}
+
+describe("histories of runs that are killed, with memories that are lost, old and under other salts", () => {
+  it.each([true, false])(
+    "buy nothing twice that a memory knew, and deliver what was answered (receipts: %s)",
+    (hasReceipts) => {
+      fc.assert(
+        fc.property(
+          fc.array(fc.nat(1_000), { minLength: 30, maxLength: 250 }),
+          fc.integer({ min: 2, max: 8 }),
+          (tape, lives) => {
+            const history = new History(tape);
+            for (let run = 0; run < lives; run++) {
+              history.run(false, hasReceipts);
+              history.now += [0, DAY_MS / 2, DAY_MS, 3 * DAY_MS][history.pick(4)] ?? 0;
+            }
+            const { isWhole } = history;
+            const told = history.bought.filter(({ isFinal, isTold }) => isFinal && isTold);
+            for (let run = 0; run < 2; run++) history.run(true, hasReceipts);
+            expect(history.violations).toEqual([]);
+            const newest = new Map(told.map(({ item, id }) => [item, id]));
+            if (isWhole && hasReceipts)
+              expect([...newest.values()].filter((id) => !history.delivered.has(id))).toEqual([]);
+          },
+        ),
+        { numRuns: runs(150, 20_000) },
+      );
+    },
+  );
+});
