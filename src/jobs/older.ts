@@ -1,159 +1,155 @@
-import type { JsonObject } from "../json.ts";
-import { type Day, dayOf } from "../time.ts";
-import type { Digesting } from "./identity.ts";
-import {
-  type Handle,
-  type Item,
-  newSub,
-  newsOf,
-  type Price,
-  type Spending,
-  type Step,
-  type Sub,
-  spendingKey,
-  UNBOUGHT,
-} from "./lattice.ts";
-import {
-  type Change,
-  isAmount,
-  isDayValue,
-  isDigest,
-  isSetting,
-  NO_CHANGE,
-  parseLine,
-  toCount,
-  toMs,
-  toTexts,
-} from "./parse.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { dayOf } from "../time.ts";
+import { OLD_DIGESTS } from "./identity.ts";
+import { isAmount, isDayValue, toMs, toText } from "./parse.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 
 /** The sync and the run of all that older versions remembered. */
-export const OLD = "old";
+const OLD = "old";
 
 /** An item was answered before, and older versions no longer knew when. */
-const LONG_AGO = "1970-01-01" as Day;
+const LONG_AGO = "1970-01-01";
 
-/** What an older version knew of an item. `delivered`: the day of the answer that the named stream has delivered. */
-export type OlderItem = {
-  readonly item: Item;
-  readonly at: number;
-  /** The day to which the submission was charged. */
-  readonly charged: Day;
-  readonly cost: number | null;
-  delivered(stream: string): Day | null;
-};
+const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const countOf = (value: unknown): number => (isAmount(value) ? Math.min(value, 5) : 0);
 
-/** How the steps of state version 2 and of receipts of format 1 are understood. */
-const STEPS: Readonly<Record<string, Step>> = {
-  unknown: "unknown",
-  open: "open",
-  failed: "failed",
-  refused: "refused",
-  doubted: "void",
-  void: "void",
-};
+/** A submission under the names of this version; what is none of ours stays none. */
+function upgradeSub(
+  { job_id, day, tries, unknowns, ...fields }: JsonObject,
+  at: number,
+): readonly JsonObject[] {
+  const { code, ended } = fields;
+  const step = fields["step"] === "doubted" ? "void" : fields["step"];
+  const isUnpaid = step === "failed" && typeof code === "string" && OUT_OF_CREDITS.has(code);
+  const charged = isDayValue(day) ? day : dayOf(at);
+  const sub = {
+    ...fields,
+    id: `${OLD}.${at}`,
+    step: isUnpaid ? "unpaid" : step,
+    day: charged,
+    sync: OLD,
+    job: job_id,
+    cost: 0,
+  };
+  // Of the submissions before this one older versions kept the number alone.
+  const earlier = (of: string, count: number): JsonObject[] =>
+    Array.from({ length: Math.max(0, Math.floor(count)) }, (_, nth) => ({
+      ...{ id: `${sub.id}.${of}.${nth + 1}`, at: toText(at - nth - 1), step: of, day: charged, sync: OLD },
+      ...(of === "failed" && { ended: ended ?? toText(at) }),
+    }));
+  const failed = countOf(tries) - (sub.step === "failed" ? 1 : 0);
+  return [sub, ...earlier("failed", failed), ...earlier("unknown", countOf(unknowns))];
+}
 
-/** Reads a job as state version 2 and receipts of format 1 wrote it; undefined for what is none. */
-export function parseOlder(fields: JsonObject): OlderItem | undefined {
-  const { step, at, day, job_id, code, cost, owed, sealed } = fields;
-  const atMs = toMs(at);
-  const job = typeof job_id === "string" && job_id !== "" ? job_id : null;
-  const known = typeof step === "string" && Object.hasOwn(STEPS, step) ? STEPS[step] : undefined;
-  if (atMs === null || (step === "open" && job === null) || (known === undefined && step !== "answered"))
-    return undefined;
-  const charged = isDayValue(day) ? day : dayOf(atMs);
-  const said = typeof code === "string" ? code : null;
-  const ended = toMs(fields["ended"]);
-  const costs = isAmount(cost) ? cost : null;
-  const common = { at: atMs, charged, cost: costs };
-  if (known === undefined) {
-    const answered = dayOf(ended ?? atMs);
-    const text = typeof sealed === "string" ? sealed : null;
-    const id = idOf(atMs);
-    // A response says when it came.
-    const moment = text === null ? atMs : (ended ?? atMs);
-    const handle: Handle = { id, at: moment, day: answered, job, sealed: text, sure: true, cost: costs ?? 0 };
-    const item = { day: answered, handle: job === null && text === null ? null : handle, subs: {} };
-    return { ...common, item, delivered: (stream) => (toTexts(owed).includes(stream) ? null : answered) };
+/** A job of version 2 as an item of version 3, and the day of the answer that is delivered to a stream. */
+function upgradeJob(
+  value: unknown,
+  stream: string,
+): { readonly entry: JsonObject; readonly delivered: string | null } {
+  const fields = isObject(value) ? value : {};
+  const { item, job_id: job = null, sealed = null, cost, owed, is_refresh } = fields;
+  const at = toMs(fields["at"]);
+  if (at === null) return { entry: {}, delivered: null };
+  if (fields["step"] !== "answered") {
+    const day = is_refresh === true ? LONG_AGO : "";
+    return { entry: { item, day, subs: upgradeSub(fields, at) }, delivered: day === "" ? null : day };
   }
-  const sub: Sub = {
-    ...{ ...newSub(idOf(atMs), atMs, charged, OLD), job, ended, code: said },
-    step: known === "failed" && OUT_OF_CREDITS.has(said ?? "") ? "unpaid" : known,
-    ...{ notBefore: toMs(fields["not_before"]), asked: toMs(fields["asked"]) },
-    ...{ misses: toCount(fields["misses"]), sources: toTexts(fields["sources"]) },
+  const ended = toMs(fields["ended"]) ?? at;
+  const day = dayOf(ended);
+  // A response says when it came.
+  const moment = toText(sealed === null ? at : ended);
+  const handle = {
+    id: `${OLD}.${at}`,
+    at: moment,
+    day,
+    job,
+    sealed,
+    sure: true,
+    cost: isAmount(cost) ? cost : 0,
   };
-  const failed = toCount(fields["tries"]) - (sub.step === "failed" ? 1 : 0);
-  const before = [...earlier(sub, "failed", failed), ...earlier(sub, "unknown", toCount(fields["unknowns"]))];
-  const isRefresh = fields["is_refresh"] === true;
-  const subs = Object.fromEntries([sub, ...before].map((one) => [one.id, one]));
-  return {
-    ...{ ...common, item: { ...UNBOUGHT, day: isRefresh ? LONG_AGO : "", subs } },
-    delivered: () => (isRefresh ? LONG_AGO : null),
-  };
+  const entry = { item, day, handle: job === null && sealed === null ? null : handle };
+  return { entry, delivered: listed(owed).includes(stream) ? null : day };
 }
-
-/** The submissions before one, of which older versions kept the number alone. More than a few make no difference. */
-function earlier({ id, at, day }: Sub, step: Step, count: number): Sub[] {
-  return Array.from({ length: Math.max(0, Math.min(count, 5)) }, (_, nth) => ({
-    ...newSub(`${id}.${step}.${nth + 1}`, at - nth - 1, day, OLD),
-    ...{ step, ended: step === "failed" ? at : null },
-  }));
-}
-
-const idOf = (at: number): string => `${OLD}.${at}`;
 
 /** How the steps of version 0.1.0 are understood. A verification that was to be tried again has no job to ask for. */
-const FIRST_STEPS: Readonly<Record<string, "unknown" | "open" | "answered">> = {
-  submitting: "unknown",
-  submitted: "open",
-  again: "open",
-  lost: "open",
-  denied: "open",
-  done: "answered",
-};
-
-/** Reads a job of the state of version 0.1.0; undefined for what is none. */
-export function parseFirst(fields: JsonObject): OlderItem | undefined {
-  const { step, at, job_id, not_before } = fields;
-  const known = typeof step === "string" && Object.hasOwn(FIRST_STEPS, step) ? FIRST_STEPS[step] : undefined;
-  if (known === undefined) return undefined;
-  const isLost = known === "open" && step !== "submitted" && !(typeof job_id === "string" && job_id !== "");
-  const older = parseOlder({ at, step: isLost ? "unknown" : known, job_id, not_before });
-  // What was done was delivered, and is never asked for again.
-  return older !== undefined && known === "answered"
-    ? { ...older, item: { ...older.item, handle: null } }
-    : older;
+function upgradeFirst(value: unknown): JsonObject {
+  const { item, step, at, job_id, not_before } = isObject(value) ? value : {};
+  if (step === "done") return { item, at, step: "answered" };
+  const hasJob = typeof job_id === "string" && job_id !== "";
+  const isOpen = step === "submitted" || step === "again" || step === "lost" || step === "denied";
+  const isUnknown = step === "submitting" || (isOpen && step !== "submitted" && !hasJob);
+  return {
+    item,
+    at,
+    step: isUnknown ? "unknown" : isOpen ? "open" : null,
+    job_id: hasJob ? job_id : null,
+    not_before,
+  };
 }
 
-/** Reads receipts of format 1, line after line: what each says, and what all up to it have charged. */
-export class OlderReceipts {
-  readonly #digests: Digesting;
-  readonly #spent = new Map<string, Spending>();
+function upgradeLedger(value: unknown, stream: string): JsonObject {
+  const fields = isObject(value) ? value : {};
+  if (!Array.isArray(fields["jobs"]) || !Array.isArray(fields["done"])) return fields;
+  const jobs = fields["jobs"].map((job) => upgradeJob(job, stream));
+  const delivered = jobs.flatMap(({ entry, delivered: day }) => (day === null ? [] : [[day, entry["item"]]]));
+  return {
+    ...fields,
+    jobs: jobs.map(({ entry }) => entry),
+    done: [...fields["done"], ...delivered],
+    paid: [],
+  };
+}
 
-  constructor(digests: Digesting) {
-    this.#digests = digests;
+const toSpending = (value: unknown): unknown => {
+  const [day, submitted, credits] = listed(value);
+  return [day, OLD, OLD, submitted, 0, credits];
+};
+
+/** The state of a stream in the form of version 3. What is none of ours stays none. */
+export function upgradeState(state: JsonObject, stream: string): JsonObject {
+  if (state["version"] === 1) {
+    const { jobs, ...rest } = state;
+    const first = { ...OLD_DIGESTS, jobs: Array.isArray(jobs) ? jobs.map(upgradeFirst) : jobs, done: [] };
+    return upgradeState({ ...rest, ...first, version: 2, older: [], spent: [], prices: [] }, stream);
   }
+  if (state["version"] !== 2) return state;
+  const { spent, prices, older } = state;
+  return {
+    ...{
+      ...state,
+      ...upgradeLedger(state, stream),
+      older: listed(older).map((one) => upgradeLedger(one, stream)),
+    },
+    spent: Array.isArray(spent) ? spent.map(toSpending) : spent,
+    prices: listed(prices)
+      .filter(isAmount)
+      .map((credits, nth) => [nth, credits]),
+    ...{ blind: [], service: null, generation: null },
+  };
+}
 
-  /** A line that is none of ours is one that a crash tore: its request never left. */
-  change(text: string): Change {
-    const fields = parseLine(text) ?? {};
-    const { for: setting, item: key, normalization = 1, step, compacted } = fields;
-    if (typeof compacted === "number") return { ...NO_CHANGE, compacted };
-    const older = parseOlder(fields);
-    if (!isSetting(setting) || !isDigest(key) || older === undefined || typeof normalization !== "number")
-      return NO_CHANGE;
-    const { item, at, charged, cost } = older;
-    const news = newsOf({ ...this.#digests, normalization }, { items: new Map([[key, item]]) });
-    if (step !== "unknown" && step !== "void" && cost === null)
-      return { ...NO_CHANGE, setting, deltas: [news] };
+/** Reads receipts of format 1 in the form of format 2. Counters hold what all lines so far have charged. */
+export class OlderReceipts {
+  readonly #spent = new Map<string, readonly [number, number, number]>();
+
+  upgrade(line: JsonObject): JsonObject {
+    const { for: setting, item, normalization, step, day, cost } = line;
+    if (item === undefined) return line;
+    const { entry } = upgradeJob(line, "");
+    const upgraded = { for: setting, normalization, items: [entry] };
+    const at = toMs(line["at"]);
+    if (at === null || (step !== "unknown" && step !== "void" && !isAmount(cost))) return upgraded;
     // Each submission has one line in which it leaves, and one in which its cost is known.
-    const name = `${setting} ${charged}`;
-    const [submitted, back, credits] = this.#spent.get(name) ?? [0, 0, 0];
-    const [left, voided] = [Number(step === "unknown"), Number(step === "void")];
-    const spending: Spending = [submitted + left, back + voided, credits + (cost ?? 0)];
-    this.#spent.set(name, spending);
-    const spent = new Map([[spendingKey(OLD, OLD, charged), spending]]);
-    const prices: Price[] = cost === null ? [] : [[item.handle?.at ?? at, cost]];
-    return { ...NO_CHANGE, setting, deltas: [{ ...news, spent, prices }] };
+    const charged = isDayValue(day) ? day : dayOf(at);
+    const [submitted, back, credits] = this.#spent.get(`${String(setting)} ${charged}`) ?? [0, 0, 0];
+    const price = isAmount(cost) ? cost : 0;
+    const spent = [
+      submitted + Number(step === "unknown"),
+      back + Number(step === "void"),
+      credits + price,
+    ] as const;
+    this.#spent.set(`${String(setting)} ${charged}`, spent);
+    const prices = isAmount(cost) ? [[toMs(line["ended"]) ?? at, cost]] : [];
+    return { ...upgraded, spent: [[charged, OLD, OLD, ...spent]], prices };
   }
 }

@@ -2,7 +2,6 @@ import type { JobSetting } from "../catalog/streams.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import { type Day, FIRST, isDay, LAST } from "../time.ts";
 import {
-  type Delta,
   type Handle,
   type Item,
   newSub,
@@ -78,8 +77,14 @@ export function toFields({ day, handle, subs }: Item): JsonObject {
   });
 }
 
-/** Reads an item; undefined for what is none. */
-export function parseItem({ day = "", handle = null, subs = [] }: JsonObject): Item | undefined {
+/** Reads the digest of an item and what is known of it; undefined for what is none. */
+export function parseEntry(value: unknown): readonly [string, Item] | undefined {
+  const { item, ...fields } = isObject(value) ? value : {};
+  const known = parseItem(fields);
+  return isDigest(item) && known !== undefined ? [item, known] : undefined;
+}
+
+function parseItem({ day = "", handle = null, subs = [] }: JsonObject): Item | undefined {
   const isAnswered = isDayValue(day);
   const parsed = handle === null ? null : parseHandle(handle);
   if (!(isAnswered || day === "") || parsed === undefined || !Array.isArray(subs)) return undefined;
@@ -150,20 +155,22 @@ export function parseBlind(value: unknown): readonly [string, number] | undefine
   return typeof stream === "string" && Number.isSafeInteger(generation) ? [stream, generation] : undefined;
 }
 
-/** What is ours in a list that need not be complete. */
-export const lenient = <Part>(
-  list: unknown,
-  parse: (entry: unknown, nth: number) => Part | undefined,
-): Part[] => (Array.isArray(list) ? list : []).map(parse).filter((part) => part !== undefined);
+/** A part of what is remembered is not what this connector writes. */
+export class NotOurs extends Error {}
 
-/** All of a list, which may be left out; undefined if an entry is not ours. */
-export function everyOf<Part>(
-  list: unknown,
+/** A list of which each entry has to be ours. Throws NotOurs with the place of one that is not. */
+export function listOf<Part>(
+  fields: JsonObject,
+  name: string,
   parse: (entry: unknown) => Part | undefined,
-): Part[] | undefined {
-  if (list === undefined) return [];
-  const parts = Array.isArray(list) ? list.map(parse) : [undefined];
-  return parts.every((part) => part !== undefined) ? parts : undefined;
+): Part[] {
+  const list = fields[name];
+  if (!Array.isArray(list)) throw new NotOurs(`it has no list "${name}"`);
+  return list.map((entry, index) => {
+    const part = parse(entry);
+    if (part === undefined) throw new NotOurs(`${name}[${index}] is not what this connector writes`);
+    return part;
+  });
 }
 
 /** A day and its packed digests. */
@@ -175,17 +182,6 @@ export function toPackedDay(value: unknown): readonly [Day, string] | undefined 
 
 export const isSetting = (value: unknown): value is JobSetting =>
   value === "companyLookup" || value === "emailCheck" || value === "emailVerification";
-
-/** What a line says. */
-export type Change = {
-  readonly setting: JobSetting | null;
-  readonly deltas: readonly Delta[];
-  /** How many bytes were left when the file was last compacted. */
-  readonly compacted: number | null;
-  readonly services: readonly (readonly [string, string])[];
-};
-
-export const NO_CHANGE: Change = { setting: null, deltas: [], compacted: null, services: [] };
 
 /** The object in a line of JSON; undefined for anything else. */
 export function parseLine(text: string): JsonObject | undefined {

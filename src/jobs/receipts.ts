@@ -6,21 +6,18 @@ import { ConfigError } from "../errors.ts";
 import { Lock, type LockRuntime } from "../files/lock.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { replaceFile } from "../files/replace.ts";
-import { isObject } from "../json.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { Book } from "./book.ts";
 import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
 import { NORMALIZATION } from "./items.ts";
-import { type Delta, type Handle, type Item, newsOf } from "./lattice.ts";
+import { type Delta, type Handle, newsOf } from "./lattice.ts";
 import { OlderReceipts } from "./older.ts";
 import {
-  type Change,
-  everyOf,
-  isDigest,
   isSetting,
-  lenient,
-  NO_CHANGE,
+  listOf,
+  NotOurs,
   parseBlind,
-  parseItem,
+  parseEntry,
   parseLine,
   parsePrice,
   parseSpending,
@@ -117,8 +114,8 @@ export class Receipts {
     await attempt(this.#path, async () => {
       let [size, compactedTo] = [0, 0];
       for await (const changes of this.#changes())
-        for (const { setting, deltas, place, end, compacted, services } of changes) {
-          for (const delta of deltas) if (setting !== null) books.get(setting)?.addReceipt(delta, place);
+        for (const { news, place, end, compacted, services } of changes) {
+          if (news !== null) books.get(news.setting)?.addReceipt(news.delta, place);
           for (const [name, service] of services) this.services.set(name, service);
           [size, compactedTo] = [end, compacted ?? compactedTo];
         }
@@ -141,11 +138,8 @@ export class Receipts {
       if (length === 0) return null;
       line = Buffer.concat([line, piece.subarray(0, length)]);
     }
-    const { deltas } =
-      changeIn(line.toString("utf8", 0, line.indexOf(LINE_BREAK)), this.digests) ?? NO_CHANGE;
-    return (
-      deltas.map(({ items }) => items.get(key)?.handle ?? null).find((handle) => handle !== null) ?? null
-    );
+    const change = this.#change(line.toString("utf8", 0, line.indexOf(LINE_BREAK)), new OlderReceipts());
+    return change?.news?.delta.items.get(key)?.handle ?? null;
   }
 
   /** Throws TransientError if another run has taken the receipts. */
@@ -196,12 +190,11 @@ export class Receipts {
 
   /** What the lines say, a piece of the file at a time. */
   async *#changes(): AsyncGenerator<readonly (Change & Pick<Line, "place" | "end">)[]> {
-    const older = new OlderReceipts(this.digests);
+    const older = new OlderReceipts();
     for await (const lines of linesOf(this.#path)) {
       const changes: (Change & Pick<Line, "place" | "end">)[] = [];
       for (const { text, place, end } of lines) {
-        const read = this.#format === FORMAT ? changeIn(text, this.digests) : older.change(text);
-        const change = place === 1 ? NO_CHANGE : read;
+        const change = place === 1 ? NO_CHANGE : this.#change(text, older);
         if (change === undefined) {
           yield changes;
           throw damaged(this.#path, `what stands at byte ${place - 1} is not what this connector writes`);
@@ -210,6 +203,13 @@ export class Receipts {
       }
       yield changes;
     }
+  }
+
+  /** Of format 1 a line that is none of ours is one that a crash tore: its request never left. */
+  #change(text: string, older: OlderReceipts): Change | undefined {
+    const fields = parseLine(text);
+    if (this.#format === FORMAT) return changeIn(fields, this.digests);
+    return changeIn(older.upgrade(fields ?? {}), this.digests) ?? NO_CHANGE;
   }
 
   /** The file anew: answers as their lines have them, all else as the books have it. The books learn the new places. */
@@ -224,13 +224,12 @@ export class Receipts {
       for (const delta of book.toReceipts()) yield counted(this.#line(setting, delta));
     for await (const changes of this.#changes()) {
       let piece = "";
-      for (const { setting, deltas, place } of changes)
-        for (const { digests, items } of deltas)
-          for (const [key, { day, handle }] of items) {
-            if (setting === null || books.get(setting)?.move(key, place, bytes + 1) !== true) continue;
-            const item = { day, handle, subs: {} };
-            piece += counted(this.#line(setting, newsOf(digests, { items: new Map([[key, item]]) })));
-          }
+      for (const { news, place } of changes)
+        for (const [key, { day, handle }] of news?.delta.items ?? []) {
+          if (news === null || books.get(news.setting)?.move(key, place, bytes + 1) !== true) continue;
+          const items = new Map([[key, { day, handle, subs: {} }]]);
+          piece += counted(this.#line(news.setting, newsOf(news.delta.digests, { items })));
+        }
       yield piece;
     }
     yield `${JSON.stringify({ compacted: bytes })}\n`;
@@ -242,6 +241,16 @@ type Header = {
   readonly digests: Digesting;
   readonly services: Map<string, string>;
 };
+
+/** What a line says. */
+type Change = {
+  readonly news: { readonly setting: JobSetting; readonly delta: Delta } | null;
+  /** How many bytes were left when the file was last compacted. */
+  readonly compacted: number | null;
+  readonly services: readonly (readonly [string, string])[];
+};
+
+const NO_CHANGE: Change = { news: null, compacted: null, services: [] };
 
 const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<string, string>): string =>
   `${JSON.stringify({ receipts: FORMAT, service: Object.fromEntries(services), salt, normalization })}\n`;
@@ -263,17 +272,11 @@ async function headerIn(path: string): Promise<Header> {
   throw damaged(path, "its first line is not what this connector writes");
 }
 
-/** Reads a line; undefined for what this connector does not write. */
-function changeIn(text: string, header: Digesting): Change | undefined {
-  const fields = parseLine(text);
+/** Reads a line; undefined for what this connector does not write. What it lacks is empty. */
+function changeIn(fields: JsonObject | undefined, header: Digesting): Change | undefined {
   if (fields === undefined) return undefined;
-  const {
-    for: setting,
-    salt = header.salt,
-    normalization = header.normalization,
-    compacted = null,
-    service,
-  } = fields;
+  const { for: setting, compacted, service } = fields;
+  const { salt = header.salt, normalization = header.normalization } = fields;
   if (setting === undefined)
     return {
       ...NO_CHANGE,
@@ -287,20 +290,20 @@ function changeIn(text: string, header: Digesting): Change | undefined {
   )
     return undefined;
   if (normalization > NORMALIZATION) throw tooNew();
-  const items = everyOf(fields["items"], toEntry);
-  const days = everyOf(fields["days"], toPackedDay);
-  const spent = everyOf(fields["spent"], parseSpending);
-  if (items === undefined || days === undefined || spent === undefined) return undefined;
-  const prices = lenient(fields["prices"], parsePrice);
-  const blind = new Map(lenient(fields["blind"], parseBlind));
-  const news = { items: new Map(items), days, spent: new Map(spent), prices, blind };
-  return { ...NO_CHANGE, setting, deltas: [newsOf({ salt, normalization }, news)] };
-}
-
-function toEntry(value: unknown): readonly [string, Item] | undefined {
-  const fields = isObject(value) ? value : {};
-  const item = parseItem(fields);
-  return isDigest(fields["item"]) && item !== undefined ? [fields["item"], item] : undefined;
+  const all = { items: [], days: [], spent: [], prices: [], blind: [], ...fields };
+  try {
+    const lists = {
+      items: new Map(listOf(all, "items", parseEntry)),
+      days: listOf(all, "days", toPackedDay),
+      spent: new Map(listOf(all, "spent", parseSpending)),
+      prices: listOf(all, "prices", parsePrice),
+      blind: new Map(listOf(all, "blind", parseBlind)),
+    };
+    return { ...NO_CHANGE, news: { setting, delta: newsOf({ salt, normalization }, lists) } };
+  } catch (error) {
+    if (error instanceof NotOurs) return undefined;
+    throw error;
+  }
 }
 
 const servicesIn = (value: unknown): [string, string][] =>

@@ -2,19 +2,18 @@ import type { JobStreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { StreamState } from "../streams/event.ts";
-import { type Day, dayOf } from "../time.ts";
+import { dayOf } from "../time.ts";
 import { Book, type InputCursor, type Ledger } from "./book.ts";
-import { newDigests, OLD_DIGESTS } from "./identity.ts";
+import { newDigests } from "./identity.ts";
 import { NORMALIZATION } from "./items.ts";
-import { type Delta, type Item, newsOf, type Price, type Spending } from "./lattice.ts";
-import { OLD, type OlderItem, parseFirst, parseOlder } from "./older.ts";
+import { type Delta, newsOf } from "./lattice.ts";
+import { upgradeState } from "./older.ts";
 import {
-  isAmount,
   isDayValue,
-  isDigest,
-  lenient,
+  listOf,
+  NotOurs,
   parseBlind,
-  parseItem,
+  parseEntry,
   parsePrice,
   parseSpending,
   toFields,
@@ -70,31 +69,51 @@ const toLedger = ({ digests, jobs, done, paid }: Ledger): object => ({
 export function parseJobState({ name, cursorField }: Named, state: unknown): SavedJobs | null {
   if (state === undefined || state === null || (isObject(state) && Object.keys(state).length === 0))
     return null;
-  const fields = isObject(state) ? state : {};
-  const {
-    version,
-    [cursorField]: cursor = null,
-    service = null,
-    generation = null,
-    older = [],
-    inputs,
-  } = fields;
-  if (cursor !== null && typeof cursor !== "string") throw unusable(name, `its "${cursorField}" is no text`);
-  const format = typeof version === "number" ? FORMATS[version] : undefined;
-  if (format === undefined) {
-    const isNewer = typeof version === "number" && version > VERSION;
-    const newer = `a newer version of this program wrote it (version ${String(version)})`;
-    throw unusable(name, isNewer ? newer : `its version is not ${VERSION}`);
+  try {
+    return parseFields(upgradeState(isObject(state) ? state : {}, name), cursorField);
+  } catch (error) {
+    if (error instanceof NotOurs) throw unusable(name, error.message);
+    throw error;
   }
-  if (!(service === null || typeof service === "string")) throw unusable(name, 'its "service" is no text');
-  const all = [{ ...fields, ...format.fixed }, ...(Array.isArray(older) ? older : [])];
+}
+
+function parseFields(fields: JsonObject, cursorField: string): SavedJobs {
+  const { version, [cursorField]: cursor = null, service = null, generation = null, older, inputs } = fields;
+  if (cursor !== null && typeof cursor !== "string") throw new NotOurs(`its "${cursorField}" is no text`);
+  if (typeof version === "number" && version > VERSION)
+    throw new NotOurs(`a newer version of this program wrote it (version ${version})`);
+  if (version !== VERSION && version !== 2) throw new NotOurs(`its version is not ${VERSION}`);
+  if (service !== null && typeof service !== "string") throw new NotOurs('its "service" is no text');
   return {
-    ledgers: all.map((ledger) => parseLedger(name, ledger, format)),
-    money: parseMoney(name, { ...fields, ...format.fixed }, format),
-    inputs: Array.isArray(inputs) ? inputs.flatMap(parseInput) : [],
-    ...{ cursor, service: typeof service === "string" ? service : null },
-    generation: Number.isSafeInteger(generation) ? (generation as number) : null,
+    ledgers: [fields, ...(Array.isArray(older) ? older : [])].map(parseLedger),
+    money: {
+      spent: new Map(listOf(fields, "spent", parseSpending)),
+      prices: listOf(fields, "prices", parsePrice),
+      blind: new Map(listOf(fields, "blind", parseBlind)),
+    },
+    // A cursor that cannot be read only costs a second look.
+    inputs: (Array.isArray(inputs) ? inputs : []).map(parseInput).filter((input) => input !== undefined),
+    ...{ cursor, service, generation: Number.isSafeInteger(generation) ? (generation as number) : null },
   };
+}
+
+function parseLedger(value: unknown): Ledger {
+  const fields = isObject(value) ? value : {};
+  const { salt, normalization } = fields;
+  if (!(salt === null || typeof salt === "string") || typeof normalization !== "number")
+    throw new NotOurs('it has no "salt" and "normalization"');
+  if (normalization > NORMALIZATION) throw new NotOurs("a newer version of this program wrote it");
+  return {
+    ...{ digests: { salt, normalization }, jobs: listOf(fields, "jobs", parseEntry) },
+    ...{ done: listOf(fields, "done", toPackedDay), paid: listOf(fields, "paid", toPackedDay) },
+  };
+}
+
+function parseInput(value: unknown): InputCursor | undefined {
+  const { from, filters, through, full } = isObject(value) ? value : {};
+  const isOurs =
+    isDayValue(through) && isDayValue(full) && typeof from === "string" && typeof filters === "string";
+  return isOurs ? { from, filters, through, full } : undefined;
 }
 
 /** Tells a book what a state says. `isDelivered`: whether what it calls delivered still is. */
@@ -118,106 +137,6 @@ export function bookOfState(stream: string, saved: SavedJobs): Book {
   const book = new Book({ author: { sync: "", by: "" }, digests });
   tellBook(book, stream, saved, true);
   return book;
-}
-
-/** What an entry says, and the day of the answer that its own stream has delivered; undefined for none of ours. */
-type Said = { readonly item: Item; readonly delivered: Day | null };
-
-/** How a version wrote its items and counters. `fixed`: keys that it did not have. */
-type Format = {
-  readonly fixed: JsonObject;
-  item(fields: JsonObject, stream: string): Said | undefined;
-  spending(value: unknown): readonly [string, Spending] | undefined;
-  price(value: unknown, nth: number): Price | undefined;
-};
-
-const said = (older: OlderItem | undefined, stream: string): Said | undefined =>
-  older && { item: older.item, delivered: older.delivered(stream) };
-
-const SECOND: Format = {
-  fixed: { paid: [] },
-  item: (fields, stream) => said(parseOlder(fields), stream),
-  spending: (value) => {
-    const [day, submitted, credits] = Array.isArray(value) ? value : [];
-    return parseSpending([day, OLD, OLD, submitted, 0, credits]);
-  },
-  price: (value, nth) => (isAmount(value) ? [nth, value] : undefined),
-};
-
-const FORMATS: Readonly<Record<number, Format>> = {
-  1: {
-    ...SECOND,
-    fixed: { ...OLD_DIGESTS, done: [], paid: [], spent: [], prices: [], older: [] },
-    item: (fields, stream) => said(parseFirst(fields), stream),
-  },
-  2: SECOND,
-  3: {
-    fixed: {},
-    item: (fields) => {
-      const item = parseItem(fields);
-      return item && { item, delivered: null };
-    },
-    spending: parseSpending,
-    price: parsePrice,
-  },
-};
-
-function parseLedger(stream: string, value: unknown, format: Format): Ledger {
-  const fields: JsonObject = isObject(value) ? { ...value, ...(format === SECOND && SECOND.fixed) } : {};
-  const { salt, normalization, jobs, done, paid } = fields;
-  if (!(salt === null || typeof salt === "string") || typeof normalization !== "number")
-    throw unusable(stream, 'it has no "salt" and "normalization"');
-  if (normalization > NORMALIZATION) throw unusable(stream, "a newer version of this program wrote it");
-  if (!Array.isArray(jobs)) throw unusable(stream, 'it has no list "jobs"');
-  const entries = jobs.map((entry, index) => {
-    const { item: key, ...rest } = isObject(entry) ? entry : {};
-    const known = format.item(rest, stream);
-    if (!isDigest(key) || known === undefined)
-      throw unusable(stream, `jobs[${index}] is not what this connector writes`);
-    return { key, ...known };
-  });
-  const delivered = entries.flatMap(({ key, delivered: day }) => (day === null ? [] : [[day, key] as const]));
-  return {
-    digests: { salt, normalization },
-    jobs: entries.map(({ key, item }) => [key, item]),
-    done: [...listOf(stream, "done", done, toPackedDay), ...delivered],
-    paid: listOf(stream, "paid", paid, toPackedDay),
-  };
-}
-
-const parseMoney = (
-  stream: string,
-  { spent, prices, blind }: JsonObject,
-  format: Format,
-): SavedJobs["money"] => ({
-  spent: new Map(listOf(stream, "spent", spent, format.spending)),
-  // What an answer may cost and which generation knew nothing only cost a second look.
-  prices: lenient(prices, format.price),
-  blind: new Map(lenient(blind, parseBlind)),
-});
-
-/** A list of which each entry has to be ours. */
-function listOf<Part>(
-  stream: string,
-  name: string,
-  list: unknown,
-  parse: (entry: unknown) => Part | undefined,
-): Part[] {
-  if (!Array.isArray(list)) throw unusable(stream, `it has no list "${name}"`);
-  return list.map((entry, index) => {
-    const part = parse(entry);
-    if (part === undefined) throw unusable(stream, `${name}[${index}] is not what this connector writes`);
-    return part;
-  });
-}
-
-/** A cursor that cannot be read only costs a second look. */
-function parseInput(value: unknown): InputCursor[] {
-  const { from, filters, through, full } = isObject(value) ? value : {};
-  const areDays = isDayValue(through) && isDayValue(full);
-  return areDays && typeof from === "string" && typeof filters === "string"
-    ? [{ from, filters, through, full }]
-    : [];
 }
 
 const unusable = (stream: string, why: string): ConfigError =>
