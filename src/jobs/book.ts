@@ -97,7 +97,6 @@ export class Book {
   readonly #blind = new Map<string, number>();
   #prices: readonly Price[] = [];
   #isMoneyNews = false;
-  #answered = 0;
   #submitted = 0;
 
   constructor(options: BookOptions) {
@@ -108,8 +107,9 @@ export class Book {
 
   /** How many items are known. */
   get size(): number {
-    let size = this.#answered;
-    for (const row of this.#full.keys()) if (this.#days.get(row) === 0) size += 1;
+    let size = 0;
+    for (let row = 0; row < this.#table.size; row++)
+      if (this.#days.get(row) > 0 || this.#full.has(row)) size += 1;
     return size;
   }
 
@@ -237,13 +237,6 @@ export class Book {
     return this.#change(key, id, found);
   }
 
-  /** A result came that cost something and cannot be read. */
-  chargeOpen(key: string, id: string, cost: number): Delta {
-    const sub = this.get(key).subs[id];
-    if (sub === undefined || cost <= sub.cost) return newsOf(this.digests);
-    return this.#charge(this.#change(key, id, { cost }), sub, [0, 0, cost - sub.cost]);
-  }
-
   /**
    * A job ended without an answer and cost nothing. Not to be written to the receipts: they learn it from the saved state,
    * so that a run which dies before it has delivered what the result says asks for it again.
@@ -270,10 +263,10 @@ export class Book {
     const cleared = subsOf(item).filter(
       (one) => isOut(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
-    const lost = cleared.reduce((sum, one) => sum + Math.max(0, this.estimate - one.cost), 0);
+    const lost = cleared.length * this.estimate;
     const price: Price = [now, cost];
     this.#prices = joinPrices(this.#prices, [price]);
-    const delta = this.#charge(this.#put(key, joined), sub, [0, 0, Math.max(0, cost - sub.cost) + lost]);
+    const delta = this.#charge(this.#put(key, joined), sub, [0, 0, cost + lost]);
     return { ...delta, prices: [price] };
   }
 
@@ -523,25 +516,25 @@ export class Book {
 
   /** An item that is known by its day alone was answered on another. */
   #answer(row: number, by: number, day: number, isState: boolean): void {
-    const before = this.#days.get(row);
+    const isNews = isState && day > this.#days.get(row);
     this.#madeBy.set(row, by);
-    this.#flag(row, ANSWERED | (isState ? OWN | (day > before ? LACKING : 0) : 0));
-    if (day <= before) return;
-    if (before === 0) this.#answered += 1;
-    this.#days.set(row, day);
-    this.#places.set(row, 0);
+    this.#flag(row, ANSWERED | (isState ? OWN : 0) | (isNews ? LACKING : 0));
+    this.#setDay(row, day);
   }
 
   #store(row: number, { day, handle, subs }: Item): void {
-    const number = numberOfDay(day);
-    const before = this.#days.get(row);
-    if (before === 0 && number > 0) this.#answered += 1;
-    if (number > before) this.#places.set(row, 0);
-    this.#days.set(row, number);
+    this.#setDay(row, numberOfDay(day));
     const isUnsureBeside = handle?.sure === false && this.#places.get(row) > 0;
     const kept = isUnsureBeside ? null : handle;
     if (kept === null && Object.keys(subs).length === 0) this.#full.delete(row);
     else this.#full.set(row, { handle: kept, subs });
+  }
+
+  /** Of an older answer the receipts' handle is of no use. */
+  #setDay(row: number, day: number): void {
+    if (day <= this.#days.get(row)) return;
+    this.#days.set(row, day);
+    this.#places.set(row, 0);
   }
 
   /** What is known of an item under another key is known under this one. */
@@ -552,7 +545,6 @@ export class Book {
     this.#flag(row, this.#flags.get(from));
     for (const delivered of this.#delivered.values())
       delivered.set(row, Math.max(delivered.get(row), delivered.get(from)));
-    if (this.#days.get(from) > 0) this.#answered -= 1;
     for (const column of [this.#days, this.#places, this.#flags]) column.set(from, 0);
     this.#full.delete(from);
     this.#moved.set(old, key);
@@ -590,7 +582,7 @@ export class Book {
       sum.credits += credits;
     }
     for (const { subs } of this.#full.values())
-      for (const sub of Object.values(subs)) if (isOut(sub) && sub.cost === 0 && isIt(sub)) sum.open += 1;
+      for (const sub of Object.values(subs)) if (isOut(sub) && isIt(sub)) sum.open += 1;
     return sum;
   }
 }

@@ -40,8 +40,6 @@ export type Sub = {
   readonly code: string | null;
   /** E-mail checks: the sources that were answered. */
   readonly sources: readonly string[];
-  /** Credits that are charged for it already. */
-  readonly cost: number;
 };
 
 /** By what an answer can be had again: its job, or its sealed response. */
@@ -102,7 +100,7 @@ export const newsOf = (digests: Digesting, news: Partial<Delta> = {}): Delta => 
 /** A submission that is about to leave. */
 export const newSub = (id: string, at: number, day: Day, sync: string): Sub => ({
   ...{ id, at, step: "unknown", day, sync, job: null, ended: null, notBefore: null, asked: null },
-  ...{ misses: 0, code: null, sources: [], cost: 0 },
+  ...{ misses: 0, code: null, sources: [] },
 });
 
 type Ranked = readonly (number | string)[];
@@ -116,8 +114,8 @@ function compare(a: Ranked, b: Ranked): number {
 }
 
 /** What is not known ranks lowest. The text decides only between two writers of one submission. */
-const rankOfSub = ({ step, asked, ended, misses, cost, ...rest }: Sub): Ranked => [
-  ...[RANK[step], asked ?? Number.NEGATIVE_INFINITY, ended ?? Number.NEGATIVE_INFINITY, misses, cost],
+const rankOfSub = ({ step, asked, ended, misses, ...rest }: Sub): Ranked => [
+  ...[RANK[step], asked ?? Number.NEGATIVE_INFINITY, ended ?? Number.NEGATIVE_INFINITY, misses],
   JSON.stringify([rest.job, rest.notBefore, rest.code, rest.sources, rest.at, rest.day, rest.sync]),
 ];
 
@@ -206,13 +204,12 @@ export const subsOf = ({ subs }: Item): Sub[] =>
 export const openOf = (item: Item): Sub[] => subsOf(item).filter(({ step }) => step === "open");
 
 /** Whether nothing of an item is out that may be paid for. */
-export const isSettled = ({ subs }: Item): boolean =>
-  !Object.values(subs).some(({ step }) => step === "open" || step === "unknown");
+export const isSettled = ({ subs }: Item): boolean => !Object.values(subs).some(isOut);
 
 /** E-mail checks: the sources that failed submissions were answered for. */
 export const sourcesOf = ({ subs }: Item): readonly string[] => [
   ...new Set(Object.values(subs).flatMap(({ sources }) => sources)),
 ];
 
-/** Whether asking for a result brought nothing of use but the item may be bought already. */
+/** Whether a submission may be paid for and has brought nothing so far. */
 export const isOut = ({ step }: Sub): boolean => step === "open" || step === "unknown";

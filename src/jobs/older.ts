@@ -29,7 +29,6 @@ function upgradeSub(
     day: charged,
     sync: OLD,
     job: job_id,
-    cost: 0,
   };
   // Of the submissions before this one older versions kept the number alone.
   const earlier = (of: string, count: number): JsonObject[] =>

@@ -101,19 +101,14 @@ const STEPS: ReadonlySet<unknown> = new Set<Step>(["unknown", "void", "refused",
 
 function parseSub(value: unknown): Sub | undefined {
   const fields = isObject(value) ? value : {};
-  const { id, step, day, sync = "", cost = 0 } = fields;
+  const { id, step, day, sync = "" } = fields;
   const at = toMs(fields["at"]);
   const job = textOf(fields["job"]);
-  const isOurs =
-    typeof id === "string" &&
-    id !== "__proto__" &&
-    STEPS.has(step) &&
-    typeof sync === "string" &&
-    isAmount(cost);
+  const isOurs = typeof id === "string" && id !== "__proto__" && STEPS.has(step) && typeof sync === "string";
   if (!isOurs || at === null || !isDayValue(day) || (step === "open" && job === null)) return undefined;
   return {
     ...newSub(id, at, day, sync),
-    ...{ step: step as Step, job, cost, ended: toMs(fields["ended"]), notBefore: toMs(fields["not_before"]) },
+    ...{ step: step as Step, job, ended: toMs(fields["ended"]), notBefore: toMs(fields["not_before"]) },
     ...{ asked: toMs(fields["asked"]), misses: toCount(fields["misses"]), code: textOf(fields["code"]) },
     sources: toTexts(fields["sources"]),
   };

@@ -212,8 +212,7 @@ describe("Book", () => {
     const { id, at } = book.intend(key, T0);
     expect(at).toBe(lost.at + 1);
     book.taken(key, id, "j", null);
-    book.chargeOpen(key, id, 3);
-    expect(book.charged(day).day).toEqual({ submitted: 2, credits: 3, open: 1 });
+    expect(book.charged(day).day).toEqual({ submitted: 2, credits: 0, open: 2 });
     book.answered(key, id, T0, 5, null);
     // The lost one counts with what was known of prices then.
     expect(book.charged(day).sync).toEqual({ submitted: 2, credits: 5 + 10, open: 0 });

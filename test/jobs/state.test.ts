@@ -46,7 +46,6 @@ const sub = {
   sync: "7",
   job: "job_1",
   sources: ["one"],
-  cost: 2,
 };
 const handle = { id: "r.1", at: job.at, day: DAY, job: "job_2", sure: true, cost: 1 };
 const items = [
