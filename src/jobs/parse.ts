@@ -1,6 +1,8 @@
 import type { JobSetting } from "../catalog/streams.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import { type Day, FIRST, isDay, LAST } from "../time.ts";
+import type { Digesting } from "./identity.ts";
+import { NORMALIZATION } from "./items.ts";
 import {
   type Handle,
   type Item,
@@ -152,6 +154,14 @@ export function parseBlind(value: unknown): readonly [string, number] | undefine
 
 /** A part of what is remembered is not what this connector writes. */
 export class NotOurs extends Error {}
+
+/** How keys were made. Throws NotOurs if that is not said, or if only a newer version could say it. */
+export function digestsIn({ salt, normalization }: JsonObject): Digesting {
+  if (!(salt === null || typeof salt === "string") || typeof normalization !== "number")
+    throw new NotOurs('it has no "salt" and "normalization"');
+  if (normalization > NORMALIZATION) throw new NotOurs("a newer version of this program wrote it");
+  return { salt, normalization };
+}
 
 /** A list of which each entry has to be ours. Throws NotOurs with the place of one that is not. */
 export function listOf<Part>(

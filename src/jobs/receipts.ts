@@ -9,10 +9,11 @@ import { replaceFile } from "../files/replace.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Book } from "./book.ts";
 import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
-import { NORMALIZATION } from "./items.ts";
 import { type Delta, type Handle, newsOf } from "./lattice.ts";
 import { OlderReceipts } from "./older.ts";
 import {
+  digestsIn,
+  isAmount,
   isSetting,
   listOf,
   NotOurs,
@@ -21,6 +22,7 @@ import {
   parseLine,
   parsePrice,
   parseSpending,
+  toCount,
   toFields,
   toPackedDay,
   toSpent,
@@ -79,8 +81,12 @@ export class Receipts {
       return await attempt(path, async () => {
         if ((await sizeOf(path)) === undefined) await replaceFile(path, headerOf(newDigests(salt), services));
         const header = await headerIn(path);
-        if (header.format !== FORMAT)
+        if (header.format !== FORMAT) {
           for (const [setting, service] of services) header.services.set(setting, service);
+          notify(
+            `The receipts "${path}" did not name a service. From now on they are about the one of this config.`,
+          );
+        }
         return new Receipts(path, lock, await open(path, "a+", 0o600), header);
       });
     } catch (error) {
@@ -114,10 +120,10 @@ export class Receipts {
     await attempt(this.#path, async () => {
       let [size, compactedTo] = [0, 0];
       for await (const changes of this.#changes())
-        for (const { news, place, end, compacted, services } of changes) {
+        for (const { fields, news, place, end } of changes) {
           if (news !== null) books.get(news.setting)?.addReceipt(news.delta, place);
-          for (const [name, service] of services) this.services.set(name, service);
-          [size, compactedTo] = [end, compacted ?? compactedTo];
+          for (const [setting, service] of servicesIn(fields)) this.services.set(setting, service);
+          [size, compactedTo] = [end, isAmount(fields["compacted"]) ? fields["compacted"] : compactedTo];
         }
       if (this.#lock === undefined) return;
       const isLarge = size > Math.max(compactedAbove, GROWTH * compactedTo);
@@ -138,8 +144,8 @@ export class Receipts {
       if (length === 0) return null;
       line = Buffer.concat([line, piece.subarray(0, length)]);
     }
-    const change = this.#change(line.toString("utf8", 0, line.indexOf(LINE_BREAK)), new OlderReceipts());
-    return change?.news?.delta.items.get(key)?.handle ?? null;
+    const text = line.toString("utf8", 0, line.indexOf(LINE_BREAK));
+    return this.#news(parseLine(text), new OlderReceipts())?.delta.items.get(key)?.handle ?? null;
   }
 
   /** Throws TransientError if another run has taken the receipts. */
@@ -189,27 +195,36 @@ export class Receipts {
   }
 
   /** What the lines say, a piece of the file at a time. */
-  async *#changes(): AsyncGenerator<readonly (Change & Pick<Line, "place" | "end">)[]> {
+  async *#changes(): AsyncGenerator<readonly Change[]> {
     const older = new OlderReceipts();
     for await (const lines of linesOf(this.#path)) {
-      const changes: (Change & Pick<Line, "place" | "end">)[] = [];
+      const changes: Change[] = [];
       for (const { text, place, end } of lines) {
-        const change = place === 1 ? NO_CHANGE : this.#change(text, older);
-        if (change === undefined) {
+        try {
+          const fields = parseLine(text);
+          const news = place === 1 ? null : this.#news(fields, older);
+          changes.push({ fields: fields ?? {}, news, place, end });
+        } catch (error) {
           yield changes;
-          throw damaged(this.#path, `what stands at byte ${place - 1} is not what this connector writes`);
+          if (!(error instanceof NotOurs)) throw error;
+          throw damaged(
+            this.#path,
+            `what stands at byte ${place - 1} is not what this connector writes: ${error.message}`,
+          );
         }
-        changes.push({ ...change, place, end });
       }
       yield changes;
     }
   }
 
   /** Of format 1 a line that is none of ours is one that a crash tore: its request never left. */
-  #change(text: string, older: OlderReceipts): Change | undefined {
-    const fields = parseLine(text);
-    if (this.#format === FORMAT) return changeIn(fields, this.digests);
-    return changeIn(older.upgrade(fields ?? {}), this.digests) ?? NO_CHANGE;
+  #news(fields: JsonObject | undefined, older: OlderReceipts): News | null {
+    try {
+      return newsIn(this.#format === FORMAT ? fields : older.upgrade(fields ?? {}), this.digests);
+    } catch (error) {
+      if (this.#format !== FORMAT && error instanceof NotOurs) return null;
+      throw error;
+    }
   }
 
   /** The file anew: answers as their lines have them, all else as the books have it. The books learn the new places. */
@@ -242,15 +257,10 @@ type Header = {
   readonly services: Map<string, string>;
 };
 
-/** What a line says. */
-type Change = {
-  readonly news: { readonly setting: JobSetting; readonly delta: Delta } | null;
-  /** How many bytes were left when the file was last compacted. */
-  readonly compacted: number | null;
-  readonly services: readonly (readonly [string, string])[];
-};
+/** What was bought, as a line says it. */
+type News = { readonly setting: JobSetting; readonly delta: Delta };
 
-const NO_CHANGE: Change = { news: null, compacted: null, services: [] };
+type Change = Omit<Line, "text"> & { readonly fields: JsonObject; readonly news: News | null };
 
 const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<string, string>): string =>
   `${JSON.stringify({ receipts: FORMAT, service: Object.fromEntries(services), salt, normalization })}\n`;
@@ -258,57 +268,39 @@ const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<stri
 async function headerIn(path: string): Promise<Header> {
   for await (const [first] of linesOf(path)) {
     if (first === undefined) continue;
-    const { receipts, salt, normalization = 1, service } = parseLine(first.text) ?? {};
-    if (typeof receipts === "number" && receipts > FORMAT) throw tooNew();
-    if (
-      !(receipts === 1 || receipts === FORMAT) ||
-      typeof salt !== "string" ||
-      typeof normalization !== "number"
-    )
-      break;
-    if (normalization > NORMALIZATION) throw tooNew();
-    return { format: receipts, digests: { salt, normalization }, services: new Map(servicesIn(service)) };
+    const fields: JsonObject = { normalization: 1, ...parseLine(first.text) };
+    const format = toCount(fields["receipts"]);
+    if (format > FORMAT) throw damaged(path, "a newer version of this program wrote it");
+    if (format === 0) break;
+    try {
+      return { format, digests: digestsIn(fields), services: new Map(servicesIn(fields)) };
+    } catch (error) {
+      throw error instanceof NotOurs ? damaged(path, error.message) : error;
+    }
   }
   throw damaged(path, "its first line is not what this connector writes");
 }
 
-/** Reads a line; undefined for what this connector does not write. What it lacks is empty. */
-function changeIn(fields: JsonObject | undefined, header: Digesting): Change | undefined {
-  if (fields === undefined) return undefined;
-  const { for: setting, compacted, service } = fields;
-  const { salt = header.salt, normalization = header.normalization } = fields;
-  if (setting === undefined)
-    return {
-      ...NO_CHANGE,
-      compacted: typeof compacted === "number" ? compacted : null,
-      services: servicesIn(service),
-    };
-  if (
-    !isSetting(setting) ||
-    !(salt === null || typeof salt === "string") ||
-    typeof normalization !== "number"
-  )
-    return undefined;
-  if (normalization > NORMALIZATION) throw tooNew();
-  const all = { items: [], days: [], spent: [], prices: [], blind: [], ...fields };
-  try {
-    const lists = {
-      items: new Map(listOf(all, "items", parseEntry)),
-      days: listOf(all, "days", toPackedDay),
-      spent: new Map(listOf(all, "spent", parseSpending)),
-      prices: listOf(all, "prices", parsePrice),
-      blind: new Map(listOf(all, "blind", parseBlind)),
-    };
-    return { ...NO_CHANGE, news: { setting, delta: newsOf({ salt, normalization }, lists) } };
-  } catch (error) {
-    if (error instanceof NotOurs) return undefined;
-    throw error;
-  }
+/** Reads a line; null: it says nothing of purchases. What it lacks is empty. Throws NotOurs. */
+function newsIn(fields: JsonObject | undefined, header: Digesting): News | null {
+  if (fields === undefined) throw new NotOurs("it is no JSON object");
+  const all = { items: [], days: [], spent: [], prices: [], blind: [], ...header, ...fields };
+  const setting = fields["for"];
+  if (setting === undefined) return null;
+  if (!isSetting(setting)) throw new NotOurs('its "for" is no setting');
+  const delta = newsOf(digestsIn(all), {
+    items: new Map(listOf(all, "items", parseEntry)),
+    days: listOf(all, "days", toPackedDay),
+    spent: new Map(listOf(all, "spent", parseSpending)),
+    prices: listOf(all, "prices", parsePrice),
+    blind: new Map(listOf(all, "blind", parseBlind)),
+  });
+  return { setting, delta };
 }
 
-const servicesIn = (value: unknown): [string, string][] =>
-  Object.entries(isObject(value) ? value : {}).flatMap(([setting, service]) =>
-    typeof service === "string" ? [[setting, service]] : [],
+const servicesIn = ({ service }: JsonObject): [string, string][] =>
+  Object.entries(isObject(service) ? service : {}).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
   );
 
 type Line = { readonly text: string; readonly place: number; readonly end: number };
@@ -330,14 +322,12 @@ async function* linesOf(path: string): AsyncGenerator<readonly Line[]> {
   }
 }
 
-/** The file that a path leads to. Throws ConfigError for anything but a regular file. */
-async function resolved(path: string): Promise<string> {
-  const file = await realpath(path).catch(async (error: unknown) => {
+/** The file that a path leads to. */
+const resolved = (path: string): Promise<string> =>
+  realpath(path).catch(async (error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
     return join(await realpath(dirname(path)), basename(path));
   });
-  return file;
-}
 
 /** Bytes of a regular file; undefined if there is none. */
 async function sizeOf(path: string): Promise<number | undefined> {
@@ -359,9 +349,6 @@ const damaged = (path: string, why: string): ConfigError =>
     `Cannot use the receipts "${path}": ${why}. It knows what was paid for: ` +
       "restore it, or move it away to go on by the state alone",
   );
-
-const tooNew = (): ConfigError =>
-  new ConfigError("Cannot use the receipts: a newer version of this program wrote them. Use that version");
 
 async function attempt<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {

@@ -5,10 +5,10 @@ import type { StreamState } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import { Book, type InputCursor, type Ledger } from "./book.ts";
 import { newDigests } from "./identity.ts";
-import { NORMALIZATION } from "./items.ts";
 import { type Delta, newsOf } from "./lattice.ts";
 import { upgradeState } from "./older.ts";
 import {
+  digestsIn,
   isDayValue,
   listOf,
   NotOurs,
@@ -99,12 +99,8 @@ function parseFields(fields: JsonObject, cursorField: string): SavedJobs {
 
 function parseLedger(value: unknown): Ledger {
   const fields = isObject(value) ? value : {};
-  const { salt, normalization } = fields;
-  if (!(salt === null || typeof salt === "string") || typeof normalization !== "number")
-    throw new NotOurs('it has no "salt" and "normalization"');
-  if (normalization > NORMALIZATION) throw new NotOurs("a newer version of this program wrote it");
   return {
-    ...{ digests: { salt, normalization }, jobs: listOf(fields, "jobs", parseEntry) },
+    ...{ digests: digestsIn(fields), jobs: listOf(fields, "jobs", parseEntry) },
     ...{ done: listOf(fields, "done", toPackedDay), paid: listOf(fields, "paid", toPackedDay) },
   };
 }

@@ -25,9 +25,11 @@ const RUNTIME = { clock: systemClock, signal: new AbortController().signal, pid:
 
 let folder = "";
 let path = "";
+let notes: string[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "receipts-"));
   path = join(folder, "deep", "r.jsonl");
+  notes = [];
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -38,7 +40,7 @@ type Opened = { readonly receipts: Receipts; readonly book: Book; readonly verif
 
 /** Receipts and what they tell the books of look-ups and of verifications. */
 async function open(compactedAbove?: number): Promise<Opened> {
-  const receipts = await Receipts.open(path, RUNTIME, () => {}, "salt");
+  const receipts = await Receipts.open(path, RUNTIME, (text) => notes.push(text), "salt");
   const bookOf = (by: string): Book =>
     new Book({
       ...{ author: { sync: by, by }, digests: receipts.digests },
@@ -253,6 +255,7 @@ describe("receipts of format 1", () => {
       expect([..."vwxy"].map((letter) => book.owes("s", letter.repeat(16)))).toEqual(Array(4).fill(false));
     }
     expect(await readFile(path, "utf8")).toMatch(/^\{"receipts":2,"service":\{\},"salt":"old salt"/);
+    expect(notes).toEqual([expect.stringContaining("did not name a service")]);
     expect((await run()).known[0]?.[0]?.[2]).toMatchObject({ job: "j", sure: true, cost: 3 });
   });
 
