@@ -56,8 +56,8 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["agenda", "collect", "company-lookups", "email-checks", "email-verifications", "job-run"],
-      ...["job-type", "jobs", "kinds", "lattice", "older", "packed", "parse", "probe", "report"],
-      ...["requests", "seal", "submit", "wanted"],
+      ...["job-type", "jobs", "kinds", "lattice", "older", "parse", "probe", "report"],
+      ...["requests", "seal", "submit"],
     ].map((name) => `jobs/${name}`),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",

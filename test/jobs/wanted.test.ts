@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { type Item, joinItems, newSub, type Step, type Sub, UNBOUGHT } from "../../src/jobs/lattice.ts";
+import { failedTimes, reasonToSubmit, retryAt } from "../../src/jobs/wanted.ts";
+import { DAY_MS, type Day, dayOf } from "../../src/time.ts";
+
+const HOUR = 3_600_000;
+const AT = Date.parse("2026-03-02T10:00:00Z");
+const ON = "2026-03-02" as Day;
+const MIDNIGHT = Date.parse("2026-03-03T00:00:00Z");
+const PLAIN = { refreshAfterDays: null, retryUnknown: false };
+const EACH_DAY = { refreshAfterDays: 1, retryUnknown: true };
+
+/** An item with so many submissions of a step, one after the other; `day`: of an earlier answer. */
+const item = (step: Step, count = 1, fields: Partial<Sub> = {}, day: Day | "" = ""): Item => ({
+  ...{ ...UNBOUGHT, day },
+  subs: Object.fromEntries(
+    Array.from({ length: count }, (_, nth) => {
+      const sub = newSub(`r.${nth}`, AT + nth, dayOf(AT), "s");
+      return [sub.id, { ...sub, step, job: step === "open" ? "j" : null, ...fields }];
+    }),
+  ),
+});
+
+describe("reasonToSubmit()", () => {
+  it("submits what nothing is known of, and what was taken back or lacked credits", () => {
+    for (const known of [UNBOUGHT, item("void"), item("unpaid", 4)])
+      expect(reasonToSubmit(known, PLAIN, AT)).toBe("new");
+  });
+
+  it.each<[string, Item, typeof PLAIN | typeof EACH_DAY]>([
+    ["that is open", item("open"), EACH_DAY],
+    ["that is open beside a failure", joinItems(item("failed", 3), item("open", 4)), EACH_DAY],
+    ["whose answer was lost", item("unknown"), PLAIN],
+    ["whose answer was lost four times", item("unknown", 4), EACH_DAY],
+    ["that failed four times", item("failed", 4), EACH_DAY],
+    ["that was answered", { ...UNBOUGHT, day: ON }, PLAIN],
+    ["whose refresh is open", item("open", 1, {}, "2026-01-01" as Day), EACH_DAY],
+    [
+      "whose refresh was lost",
+      item("unknown", 1, {}, "2026-01-01" as Day),
+      { ...EACH_DAY, retryUnknown: false },
+    ],
+  ])("never submits an item again %s", (_what, known, rules) => {
+    expect(reasonToSubmit(known, rules, AT + 1_000 * DAY_MS)).toBeUndefined();
+    expect(retryAt(known, rules)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it("submits an item whose answer was lost three times more, if that is asked for", () => {
+    const reasons = [1, 2, 3, 4].map((lost) => reasonToSubmit(item("unknown", lost), EACH_DAY, AT));
+    expect(reasons).toEqual(["new", "new", "new", undefined]);
+  });
+
+  it.each<[string, Item, number, typeof PLAIN | { refreshAfterDays: number; retryUnknown: boolean }, string]>(
+    [
+      [
+        "an answered item days after the end of its day",
+        { ...UNBOUGHT, day: ON },
+        MIDNIGHT + 7 * DAY_MS,
+        { ...PLAIN, refreshAfterDays: 7 },
+        "refresh",
+      ],
+      ["a first failure after an hour", item("failed", 1, { ended: AT + HOUR }), AT + 2 * HOUR, PLAIN, "new"],
+      [
+        "a second failure after a day",
+        item("failed", 2, { ended: AT + HOUR }),
+        AT + HOUR + DAY_MS,
+        PLAIN,
+        "new",
+      ],
+      [
+        "a third failure after a week",
+        item("failed", 3, { ended: AT + HOUR }),
+        AT + HOUR + 7 * DAY_MS,
+        PLAIN,
+        "new",
+      ],
+      ["a refused item after thirty days", item("refused"), AT + 30 * DAY_MS, PLAIN, "new"],
+      [
+        "a refused refresh after another interval",
+        item("refused", 1, {}, "2026-01-01" as Day),
+        AT + 3 * DAY_MS,
+        { ...PLAIN, refreshAfterDays: 3 },
+        "refresh",
+      ],
+    ],
+  )("submits %s, and not before", (_what, known, at, rules, reason) => {
+    expect([reasonToSubmit(known, rules, at - 1), reasonToSubmit(known, rules, at)]).toEqual([
+      undefined,
+      reason,
+    ]);
+    expect(retryAt(known, rules)).toBe(at);
+  });
+
+  it("lets others go before an item whose request the service did not like, until it takes another", () => {
+    const doubted = item("void", 1, { code: "INVALID_BODY" });
+    expect(reasonToSubmit(doubted, PLAIN, AT)).toBe("doubted");
+    expect(reasonToSubmit(joinItems(doubted, item("void", 2)), PLAIN, AT)).toBe("new");
+  });
+
+  it("counts failures, and not what lacked credits", () => {
+    expect([failedTimes(item("failed", 2)), failedTimes(item("unpaid", 2))]).toEqual([2, 0]);
+  });
+});
