@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Event } from "../streams/event.ts";
+import type { Event, StreamState } from "../streams/event.ts";
 import type { JobRun } from "./job-run.ts";
 
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
@@ -11,11 +11,14 @@ export function advance({ states }: JobRun, cursor: string | null): void {
   if (cursor !== null && (states.cursor === null || cursor > states.cursor)) states.cursor = cursor;
 }
 
-/** The state as it is now. `announces`: submissions are about to leave that only this state remembers. */
-export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
+/**
+ * The state as it is now. `announces`: submissions are about to leave that only this state remembers.
+ * @param known the state, if it was made already
+ */
+export function* checkpoint(run: JobRun, announces = false, known?: StreamState): Generator<Event> {
   const { context, states, stream, spent } = run;
   states.share.begin(context.clock.monotonic());
-  const state = stateOf(run);
+  const state = known ?? stateOf(run);
   states.covering = state;
   states.isWaiting = false;
   yield { kind: "checkpoint", stream, state, spent: { ...spent }, ...(announces && { announces }) };
@@ -36,8 +39,9 @@ export function* signOfLife(run: JobRun): Generator<Event> {
 
 /** The last state of the run, unless it was written already: a large one takes its time. */
 export function* lastCheckpoint(run: JobRun): Generator<Event> {
-  if (!isDeepStrictEqual(stateOf(run), run.states.covering)) yield* checkpoint(run);
+  const state = stateOf(run);
+  if (!isDeepStrictEqual(state, run.states.covering)) yield* checkpoint(run, false, state);
 }
 
-const stateOf = ({ context: { memory, task, client }, states }: JobRun) =>
+const stateOf = ({ context: { memory, task, client }, states }: JobRun): StreamState =>
   memory.state(task.spec, states.cursor, client.now());
