@@ -107,7 +107,8 @@ export async function openJobs(
         ...{ spec, isSecond, buys, truncates, generation, blocked: memory.blocked },
         cursor: cursors.get(spec.name) ?? null,
         knowsThePast: hasState || book.size > 0,
-        readsAllRows: truncates || !hasState,
+        // Of what only the receipts know, rows say what this connection wants delivered.
+        readsAllRows: truncates || (!hasState && book.size > 0),
         mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
       };
       return readJobs(contextOf(config, lent, memory, task, ofSetting, schema));
