@@ -48,6 +48,8 @@ export type Author = { readonly sync: string; readonly by: string };
 
 export type BookOptions = {
   readonly author: Author;
+  /** The streams of the setting that are selected. What one lacks another's state must not forget. */
+  readonly streams?: readonly string[];
   /** How new items are turned into digests. */
   readonly digests: Digesting;
   /** Whether rows of streams name items, so that those that this connection knows are wanted although no list names them. */
@@ -379,13 +381,17 @@ export class Book {
 
   /**
    * What a state of a stream holds: the items of this connection, and every submission that is out, whosever it is. Of
-   * answers that are not delivered the first are held with their handles.
+   * answers that this stream or another selected one lacks the first are held with their handles.
    */
   ledgersFor(stream: string): readonly Ledger[] {
     const delivered = this.#deliveredBy(stream);
+    const all = [...new Set([stream, ...(this.#options.streams ?? [])])].map((name) =>
+      this.#deliveredBy(name),
+    );
     const handles = new Map<number, Handle>();
     for (let row = 0; row < this.#table.size && handles.size < MOST_IN_FULL; row++) {
-      if (!this.#isOwn(row) || !this.#owes(delivered, row) || !this.#canBeHad(row)) continue;
+      const isLacked = this.#isOwn(row) && all.some((one) => this.#owes(one, row));
+      if (!isLacked || !this.#canBeHad(row)) continue;
       const handle = this.#handle(row);
       if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
     }
@@ -402,9 +408,8 @@ export class Book {
       }
       const packed = (isOwed: boolean): [Day, string][] =>
         this.#table.toPacked((row) => {
-          const isIt =
-            isHere(row) && this.#isOwn(row) && !handles.has(row) && this.#owes(delivered, row) === isOwed;
-          return isIt ? this.#days.get(row) : 0;
+          const isIt = isHere(row) && this.#isOwn(row) && this.#owes(delivered, row) === isOwed;
+          return isIt && !(isOwed && handles.has(row)) ? this.#days.get(row) : 0;
         });
       const ledger = { digests, jobs, done: packed(false), paid: packed(true) };
       const isEmpty = jobs.length + ledger.done.length + ledger.paid.length === 0;

@@ -19,6 +19,7 @@ export const MOST_WITHOUT_MEMORY = 10;
 
 /** A job stream of the settings that this run uses. */
 export type RememberedStream = JobStreamSpec & {
+  readonly isSelected: boolean;
   /** Whether the platform drops what it has once the stream is complete, and the generation that it fills then. */
   readonly truncates: boolean;
   readonly generation: number | null;
@@ -76,7 +77,8 @@ export class Memory {
         listsOf(setting, options.config).froms.length > 0 &&
         !streams.some(({ truncates }) => truncates);
       const handleAt = (place: number, key: string) => receipts?.handleAt(place, key) ?? null;
-      return new Book({ author, digests, isFromRows, handleAt });
+      const selected = streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : []));
+      return new Book({ author, digests, streams: selected, isFromRows, handleAt });
     };
     this.#books = new Map(SETTINGS.map((setting) => [setting, bookOf(setting)]));
   }

@@ -47,7 +47,13 @@ async function open({ settings = {}, states = {}, refresh }: Given = {}) {
       states: new Map(Object.entries(states)),
       sync: "7",
     },
-    streams: SPECS.map((spec) => ({ ...spec, truncates: false, generation: null, ...refresh })),
+    streams: SPECS.map((spec) => ({
+      ...spec,
+      isSelected: true,
+      truncates: false,
+      generation: null,
+      ...refresh,
+    })),
     lock: { clock: systemClock, signal: new AbortController().signal, pid: process.pid },
     notify: (text) => notes.push(text),
   });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Book } from "../../src/jobs/book.ts";
+import { Book } from "../../src/jobs/book.ts";
 import { digestOf, newDigests, OLD_DIGESTS } from "../../src/jobs/identity.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
 import { subsOf } from "../../src/jobs/lattice.ts";
@@ -225,6 +225,30 @@ describe("the state of version 2", () => {
     expect(subs[`old.${AT}`]).toMatchObject({ job: "job_1", day: DAY, sources: ["one"] });
     expect(book.charged(DAY).day).toEqual({ submitted: 3, credits: 12, open: 1 });
     expect([book.estimate, parseJobState(SPEC, second)?.inputs]).toEqual([4, second.inputs]);
+  });
+});
+
+describe("the state of one of two streams", () => {
+  it("keeps the job of an answer that the other stream lacks, and says that its own has it", () => {
+    const streams = [STREAM, "company_lookup_contacts"];
+    const book = new Book({ author: { sync: "s", by: "r" }, digests: newDigests("salt"), streams });
+    const key = book.keyOf({ item: "a.example", kind: "domain", text: "a.example" });
+    const { id } = book.intend(key, AT);
+    book.taken(key, id, "job_1", null);
+    book.answered(key, id, AT, 2, null);
+    const reopened = (): Book => {
+      const saved = parseJobState(SPEC, toJobState(SPEC, book, HEAD, AT));
+      if (saved === null) throw new Error("no state");
+      return bookOfState(STREAM, saved);
+    };
+    for (const stream of streams) {
+      book.deliver(stream, key);
+      const isLast = stream !== STREAM;
+      expect([reopened().owes(STREAM, key), reopened().handle(key)?.job]).toEqual([
+        false,
+        isLast ? undefined : "job_1",
+      ]);
+    }
   });
 });
 
