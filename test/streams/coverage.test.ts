@@ -240,7 +240,7 @@ describe("a life of runs", () => {
         expect(uncovered(days, all)).toEqual([]);
         expect([...byDay(days).values()].every((status) => status === "proven")).toBe(true);
       }),
-      { numRuns: runs(300, 5_000) },
+      { numRuns: runs(300, 1_000) },
     );
   });
 });
