@@ -29,7 +29,7 @@ import { Column, DigestTable, dayOfNumber, numberOfDay } from "./packed.ts";
 /** Days for which what was spent is kept: two months. */
 const DAYS_KEPT = 62;
 
-/** Answers that are not delivered and can be asked for stand in a state in full, so many at most. */
+/** Answers that are not delivered and can be asked for stand in a state in full: at most 5,000. */
 const MOST_IN_FULL = 5_000;
 
 /** Where the pass over a stream of inputs got to. */

@@ -2,7 +2,7 @@ import { ConfigError } from "../errors.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
 import { type Ask, type JobRun, remember, type Trouble } from "./job-run.ts";
-import type { Answer, Asked } from "./job-type.ts";
+import type { Answer, JobReply } from "./job-type.ts";
 import { type Item, openOf, type Sub, sourcesOf } from "./lattice.ts";
 import { dueAt, firstPolls, isSlow, nextPolls, type Polls } from "./schedule.ts";
 import { FAILED_TIMES, failedTimes, OUT_OF_CREDITS } from "./wanted.ts";
@@ -76,14 +76,14 @@ export async function* collectDue(run: JobRun): AsyncGenerator<Event, boolean> {
   return due.length > 0;
 }
 
-async function askFor({ context: { type, shared } }: JobRun, { job }: Ask): Promise<Asked> {
+async function askFor({ context: { type, shared } }: JobRun, { job }: Ask): Promise<JobReply> {
   const answer = shared.answers?.get(job);
   if (answer !== undefined) return { kind: "answered", answer };
   shared.asked.add(job);
   return await type.ask(job);
 }
 
-async function* takeAsked(run: JobRun, ask: Ask, asked: Asked): AsyncGenerator<Event> {
+async function* takeAsked(run: JobRun, ask: Ask, asked: JobReply): AsyncGenerator<Event> {
   const { collecting } = run;
   if (asked.kind !== "silent") collecting.silentInARow = 0;
   switch (asked.kind) {
@@ -194,7 +194,11 @@ function takePending(run: JobRun, ask: Ask, notBefore: number | null): void {
     );
 }
 
-function takeUnusable(run: JobRun, ask: Ask, asked: Extract<Asked, { kind: "unusable" | "denied" }>): void {
+function takeUnusable(
+  run: JobRun,
+  ask: Ask,
+  asked: Extract<JobReply, { kind: "unusable" | "denied" }>,
+): void {
   const { context, collecting } = run;
   const { type, client } = context;
   const { error, code } = asked;

@@ -2,7 +2,7 @@ import { toSegment } from "../api/address.ts";
 import type { Client } from "../api/client.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { AboutAnswer, Answer, Asked, JobType } from "./job-type.ts";
+import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { askOnce, costOf, jobIdIn, LOOKUP, submitOnce, toCursor, toMoment, usable } from "./requests.ts";
 
 /** Look-ups of companies: 1 credit for each contact, known only afterwards. */
@@ -42,7 +42,7 @@ export function companyLookups(settings: CompanyLookup, client: Client | undefin
   };
 }
 
-function readResult(status: number, value: unknown): Asked | undefined {
+function readResult(status: number, value: unknown): JobReply | undefined {
   const { status: said, scheduled_processing_time: scheduled } = isObject(value) ? value : {};
   if (isObject(value) && value["success"] !== false && (said === "success" || said === "error"))
     return { kind: "answered", answer: toAnswer(value) };

@@ -3,7 +3,7 @@ import type { Client } from "../api/client.ts";
 import { envelopeCode } from "../api/error-table.ts";
 import type { EmailCheck } from "../config/config.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { AboutAnswer, Answer, Asked, JobType } from "./job-type.ts";
+import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import {
   askOnce,
   CHECK_RESULT,
@@ -46,7 +46,7 @@ const NONE = Number.POSITIVE_INFINITY;
 export const FREE = { sync: NONE, day: NONE, month: NONE };
 
 /** Before the job is completed no answer means anything, not even one that is there. */
-function readView(status: number, value: unknown): Asked | undefined {
+function readView(status: number, value: unknown): JobReply | undefined {
   if (status !== 200 || !isObject(value) || envelopeCode(value) !== undefined) return undefined;
   const { email, status: said, sources, poll_after } = value;
   if (typeof said !== "string") return undefined;

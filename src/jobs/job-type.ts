@@ -21,7 +21,7 @@ export type JobType = {
   /** How many submissions may be under way at once, once one was answered. */
   readonly postsAtOnce: number;
   submit(item: string): Promise<Submission>;
-  ask(jobId: string): Promise<Asked>;
+  ask(jobId: string): Promise<JobReply>;
   /** The records of an answer for one of the setting's streams. */
   records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
 };
@@ -40,7 +40,7 @@ export type Submission =
 export type Refusal = RetryWhen | "credits";
 
 /** What asking for a result brought. */
-export type Asked =
+export type JobReply =
   | { readonly kind: "pending"; readonly notBefore: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
   /** Nothing of use about this one job. `isKnownJob`: the service speaks of the job, so the address is right. */

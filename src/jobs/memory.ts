@@ -14,7 +14,7 @@ import type { Delta } from "./lattice.ts";
 import { type Books, Receipts } from "./receipts.ts";
 import { parseJobState, type SavedJobs, tellBook, toJobState } from "./state.ts";
 
-/** Without receipts and without a state a run submits at most so many items: the next may know nothing of them. */
+/** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
 export const MOST_WITHOUT_MEMORY = 10;
 
 /** A job stream of the settings that this run uses. */

@@ -4,7 +4,7 @@ import { envelopeCode, retryWhen } from "../api/error-table.ts";
 import { ConfigError, ConnectorError, DataError, TransientError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import { parseInstant } from "../time.ts";
-import type { Answer, Asked, Refusal, Submission } from "./job-type.ts";
+import type { Answer, JobReply, Refusal, Submission } from "./job-type.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 
 /** Paths of the jobs. The interface fixes all but the submission of an e-mail check, which `endpoints.email_check` overrides. */
@@ -111,8 +111,8 @@ export async function askOnce(
   client: Client,
   what: string,
   path: string,
-  read: (status: number, value: unknown) => Asked | undefined,
-): Promise<Asked> {
+  read: (status: number, value: unknown) => JobReply | undefined,
+): Promise<JobReply> {
   try {
     return await client.ask(what, path, isResultStatus, (status, value) => {
       const code = envelopeCode(value);
@@ -129,7 +129,7 @@ export async function askOnce(
   }
 }
 
-function unusableOf(client: Client, what: string, status: number, value: unknown): Asked {
+function unusableOf(client: Client, what: string, status: number, value: unknown): JobReply {
   const code = envelopeCode(value);
   const label = code ?? `status ${status}`;
   const error =

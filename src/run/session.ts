@@ -115,7 +115,7 @@ export class Session {
 
   /**
    * Asks for one row of a stream, or for a job that nobody submitted; throws what keeps this key from reading it. The
-   * interface only names the lists of companies and sources: where there is none, the export may be there all the same.
+   * interface only names the lists of companies and sources: where there is none, the export may be there anyway.
    */
   async probe(spec: StreamSpec): Promise<Probed> {
     if (spec.reading === "job") return await probeJobs(spec, this.#clients).then(() => null);

@@ -6,7 +6,7 @@ import { companyLookups } from "../../src/jobs/company-lookups.ts";
 import { newDigests } from "../../src/jobs/identity.ts";
 import { Inputs } from "../../src/jobs/inputs.ts";
 import type { JobContext } from "../../src/jobs/job-run.ts";
-import type { Answer, Asked, JobType, Submission } from "../../src/jobs/job-type.ts";
+import type { Answer, JobReply, JobType, Submission } from "../../src/jobs/job-type.ts";
 import { type Delta, newsOf } from "../../src/jobs/lattice.ts";
 import { readJobs } from "../../src/jobs/run.ts";
 import { parseJobState, toJobState } from "../../src/jobs/state.ts";
@@ -167,7 +167,7 @@ export class JobService {
     return new Promise(() => {});
   }
 
-  #ask(jobId: string): Asked {
+  #ask(jobId: string): JobReply {
     const job = this.#jobs.get(jobId);
     const error = new Error("unusable");
     if (job === undefined) return { ...UNUSABLE, error };
