@@ -86,7 +86,9 @@ export class Project {
   }
 
   /** What Meltano has saved for the tap and a target. */
-  async state(target: string): Promise<Record<string, { discoveredAt?: string }>> {
+  async state(
+    target: string,
+  ): Promise<Record<string, { asked?: string; days?: [string, string, number][] }>> {
     const id = `dev:tap-contact-intelligence-to-${target}`;
     const { stdout } = await this.meltano(["--log-level=error", "state", "get", id]);
     return JSON.parse(stdout).singer_state.bookmarks;
