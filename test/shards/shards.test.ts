@@ -146,7 +146,7 @@ describe("a first load in shards", () => {
   });
 
   it("goes on in its folder where it was killed, and lets no other run into it", async () => {
-    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
+    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 300_000 });
     await load.killed(1, ["--output", load.folder], () => exportsOf(load.sandbox) > 1);
     expect(readdirSync(load.folder)).toEqual([load.nameOf(1)]);
     moved(load.sandbox);
@@ -162,7 +162,7 @@ describe("a first load in shards", () => {
   });
 
   it("brings the rest of a shard from the state file of a killed run, which does not hold all its days", async () => {
-    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 1_000_000 });
+    const load = await Load.of({ ...ACCOUNT, bytesPerSecond: 300_000 }, { num_workers: 1 });
     const state = join(await tempDir(), "state.json");
     await load.killed(1, ["--state-file", state], () => existsSync(state));
     const left = (): readonly DayRange[] =>
