@@ -55,8 +55,8 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...["agenda", "collect", "company-lookups", "email-checks", "email-verifications", "job-run"],
-      ...["job-type", "jobs", "kinds", "lattice", "older", "parse", "probe", "report"],
+      ...["collect", "company-lookups", "email-jobs", "job-run"],
+      ...["job-type", "jobs", "kinds", "lattice", "older", "parse", "report"],
       ...["requests", "seal", "submit"],
     ].map((name) => `jobs/${name}`),
     tested: "test/jobs/run.test.ts",

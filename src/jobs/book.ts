@@ -235,7 +235,11 @@ export class Book {
   }
 
   /** Asking for a result brought no answer. */
-  asked(key: string, id: string, found: Pick<Sub, "asked" | "notBefore" | "misses" | "code">): Delta {
+  asked(
+    key: string,
+    id: string,
+    found: Partial<Pick<Sub, "asked" | "notBefore" | "misses" | "code">>,
+  ): Delta {
     return this.#change(key, id, found);
   }
 

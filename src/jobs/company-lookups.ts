@@ -1,17 +1,21 @@
-import { toSegment } from "../api/address.ts";
-import type { Client } from "../api/client.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
-import { askOnce, costOf, jobIdIn, LOOKUP, submitOnce, toCursor, toMoment, usable } from "./requests.ts";
+import { takenJob, toCursor, toMoment } from "./requests.ts";
+
+const LOOKUP = "/api/v1/external/company-lookup";
+export const LOOKUP_RESULT = `${LOOKUP}/{job}/result`;
+
+/** More than any answer costs: a number of the service's that is larger is a slip. */
+const DEAREST = 1_000_000_000;
 
 /** Look-ups of companies: 1 credit for each contact, known only afterwards. */
-export function companyLookups(settings: CompanyLookup, client: Client | undefined): JobType {
-  const { webhookUrl } = settings;
+export function companyLookups(settings: CompanyLookup): JobType {
+  const { webhookUrl, fromCompanies, fromPeople } = settings;
   return {
-    setting: "companyLookup",
-    settingName: "company_lookup",
-    kind: "domain",
+    ...{ setting: "companyLookup", settingName: "company_lookup", noun: "company look-up" },
+    ...{ kind: "domain", list: settings.domains, file: settings.domainsFile },
+    froms: [...(fromCompanies ? (["companies"] as const) : []), ...(fromPeople ? (["people"] as const) : [])],
     caps: {
       submissions: { sync: settings.maxLookupsPerSync, day: Number.POSITIVE_INFINITY },
       credits: {
@@ -24,32 +28,21 @@ export function companyLookups(settings: CompanyLookup, client: Client | undefin
     polling: { first: 5_000, longest: 300_000, total: 300_000 },
     maxWait: settings.maxWaitSeconds * 1000,
     postsAtOnce: 4,
-    submit: (domain) => {
-      const body = { domain, ...(webhookUrl !== null && { webhook_url: webhookUrl }) };
-      return submitOnce(usable(client), "submit a company look-up", LOOKUP, body, (value) => {
-        const jobId = jobIdIn(value);
-        return jobId === undefined ? undefined : { kind: "taken", jobId, notBefore: null };
-      });
-    },
-    ask: (jobId) =>
-      askOnce(
-        usable(client),
-        "collect a company look-up",
-        `${LOOKUP}/${toSegment(jobId)}/result`,
-        readResult,
-      ),
+    submit: { what: "submit a company look-up", path: LOOKUP },
+    collect: { what: "collect a company look-up", path: LOOKUP_RESULT },
+    bodyOf: (domain) => ({ domain, ...(webhookUrl !== null && { webhook_url: webhookUrl }) }),
+    taken: (value) => takenJob(value),
+    result: readResult,
     records: toRecords,
   };
 }
 
 function readResult(status: number, value: unknown): JobReply | undefined {
-  const { status: said, scheduled_processing_time: scheduled } = isObject(value) ? value : {};
-  if (isObject(value) && value["success"] !== false && (said === "success" || said === "error"))
-    return { kind: "answered", answer: toAnswer(value) };
+  if (!isObject(value) || value["success"] === false) return undefined;
+  const { status: said, scheduled_processing_time: scheduled } = value;
+  if (said === "success" || said === "error") return { kind: "answered", answer: toAnswer(value) };
   const isPending = status === 202 || (status === 200 && (said === "processing" || said === "queued"));
-  return isPending && isObject(value) && value["success"] !== false
-    ? { kind: "pending", notBefore: toMoment(scheduled) }
-    : undefined;
+  return isPending ? { kind: "pending", notBefore: toMoment(scheduled) } : undefined;
 }
 
 /** Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. */
@@ -57,33 +50,28 @@ function toAnswer(value: JsonObject): Answer {
   const { status, created_at, error_code } = value;
   const cost = costOf(value);
   const code = status === "error" ? (typeof error_code === "string" ? error_code : "error") : null;
-  return {
-    value,
-    cursor: toCursor([created_at]),
-    cost,
-    failed: code !== null && code !== "COMPANY_NOT_FOUND" && cost === 0,
-    code,
-    sources: [],
-  };
+  const failed = code !== null && code !== "COMPANY_NOT_FOUND" && cost === 0;
+  return { value, cursor: toCursor([created_at]), cost, failed, code, sources: [] };
+}
+
+/** What an answer cost: the larger of what the service says and the number of contacts. */
+function costOf({ credits_used, contacts }: JsonObject): number {
+  const said =
+    typeof credits_used === "number" || typeof credits_used === "string" ? Number(credits_used) : 0;
+  const found = Array.isArray(contacts) ? contacts.length : 0;
+  return Math.min(DEAREST, Math.max(found, Number.isNaN(said) ? 0 : said));
 }
 
 function toRecords(stream: string, { jobId }: AboutAnswer, { value }: Answer): readonly JsonObject[] {
-  const record = { ...value, job_id: jobId };
-  return stream === "company_lookups" ? [record] : contactsOf(record);
-}
-
-/** One row a contact: its place in the result is a part of the key. */
-function contactsOf({
-  job_id,
-  domain = null,
-  created_at = null,
-  contacts,
-}: JsonObject): readonly JsonObject[] {
+  const record: JsonObject = { ...value, job_id: jobId };
+  if (stream === "company_lookups") return [record];
+  const { job_id, domain = null, created_at = null, contacts } = record;
   if (!Array.isArray(contacts)) return [];
+  // The place of a contact in the result is a part of its key.
   return contacts.map((contact: unknown, position) => {
     const fields = isObject(contact) ? contact : {};
-    const { verifications } = fields;
-    return { ...fields, job_id, position, domain, created_at, verified_sources: verifiedIn(verifications) };
+    const verified_sources = verifiedIn(fields["verifications"]);
+    return { ...fields, job_id, position, domain, created_at, verified_sources };
   });
 }
 

@@ -8,16 +8,11 @@ const FORM_REFUSALS = 3;
 const RETRIES = 5;
 const LONGEST_LIMITED = 1_800_000;
 
-/** What is to be done after a submission that the service did not take. */
-export type Recovery =
-  /** Submit the item again. `failures`: in a row, which say how long to wait. */
-  | { readonly kind: "again"; readonly failures: number }
-  /** The item is refused. */
-  | { readonly kind: "refuse" }
-  /** The item is refused as soon as the service takes another one. */
-  | { readonly kind: "doubt" }
-  /** Nothing more is submitted. */
-  | { readonly kind: "end" };
+/**
+ * What is to be done after a submission that the service did not take: submit the item again; refuse it; refuse it as soon
+ * as the service takes another one; submit nothing more.
+ */
+type Recovery = "again" | "refuse" | "doubt" | "end";
 
 /** What went wrong with the submissions of a run. The first failure is the stream's. */
 export class SubmitFailures {
@@ -29,9 +24,10 @@ export class SubmitFailures {
   isOutOfCredits = false;
   /** Whether the service took a submission in this run. */
   hasTaken = false;
+  /** How many submissions in a row have to be tried again: how long to wait. */
+  retries = 0;
   #unknownInARow = 0;
   #form = 0;
-  #retries = 0;
   #limitedSince: number | undefined;
 
   /** Whether only one submission may be under way: none was answered yet, or the last answer was lost. */
@@ -43,7 +39,7 @@ export class SubmitFailures {
   taken(): void {
     this.hasTaken = true;
     this.#unknownInARow = 0;
-    this.#retries = 0;
+    this.retries = 0;
     this.#limitedSince = undefined;
   }
 
@@ -68,29 +64,29 @@ export class SubmitFailures {
   /** One was not taken. `now`: ms that only grow. */
   refused(error: Error, why: Refusal, now: number): Recovery {
     switch (why) {
-      case "limit":
-        this.#limitedSince ??= now;
-        if (now - this.#limitedSince <= LONGEST_LIMITED) return { kind: "again", failures: 0 };
-        break;
-      case "time":
-        this.#retries += 1;
-        if (this.#retries < RETRIES) return { kind: "again", failures: this.#retries };
-        break;
       case "is-answer":
-        return { kind: "refuse" };
+        return "refuse";
       case "other-item":
-        if (this.hasTaken) return { kind: "refuse" };
+        if (this.hasTaken) return "refuse";
         this.#form += 1;
         if (this.#form >= FORM_REFUSALS) this.end(wrongForm(error));
-        return { kind: "doubt" };
+        return "doubt";
       case "credits":
         this.outOfCredits();
-        return { kind: "end" };
+        return "end";
+      case "limit":
+        this.#limitedSince ??= now;
+        if (now - this.#limitedSince <= LONGEST_LIMITED) return "again";
+        break;
+      case "time":
+        this.retries += 1;
+        if (this.retries < RETRIES) return "again";
+        break;
       case "operator":
         break;
     }
     this.end(error);
-    return { kind: "end" };
+    return "end";
   }
 }
 

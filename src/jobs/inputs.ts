@@ -1,9 +1,10 @@
 import { addDays, type Day, dayOf } from "../time.ts";
 import type { Book } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
-import { type Entry, entriesOf, type ItemKind } from "./items.ts";
+import { entriesOf } from "./items.ts";
+import type { JobType } from "./job-type.ts";
 import { type Item, openOf, subsOf } from "./lattice.ts";
-import { type ResubmitRules, reasonToSubmit, type SubmitReason } from "./wanted.ts";
+import { reasonToSubmit, type SubmitReason } from "./wanted.ts";
 
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
@@ -22,16 +23,11 @@ export type RowSource = {
 };
 
 export type InputOptions = {
-  readonly kind: ItemKind;
-  /** Such as `company_lookup.domains`. */
-  readonly listName: string;
-  readonly list: readonly string[];
-  readonly file: string | null;
+  readonly type: Pick<JobType, "settingName" | "kind" | "list" | "file" | "resubmitRules">;
   readonly sources: readonly RowSource[];
   readonly book: Pick<Book, "keyOf" | "get" | "owes" | "canBeHad" | "inputs">;
   /** The stream that answers are delivered to. */
   readonly stream: string;
-  readonly resubmitRules: ResubmitRules;
   /** Whether the cursors of earlier passes do not count, because every row needs a look. */
   readonly readsAll: boolean;
   now(): number;
@@ -61,10 +57,7 @@ export class Inputs {
   hasSeenAll = true;
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
-  readonly #later: Record<Exclude<SubmitReason, "new">, (Candidate & { readonly at: number })[]> = {
-    doubted: [],
-    refresh: [],
-  };
+  #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
   /** What passes over rows found, by source. */
   readonly #passes: { source: RowSource; through: Day; full: Day; keys: string[] }[] = [];
 
@@ -72,38 +65,39 @@ export class Inputs {
     this.#options = options;
   }
 
-  /** The streams whose rows name more items. */
-  get rowsOf(): readonly string[] {
-    return this.#options.sources.map(({ from }) => from);
-  }
-
-  /** Every entry of the config's lists, and where a person finds it. Others get their turn now and then. */
-  async look(each: (entry: Entry, place: string) => void): Promise<void> {
-    const { list, listName, file, kind } = this.#options;
-    for (const [index, text] of list.entries()) {
-      for (const entry of entriesOf(kind, text)) each(entry, `${listName}[${index}]`);
-      if (index % BATCH === 0) await others();
-    }
-    if (file === null) return;
-    await readItemFile(file, kind, (text, line) => {
-      for (const entry of entriesOf(kind, text)) each(entry, `line ${line} of "${file}"`);
-    });
-  }
-
-  /** Looks at every item of the config. Returns those to submit, as many as one run can; the others are counted. */
-  async configured(): Promise<readonly Candidate[]> {
+  /**
+   * Looks at every item of the config. Returns those to submit, as many as one run can; the others are counted.
+   * @param seen is told of each item as often as the config names it
+   */
+  async configured(seen?: (candidate: Candidate) => void): Promise<readonly Candidate[]> {
+    const { book, sources, type } = this.#options;
+    const { list, file, kind, settingName } = type;
     const found: Candidate[] = [];
+    const look = (text: string, place: string): void => {
+      for (const entry of entriesOf(kind, text)) {
+        if (entry.item === null) {
+          this.invalid.count += 1;
+          if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
+          continue;
+        }
+        const candidate = { key: book.keyOf(entry), item: entry.item, place };
+        seen?.(candidate);
+        const reason = this.#reasonNow(candidate);
+        if (reason !== undefined) this.waiting += 1;
+        if (reason === "new" && found.length < MOST_HELD) found.push(candidate);
+      }
+    };
     try {
-      await this.look((entry, place) => {
-        const candidate = this.#candidate(entry, place);
-        if (candidate === undefined) return;
-        this.waiting += 1;
-        if (found.length < MOST_HELD) found.push(candidate);
-      });
+      for (const [index, text] of list.entries()) {
+        look(text, `${settingName}.${kind}s[${index}]`);
+        if (index % BATCH === 0) await others();
+      }
+      if (file !== null)
+        await readItemFile(file, kind, (text, line) => look(text, `line ${line} of "${file}"`));
     } catch (error) {
       this.#fail(error);
     }
-    if (this.#options.sources.length > 0) this.hasSeenAll = false;
+    if (sources.length > 0) this.hasSeenAll = false;
     return found;
   }
 
@@ -117,7 +111,8 @@ export class Inputs {
       }
     }
     this.hasSeenAll = this.failure === undefined && this.#passes.length === this.#options.sources.length;
-    for (const held of [this.#later.doubted, this.#later.refresh]) yield held.sort((a, b) => a.at - b.at);
+    this.#sortLater();
+    yield this.#later;
   }
 
   /** Moves the cursors of passes that saw all rows and left no item that is still wanted. */
@@ -130,7 +125,7 @@ export class Inputs {
   }
 
   async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
-    const { kind, now, book } = this.#options;
+    const { type, now, book } = this.#options;
     const today = dayOf(now());
     const cursor = this.#cursorOf(source, today);
     const from = cursor === undefined ? null : addDays(cursor.through, 1);
@@ -144,12 +139,11 @@ export class Inputs {
       for (const text of batch) {
         if (text === "" || texts.has(text)) continue;
         if (texts.size < MOST_SEEN) texts.add(text);
-        for (const entry of entriesOf(kind, text)) {
+        for (const entry of entriesOf(type.kind, text)) {
           if (entry.item === null) continue;
-          const candidate = this.#candidate(entry, `a row of ${source.from}`);
-          if (candidate !== undefined) found.push(candidate);
-          const key = candidate?.key ?? book.keyOf(entry);
-          if (!isDoneWith(book.get(key))) keys.push(key);
+          const candidate = { key: book.keyOf(entry), item: entry.item, place: `a row of ${source.from}` };
+          if (this.#reasonNow(candidate) === "new") found.push(candidate);
+          if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
         }
       }
       yield found;
@@ -172,35 +166,28 @@ export class Inputs {
     this.hasSeenAll = false;
   }
 
-  /** What an entry has submitted now; undefined if nothing, or if it came before in this run. */
-  #candidate(entry: Entry, place: string): Candidate | undefined {
-    const { book, stream, resubmitRules, now } = this.#options;
-    if (entry.item === null) {
-      this.invalid.count += 1;
-      if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
-      return undefined;
-    }
-    const key = book.keyOf(entry);
+  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is held. */
+  #reasonNow(candidate: Candidate): SubmitReason | undefined {
+    const { book, stream, type, now } = this.#options;
+    const { key } = candidate;
     const item = book.get(key);
     if (openOf(item).length > 0 || (book.owes(stream, key) && book.canBeHad(key)))
-      this.found.set(key, entry.item);
-    const reason = reasonToSubmit(item, resubmitRules, now());
+      this.found.set(key, candidate.item);
+    const reason = reasonToSubmit(item, type.resubmitRules, now());
     if (reason === undefined || this.#seen.has(key)) return undefined;
     this.#seen.add(key);
-    const candidate = { key, item: entry.item, place };
-    if (reason === "new") return candidate;
+    if (reason === "new") return reason;
     const at = subsOf(item).at(-1)?.at ?? Date.parse(item.day);
-    this.waiting += place.startsWith("a row") ? 0 : 1;
-    this.#hold(this.#later[reason], { ...candidate, at });
-    return undefined;
+    this.#later.push({ ...candidate, isRefresh: reason === "refresh", at });
+    if (this.#later.length < 2 * MOST_HELD) return reason;
+    this.#sortLater();
+    this.#later.length = MOST_HELD;
+    return reason;
   }
 
-  /** Of too many the oldest are held, so that no cap leaves an item out for good. */
-  #hold(held: (Candidate & { readonly at: number })[], candidate: Candidate & { readonly at: number }): void {
-    held.push(candidate);
-    if (held.length < 2 * MOST_HELD) return;
-    held.sort((a, b) => a.at - b.at);
-    held.length = MOST_HELD;
+  /** Refreshes last, and the oldest first, so that no cap leaves an item out for good. */
+  #sortLater(): void {
+    this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 }
 

@@ -1,24 +1,23 @@
+import type { Client } from "../api/client.ts";
 import type { Clock } from "../api/clock.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { JsonObject } from "../json.ts";
 import type { LineBatch, StreamState } from "../streams/event.ts";
 import { StateShare } from "../streams/state-share.ts";
-import { Agenda } from "./agenda.ts";
 import type { Book } from "./book.ts";
 import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";
-import type { Answer, JobType } from "./job-type.ts";
+import type { Answer, JobReply, JobType, Submission, Trouble } from "./job-type.ts";
 import type { Memory } from "./memory.ts";
 import type { Polls } from "./schedule.ts";
 
-/** What a run asks of the client of its API. Moments are epoch ms by the service's clock. */
-export type JobClient = {
+/** What a run asks of the service. Moments are epoch ms by the service's clock. */
+type JobClient = Pick<Client, "requestSlot" | "backOff" | "now"> & {
   /** Resolves when the service's clock is known. */
   ready(): Promise<void>;
-  /** Resolves when a request may start. */
-  requestSlot(): Promise<void>;
-  backOff(failures: number): Promise<void>;
-  now(): number;
+  /** Submits an item, once, in a slot that was waited for. */
+  submit(item: string): Promise<Submission>;
+  ask(jobId: string): Promise<JobReply>;
   /** How far (ms) the service's clock is ahead of this machine's. */
   skew(): number;
 };
@@ -74,17 +73,24 @@ export type JobContext = {
   checkLocks(): Promise<void>;
 };
 
-/** A job to ask for: an open one, or one whose answer a stream lacks. */
-export type Ask = { readonly key: string; readonly id: string; readonly job: string; readonly at: number };
-
-/** Asking for a job brought nothing of use. */
-export type Trouble = {
-  readonly ask: Ask;
-  readonly error: Error;
-  readonly code: string;
-  readonly isDenied: boolean;
-  readonly isKnownJob: boolean;
+/** A job that is asked for in this run: an open one, or one whose answer a stream lacks. */
+export type Watched = {
+  readonly key: string;
+  readonly id: string;
+  readonly job: string;
+  readonly at: number;
+  /** When it is asked for next, or was asked for last. */
+  due: number;
+  polls: Polls | undefined;
+  /** How often it brought nothing of use, and what it brought last if that was nothing. */
+  vain: number;
+  trouble: Trouble | undefined;
+  /** Whether it was answered properly. */
+  isProper: boolean;
 };
+
+/** An item that the service refused, by the submission. */
+export type Refused = Pick<Candidate, "key" | "place"> & { readonly id: string };
 
 /** The state of one stream's run. The functions of run, submit, collect and checkpoints work on it. */
 export class JobRun {
@@ -104,12 +110,7 @@ export class JobRun {
     queue: [] as Candidate[],
     /** Items that the service does not take, for the report. */
     refused: [] as { readonly place: string; readonly code: string }[],
-    doubted: [] as {
-      readonly key: string;
-      readonly id: string;
-      readonly place: string;
-      readonly code: string;
-    }[],
+    doubted: [] as (Refused & { readonly code: string })[],
     /** The submissions of this run, by id. */
     own: new Map<string, string>(),
     /** How long (ms) one submission took in the last batch. */
@@ -119,15 +120,13 @@ export class JobRun {
     answered: 0,
     /** Whether a job of this run was answered. */
     hasAnswered: false,
-    agenda: new Agenda<Ask>(),
-    planned: new Set<string>(),
-    polls: new Map<string, Polls>(),
-    unusableAsks: new Map<string, number>(),
-    /** Jobs that brought nothing of use in this run, and jobs that were answered properly. */
-    troubles: new Map<string, Trouble>(),
-    proper: new Set<string>(),
+    /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
+    jobs: new Map<string, Watched>(),
+    agenda: [] as Watched[],
+    /** How many jobs were answered properly. */
+    proper: 0,
     silentInARow: 0,
-    unusableInARow: 0,
+    vainInARow: 0,
     /** Why nothing more is asked for. */
     ended: undefined as Error | undefined,
   };
@@ -161,7 +160,7 @@ export class JobRun {
 
   /** When the next job is due; undefined if none is in this run. */
   get nextDue(): number | undefined {
-    return this.collecting.ended === undefined ? this.collecting.agenda.next : undefined;
+    return this.collecting.ended === undefined ? this.collecting.agenda[0]?.due : undefined;
   }
 
   /** Nothing more is submitted or asked for. */

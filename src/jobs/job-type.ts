@@ -6,12 +6,17 @@ import type { ItemKind } from "./items.ts";
 import type { Polling } from "./schedule.ts";
 import type { ResubmitRules } from "./wanted.ts";
 
-/** One kind of job: what it is about, what it may cost, and how the service is asked. */
+/** One kind of job under a config: what it is about, what it may cost, and what is said to the service. */
 export type JobType = {
   readonly setting: JobSetting;
-  /** The setting's name in the config, for people. */
+  /** The setting's name in the config, and one job, for people. */
   readonly settingName: string;
+  readonly noun: string;
   readonly kind: ItemKind;
+  /** The items: in a list, in a file, and in the rows of streams. */
+  readonly list: readonly string[];
+  readonly file: string | null;
+  readonly froms: readonly ("people" | "companies")[];
   readonly caps: Caps;
   readonly resubmitRules: ResubmitRules;
   /** Null: a submission is answered at once. */
@@ -20,11 +25,23 @@ export type JobType = {
   readonly maxWait: number;
   /** How many submissions may be under way at once, once one was answered. */
   readonly postsAtOnce: number;
-  submit(item: string): Promise<Submission>;
-  ask(jobId: string): Promise<JobReply>;
+  /** The end of "Cannot …", and the path, of a submission and of a question for a result. */
+  readonly submit: Request;
+  readonly collect: Request;
+  bodyOf(item: string): JsonObject;
+  /**
+   * What an answer says by which the service has taken an item; undefined if it says nothing of use.
+   * @param answered when it came, epoch ms
+   */
+  taken(value: JsonObject, item: string, answered: number): Submission | undefined;
+  /** What an answer says of a job; undefined for what is no answer about the job. */
+  result(status: number, value: unknown): JobReply | undefined;
   /** The records of an answer for one of the setting's streams. */
   records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
 };
+
+/** `path` may hold `{job}`, for the job's id. */
+type Request = { readonly what: string; readonly path: string };
 
 /** What became of a submission, which is never repeated on its own. */
 export type Submission =
@@ -43,18 +60,19 @@ export type Refusal = RetryWhen | "credits";
 export type JobReply =
   | { readonly kind: "pending"; readonly notBefore: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
-  /** Nothing of use about this one job. `isKnownJob`: the service speaks of the job, so the address is right. */
-  | {
-      readonly kind: "unusable";
-      readonly error: Error;
-      readonly code: string;
-      /** Whether asking again in this run may help. */
-      readonly isRetryable: boolean;
-      readonly isKnownJob: boolean;
-    }
-  | { readonly kind: "denied"; readonly error: Error; readonly code: string }
-  /** No answer arrived at all. */
-  | { readonly kind: "silent"; readonly error: Error };
+  | Trouble;
+
+/**
+ * Asking for a job brought nothing of use. `known`: the service speaks of the job, so the address is right. `denied`: the
+ * key may not see it. `silent`: no answer arrived at all.
+ */
+export type Trouble = {
+  readonly kind: "known" | "unusable" | "denied" | "silent";
+  readonly error: Error;
+  readonly code: string;
+  /** Whether asking again in this run may help. */
+  readonly isRetryable: boolean;
+};
 
 /** What an answer is about. */
 export type AboutAnswer = {

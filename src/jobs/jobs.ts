@@ -24,9 +24,9 @@ import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
 import type { JobContext, JobTask, SharedJobs } from "./job-run.ts";
-import { jobTypeOf, listsOf } from "./kinds.ts";
+import { jobTypeOf, probeExternal, probePublic } from "./kinds.ts";
 import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
-import { probeExternal, probePublic } from "./probe.ts";
+import { askOnce, submitOnce } from "./requests.ts";
 import { readJobs } from "./run.ts";
 
 /** The jobs of one run, from when their locks are taken. */
@@ -145,14 +145,13 @@ function contextOf(
   const { setting, name } = task.spec;
   const { clock, signal, endsAt, publicApi, externalApi } = lent;
   const client = setting === "emailCheck" ? publicApi : externalApi;
-  const type = jobTypeOf(setting, config, client);
+  const type = jobTypeOf(setting, config);
   const { book } = memory.of(setting);
-  const { froms, ...lists } = listsOf(setting, config);
   const { refreshAfterDays, retryUnknown } = type.resubmitRules;
   const parser = new RowParser({ key: "", cursor: null, schema });
   const inputs = new Inputs({
-    ...{ kind: type.kind, ...lists, book, stream: name, resubmitRules: type.resubmitRules },
-    sources: froms.map((from) =>
+    ...{ type, book, stream: name },
+    sources: type.froms.map((from) =>
       rowsOf(from, type.kind === "email" ? "email" : domainField(from), config, lent),
     ),
     // A later run may want items that this one does not.
@@ -166,6 +165,8 @@ function contextOf(
         if (!client.knowsTime) await probeJobs(task.spec, lent);
       },
       requestSlot: () => client.requestSlot(),
+      submit: (item) => submitOnce(client, type, item),
+      ask: (jobId) => askOnce(client, type, jobId),
       backOff: (failures) => client.backOff(failures),
       now: () => client.now(),
       skew: () => client.now() - clock.now(),

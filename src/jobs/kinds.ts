@@ -1,53 +1,41 @@
 import type { Client } from "../api/client.ts";
+import { envelopeCode } from "../api/error-table.ts";
 import type { JobSetting } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { companyLookups } from "./company-lookups.ts";
-import { emailChecks } from "./email-checks.ts";
-import { emailVerifications } from "./email-verifications.ts";
+import { isObject } from "../json.ts";
+import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
+import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";
+import { probe } from "./requests.ts";
 
-/** The kind of job of a setting. `client` undefined: to know its rules, not to work. */
-export function jobTypeOf(setting: JobSetting, config: Config, client: Client | undefined): JobType {
-  const { companyLookup, emailCheck, emailVerification, endpoints } = config;
-  switch (setting) {
-    case "companyLookup":
-      return companyLookups(configured(companyLookup), client);
-    case "emailCheck":
-      return emailChecks(configured(emailCheck), endpoints.emailCheck, client);
-    case "emailVerification":
-      return emailVerifications(configured(emailVerification), client);
-  }
-}
-
-type Lists = {
-  /** Such as `company_lookup.domains`. */
-  readonly listName: string;
-  readonly list: readonly string[];
-  readonly file: string | null;
-  /** The streams whose rows name more items. */
-  readonly froms: readonly ("people" | "companies")[];
-};
-
-/** Where the items of a setting come from. */
-export function listsOf(
+/** The kind of job of a setting. Throws if the config does not have it. */
+export function jobTypeOf(
   setting: JobSetting,
-  { companyLookup, emailCheck, emailVerification }: Config,
-): Lists {
-  if (setting === "companyLookup") {
-    const { domains, domainsFile, fromCompanies, fromPeople } = configured(companyLookup);
-    const froms = [
-      ...(fromCompanies ? (["companies"] as const) : []),
-      ...(fromPeople ? (["people"] as const) : []),
-    ];
-    return { listName: "company_lookup.domains", list: domains, file: domainsFile, froms };
-  }
-  const isCheck = setting === "emailCheck";
-  const { emails, emailsFile, fromPeople } = configured(isCheck ? emailCheck : emailVerification);
-  const listName = isCheck ? "email_check.emails" : "email_verification.emails";
-  return { listName, list: emails, file: emailsFile, froms: fromPeople ? ["people"] : [] };
+  { companyLookup, emailCheck, emailVerification, endpoints }: Config,
+): JobType {
+  if (setting === "companyLookup" && companyLookup !== null) return companyLookups(companyLookup);
+  if (setting === "emailCheck" && emailCheck !== null) return emailChecks(emailCheck, endpoints.emailCheck);
+  if (setting === "emailVerification" && emailVerification !== null)
+    return emailVerifications(emailVerification);
+  throw new Error(`Cannot open the jobs of "${setting}": they are not configured`);
 }
 
-function configured<Settings>(settings: Settings | null): Settings {
-  if (settings === null) throw new Error("Cannot open a job stream: it is not configured");
-  return settings;
-}
+/** Throws what keeps the key from checking e-mails. */
+export const probePublic = (client: Client): Promise<void> =>
+  probe(client, "check e-mails", CHECK_RESULT, (status, value) => {
+    const code = envelopeCode(value);
+    return code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);
+  });
+
+/**
+ * Throws what keeps the key from the External API. The interface does not say what an unknown job is answered, so any
+ * answer of the service's own will do but that the key is not valid.
+ */
+export const probeExternal = (client: Client): Promise<void> =>
+  probe(
+    client,
+    "use the External API",
+    LOOKUP_RESULT,
+    (status, value) =>
+      (status === 202 || isObject(value)) && status !== 401 && (status < 502 || status > 504),
+  );

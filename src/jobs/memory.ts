@@ -9,7 +9,7 @@ import type { LockRuntime } from "../files/lock.ts";
 import type { StreamState } from "../streams/event.ts";
 import { Book } from "./book.ts";
 import { isSameDigesting, newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
-import { listsOf } from "./kinds.ts";
+import { jobTypeOf } from "./kinds.ts";
 import type { Delta } from "./lattice.ts";
 import { type Books, Receipts } from "./receipts.ts";
 import { parseJobState, type SavedJobs, tellBook, toJobState } from "./state.ts";
@@ -74,7 +74,7 @@ export class Memory {
       const streams = options.streams.filter((stream) => stream.setting === setting);
       const isFromRows =
         streams.length > 0 &&
-        listsOf(setting, options.config).froms.length > 0 &&
+        jobTypeOf(setting, options.config).froms.length > 0 &&
         !streams.some(({ truncates }) => truncates);
       const handleAt = (place: number, key: string) => receipts?.handleAt(place, key) ?? null;
       const selected = streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : []));

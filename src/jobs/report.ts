@@ -1,21 +1,20 @@
 import { systemClock } from "../api/clock.ts";
 import { type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
-import type { CompanyLookup, Config } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { plural, shown } from "../plural.ts";
 import type { Notice } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
-import { Book } from "./book.ts";
-import { passedCaps, roomFor } from "./caps.ts";
-import { OLD_DIGESTS } from "./identity.ts";
-import { Inputs } from "./inputs.ts";
+import type { Book } from "./book.ts";
+import { type ChargedSoFar, passedCaps, roomFor } from "./caps.ts";
+import { type Candidate, Inputs } from "./inputs.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
-import { jobTypeOf, listsOf } from "./kinds.ts";
-import { type Handle, type Item, isOut, newsOf, openOf, subsOf } from "./lattice.ts";
+import { jobTypeOf } from "./kinds.ts";
+import { isOut, subsOf } from "./lattice.ts";
 import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
 import { nextAt } from "./schedule.ts";
-import { parseJobState } from "./state.ts";
+import { bookOfState, parseJobState } from "./state.ts";
 import { isDoubted } from "./wanted.ts";
 
 const PLACES_TOLD = 5;
@@ -26,25 +25,27 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
   const { knowsThePast, mostSubmissions } = task;
   const { invalid } = inputs;
   if (invalid.count > 0) {
-    const more = invalid.count > invalid.places.length ? " and others" : "";
     const invalids =
       type.kind === "domain"
         ? plural(invalid.count, "invalid domain")
         : plural(invalid.count, "invalid e-mail address", "invalid e-mail addresses");
+    const more = invalid.count > invalid.places.length ? " and others" : "";
     yield warning(stream, `${invalids}, never sent: ${invalid.places.join(", ")}${more}`);
   }
-  const rows = inputs.rowsOf.length === 0 ? [] : [`what the rows of ${inputs.rowsOf.join(" and ")} name`];
+  const rows = type.froms.length === 0 ? [] : [`what the rows of ${type.froms.join(" and ")} name`];
   if (knowsThePast || count + rows.length === 0) return;
-  const most = Math.min(count, type.caps.submissions.sync, mostSubmissions);
+  const { submissions, credits } = type.caps;
+  const most = Math.min(count, submissions.sync, mostSubmissions);
   const known = memory.hasReceipts
     ? "there is no state, and the receipts are new"
     : "there is no state and there are no receipts";
   const items =
     count === 0 ? [] : [`up to ${shown(most)} of ${plural(count, "item")} of "${type.settingName}"`];
+  const andCredits = costs(type) ? ` and ${plural(credits.sync, "credit")}` : "";
   yield warning(
     stream,
     `${known}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
-      `(${capsOf(type)})`,
+      `(at most ${plural(submissions.sync, "submission")}${andCredits} a sync)`,
   );
   if (mostSubmissions < count || (rows.length > 0 && Number.isFinite(mostSubmissions)))
     yield warning(
@@ -54,95 +55,77 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
 }
 
 /** What is out, what is due next and what was spent, during a long wait. */
-export function progressReport(run: JobRun): Notice {
-  const { book, client } = run.context;
+export function progressReport({ context, stream, nextDue }: JobRun): Notice {
+  const { book, client, type } = context;
+  const now = client.now();
+  const { open, charged } = figuresOf(book, now);
   const due =
-    run.nextDue === undefined
+    nextDue === undefined
       ? ""
-      : `, the next is asked for at ${new Date(Math.max(run.nextDue, client.now())).toISOString()}`;
-  const open = plural(countOut(book).open, "job");
-  return {
-    kind: "log",
-    level: "info",
-    text: `${run.stream}: waiting for ${open}${due}${spentSoFar(run)}`,
-  };
+      : `, the next is asked for at ${new Date(Math.max(nextDue, now)).toISOString()}`;
+  const text = `${stream}: waiting for ${plural(open, "job")}${due}${spentSoFar(type, charged)}`;
+  return { kind: "log", level: "info", text };
 }
 
 /** What was done, what waits, and what the operator must know. */
-export function* finalReport(run: JobRun): Generator<Notice> {
-  const { context, stream, submitting, collecting, failures } = run;
+export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
   const { type, book, client, inputs, task } = context;
-  yield { kind: "log", level: "info", endOf: stream, text: summary(run) };
-  if (task.isSecond) return;
-  const { unknown } = countOut(book);
-  if (unknown > 0)
-    yield warning(
-      stream,
-      `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
-        `${type.settingName}.retry_unknown to true for one sync`,
-    );
-  if (failures.isOutOfCredits)
-    yield warning(
-      stream,
-      `out of credits or quota, with ${plural(inputs.waiting, "item")} waiting. The next sync tries one`,
-    );
-  const { refused } = submitting;
-  for (const { place, code } of refused.slice(0, PLACES_TOLD))
-    yield warning(
-      stream,
-      `the service refuses ${place} (${code}). It is submitted again after 30 days, or when its next refresh is due`,
-    );
-  if (refused.length > PLACES_TOLD)
-    yield warning(
-      stream,
-      `the service refuses ${plural(refused.length - PLACES_TOLD, "other item")} as well`,
-    );
-  const troubles = new Map<string, number>();
-  for (const { code } of collecting.troubles.values()) troubles.set(code, (troubles.get(code) ?? 0) + 1);
-  for (const [code, jobs] of troubles)
-    yield warning(
-      stream,
-      `no result for ${plural(jobs, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
-    );
-  const charged = book.charged(book.dayToCharge(dayOf(client.now())));
-  for (const text of passedCaps(type.caps, charged)) yield warning(stream, `a cap was passed: ${text}`);
-}
-
-function summary(run: JobRun): string {
-  const { context, collecting, spent } = run;
-  const { book, client, inputs, task } = context;
-  if (task.isSecond) return `${shown(collecting.answered)} answered`;
-  const now = client.now();
-  let due = Number.POSITIVE_INFINITY;
-  for (const [, item] of book.inFull())
-    for (const { notBefore } of openOf(item))
-      if (notBefore !== null && notBefore > now) due = Math.min(due, notBefore);
+  const { refused } = run.submitting;
+  const { answered, jobs } = run.collecting;
+  const { open, unknown, charged, due } = figuresOf(book, client.now());
+  const done = `${shown(answered)} answered`;
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
   const left = Math.max(0, inputs.waiting - spent.submissions);
-  return (
-    `${shown(collecting.answered)} answered, ${shown(spent.submissions)} submitted${spentSoFar(run)}; ` +
-    `${plural(countOut(book).open, "job")} left open until the next sync${until}; ${plural(left, "item")} left for later syncs`
-  );
+  const text = task.isSecond
+    ? done
+    : `${done}, ${shown(spent.submissions)} submitted${spentSoFar(type, charged)}; ${plural(open, "job")} left open ` +
+      `until the next sync${until}; ${plural(left, "item")} left for later syncs`;
+  yield { kind: "log", level: "info", endOf: stream, text };
+  if (task.isSecond) return;
+  const troubles = new Map<string, number>();
+  for (const { trouble } of jobs.values())
+    if (trouble !== undefined) troubles.set(trouble.code, (troubles.get(trouble.code) ?? 0) + 1);
+  const warnings = [
+    unknown > 0 &&
+      `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
+        `${type.settingName}.retry_unknown to true for one sync`,
+    run.failures.isOutOfCredits &&
+      `out of credits or quota, with ${plural(inputs.waiting, "item")} waiting. The next sync tries one`,
+    ...refused
+      .slice(0, PLACES_TOLD)
+      .map(
+        ({ place, code }) =>
+          `the service refuses ${place} (${code}). It is submitted again after 30 days, or when its next refresh is due`,
+      ),
+    refused.length > PLACES_TOLD &&
+      `the service refuses ${plural(refused.length - PLACES_TOLD, "other item")} as well`,
+    ...[...troubles].map(
+      ([code, count]) =>
+        `no result for ${plural(count, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
+    ),
+    ...passedCaps(type.caps, charged).map((passed) => `a cap was passed: ${passed}`),
+  ];
+  for (const one of warnings) if (one !== false) yield warning(stream, one);
 }
+
+/** Whether jobs of a kind cost credits. */
+const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
 
 /** Credits, for jobs that cost any. */
-function spentSoFar({ context: { book, client, type } }: JobRun): string {
-  if (type.caps.credits.sync === Number.POSITIVE_INFINITY) return "";
-  const { sync, day, month } = book.charged(book.dayToCharge(dayOf(client.now())));
-  return `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`;
-}
+const spentSoFar = (type: JobType, { sync, day, month }: ChargedSoFar): string =>
+  costs(type)
+    ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
+    : "";
 
-function capsOf({ caps: { submissions, credits } }: JobType): string {
-  const most = `at most ${plural(submissions.sync, "submission")}`;
-  return credits.sync === Number.POSITIVE_INFINITY
-    ? `${most} a sync`
-    : `${most} and ${plural(credits.sync, "credit")} a sync`;
-}
-
-function countOut(book: Book): { readonly open: number; readonly unknown: number } {
-  const out = [...book.inFull()].flatMap(([, item]) => subsOf(item).filter(isOut));
-  const open = out.filter(({ step }) => step === "open").length;
-  return { open, unknown: out.length - open };
+/** What is out, when the first answer is due that the service has named a time for, and what is charged. */
+function figuresOf(book: Book, now: number) {
+  const out = { open: 0, unknown: 0, due: Number.POSITIVE_INFINITY };
+  for (const [, item] of book.inFull())
+    for (const { step, notBefore } of Object.values(item.subs)) {
+      if (step === "open" || step === "unknown") out[step] += 1;
+      if (step === "open" && notBefore !== null && notBefore > now) out.due = Math.min(out.due, notBefore);
+    }
+  return { ...out, charged: book.charged(book.dayToCharge(dayOf(now))) };
 }
 
 const warning = (stream: string, text: string): Notice => ({
@@ -215,52 +198,33 @@ export async function forecastsOf(
 async function forecastOf(setting: JobSetting, config: Config, memory: Memory): Promise<Forecast> {
   const { book, hasState } = memory.of(setting);
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
-  const type = jobTypeOf(setting, config, undefined);
-  const { froms, ...lists } = listsOf(setting, config);
+  const type = jobTypeOf(setting, config);
   const now = systemClock.now();
   const inputs = new Inputs({
-    ...{ kind: type.kind, ...lists, sources: [], book, stream: streams[0] ?? "" },
-    ...{ resubmitRules: type.resubmitRules, readsAll: false, now: () => now },
+    ...{ type, sources: [], book, stream: streams[0] ?? "", readsAll: false },
+    now: () => now,
   });
   const items = new Map<string, ItemStatus>();
-  await inputs.look((entry, place) => {
-    if (entry.item === null) return;
-    const key = book.keyOf(entry);
-    const isDone = streams.some((stream) => !book.owes(stream, key));
-    if (!items.has(key))
-      items.set(
-        key,
-        itemStatus(
-          entry.item,
-          place,
-          book.get(key),
-          book.handle(key),
-          isDone,
-          nextAt(book.get(key), type.resubmitRules),
-        ),
-      );
+  await inputs.configured((candidate) => {
+    const isDone = streams.some((stream) => !book.owes(stream, candidate.key));
+    if (!items.has(candidate.key)) items.set(candidate.key, itemStatus(candidate, book, type, isDone));
   });
-  await inputs.configured();
-  const day = book.dayToCharge(dayOf(now));
-  const charged = book.charged(day);
-  const { credits } = type.caps;
-  const costs = Number.isFinite(credits.sync);
-  const left = Math.min(
-    credits.sync,
-    credits.day - charged.day.credits,
-    credits.month - charged.month.credits,
-  );
+  if (inputs.failure !== undefined) throw inputs.failure;
+  const { charged, open, unknown } = figuresOf(book, now);
+  const { sync, day, month } = type.caps.credits;
+  const left = Math.min(sync, day - charged.day.credits, month - charged.month.credits);
   const most = config.receiptsFile === "" && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
-  const room = Math.min(most, book.probesLeft(now), roomFor(type.caps, charged, costs ? 1 : 0));
+  const room = Math.min(most, book.probesLeft(now), roomFor(type.caps, charged, 1));
   const wouldSubmit = Math.min(inputs.waiting, room);
-  const mayCost = wouldSubmit > 0 || (froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
+  const mayCost = wouldSubmit > 0 || (type.froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {
     setting: type.settingName,
     would_submit: wouldSubmit,
     waiting: inputs.waiting,
-    unknown_inputs: froms,
-    may_cost: costs ? mayCost : null,
-    ...countOut(book),
+    unknown_inputs: type.froms,
+    may_cost: costs(type) ? mayCost : null,
+    open,
+    unknown,
     invalid: inputs.invalid,
     submitted_today: charged.day.submitted,
     submitted_this_month: charged.month.submitted,
@@ -271,37 +235,35 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory): 
   };
 }
 
-/** @param due when the item is next worked on, epoch ms */
 function itemStatus(
-  item: string,
-  place: string,
-  known: Item,
-  handle: Handle | null,
+  { key, item, place }: Candidate,
+  book: Book,
+  { resubmitRules }: JobType,
   isDone: boolean,
-  due: number,
 ): ItemStatus {
+  const [known, handle] = [book.get(key), book.handle(key)];
   const subs = subsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
   const step = last?.step === "void" ? (isDoubted(known) ? "doubted" : answered) : (last?.step ?? answered);
-  const at = last?.at ?? handle?.at ?? null;
   return {
-    item,
-    place,
-    step,
+    ...{ item, place, step },
     job_id: last?.job ?? handle?.job ?? null,
-    submitted: at === null ? null : new Date(at).toISOString(),
-    due: Number.isFinite(due) ? new Date(due).toISOString() : null,
+    submitted: toMoment(last?.at ?? handle?.at),
+    due: toMoment(nextAt(known, resubmitRules)),
     credits: last === undefined ? (handle?.cost ?? null) : null,
     code: last?.code ?? null,
   };
 }
 
+const toMoment = (ms = Number.NaN): string | null =>
+  Number.isFinite(ms) ? new Date(ms).toISOString() : null;
+
 /** How far the state of a job stream has come, for a person. Throws ConfigError for what is no state. */
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
-  const { ledgers, cursor, money } = saved;
+  const { ledgers, cursor } = saved;
   const steps = new Map<string, number>();
   for (const [, item] of ledgers.flatMap(({ jobs }) => jobs))
     for (const { step } of subsOf(item)) steps.set(step, (steps.get(step) ?? 0) + 1);
@@ -309,37 +271,31 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
     packed.reduce((sum, [, digests]) => sum + digests.length, 0);
   const finished = ledgers.reduce((sum, { done, paid }) => sum + characters([...done, ...paid]), 0) / 16;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
-  const book = new Book({ author: { sync: "", by: "" }, digests: OLD_DIGESTS });
-  book.addState(newsOf(OLD_DIGESTS, money));
+  const spent = bookOfState(spec.name, saved).spentByDay();
   return [
     cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,
     `items: ${[...byStep, `${finished} finished`].join(", ")}`,
-    ...book
-      .spentByDay()
-      .map(([day, count, credits]) => `${day}: ${count} submitted, ${plural(credits, "credit")}`),
+    ...spent.map(([day, count, credits]) => `${day}: ${count} submitted, ${plural(credits, "credit")}`),
   ];
 }
 
 /** What the jobs of a config may cost, in a sentence; undefined if it has none. */
-export function describeCaps({ companyLookup, emailVerification, emailCheck }: Config): string | undefined {
-  const parts = [
-    ...(companyLookup === null ? [] : [lookupCaps(companyLookup)]),
-    ...[["e-mail verification", emailVerification] as const, ["e-mail check", emailCheck] as const].flatMap(
-      ([name, settings]) => {
-        if (settings === null) return [];
-        const day = settings.maxPerDay === null ? "no cap by day" : `${shown(settings.maxPerDay)} a day`;
-        return [`${plural(settings.maxPerSync, name)} a sync, ${day}`];
-      },
-    ),
-  ];
+export function describeCaps(config: Config): string | undefined {
+  const settings = (["companyLookup", "emailVerification", "emailCheck"] as const).filter(
+    (setting) => config[setting] !== null,
+  );
+  const parts = settings.map((setting) => {
+    const type = jobTypeOf(setting, config);
+    const { submissions, credits } = type.caps;
+    const items = plural(submissions.sync, type.noun);
+    if (!costs(type)) return `${items} a sync, ${capBy("day", submissions.day, shown)}`;
+    const days = capBy("day", credits.day, inCredits);
+    return `${items} and ${inCredits(credits.sync)} a sync, ${days}, ${capBy("month", credits.month, inCredits)}`;
+  });
   return parts.length === 0 ? undefined : `At most ${parts.join("; at most ")}`;
 }
 
-function lookupCaps(settings: CompanyLookup): string {
-  const { maxLookupsPerSync, maxCreditsPerSync, maxCreditsPerDay, maxCreditsPerMonth } = settings;
-  const day = maxCreditsPerDay === null ? "no cap by day" : `${plural(maxCreditsPerDay, "credit")} a day`;
-  const month =
-    maxCreditsPerMonth === null ? "no cap by month" : `${plural(maxCreditsPerMonth, "credit")} a month`;
-  const lookups = plural(maxLookupsPerSync, "company look-up");
-  return `${lookups} and ${plural(maxCreditsPerSync, "credit")} a sync, ${day}, ${month}`;
-}
+const capBy = (period: string, cap: number, words: (cap: number) => string): string =>
+  Number.isFinite(cap) ? `${words(cap)} a ${period}` : `no cap by ${period}`;
+
+const inCredits = (credits: number): string => plural(credits, "credit");

@@ -1,7 +1,7 @@
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, moveSchedules, scheduleKnown } from "./collect.ts";
-import { unsealedAnswer } from "./email-verifications.ts";
+import { unsealedAnswer } from "./email-jobs.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
 import { finalReport, openingReport, progressReport } from "./report.ts";
 import { unseal } from "./seal.ts";

@@ -3,10 +3,9 @@ import { dayOf } from "../time.ts";
 import { roomFor } from "./caps.ts";
 import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
 import { deliver, schedule, watch } from "./collect.ts";
-import { sealedText } from "./email-verifications.ts";
-import type { Recovery } from "./failures.ts";
+import { sealedText } from "./email-jobs.ts";
 import type { Candidate } from "./inputs.ts";
-import { type JobRun, remember } from "./job-run.ts";
+import { type JobRun, type Refused, remember } from "./job-run.ts";
 import type { Submission } from "./job-type.ts";
 import { openOf, type Sub } from "./lattice.ts";
 import { seal } from "./seal.ts";
@@ -21,15 +20,6 @@ const LONG_WAIT_MS = 3_600_000;
 
 /** An item whose intent is written. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
-
-/** What became of a submission, and what is to be done about it. */
-type SubmissionResult =
-  | {
-      readonly pending: PendingSubmission;
-      readonly submission: Submission;
-      readonly recovery: Recovery | undefined;
-    }
-  | { readonly threw: unknown };
 
 /** Reads rows for more items, if there are places for them. Returns whether it did. */
 export async function findItems(run: JobRun): Promise<boolean> {
@@ -65,10 +55,15 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
     began = context.clock.monotonic();
     while (batch.length > 0 && !run.failures.ended && !run.isOver) {
       const posts = batch.splice(0, atOnce(run)).map((pending) => submit(run, pending));
-      const results = await Promise.all(posts);
-      for (const result of results) yield* take(run, result);
+      const news = (await Promise.all(posts)).filter((one) => one !== undefined);
+      const isOnlyInState = ({ kind }: Submission): boolean =>
+        kind === "taken" && !context.memory.hasReceipts;
+      for (const { key, id, submission } of news) {
+        if (submission.kind === "answered") yield* deliver(run, { key, id, job: null }, submission.answer);
+        else if (!isOnlyInState(submission)) yield* checkpointAfterAnswer(run);
+      }
       // A kill must not lose the id of a job that only the state remembers.
-      if (results.some((result) => isOnlyInState(run, result))) yield* checkpoint(run, true);
+      if (news.some(({ submission }) => isOnlyInState(submission))) yield* checkpoint(run, true);
     }
   } finally {
     for (const pending of batch.reverse()) await withdraw(run, pending);
@@ -121,88 +116,70 @@ async function withdraw(
   await remember(run, run.context.book.notTaken(key, id, "void", code));
 }
 
-async function submit(run: JobRun, pending: PendingSubmission): Promise<SubmissionResult> {
+/** Returns what became of a submission; undefined if the run has to end without knowing. */
+async function submit(
+  run: JobRun,
+  pending: PendingSubmission,
+): Promise<(PendingSubmission & { readonly submission: Submission }) | undefined> {
+  const { client, checkLocks } = run.context;
+  let hasLeft = false;
   try {
-    await run.context.client.requestSlot();
-    await run.context.checkLocks();
-  } catch (threw) {
-    await withdraw(run, pending);
-    return { threw };
+    await client.requestSlot();
+    await checkLocks();
+    hasLeft = true;
+    const submission = await client.submit(pending.item);
+    await keep(run, pending, submission);
+    return { ...pending, submission };
+  } catch (error) {
+    run.fail(error);
+    if (!hasLeft) await withdraw(run, pending);
+    return undefined;
   }
-  return await run.context.type.submit(pending.item).then(
-    (submission) => keep(run, pending, submission),
-    (threw: unknown) => ({ threw }),
-  );
 }
 
 /** Keeps what became of a submission, in the book and on the disk, whether or not somebody still reads the output. */
-async function keep(
-  run: JobRun,
-  pending: PendingSubmission,
-  submission: Submission,
-): Promise<SubmissionResult> {
-  const { failures, context, spent } = run;
-  const { book, memory, client, clock } = context;
-  const { key, id, item } = pending;
+async function keep(run: JobRun, pending: PendingSubmission, submission: Submission): Promise<void> {
+  const { failures, context, spent, submitting } = run;
+  const { book, memory, client } = context;
+  const { key, id, at, item } = pending;
   if (submission.kind === "refused") {
-    const { error, why, code } = submission;
-    const recovery = failures.refused(error, why, clock.monotonic());
-    await withdraw(run, pending, recovery.kind === "doubt" ? code : null);
-    return { pending, submission, recovery };
+    await recover(run, pending, submission);
+    return;
   }
   spent.submissions += 1;
-  if (submission.kind === "unknown") failures.unknown(submission.error);
-  else failures.taken();
-  if (submission.kind === "taken")
-    await remember(run, book.taken(key, id, submission.jobId, submission.notBefore));
-  if (submission.kind === "answered") {
+  if (submission.kind === "unknown") {
+    failures.unknown(submission.error);
+    return;
+  }
+  failures.taken();
+  if (submission.kind === "taken") {
+    const { jobId, notBefore } = submission;
+    await remember(run, book.taken(key, id, jobId, notBefore));
+    watch(run, { key, id, at, job: jobId }, notBefore);
+  } else {
     const { answer } = submission;
     const sealed = memory.hasReceipts ? seal(memory.salt, item, sealedText(answer)) : null;
     await remember(run, book.answered(key, id, client.now(), answer.cost, sealed));
   }
-  return { pending, submission, recovery: undefined };
-}
-
-/** Whether a submission was taken, and nothing but the state remembers its job. */
-const isOnlyInState = ({ context }: JobRun, result: SubmissionResult): boolean =>
-  !context.memory.hasReceipts && "submission" in result && result.submission.kind === "taken";
-
-/** Says what became of a submission. */
-async function* take(run: JobRun, result: SubmissionResult): AsyncGenerator<Event> {
-  if ("threw" in result) {
-    run.fail(result.threw);
-    return;
-  }
-  const { pending, submission, recovery } = result;
-  const { key, id, at } = pending;
-  if (submission.kind === "taken") watch(run, { key, id, at, job: submission.jobId }, submission.notBefore);
-  if (submission.kind === "taken" || submission.kind === "answered")
-    for (const doubted of run.submitting.doubted.splice(0)) await refuse(run, doubted, doubted.code);
-  if (submission.kind === "answered") {
-    yield* deliver(run, { key, id, job: null }, submission.answer);
-    return;
-  }
-  if (submission.kind === "refused") await recover(run, pending, submission.code, recovery);
-  if (!isOnlyInState(run, result)) yield* checkpointAfterAnswer(run);
+  // The service takes another item, so the form of our requests is right.
+  for (const doubted of submitting.doubted.splice(0)) await refuse(run, doubted, doubted.code);
 }
 
 async function recover(
   run: JobRun,
   pending: PendingSubmission,
-  code: string,
-  recovery: Recovery | undefined,
+  { error, why, code }: Extract<Submission, { kind: "refused" }>,
 ): Promise<void> {
-  const { submitting, context } = run;
-  if (recovery?.kind === "again") {
-    submitting.queue.unshift(pending);
-    if (recovery.failures > 0) await context.client.backOff(recovery.failures);
-  }
-  if (recovery?.kind === "refuse") await refuse(run, pending, code);
-  // If the service takes another item, the form of our requests is right, and this one is refused.
-  if (recovery?.kind === "doubt") submitting.doubted.push({ ...pending, code });
+  const { submitting, context, failures } = run;
+  const recovery = failures.refused(error, why, context.clock.monotonic());
+  const { retries } = failures;
+  await withdraw(run, pending, recovery === "doubt" ? code : null);
+  if (recovery === "refuse") await refuse(run, pending, code);
+  if (recovery === "doubt") submitting.doubted.push({ ...pending, code });
+  if (recovery !== "again") return;
+  submitting.queue.unshift(pending);
+  if (why === "time") await context.client.backOff(retries);
 }
-
-type Refused = Pick<PendingSubmission, "key" | "id" | "place">;
 
 async function refuse(run: JobRun, { key, id, place }: Refused, code: string): Promise<void> {
   run.submitting.refused.push({ place, code });

@@ -33,14 +33,16 @@ function sourceOf(
   };
 }
 
-function inputsOf(book: Book, options: Partial<InputOptions>): Inputs {
+function inputsOf(book: Book, { list = [], file = null, ...options }: Options): Inputs {
+  const resubmitRules = { refreshAfterDays: null, retryUnknown: false };
   return new Inputs({
-    ...{ kind: "domain", listName: "company_lookup.domains", list: [], file: null, sources: [], book },
-    ...{ stream: "company_lookups", readsAll: false, now: () => NOW },
-    resubmitRules: { refreshAfterDays: null, retryUnknown: false },
+    ...{ sources: [], book, stream: "company_lookups", readsAll: false, now: () => NOW },
+    type: { settingName: "company_lookup", kind: "domain", list, file, resubmitRules },
     ...options,
   });
 }
+
+type Options = Partial<InputOptions> & { readonly list?: readonly string[]; readonly file?: string | null };
 
 async function othersOf(inputs: Inputs): Promise<readonly string[]> {
   const found: string[] = [];

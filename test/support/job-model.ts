@@ -91,16 +91,11 @@ export class JobService {
     if (hasReceipts) this.receipts.push(...book.newsToReceipts());
     const now = (): number => this.now;
     const type: JobType = {
-      ...companyLookups(SETTINGS, undefined),
+      ...companyLookups({ ...SETTINGS, domains: items }),
       resubmitRules,
       caps,
-      submit: async (item) => this.#submit(item, life),
-      ask: async (jobId) => this.#ask(jobId),
     };
-    const inputs = new Inputs({
-      ...{ kind: "domain", listName: "domains", list: items, file: null, sources: [], book, now },
-      ...{ stream: SPEC.name, resubmitRules, readsAll: false },
-    });
+    const inputs = new Inputs({ type, sources: [], book, now, stream: SPEC.name, readsAll: false });
     return {
       ...{ type, book, inputs, endsAt: Number.POSITIVE_INFINITY, signal: new AbortController().signal },
       task: {
@@ -130,6 +125,8 @@ export class JobService {
       client: {
         ready: async () => {},
         requestSlot: async () => {},
+        submit: async (item) => this.#submit(item, life),
+        ask: async (jobId) => this.#ask(jobId),
         backOff: async () => {},
         now,
         skew: () => 0,
@@ -188,9 +185,9 @@ export class JobService {
       case "unusable":
         return { ...UNUSABLE, error };
       case "denied":
-        return { kind: "denied", error, code: "ACCESS_DENIED" };
+        return { kind: "denied", error, code: "ACCESS_DENIED", isRetryable: false };
       case "silent":
-        return { kind: "silent", error };
+        return { kind: "silent", error, code: "no answer", isRetryable: false };
     }
   }
 
@@ -207,7 +204,7 @@ export class JobService {
   }
 }
 
-const UNUSABLE = { kind: "unusable", code: "JOB_NOT_FOUND", isRetryable: false, isKnownJob: true } as const;
+const UNUSABLE = { kind: "known", code: "JOB_NOT_FOUND", isRetryable: false } as const;
 
 export type RunOptions = {
   readonly resubmitRules?: ResubmitRules;

@@ -1,0 +1,100 @@
+import { envelopeCode } from "../api/error-table.ts";
+import type { EmailCheck, EmailVerification } from "../config/config.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
+import { takenJob, toCursor, toMoment } from "./requests.ts";
+
+/** What checks and verifications share: neither costs credits. */
+const jobsOfEmails = (settings: EmailVerification) => ({
+  ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
+  froms: settings.fromPeople ? (["people"] as const) : [],
+  caps: {
+    submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? NONE },
+    credits: { sync: NONE, day: NONE, month: NONE },
+  },
+  resubmitRules: settings,
+  bodyOf: (email: string) => ({ email }),
+});
+
+const NONE = Number.POSITIVE_INFINITY;
+
+/** Checks of e-mails: no credits, but hours or days, because they run in office hours. */
+export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
+  ...jobsOfEmails(settings),
+  ...{ setting: "emailCheck", settingName: "email_check", noun: "e-mail check" },
+  polling: { first: 5_000, longest: 60_000, total: NONE },
+  maxWait: settings.maxWaitSeconds * 1000,
+  postsAtOnce: 4,
+  submit: { what: "submit an e-mail check", path },
+  collect: { what: "collect an e-mail check", path: CHECK_RESULT },
+  taken: (value) => takenJob(value, "poll_after"),
+  result: readView,
+  records: toRecords,
+});
+
+/** Where the result of a check is. Where it is submitted `endpoints.email_check` says. */
+export const CHECK_RESULT = "/api/v1/public/verify/{job}";
+
+/** Before the job is completed no answer means anything, not even one that is there. */
+function readView(status: number, value: unknown): JobReply | undefined {
+  if (status !== 200 || !isObject(value) || envelopeCode(value) !== undefined) return undefined;
+  const { email, status: said, sources, poll_after } = value;
+  if (typeof said !== "string") return undefined;
+  if (said !== "completed") return { kind: "pending", notBefore: toMoment(poll_after) };
+  if (typeof email !== "string" || !isObject(sources)) return undefined;
+  const answers = Object.entries(sources);
+  const answered = answers.filter(([, source]) => isAnswered(source));
+  const failed = answered.length < answers.length;
+  const answer = {
+    ...{ value, cost: 0, failed, code: failed ? "a source failed" : null },
+    cursor: toCursor(answers.map(([, source]) => (isObject(source) ? source["checked_at"] : null))),
+    sources: answered.map(([name]) => name),
+  };
+  return { kind: "answered", answer };
+}
+
+const isAnswered = (source: unknown): boolean => isObject(source) && typeof source["is_user"] === "boolean";
+
+/** One record a source. Nothing that was answered before is replaced by a null. */
+const toRecords = (_stream: string, about: AboutAnswer, { value }: Answer): readonly JsonObject[] =>
+  Object.entries(isObject(value["sources"]) ? value["sources"] : {})
+    .filter(([name, source]) => isAnswered(source) || !(about.isRefresh || about.sources.includes(name)))
+    .map(([name, source]) => toRecord(about.jobId, value["email"], name, source));
+
+function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {
+  const fields = isObject(answer) ? answer : {};
+  const { status = null, is_user = null, checked_at = null, cached = null, ...rest } = fields;
+  return { ...rest, job_id: jobId, email, source, status, is_user, checked_at, cached };
+}
+
+/** Verifications of e-mails: each is answered at once, may cost money, and cannot be asked for again. */
+export const emailVerifications = (settings: EmailVerification): JobType => ({
+  ...jobsOfEmails(settings),
+  ...{ setting: "emailVerification", settingName: "email_verification", noun: "e-mail verification" },
+  polling: null,
+  maxWait: 0,
+  postsAtOnce: 10,
+  submit: { what: "verify an e-mail", path: "/api/v1/external/verify-email" },
+  collect: { what: "collect an e-mail verification", path: "" },
+  taken: (response, email, answered) => ({ kind: "answered", answer: verified(email, answered, response) }),
+  result: () => undefined,
+  records: (_stream, _about, { value }) => [value],
+});
+
+/** The answer's form is not documented, so it is kept as it is. `answered`: epoch ms. */
+function verified(email: string, answered: number, response: JsonObject): Answer {
+  const cursor = new Date(answered).toISOString();
+  const value = { email, verified_at: cursor, response };
+  return { value, cursor, cost: 0, failed: false, code: null, sources: [] };
+}
+
+/** What the receipts keep of an answer: its moment and the response. */
+export const sealedText = ({ value: { verified_at, response } }: Answer): string =>
+  `${String(verified_at)} ${JSON.stringify(response)}`;
+
+/** The answer that was kept. `at`: epoch ms of an answer that an older version kept without its moment. */
+export function unsealedAnswer(email: string, at: number, text: string): Answer {
+  const start = text.indexOf("{");
+  const answered = start > 0 ? Date.parse(text.slice(0, start - 1)) : at;
+  return verified(email, answered, JSON.parse(text.slice(start)));
+}
