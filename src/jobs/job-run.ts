@@ -163,6 +163,14 @@ export class JobRun {
     return this.collecting.ended === undefined ? this.collecting.agenda[0]?.due : undefined;
   }
 
+  /** How long (ms) to wait for the next job; undefined if none is due while this run may wait. */
+  get pause(): number | undefined {
+    const { client, clock, type, task, endsAt } = this.context;
+    if (this.nextDue === undefined || task.isSecond || this.isOver) return undefined;
+    const pause = this.nextDue - client.now();
+    return pause > Math.min(type.maxWait - this.waited, endsAt - clock.monotonic()) ? undefined : pause;
+  }
+
   /** Nothing more is submitted or asked for. */
   fail(reason: unknown): void {
     const error = reason instanceof Error ? reason : new Error(String(reason));

@@ -80,12 +80,10 @@ function* deliverSealed(run: JobRun): Generator<Event> {
 
 /** Sleeps until a job is due, or progress is to be told. Returns false if there is nothing to wait for in this run. */
 async function waitUntilDue(run: JobRun): Promise<boolean> {
-  const { client, clock, type, task, endsAt, signal } = run.context;
-  const next = run.nextDue;
-  if (next === undefined || task.isSecond || run.isOver) return false;
+  const { clock, signal } = run.context;
+  const { pause } = run;
+  if (pause === undefined) return false;
   const began = clock.monotonic();
-  const pause = next - client.now();
-  if (pause > Math.min(type.maxWait - run.waited, endsAt - began)) return false;
   try {
     await clock.sleep(Math.max(1, Math.min(pause, PROGRESS_MS)), signal);
   } catch (error) {

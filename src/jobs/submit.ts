@@ -45,7 +45,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const free = places(run);
   const count = Math.min(wanted, free);
   // Where states are large, places have to become free first.
-  const mayWait = size > atOnce(run) && run.nextDue !== undefined && free < OPEN_AT_ONCE;
+  const mayWait = size > atOnce(run) && run.pause !== undefined && free < OPEN_AT_ONCE;
   if (count < 1 || (count < wanted && mayWait)) return false;
   const batch = await intend(run, submitting.queue.splice(0, count));
   const sent = batch.length;

@@ -84,4 +84,12 @@ describe("checkpoints", () => {
     expect(Math.min(...steps.slice(1))).toBeGreaterThanOrEqual(least);
     if (ms > 0) expect(states).toBeLessThan(12);
   });
+
+  it("that take their time wait for no job that is due after this run", async () => {
+    const [taken, queued] = [0, 4];
+    const service = new JobService(new Tape(names(6).flatMap(() => [taken, queued])));
+    for await (const { kind } of readJobs(service.context(names(6), undefined)))
+      if (kind === "checkpoint") service.now += 30_000;
+    expect(service.bought).toHaveLength(6);
+  });
 });
