@@ -4,7 +4,7 @@ import { plural } from "../plural.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
-import type { Batch, Count, Row } from "./stream-api.ts";
+import { type Batch, type Count, type Row, untrusted } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { RunRules, WindowOutcome } from "./window-result.ts";
 
@@ -58,6 +58,11 @@ export class Pass {
     this.#movedFrom = Math.min(count.asked, startOf(rules.yesterday));
     seen.beginPass();
     rules.onPass();
+  }
+
+  /** The keys that a count of the window is compared with. */
+  get shown(): number {
+    return this.#window.kind === "closed" ? this.beforeCount : this.distinct;
   }
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
@@ -193,9 +198,8 @@ export type Verdict = "proven" | "short" | "too many" | "split";
 export function judge(window: Window, { yesterday }: RunRules, count: Count, pass: Pass): Verdict {
   switch (window.kind) {
     case "closed":
-      return compare(pass.beforeCount, count);
     case "all":
-      return compare(pass.distinct, count);
+      return compare(pass.shown, count);
     case "undated":
       return pass.undated >= count.undated ? "proven" : "short";
     case "open": {
@@ -209,9 +213,9 @@ export function judge(window: Window, { yesterday }: RunRules, count: Count, pas
   }
 }
 
-function compare(shown: number, { rows, isTooLow = false }: Count): Verdict {
+function compare(shown: number, { rows }: Count): Verdict {
   if (shown < rows) return "short";
-  return shown > rows || isTooLow ? "too many" : "proven";
+  return shown > rows ? "too many" : "proven";
 }
 
 /** The outcome of a window that a pass has proven. */
@@ -225,13 +229,8 @@ export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcom
   };
 }
 
-/** The totals are not what they say. */
+/** More rows were shown than the counts before and after them say. */
 export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
-  return new DataError(
-    `Cannot trust the service's totals: ${describe(window)} shows ${plural(shown, "row")}, the counts before and after it say ` +
-      `${saidBy(before)} and ${saidBy(after)}. Tell the service's owner. "verify_counts": false reads without proof`,
-  );
+  const shows = `${describe(window)} shows ${plural(shown, "row")}`;
+  return untrusted(`${shows}, the counts before and after it say ${before.rows} and ${after.rows}`);
 }
-
-const saidBy = ({ rows, isTooLow = false }: Count): string =>
-  isTooLow ? `fewer than ${rows}` : String(rows);

@@ -3,13 +3,29 @@ import { plural } from "../plural.ts";
 import type { LineBatch } from "./event.ts";
 import { contradiction, Pass, provenBy } from "./proof.ts";
 import type { SeenRows } from "./seen-rows.ts";
-import { type Count, NOT_COUNTED, type Page, type StreamApi } from "./stream-api.ts";
-import { type ClosedWindow, describe, halves, type Window } from "./window.ts";
+import { type Count, NOT_COUNTED, type Page } from "./stream-api.ts";
+import { describe, halves, type Window } from "./window.ts";
 import type { Attempt, Planned, RunRules } from "./window-result.ts";
 
 const MOST_WALKS = 5;
 /** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MOST_BROKEN_PAGES = 3;
+
+/** The walks over a window's pages, and what is known between two of them. */
+type Walks = {
+  readonly window: Window;
+  readonly clears: Planned["clears"];
+  readonly rules: RunRules;
+  readonly seen: SeenRows;
+  /** What the next walk is held against. */
+  count: Count;
+  /** How many keys the walks under this count have shown together. */
+  shown: number;
+  /** Whether a walk has shown as many rows as were counted. */
+  isShown: boolean;
+  /** Why the last walk is no proof. */
+  fault: string;
+};
 
 /**
  * Reads a window page by page, the last resort for one that no stream could close. A walk over the pages proves a closed
@@ -23,200 +39,151 @@ export async function* readPages(
   rules: RunRules,
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, Attempt> {
-  switch (window.kind) {
-    case "closed":
-      return yield* walkClosed(window, clears, rules, seen);
-    case "all":
-      return yield* walkAll(window, rules, seen);
-    default:
-      return yield* walkOpen(window, rules, seen);
-  }
-}
-
-async function* walkClosed(
-  window: ClosedWindow,
-  clears: Planned["clears"],
-  rules: RunRules,
-  seen: SeenRows,
-): AsyncGenerator<LineBatch, Attempt> {
-  const { api, verifyCounts, yesterday } = rules;
-  let count = await api.count(window);
-  let shownInAll = 0;
-  let fault = "";
+  const first = window.kind === "all" ? NOT_COUNTED : await rules.api.count(window);
+  const walks: Walks = {
+    ...{ window, clears, rules, seen },
+    ...{ count: first, shown: 0, isShown: false, fault: "each walk shows rows that the ones before lacked" },
+  };
+  const isClosed = window.kind === "closed";
+  const prove = isClosed ? proveClosed : window.kind === "all" ? proveAll : proveOpen;
   seen.beginGroup();
-  for (let walks = 0; walks < MOST_WALKS; walks++) {
-    const pass = new Pass(window, count, seen, rules);
-    const wrong = yield* walkBackwards(window, api, pass, count);
-    if (!verifyCounts && wrong === undefined) return provenBy(window, pass, count);
-    shownInAll += pass.added;
-    const shown = pass.beforeCount;
-    if (shownInAll === count.rows && count.isTooLow !== true) return provenBy(window, pass, count);
-    const after = await api.count(window);
-    if (after.isTooLow === true) throw contradiction(window, shown, count, after);
-    if (shownInAll > count.rows && shownInAll > after.rows) throw contradiction(window, shown, count, after);
-    if (wrong === undefined && after.rows < count.rows && shown >= after.rows) {
-      return clears === "again"
-        ? provenBy(window, pass, count)
-        : { window, kind: "again", newest: pass.newest };
-    }
-    fault = wrong ?? `they show ${shown} of ${plural(count.rows, "row")}`;
-    if (after.rows === count.rows && count.isTooLow !== true) continue;
-    // The walks that were made under one count are proven together; another count begins again.
-    count = after;
-    shownInAll = 0;
-    seen.beginGroup();
+  for (let nth = 0; nth < MOST_WALKS; nth++) {
+    const { rows, undated } = walks.count;
+    const pass = new Pass(window, isClosed ? walks.count : first, seen, rules);
+    const walk = new Walk(window, rules, pass);
+    yield* isClosed ? walk.backwards(rows) : walk.forwards(rows + undated);
+    const attempt = await prove(walks, pass, walk);
+    if (attempt !== undefined) return attempt;
   }
-  const parts = halves(window, yesterday);
-  if (parts !== undefined) return { kind: "split", parts, trustsZero: true };
-  return { kind: "failed", cause: unprovenPages(window, fault) };
+  const parts = isClosed ? halves(window, rules.yesterday) : undefined;
+  return parts === undefined ? failed(walks) : { kind: "split", parts };
 }
 
-/**
- * From the last page to the first, so that rows that leave for today shift no unread row past us.
- * Returns what is wrong with the walk, undefined if nothing is.
- */
-async function* walkBackwards(
-  window: Window,
-  api: StreamApi,
-  pass: Pass,
-  count: Count,
-): AsyncGenerator<LineBatch, string | undefined> {
-  const pages = new Pages(window, api);
-  const first = await pages.read(1);
-  const size = first?.size ?? 1000;
-  const counted = Math.max(1, Math.ceil(count.rows / size));
-  const last = await pages.lastFrom(counted);
-  pages.forget();
-  for (let number = last ?? counted; number >= 1 && !pages.isHopeless; number--) {
-    const page = await pages.read(number);
-    if (page === undefined) continue;
-    if (number < (last ?? counted) && page.rows.length < page.size)
-      pages.fault ??= "a page in the middle is short";
-    yield pass.accept(page);
+/** How the attempt ends; undefined: another walk may prove it. Proven by what the walks under one count show together, because a list may order equal dates at random. */
+async function proveClosed(walks: Walks, pass: Pass, { fault }: Walk): Promise<Attempt | undefined> {
+  const { window, clears, rules, count } = walks;
+  const { beforeCount: shown, newest } = pass;
+  walks.shown += pass.added;
+  const isClean = fault === undefined;
+  if (walks.shown === count.rows || (isClean && !rules.verifyCounts)) return provenBy(window, pass, count);
+  const after = await rules.api.count(window);
+  if (walks.shown > Math.max(count.rows, after.rows)) {
+    throw contradiction(window, walks.shown, count, after);
   }
-  pass.refuseMissingKeys();
-  return last === undefined ? "they do not end where the count says" : pages.fault;
+  if (isClean && after.rows < count.rows && shown >= after.rows) {
+    return clears === "again" ? provenBy(window, pass, count) : { window, kind: "again", newest };
+  }
+  walks.fault = fault ?? `they show ${shown} of ${plural(count.rows, "row")}`;
+  if (after.rows !== count.rows) {
+    walks.count = after;
+    walks.shown = 0;
+    walks.seen.beginGroup();
+  }
+  return undefined;
 }
 
-/** From the first page on, again and again, until a walk shows nothing that the ones before lacked. */
-async function* walkOpen(
-  window: Window,
-  rules: RunRules,
-  seen: SeenRows,
-): AsyncGenerator<LineBatch, Attempt> {
-  const { api, verifyCounts } = rules;
-  const first = await api.count(window);
-  let before = first;
-  let isShown = false;
-  let newest: string | undefined;
-  let fault = "each walk shows rows that the ones before lacked";
-  seen.beginGroup();
-  for (let walks = 0; walks < MOST_WALKS; walks++) {
-    const pass = new Pass(window, first, seen, rules);
-    const wrong = yield* walkForwards(window, api, pass, before.rows + before.undated);
-    newest = pass.newest ?? newest;
-    const after = await api.count(window);
-    const isShort =
-      verifyCounts &&
-      (pass.dated < Math.min(before.rows, after.rows) ||
-        pass.undated < Math.min(before.undated, after.undated));
-    before = after;
-    if (wrong !== undefined) fault = wrong;
-    else if (isShort) fault = `they show ${plural(pass.distinct, "row")}, fewer than were counted`;
-    else if (isShown && pass.added === 0) return { ...provenBy(window, pass, after), newest };
-    else isShown = true;
-  }
-  return { kind: "failed", cause: unprovenPages(window, fault) };
+/** Proven by a walk that shows nothing that the ones before lacked, one of which showed all that was counted. */
+async function proveOpen(walks: Walks, pass: Pass, { fault }: Walk): Promise<Attempt | undefined> {
+  const { window, rules, count } = walks;
+  const after = await rules.api.count(window);
+  walks.count = after;
+  const isShort =
+    pass.dated < Math.min(count.rows, after.rows) || pass.undated < Math.min(count.undated, after.undated);
+  if (fault !== undefined) walks.fault = fault;
+  else if (isShort && rules.verifyCounts) {
+    walks.fault = `they show ${plural(pass.distinct, "row")}, fewer than were counted`;
+  } else if (walks.isShown && pass.added === 0) return provenBy(window, pass, after);
+  else walks.isShown = true;
+  return undefined;
 }
 
-/** Everything, of a stream without days: walks to the end of the pages, until they have shown as many rows as there are. */
-async function* walkAll(window: Window, rules: RunRules, seen: SeenRows): AsyncGenerator<LineBatch, Attempt> {
-  let total = 0;
-  let shownInAll = 0;
-  seen.beginGroup();
-  for (let walks = 0; ; walks++) {
-    const pass = new Pass(window, NOT_COUNTED, seen, rules);
-    const walk = yield* walkToEnd(window, rules.api, pass);
-    if (walk.fault !== undefined) return { kind: "failed", cause: unprovenPages(window, walk.fault) };
-    pass.refuseMissingKeys();
-    // The walks over a list of one length are proven together: it may order its rows at random.
-    shownInAll = walk.total === total ? shownInAll + pass.added : pass.distinct;
-    total = walk.total;
-    if (shownInAll >= total || !rules.verifyCounts) return provenBy(window, pass, NOT_COUNTED);
-    if (walks + 1 < MOST_WALKS && pass.added > 0) continue;
-    return {
-      kind: "failed",
-      cause: unprovenPages(window, `they show ${shownInAll} of ${plural(total, "row")}`),
-    };
-  }
+/** Everything, of a stream without days: proven by what the walks over a list of one length show together. */
+async function proveAll(walks: Walks, pass: Pass, { fault, total }: Walk): Promise<Attempt | undefined> {
+  const { window, rules, count } = walks;
+  walks.shown = total === count.rows ? walks.shown + pass.added : pass.distinct;
+  walks.count = { ...NOT_COUNTED, rows: total };
+  walks.fault = fault ?? `they show ${walks.shown} of ${plural(total, "row")}`;
+  const isProven = walks.shown >= total || !rules.verifyCounts;
+  if (fault !== undefined || (!isProven && pass.added === 0)) return failed(walks);
+  return isProven ? provenBy(window, pass, NOT_COUNTED) : undefined;
 }
 
-/** From the first page on to the first without a new row: the end, also of a list that shows all of it each time. */
-async function* walkToEnd(
-  window: Window,
-  api: StreamApi,
-  pass: Pass,
-): AsyncGenerator<LineBatch, { readonly total: number; readonly fault: string | undefined }> {
-  const pages = new Pages(window, api);
-  for (let number = 1, total = 0; ; number++) {
-    const page = await pages.read(number);
-    if (page === undefined) return { total, fault: pages.fault };
-    const before = pass.distinct;
-    yield pass.accept(page);
-    total = Math.max(total, page.total ?? 0);
-    if (pass.distinct === before) return { total, fault: undefined };
-  }
-}
-
-async function* walkForwards(
-  window: Window,
-  api: StreamApi,
-  pass: Pass,
-  rows: number,
-): AsyncGenerator<LineBatch, string | undefined> {
-  const pages = new Pages(window, api);
-  for (let number = 1; !pages.isHopeless; number++) {
-    const page = await pages.read(number);
-    if (page === undefined) continue;
-    if (page.rows.length === 0) break;
-    if (number > 2 * Math.ceil(rows / page.size) + 1) return "there are twice as many as were counted";
-    if (pages.shortAt !== undefined && pages.shortAt < number)
-      pages.fault ??= "a page in the middle is short";
-    if (page.rows.length < page.size) pages.shortAt = number;
-    yield pass.accept(page);
-  }
-  pass.refuseMissingKeys();
-  return pages.fault;
-}
-
-/** The pages of one walk, and what is wrong with them. */
-class Pages {
+/** One walk over the pages of a window, and what is wrong with it. */
+class Walk {
   /** The first thing that is wrong. */
   fault: string | undefined;
-  /** The number of a page with fewer rows than its size. */
-  shortAt: number | undefined;
+  /** The most rows that a page says there are. */
+  total = 0;
   readonly #window: Window;
-  readonly #api: StreamApi;
+  readonly #rules: RunRules;
+  readonly #pass: Pass;
   #neighbour = "";
   #broken = 0;
 
-  constructor(window: Window, api: StreamApi) {
+  constructor(window: Window, rules: RunRules, pass: Pass) {
     this.#window = window;
-    this.#api = api;
+    this.#rules = rules;
+    this.#pass = pass;
+  }
+
+  /** From the last page to the first, so that rows that leave for today shift no unread row past us. */
+  async *backwards(rows: number): AsyncGenerator<LineBatch> {
+    const size = (await this.#read(1))?.size ?? 1000;
+    const counted = Math.max(1, Math.ceil(rows / size));
+    const last = await this.#lastFrom(counted);
+    // The page that comes next is no neighbour of the one before.
+    this.#neighbour = "";
+    this.#broken = 0;
+    for (let number = last ?? counted; number >= 1 && !this.#isHopeless; number--) {
+      const page = await this.#read(number);
+      if (page === undefined) continue;
+      if (number < (last ?? counted)) this.#refuseShort(page);
+      yield this.#pass.accept(page);
+    }
+    this.#pass.refuseMissingKeys();
+    if (last === undefined) this.fault = "they do not end where the count says";
+  }
+
+  /**
+   * From the first page on to the first empty one. Everything ends with the first page without a new row, which is the
+   * end also of a list that shows all of it each time.
+   */
+  async *forwards(rows: number): AsyncGenerator<LineBatch> {
+    const isAll = this.#window.kind === "all";
+    let before: Page | undefined;
+    for (let number = 1; !this.#isHopeless; number++) {
+      const page = await this.#read(number);
+      if (page === undefined) continue;
+      if (page.rows.length === 0) break;
+      if (!isAll && number > 2 * Math.ceil(rows / page.size) + 1) {
+        this.fault = "there are twice as many as were counted";
+        return;
+      }
+      if (!isAll && before !== undefined) this.#refuseShort(before);
+      before = page;
+      const { distinct } = this.#pass;
+      yield this.#pass.accept(page);
+      if (isAll && this.#pass.distinct === distinct) break;
+    }
+    this.#pass.refuseMissingKeys();
   }
 
   /** Whether going on would bring nothing. */
-  get isHopeless(): boolean {
+  get #isHopeless(): boolean {
     return this.#broken > MOST_BROKEN_PAGES;
   }
 
   /** A page; undefined if it cannot be parsed. */
-  async read(number: number): Promise<Page | undefined> {
+  async #read(number: number): Promise<Page | undefined> {
     try {
-      const page = await this.#api.page(this.#window, number);
-      const keys = JSON.stringify(page.rows.map(({ raw }) => raw));
-      if (page.rows.length > 0 && keys === this.#neighbour) this.#breakOff("a page repeats its neighbour");
-      this.#neighbour = keys;
+      const page = await this.#rules.api.page(this.#window, number);
+      this.total = Math.max(this.total, page.total ?? 0);
+      const rows = page.rows.map(({ raw }) => raw).join("\n");
+      if (rows !== "" && rows === this.#neighbour && this.#window.kind !== "all") {
+        this.fault ??= "a page repeats its neighbour";
+        this.#broken = MOST_BROKEN_PAGES + 1;
+      }
+      this.#neighbour = rows;
       return page;
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
@@ -227,27 +194,21 @@ class Pages {
   }
 
   /** The number of the last page that holds rows, looked for forwards from where the count puts it; undefined if there is no end. */
-  async lastFrom(counted: number): Promise<number | undefined> {
-    for (let number = counted + 1; number <= counted * 2 + 1 && !this.isHopeless; number++) {
-      const page = await this.read(number);
-      if (page !== undefined && page.rows.length === 0) return number - 1;
+  async #lastFrom(counted: number): Promise<number | undefined> {
+    for (let number = counted + 1; number <= counted * 2 + 1 && !this.#isHopeless; number++) {
+      const page = await this.#read(number);
       if (page === undefined) return undefined;
+      if (page.rows.length === 0) return number - 1;
     }
     return undefined;
   }
 
-  /** What comes next is no neighbour of what came before. */
-  forget(): void {
-    this.#neighbour = "";
-    this.#broken = 0;
-  }
-
-  #breakOff(fault: string): void {
-    this.fault ??= fault;
-    this.#broken = MOST_BROKEN_PAGES + 1;
+  #refuseShort({ rows, size }: Page): void {
+    if (rows.length < size) this.fault ??= "a page in the middle is short";
   }
 }
 
-function unprovenPages(window: Window, why: string): BodyError {
-  return new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${why}`);
-}
+const failed = ({ window, fault }: Walks): Attempt => ({
+  kind: "failed",
+  cause: new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${fault}`),
+});

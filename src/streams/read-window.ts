@@ -29,8 +29,8 @@ const MOST_RECHECK_ROWS = 20_000;
 /** What a part of a window takes over from the window. */
 type Shared = {
   readonly seen: SeenRows;
-  /** False where totals have shown less than there is: then a part is read even if its count says 0. */
-  readonly trustsZero: boolean;
+  /** More rows were shown than counted: a part is read even if its count says 0. */
+  readonly isContradicted: boolean;
   /** Attempts that have failed on the very same rows. */
   readonly failures: number;
 };
@@ -48,8 +48,8 @@ export async function* readWindow(
   const { window, clears } = planned;
   if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
   const counted = await freshCount(planned, rules);
-  const { trustsZero = true, failures: earlier = 0 } = shared ?? {};
-  if (trustsZero && window.kind === "closed" && counted.known && counted.rows === 0) return [];
+  const { isContradicted = false, failures: earlier = 0 } = shared ?? {};
+  if (!isContradicted && window.kind === "closed" && counted.known && counted.rows === 0) return [];
   const seen = shared?.seen ?? new SeenRows(counted.rows + counted.undated);
   const parts = halves(window, rules.yesterday);
   const isIgnored =
@@ -59,7 +59,7 @@ export async function* readWindow(
   for (let failures = earlier; ; failures++) {
     const next = nextAttempt(failures, parts !== undefined, rules);
     if (next === "halves")
-      return yield* readParts(parts ?? [], clears, rules, { seen, trustsZero, failures });
+      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failures });
     if (next === "give up") return [givenUp(window, cause)];
     if (failures > earlier) await rules.api.backOff(failures);
     count = await freshCount({ window, clears, count }, rules);
@@ -75,8 +75,8 @@ export async function* readWindow(
     }
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
-      const isTrusted = trustsZero && attempt.trustsZero;
-      return yield* readParts(attempt.parts, clears, rules, { seen, trustsZero: isTrusted, failures: 0 });
+      const all = { seen, isContradicted: isContradicted || attempt.isContradicted === true, failures: 0 };
+      return yield* readParts(attempt.parts, clears, rules, all);
     }
     if (attempt.kind !== "failed") return [attempt];
     cause = attempt.cause;
@@ -139,7 +139,7 @@ async function* readExport(
       return {
         kind: "split",
         parts: splitAtYesterday(window, yesterday) ?? [],
-        trustsZero: pass.beforeCount <= count.rows && count.isTooLow !== true,
+        isContradicted: pass.beforeCount > count.rows,
       };
     case "too many":
       return await afterTooMany(window, count, pass, rules);
@@ -170,23 +170,11 @@ async function* afterShort(
 /** More rows than were counted: the totals are too low, or a row came in late. */
 async function afterTooMany(window: Window, count: Count, pass: Pass, rules: RunRules): Promise<Attempt> {
   const parts = halves(window, rules.yesterday);
-  if (parts !== undefined) return { kind: "split", parts, trustsZero: false };
-  const shown = window.kind === "all" ? pass.distinct : pass.beforeCount;
+  if (parts !== undefined) return { kind: "split", parts, isContradicted: true };
   const after = await rules.api.count(window);
-  if (window.kind === "all") {
-    if ((shown <= after.rows && after.isTooLow !== true) || (await endsAt(shown, window, rules.api)))
-      return provenBy(window, pass, count);
-  } else if (shown <= after.rows && after.isTooLow !== true) {
-    return { kind: "failed", cause: unproven(window, count, pass), count: after };
-  }
-  throw contradiction(window, shown, count, after);
-}
-
-/** Whether the list has a row at a place, and none after it. */
-async function endsAt(place: number, window: Window, api: StreamApi): Promise<boolean> {
-  const last = await api.rowAt(window, place);
-  const past = await api.rowAt(window, place + 1);
-  return last?.row !== undefined && past !== undefined && past.row === undefined;
+  if (pass.shown > after.rows) throw contradiction(window, pass.shown, count, after);
+  if (window.kind === "all") return provenBy(window, pass, count);
+  return { kind: "failed", cause: unproven(window, count, pass), count: after };
 }
 
 /** Reads the parts of a window in its place: what the window has emitted is not emitted again. */
@@ -217,9 +205,8 @@ function givenUp(window: Window, cause: unknown): WindowOutcome {
 }
 
 function unproven(window: Window, count: Count, pass: Pass): BodyError {
-  const shown = window.kind === "closed" ? pass.beforeCount : pass.distinct;
   return new BodyError(
-    `Cannot prove ${describe(window)} complete: the service counts ${plural(count.rows + count.undated, "row")} and shows ${shown}`,
+    `Cannot prove ${describe(window)} complete: the service counts ${plural(count.rows + count.undated, "row")} and shows ${pass.shown}`,
   );
 }
 

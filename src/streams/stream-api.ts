@@ -1,3 +1,4 @@
+import { DataError } from "../errors.ts";
 import type { Notice, RawLine, RowFacts } from "./event.ts";
 import type { Window } from "./window.ts";
 
@@ -21,11 +22,15 @@ export type Count = {
   readonly undated: number;
   /** False if the service does not count; then `rows` and `undated` are 0. */
   readonly known: boolean;
-  /** True if the answer itself shows more rows than it counts; then `rows` is what it shows, and proves nothing. */
-  readonly isTooLow?: boolean;
   readonly asked: number;
   readonly answered: number;
 };
+
+/** Totals that are lower than the rows beside them prove nothing. `saying`: where, and both numbers. */
+export const untrusted = (saying: string): DataError =>
+  new DataError(
+    `Cannot trust the service's totals: ${saying}. Tell the service's owner. "verify_counts": false reads without proof`,
+  );
 
 /** For a pass that no count is held against. */
 export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };

@@ -68,7 +68,8 @@ export type WindowResult = readonly WindowOutcome[];
 /** How an attempt at a window ended: with an outcome, in parts that are to be read in its place, or with nothing. */
 export type Attempt =
   | WindowOutcome
-  | { readonly kind: "split"; readonly parts: readonly Window[]; readonly trustsZero: boolean }
+  /** `isContradicted`: more rows were shown than counted, so no part is skipped for a count of 0. */
+  | { readonly kind: "split"; readonly parts: readonly Window[]; readonly isContradicted?: boolean }
   /** `count`: taken since, if one was. */
   | { readonly kind: "failed"; readonly cause: unknown; readonly count?: Count };
 

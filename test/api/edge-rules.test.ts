@@ -45,19 +45,23 @@ describe("a count", () => {
     await expect(api.count({ kind: "all" })).rejects.toThrow(DataError);
   });
 
-  it("is no lower than the number of rows that its own answer shows", async () => {
-    const row = { id: "1", discoveredAt: "2026-01-02T03:04:05Z" };
-    const { api } = await open((_, response) => response.end(listOf(0, [row])));
-    const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
-    expect(await api.count(day)).toMatchObject({ rows: 1, isTooLow: true });
-  });
-
-  it("is too low if that of everything is", async () => {
-    const { api } = await open((url, response) => {
-      response.end(listOf(0, url.includes("discovered_from") ? [] : [{ id: "1" }]));
-    });
-    expect(await api.count({ kind: "undated" })).toMatchObject({ rows: 0, undated: 1, isTooLow: true });
-  });
+  it.each(["discovered_from", "limit"])(
+    "ends the stream if it is lower than its own answer shows, twice (%s)",
+    async (filter) => {
+      let low = 2;
+      const { api, asked } = await open((url, response) => {
+        const isLow = url.includes(filter) && low-- > 0;
+        response.end(listOf(isLow ? 0 : 1, url.includes(filter) ? [{ id: "1" }] : []));
+      });
+      const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
+      await expect(api.count(day)).rejects.toThrow(/says 0 beside 1 row.*verify_counts/);
+      expect(asked).toHaveLength(2);
+      low = 1;
+      expect(await api.count({ kind: "undated" })).toMatchObject({ rows: 1, undated: 0 });
+      low = 9;
+      await expect(api.count({ kind: "undated" })).rejects.toThrow(DataError);
+    },
+  );
 
   it("was asked before the request left, whatever the answer took", async () => {
     const { api } = await open((_, response) => response.end(listOf(1)), sleepyClock(5_000));

@@ -207,8 +207,8 @@ describe("Pass", () => {
 });
 
 describe("judge()", () => {
-  const shown = (numbers: Partial<Pass>): Pass =>
-    Object.assign(new Pass(WHOLE, counted(0), new SeenRows(), rulesWith()), numbers);
+  const shown = (window: Window, numbers: Partial<Pass>): Pass =>
+    Object.assign(new Pass(window, counted(0), new SeenRows(), rulesWith()), numbers);
 
   it.each<[string, Window, Count, Partial<Pass>, string]>([
     ["a closed window that shows what was counted", CLOSED, counted(5), { beforeCount: 5 }, "proven"],
@@ -240,7 +240,7 @@ describe("judge()", () => {
     ["one that is short", { kind: "all" }, counted(6), { distinct: 5 }, "short"],
     ["one that shows more", { kind: "all" }, counted(4), { distinct: 5 }, "too many"],
   ])("%s", (_, window, count, numbers, verdict) => {
-    expect(judge(window, rulesWith(), count, shown(numbers))).toBe(verdict);
+    expect(judge(window, rulesWith(), count, shown(window, numbers))).toBe(verdict);
   });
 });
 

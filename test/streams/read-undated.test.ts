@@ -70,6 +70,16 @@ describe("readUndated()", () => {
     expect((await read(4, {}, { undatedRows: 3 })).ids).toHaveLength(4);
   });
 
+  it("counts again where somebody arrived between the counts and the look past them", async () => {
+    const moment = ({ asked, people }: ModelService): void => {
+      if (asked.at(-1)?.what === "any" && people.length === DATED.length) people.push(...undatedPeople(1));
+    };
+    const { outcome, ids, asked } = await read(0, { moment });
+    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 1 });
+    expect(ids).toEqual(["u0"]);
+    expect(asked).not.toContain("stream");
+  });
+
   it("sweeps a second time where the first one lacked some, and repeats nothing", async () => {
     let pages = 0;
     const list: ModelOptions["list"] = (rows) => {

@@ -1,6 +1,13 @@
 import { BodyError } from "../../src/errors.ts";
 import type { Notice, RawLine } from "../../src/streams/event.ts";
-import type { Batch, Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
+import {
+  type Batch,
+  type Count,
+  type Page,
+  type Row,
+  type StreamApi,
+  untrusted,
+} from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
 
@@ -125,11 +132,16 @@ export class ModelService {
   }
 
   /** One request, and the moments that an HTTP client can know of it: whole seconds, from a Date header. */
-  async #counted(window: Window): Promise<{ total: number | null; asked: number; answered: number }> {
+  async #counted(
+    window: Window,
+    verify: boolean,
+  ): Promise<{ total: number | null; asked: number; answered: number }> {
     this.asked.push({ what: "count", window });
     const sent = this.now;
     await this.#tick();
     const total = this.#total(window);
+    if (verify && total === 0 && this.#listed(window).length > 0)
+      throw untrusted("a count says 0 beside 1 row");
     await this.#tick();
     const date = Math.floor(this.now / 1000) * 1000;
     const asked = Math.floor((date - (this.now - sent) - 1000) / 1000) * 1000;
@@ -138,8 +150,8 @@ export class ModelService {
 
   async #count(window: Window, verify: boolean): Promise<Count> {
     const both = window.kind === "undated" || (window.kind === "open" && window.undated);
-    const dated = await this.#counted(both ? DATED : window);
-    const all = both ? await this.#counted({ kind: "all" }) : dated;
+    const dated = await this.#counted(both ? DATED : window, verify);
+    const all = both ? await this.#counted({ kind: "all" }, verify) : dated;
     const { total: rows, asked, answered } = dated;
     if (rows === null || all.total === null) {
       if (verify) throw new Error("The model does not count");
