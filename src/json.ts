@@ -62,6 +62,15 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text);
 }
 
+/** The same; undefined for what is no JSON, or is nested too deep. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 export const QUOTE = 34;
 export const BACKSLASH = 92;
 const OPENING: ReadonlySet<number> = new Set([91, 123]);

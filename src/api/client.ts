@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import { serviceUrl } from "../config/address.ts";
 import { ConnectorError, FormError, TransientError, UnreachableError } from "../errors.ts";
-import { parseJson } from "../json.ts";
+import { tryParseJson } from "../json.ts";
 import type { Notice } from "../streams/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
@@ -409,11 +409,5 @@ export class Client {
 const notOfTheForm = (what: string): TransientError =>
   new TransientError(`Cannot ${what}: the answer is not of the interface's form`);
 
-/** The value of a JSON text; undefined if it is none, or is nested too deep. */
-function toJson(bytes: Buffer | undefined): unknown {
-  try {
-    return bytes === undefined ? undefined : parseJson(bytes.toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
+/** Undefined if the bytes are no JSON, or are nested too deep. */
+const toJson = (bytes: Buffer | undefined): unknown => bytes && tryParseJson(bytes.toString("utf8"));

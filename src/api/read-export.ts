@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import split2 from "split2";
 import { BodyError, ConnectorError, ScrambledError } from "../errors.ts";
-import { isObject, type JsonObject, parseJson } from "../json.ts";
+import { isObject, tryParseJson } from "../json.ts";
 import type { RawLine } from "../streams/event.ts";
 import type { Batch, Row } from "../streams/stream-api.ts";
 import type { Export } from "./client.ts";
@@ -187,8 +187,8 @@ class Batcher {
   #rowOf(line: string): Row | undefined {
     const matched = this.#parser.match(line);
     if (matched !== undefined) return matched;
-    const value = parseObject(line);
-    if (value === undefined) return line.trim() === "" ? undefined : this.#skip(line, "is no JSON object");
+    const value = tryParseJson(line);
+    if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line, "is no JSON object");
     const code = value["success"] === false ? envelopeCode(value) : undefined;
     if (code !== undefined) throw streamError(this.#what, code);
     const row = this.#parser.parse(oneLine(line), value, this.#notes);
@@ -220,13 +220,3 @@ class Batcher {
 
 /** JSON allows a carriage return between its tokens only, where a space means the same and ends no line for any reader. */
 const oneLine = (json: string): RawLine => json.replaceAll("\r", " ") as RawLine;
-
-/** Undefined for what is no JSON, is nested too deep, or is no object. */
-function parseObject(line: string): JsonObject | undefined {
-  try {
-    const value: unknown = parseJson(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}

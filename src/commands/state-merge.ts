@@ -8,7 +8,6 @@ import type { Runtime } from "../run/runtime.ts";
 import { type ShardState, unite } from "../shards/unite.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { languageOf, parseStateText } from "../state/envelopes.ts";
-import type { DatedState } from "../streams/dated-state.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -22,40 +21,35 @@ export async function stateMerge(
   { states, partial }: StateMergeOptions,
   { stdout }: Runtime,
 ): Promise<number> {
+  const streams = new Map<string, ShardState[]>();
   const texts = await Promise.all(states.map(async (path) => await readText("state", await fileAt(path))));
-  const parts = texts.flatMap((text, index) => partsOf(text, `"${states[index]}"`));
-  const merged = [...new Set(parts.map(({ stream }) => stream))].map((stream): [string, DatedState] => {
-    const own = parts.filter((part) => part.stream === stream);
-    if (own.length === states.length) return [stream, unite(stream, own, partial)];
-    throw new ConfigError(`Cannot merge: "${stream}" is in ${own[0]?.name}, and not in every state`);
+  for (const [index, text] of texts.entries()) {
+    const name = `"${states[index]}"`;
+    const found = [...parseStateText(text).streams].flatMap(([stream, saved]) => {
+      const state = parseDatedState(stream, saved);
+      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state }]);
+      return state ?? [];
+    });
+    if (found.length === 0)
+      throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
+  }
+  const merged = [...streams].map(([name, parts]) => {
+    if (parts.length === states.length) return { name, state: unite(name, parts, partial) };
+    throw new ConfigError(`Cannot merge: "${name}" is in ${parts[0]?.name}, and not in every state`);
   });
-  const state = languageOf(texts[0] ?? "") === "singer" ? toBookmarks(merged) : merged.map(toMessage);
-  await write(stdout, `${asciiJson(state)}\n`);
+  const bookmarks = merged.map(({ name, state }): [string, object] => {
+    const key = { replication_key: "discoveredAt", replication_key_value: state.discoveredAt };
+    return [name, { ...state, ...key }];
+  });
+  const messages = merged.map(({ name, state }) => ({
+    type: "STREAM",
+    stream: { stream_descriptor: { name }, stream_state: state },
+  }));
+  const isSinger = languageOf(texts[0] ?? "") === "singer";
+  const text = asciiJson(isSinger ? { bookmarks: Object.fromEntries(bookmarks) } : messages);
+  await write(stdout, `${text}\n`);
   return 0;
 }
 
 const fileAt = async (path: string): Promise<string> =>
   (await stat(path).catch(() => undefined))?.isDirectory() === true ? join(path, "state.json") : path;
-
-function partsOf(text: string, name: string): readonly (ShardState & { readonly stream: string })[] {
-  const parts = [...parseStateText(text).streams].flatMap(([stream, saved]) => {
-    const state = parseDatedState(stream, saved);
-    return state === null ? [] : [{ name, stream, state }];
-  });
-  if (parts.length > 0) return parts;
-  throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
-}
-
-const toBookmarks = (merged: readonly (readonly [string, DatedState])[]): object => ({
-  bookmarks: Object.fromEntries(
-    merged.map(([name, state]) => [
-      name,
-      { ...state, replication_key: "discoveredAt", replication_key_value: state.discoveredAt },
-    ]),
-  ),
-});
-
-const toMessage = ([name, stream_state]: readonly [string, DatedState]): object => ({
-  type: "STREAM",
-  stream: { stream_descriptor: { name }, stream_state },
-});

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
+import { tryParseJson } from "../json.ts";
+import { schemaCompiler } from "../json-schema.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { missingDaysOf, uncovered } from "../streams/coverage.ts";
 import { addDays, BEGINNING } from "../time.ts";
@@ -17,17 +18,29 @@ export type ShardLine = Cut & {
   readonly shard: number;
 };
 
+const DAY_OR_NULL = { type: ["string", "null"], pattern: "^\\d{4}-\\d{2}-\\d{2}$" };
+const NUMBER = { type: "integer", minimum: 0 };
+const LINE = {
+  type: "object",
+  required: ["plan", "stream", "shard", "from", "to", "rows"],
+  properties: {
+    version: { const: 2 },
+    plan: { type: "string", pattern: "^[0-9a-f]{32}$" },
+    stream: { type: "string", pattern: "^[a-z_]{1,64}$" },
+    ...{ shard: NUMBER, from: DAY_OR_NULL, to: DAY_OR_NULL, rows: NUMBER },
+  },
+};
+
 const shortDigest = (value: unknown): string =>
   createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 
 /** Of every setting that decides what is read or what leaves. */
 function settingsDigest(config: Config): string {
   const { baseUrl, sourceSlug, isUser, startDate, endDate, verifyCounts, hashSalt } = config;
-  const lists = [config.ignoreMissingDays, config.dropFields, config.hashFields].map((list) =>
-    list.toSorted(),
-  );
+  const lists = [config.ignoreMissingDays, config.dropFields, config.hashFields];
   const salt = shortDigest(hashSalt);
-  return shortDigest([baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, salt, ...lists]);
+  const values = [baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, salt];
+  return shortDigest([...values, ...lists.map((list) => list.toSorted())]);
 }
 
 export const planDigest = (config: Config, stream: string, size: Size, shards: number): string =>
@@ -37,14 +50,28 @@ export const planDigest = (config: Config, stream: string, size: Size, shards: n
 export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): boolean =>
   lines.some(({ to }) => to === null || to === endDate);
 
+const PLAN_AGAIN = "Make one with: source-contact-intelligence plan";
+const unusablePlan = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
+
 /**
  * The lines of one plan, oldest first. Throws ConfigError for anything else, and for the plan of other settings.
  * @param stream which plan, where the text has those of several streams
  */
 export function parsePlan(text: string, stream: string | undefined, config: Config): readonly ShardLine[] {
-  const all = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [parseLine(line, at + 1)]));
+  const isLine = schemaCompiler({ fill: false })<ShardLine>(LINE);
+  const all = text.split("\n").flatMap((line, at) => {
+    const value = tryParseJson(line);
+    if (isLine(value)) return [value];
+    if (line.trim() === "") return [];
+    const { instancePath, message } = isLine.errors?.[0] ?? {};
+    const why =
+      instancePath === "/version"
+        ? "is of another version. Plan again, or merge the states if all shards are finished"
+        : `is no shard: ${instancePath} ${message}. ${PLAN_AGAIN}`;
+    throw unusablePlan(`line ${at + 1} ${why}`);
+  });
   const name = stream ?? all[0]?.stream;
-  const lines = all.filter((line) => line.stream === name).toSorted((a, b) => a.shard - b.shard);
+  const lines = all.filter((line) => line.stream === name).sort((a, b) => a.shard - b.shard);
   const [first] = lines;
   if (first === undefined) throw unusablePlan(`it has no shards of "${name ?? "any stream"}". ${PLAN_AGAIN}`);
   if (stream === undefined && lines.length < all.length) {
@@ -62,44 +89,6 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
       "ignore_missing_days, drop_fields, hash_fields or hash_salt. Use the config that made the plan, or plan again",
   );
 }
-
-const PLAN_AGAIN = "Make one with: source-contact-intelligence plan";
-
-const DAY_OR_NULL = { type: ["string", "null"], pattern: "^\\d{4}-\\d{2}-\\d{2}$" };
-const LINE = {
-  type: "object",
-  required: ["plan", "stream", "shard", "from", "to", "rows"],
-  properties: {
-    version: { const: 2 },
-    plan: { type: "string", pattern: "^[0-9a-f]{32}$" },
-    stream: { type: "string", pattern: "^[a-z_]{1,64}$" },
-    shard: { type: "integer", minimum: 0 },
-    from: DAY_OR_NULL,
-    to: DAY_OR_NULL,
-    rows: { type: "integer", minimum: 0 },
-  },
-};
-
-let isLine: SchemaCheck<ShardLine> | undefined;
-
-function parseLine(text: string, number: number): ShardLine {
-  isLine ??= schemaCompiler({ fill: false })<ShardLine>(LINE);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // What is no JSON is no shard.
-  }
-  if (isLine(value)) return value;
-  const [error] = isLine.errors ?? [];
-  const [why, advice] =
-    error?.instancePath === "/version"
-      ? ["is of another version", "Plan again, or merge the states if all shards are finished"]
-      : [`is no shard: ${error?.instancePath ?? ""} ${error?.message ?? ""}`, PLAN_AGAIN];
-  throw unusablePlan(`line ${number} ${why}. ${advice}`);
-}
-
-const unusablePlan = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
 
 /**
  * The config under which a shard is read: its own days, and its share of the key's requests.

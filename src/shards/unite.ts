@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../errors.ts";
-import { compact, type DayRange, uncovered, union } from "../streams/coverage.ts";
+import { compact, uncovered, union } from "../streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import { instant } from "../time.ts";
 
@@ -12,62 +13,53 @@ export type ShardState = { readonly name: string; readonly state: DatedState };
  * plans, services or filters, and for days between the parts that none holds, unless `isPartial`.
  */
 export function unite(stream: string, parts: readonly ShardState[], isPartial: boolean): DatedState {
-  for (const key of ["plan", "service", "filters"] as const) refuseDifferent(stream, key, parts);
+  const refuse = (why: string): never => {
+    throw new ConfigError(`Cannot merge the states of "${stream}": ${why}`);
+  };
+  /** A service or filters that a part does not know match any. */
+  const common = <Key extends "plan" | "service" | "filters">(key: Key): DatedState[Key] | null => {
+    const known = parts.filter(({ state }) => key === "plan" || state[key] !== null);
+    const [first] = known;
+    const other = known.find(({ state }) => !isDeepStrictEqual(state[key], first?.state[key]));
+    if (first !== undefined && other !== undefined)
+      refuse(`${first.name} and ${other.name} are of different ${key === "filters" ? key : `${key}s`}`);
+    return first?.state[key] ?? null;
+  };
   const states = parts.map(({ state }) => state);
+  const [plan, service, filters] = [common("plan"), common("service"), common("filters")];
   const days = union(states.map((state) => state.days));
   const [first, last] = [days[0], days.at(-1)];
   const unread = first === undefined || last === undefined ? [] : uncovered(days, [first[0], last[1]]);
-  if (unread.length > 0 && !isPartial) throw notRead(stream, unread);
-  const newest = inTime(states.flatMap(({ discoveredAt }) => discoveredAt ?? [])).at(-1);
-  const begun = states.filter(({ asked, days: held }) => asked !== null || held.length > 0);
-  const moments = begun.flatMap(({ asked, discoveredAt }) => asked ?? discoveredAt ?? []);
-  const asked = moments.length < begun.length ? null : (inTime(moments)[0] ?? null);
-  const open = states
-    .filter(({ undated }) => undated !== null)
-    .toSorted(byAsked)
-    .at(-1);
-  const sources = states.map((state) => state.sources ?? []);
+  if (unread.length > 0 && !isPartial) {
+    const names = unread.map(([from, to]) => (from === to ? from : `${from} to ${to}`)).join(", ");
+    refuse(
+      `none of them holds ${names}. Read the shards of these days to their end and merge again, or add --partial: ` +
+        "the next run reads these days",
+    );
+  }
+  const begun = states.filter((state) => state.asked !== null || state.days.length > 0);
+  const asked = earliest(begun.map((state) => state.asked ?? state.discoveredAt));
+  const newest = inTime(states.flatMap(({ discoveredAt }) => discoveredAt ?? [])).at(-1) ?? null;
+  const [{ undated, witness } = NEW_STATE] = states
+    .filter((state) => state.undated !== null)
+    .sort(newestFirst);
+  const sources = states
+    .map((state) => state.sources)
+    .reduce((all, own) => all && own && all.filter((slug) => own.includes(slug)), states[0]?.sources ?? null);
+  const discoveredAt = earliest([newest, asked]);
   return {
     ...NEW_STATE,
-    discoveredAt: newest === undefined || asked === null ? null : (inTime([newest, asked])[0] ?? null),
+    ...{ plan, service, filters, asked, undated, witness, sources, discoveredAt },
     days: compact(days),
-    asked,
-    plan: states[0]?.plan ?? null,
-    service: states.find(({ service }) => service !== null)?.service ?? null,
-    filters: states.find(({ filters }) => filters !== null)?.filters ?? null,
-    ...{ undated: open?.undated ?? null, witness: open?.witness ?? null },
-    sources: states.some((state) => state.sources === null)
-      ? null
-      : (sources[0] ?? []).filter((slug) => sources.every((slugs) => slugs.includes(slug))),
   };
 }
 
 const inTime = (moments: readonly string[]): readonly string[] =>
   moments.toSorted((a, b) => instant(a) - instant(b));
 
-const byAsked = (a: DatedState, b: DatedState): number =>
-  JSON.stringify([a.asked, a.undated]) < JSON.stringify([b.asked, b.undated]) ? -1 : 1;
+/** Null where a moment is not known, or there is none. */
+const earliest = (moments: readonly (string | null)[]): string | null =>
+  moments.includes(null) ? null : (inTime(moments.map(String))[0] ?? null);
 
-/** A service or filters that a part does not know match any. */
-function refuseDifferent(
-  stream: string,
-  key: "plan" | "service" | "filters",
-  parts: readonly ShardState[],
-): void {
-  const known = parts.filter(({ state }) => key === "plan" || state[key] !== null);
-  const [first] = known;
-  const other = known.find(({ state }) => JSON.stringify(state[key]) !== JSON.stringify(first?.state[key]));
-  if (first === undefined || other === undefined) return;
-  const what = { plan: "plans", service: "services", filters: "filters" }[key];
-  throw new ConfigError(
-    `Cannot merge the states of "${stream}": ${first.name} and ${other.name} are of different ${what}`,
-  );
-}
-
-function notRead(stream: string, unread: readonly DayRange[]): ConfigError {
-  const days = unread.map(([from, to]) => (from === to ? from : `${from} to ${to}`)).join(", ");
-  return new ConfigError(
-    `Cannot merge the states of "${stream}": none of them holds ${days}. Read the shards of these days to their end and ` +
-      "merge again, or add --partial: the next run reads these days",
-  );
-}
+const newestFirst = (a: DatedState, b: DatedState): number =>
+  JSON.stringify([a.asked, a.undated]) < JSON.stringify([b.asked, b.undated]) ? 1 : -1;
