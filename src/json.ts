@@ -3,6 +3,9 @@ export type JsonObject = Record<string, unknown>;
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** The value if it is an object, or else an empty one. */
+export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+
 /** What a JSON value is, in JSON's words. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
@@ -72,7 +75,7 @@ export function tryParseJson(text: string): unknown {
 }
 
 export const QUOTE = 34;
-export const BACKSLASH = 92;
+const BACKSLASH = 92;
 const OPENING: ReadonlySet<number> = new Set([91, 123]);
 const CLOSING: ReadonlySet<number> = new Set([93, 125]);
 
@@ -82,23 +85,22 @@ function isDeep(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    if (character === QUOTE) at = endOfString(text, at);
-    else if (OPENING.has(character)) depth += 1;
+    if (character === QUOTE) {
+      at = endOfString(text, at);
+      if (at < 0) return false;
+    } else if (OPENING.has(character)) depth += 1;
     else if (CLOSING.has(character)) depth -= 1;
     if (depth > MOST_LEVELS) return true;
   }
   return false;
 }
 
-/** The place of the quote that ends the string which begins at `start`. */
-function endOfString(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1);
-  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
-  return end < 0 ? text.length : end;
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0;
-  while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
-  return backslashes % 2 === 1;
+/** The place of the quote that ends the string which begins at `start`, -1 if none does: no odd number of backslashes is before it. */
+export function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let before = end;
+    while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
+    if ((end - before) % 2 === 0) return end;
+  }
+  return -1;
 }

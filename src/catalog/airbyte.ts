@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type JsonSchema, TIMESTAMP } from "./schema.ts";
 import type { StreamSpec } from "./streams.ts";
 
@@ -64,8 +64,8 @@ export type ConfiguredStream = {
  * prints it stands for all its streams, incremental where they can be.
  */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
-  const { catalog = value } = isObject(value) ? value : {};
-  const { streams } = isObject(catalog) ? catalog : {};
+  const { catalog = value } = objectOf(value);
+  const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it is not an object with a list "streams"');
   const configured = streams.map(parseConfiguredStream);
   const ids = configured.map(({ name, namespace = "" }) => JSON.stringify([namespace, name]));
@@ -78,8 +78,8 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
 function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream {
   const configured = isObject(entry) && typeof entry["name"] === "string" ? byDefault(entry) : entry;
   const { stream, sync_mode, destination_sync_mode, generation_id, minimum_generation_id, sync_id } =
-    isObject(configured) ? configured : {};
-  const { name, namespace, json_schema } = isObject(stream) ? stream : {};
+    objectOf(configured);
+  const { name, namespace, json_schema } = objectOf(stream);
   if (typeof name !== "string" || name === "") {
     throw unusableAirbyteCatalog(
       `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
@@ -103,8 +103,7 @@ function byDefault(stream: JsonObject): JsonObject {
   return { stream, sync_mode: isIncremental ? "incremental" : "full_refresh" };
 }
 
-const toId = (value: unknown): number | null =>
-  typeof value === "number" && Number.isInteger(value) ? value : null;
+const toId = (value: unknown): number | null => (Number.isInteger(value) ? Number(value) : null);
 
 const unusableAirbyteCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}`);

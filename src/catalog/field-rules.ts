@@ -62,9 +62,10 @@ function stricterOf(privacy: FieldRule, selection: FieldRule): FieldRule {
   return goes ? { ...privacy, kind: selection.kind } : privacy;
 }
 
-const ruleFor = (name: string, { fields, others }: FieldRules): FieldRule => fields.get(name) ?? others;
+export const ruleFor = (name: string, { fields, others }: FieldRules): FieldRule =>
+  fields.get(name) ?? others;
 
-const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
+export const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
 
 /**
  * The schema of rows under rules. `leaving`: of what the rules leave. `arriving`: what a check of rows as they come may

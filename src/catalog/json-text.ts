@@ -1,4 +1,4 @@
-import { BACKSLASH, QUOTE } from "../json.ts";
+import { endOfString, QUOTE } from "../json.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 
 // Reads JSON text token by token, where JSON.parse would round integers above 2^53. Texts are UTF-8 with one byte a
@@ -113,15 +113,11 @@ function skipNested(text: string, start: number): number {
   throw malformedJson();
 }
 
-/** The index after a string. A quote ends it unless an odd number of backslashes stands before the quote. */
+/** The index after a string. */
 export function skipString(text: string, start: number): number {
-  if (text.charCodeAt(start) !== QUOTE) throw malformedJson();
-  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
-    let before = end;
-    while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
-    if ((end - before) % 2 === 0) return end + 1;
-  }
-  throw malformedJson();
+  const end = text.charCodeAt(start) === QUOTE ? endOfString(text, start) : -1;
+  if (end < 0) throw malformedJson();
+  return end + 1;
 }
 
 /** The index of the next character that is no JSON white space. */

@@ -1,27 +1,22 @@
-import type { FieldRule, FieldRules } from "./field-rules.ts";
+import { type FieldRule, type FieldRules, isDrop, ruleFor } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 
 /** The fields of a catalog that the config changes. `mistyped`: hashed, but no text there; `dropped`: named anyway. */
 export function catalogConflicts(schema: JsonSchema, rules: FieldRules) {
-  const found = [...conflictsIn(schema, rules, [])];
-  const named = (kind: Conflict["kind"]): readonly string[] =>
-    found.filter((conflict) => conflict.kind === kind).map(({ path }) => path.join("."));
-  return { mistyped: named("hash"), dropped: named("drop") };
-}
-
-type Conflict = { readonly kind: "hash" | "drop"; readonly path: readonly string[] };
-
-function* conflictsIn(schema: JsonSchema, rule: FieldRule, path: readonly string[]): Generator<Conflict> {
-  if (rule === "keep") return;
-  if ("kind" in rule) {
-    if (rule.kind !== "hash") yield { kind: "drop", path };
-    else if (!takesDigests(schema)) yield { kind: "hash", path };
-    return;
-  }
-  if (schema.items !== undefined) yield* conflictsIn(schema.items, rule, path);
-  for (const [name, property] of Object.entries(propertiesOf(schema))) {
-    yield* conflictsIn(property, rule.fields.get(name) ?? rule.others, [...path, name]);
-  }
+  const [mistyped, dropped]: [string[], string[]] = [[], []];
+  const look = (inner: JsonSchema, rule: FieldRule, path: readonly string[]): void => {
+    if (rule === "keep") return;
+    if ("kind" in rule) {
+      if (isDrop(rule)) dropped.push(path.join("."));
+      else if (!takesDigests(inner)) mistyped.push(path.join("."));
+      return;
+    }
+    if (inner.items !== undefined) look(inner.items, rule, path);
+    for (const [name, property] of Object.entries(propertiesOf(inner)))
+      look(property, ruleFor(name, rule), [...path, name]);
+  };
+  look(schema, rules, []);
+  return { mistyped, dropped };
 }
 
 function takesDigests({ type, items, format, enum: words }: JsonSchema): boolean {

@@ -18,11 +18,11 @@ export class Privacy {
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
   constructor(config: Pick<Config, "dropFields" | "hashFields" | "hashSalt" | JobSetting>) {
-    this.#settings = settingsOf(config);
+    const { dropFields, hashFields, hashSalt } = config;
+    this.#settings = [...dropFields.map(toDrop), ...hashFields.map(toHash)];
     const problems = this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config)));
-    if (config.hashFields.length > 0 && config.hashSalt === null) problems.unshift(NO_SALT);
     if (problems.length > 0) throw new ConfigError(`Cannot use the config: ${problems.join("; ")}`);
-    this.#hash = config.hashSalt === null ? undefined : hasher(config.hashSalt);
+    this.#hash = hashSalt === null ? undefined : hasher(hashSalt);
   }
 
   /** The rules of a stream; null if all of its fields leave as they are. */
@@ -75,17 +75,8 @@ type Setting = {
   readonly path: readonly string[];
 };
 
-const NO_SALT = "hash_fields needs hash_salt: set it to a long random text and keep it secret";
-
-function settingsOf({
-  dropFields,
-  hashFields,
-}: Pick<Config, "dropFields" | "hashFields">): readonly Setting[] {
-  return [
-    ...dropFields.map((name) => toSetting(name, "drop_fields")),
-    ...hashFields.map((name) => toSetting(name, "hash_fields")),
-  ];
-}
+const toDrop = (name: string): Setting => toSetting(name, "drop_fields");
+const toHash = (name: string): Setting => toSetting(name, "hash_fields");
 
 function toSetting(name: string, list: Setting["list"]): Setting {
   const [first = "", ...rest] = name.split(".");
@@ -100,30 +91,28 @@ function problemsOf(setting: Setting, streams: readonly StreamSpec[]): string[] 
   const meant: readonly StreamSpec[] =
     stream === null ? streams : STREAMS.filter((spec) => spec.name === stream);
   return meant.flatMap((spec) => {
-    const problem = neededProblem(setting, spec) ?? unknownProblem(setting, spec);
+    const problem = problemOf(setting, spec);
     return problem === undefined ? [] : [`${list} "${name}" ${problem}`];
   });
 }
 
 /** Rows are told apart by their key and read by their cursor. */
-function neededProblem({ list, stream, path }: Setting, spec: StreamSpec): string | undefined {
+function problemOf({ list, stream, path }: Setting, spec: StreamSpec): string | undefined {
   const [field = "", ...inner] = path;
-  if (inner.length > 0) return undefined;
-  const advice = stream === null ? `. Name the streams that you mean: "<stream>.${field}"` : "";
+  const schema = loadSchema(spec.name);
   const verb = list === "drop_fields" ? "dropped" : "hashed";
-  if (field === spec.cursorField) {
-    return `names the cursor of "${spec.name}", which cannot be ${verb}: the next run goes on from it${advice}`;
+  const advice = stream === null ? `. Name the streams that you mean: "<stream>.${field}"` : "";
+  const cannot = (what: string, why: string): string =>
+    `names the ${what} of "${spec.name}", which cannot be ${verb}: ${why}${advice}`;
+  if (inner.length === 0) {
+    if (field === spec.cursorField) return cannot("cursor", "the next run goes on from it");
+    const { type } = propertiesOf(schema)[field] ?? {};
+    const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
+    const mayBeHashed = list === "hash_fields" && isText;
+    if (spec.primaryKey.includes(field) && !mayBeHashed)
+      return cannot("primary key", "tables are merged by it");
   }
-  const keys: readonly string[] = spec.primaryKey;
-  if (!keys.includes(field)) return undefined;
-  const { type } = propertiesOf(loadSchema(spec.schemaFile))[field] ?? {};
-  const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
-  if (list === "hash_fields" && isText) return undefined;
-  return `names the primary key of "${spec.name}", which cannot be ${verb}: tables are merged by it${advice}`;
-}
-
-function unknownProblem({ stream, path }: Setting, spec: StreamSpec): string | undefined {
-  if (stream === null || spec.sampled || isIn(loadSchema(spec.schemaFile), path)) return undefined;
+  if (stream === null || spec.sampled || isIn(schema, path)) return undefined;
   return `names a field that "${stream}" does not have`;
 }
 
@@ -136,16 +125,11 @@ function isIn(schema: JsonSchema, path: readonly string[]): boolean {
 }
 
 /** Names of fields in schemas that are fixed: that no row has one is no sign of a misspelling. */
-const DECLARED: ReadonlySet<string> = new Set(
-  STREAMS.flatMap(({ schemaFile }) => [...fieldNamesIn(loadSchema(schemaFile))]),
-);
+const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => fieldNamesIn(loadSchema(name))));
 
-function* fieldNamesIn(schema: JsonSchema): Generator<string> {
-  if (schema.items !== undefined) yield* fieldNamesIn(schema.items);
-  for (const [name, property] of Object.entries(propertiesOf(schema))) {
-    yield name;
-    yield* fieldNamesIn(property);
-  }
+function fieldNamesIn({ items, properties = {} }: JsonSchema): readonly string[] {
+  const inner = [...(items === undefined ? [] : [items]), ...Object.values(properties)];
+  return [...Object.keys(properties), ...inner.flatMap(fieldNamesIn)];
 }
 
 /** Rules for the rows of one stream. A setting without a stream holds at every depth, so that the rules are a graph. */

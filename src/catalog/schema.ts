@@ -1,4 +1,4 @@
-import { isObject } from "../json.ts";
+import { isObject, objectOf } from "../json.ts";
 import { readPackageFile } from "../package-file.ts";
 import { parseInstant } from "../time.ts";
 
@@ -19,11 +19,9 @@ export type JsonSchema = {
 
 /** The fields that a schema names; none for what is no schema of an object. */
 export function propertiesOf(schema: unknown): Readonly<Record<string, JsonSchema>> {
-  const { properties } = isObject(schema) ? schema : {};
-  if (!isObject(properties)) return {};
-  const areObjects = Object.values(properties).every(isObject);
-  const entries = Object.entries(properties).map(([name, field]) => [name, isObject(field) ? field : {}]);
-  return (areObjects ? properties : Object.fromEntries(entries)) as Record<string, JsonSchema>;
+  const properties = objectOf(objectOf(schema)["properties"]);
+  if (Object.values(properties).every(isObject)) return properties as Record<string, JsonSchema>;
+  return Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, objectOf(field)]));
 }
 
 /** A nullable date and time with a zone, in the words of every platform. */
@@ -36,7 +34,6 @@ export const TIMESTAMP: JsonSchema = {
 /** Whether a value may stand in a column of timestamps. */
 export const isTimestamp = (value: string): boolean => parseInstant(value) !== null;
 
-/** Reads one of the declared schemas. */
-export function loadSchema(file: string): JsonSchema {
-  return readPackageFile(`schemas/${file}`) as JsonSchema;
-}
+/** Reads the declared schema of a stream. */
+export const loadSchema = (stream: string): JsonSchema =>
+  readPackageFile(`schemas/${stream}.json`) as JsonSchema;

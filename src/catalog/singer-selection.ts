@@ -1,12 +1,17 @@
 import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, quoted } from "../json.ts";
+import { isObject, objectOf, quoted } from "../json.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 import {
   type AutomaticFields,
   automaticFields,
+  type CatalogNode,
+  crumb,
+  type Metadata,
+  metadataIn,
   NO_FIELDS,
   type ReplicationMethod,
+  rootOf,
   type TapStream,
 } from "./singer.ts";
 
@@ -25,10 +30,10 @@ export type Selection = {
 
 /** `unknown`: selected streams that this tap does not have. */
 export type Selected = {
-  readonly selections: readonly Selection[];
-  readonly unknown: readonly string[];
-  readonly refusals: readonly string[];
-  readonly warnings: readonly string[];
+  readonly selections: Selection[];
+  readonly unknown: string[];
+  readonly refusals: string[];
+  readonly warnings: string[];
 };
 
 /**
@@ -36,30 +41,26 @@ export type Selected = {
  * A catalog lists all that may leave, at every depth. Keys and cursors always leave.
  */
 export function select(catalog: unknown, streams: readonly TapStream[]): Selected {
+  const selected: Selected = { selections: [], unknown: [], refusals: [], warnings: [] };
   if (catalog === undefined) {
-    const selections = streams.filter(({ selectedByDefault }) => selectedByDefault).map(complete);
-    return { selections, unknown: [], refusals: [], warnings: [] };
+    selected.selections.push(...streams.filter(({ selectedByDefault }) => selectedByDefault).map(complete));
+    return selected;
   }
   const entries = catalogEntries(catalog).filter(isSelected);
-  const named = entries.map((entry) => ({
-    entry,
-    stream: streams.find(({ name }) => name === streamId(entry)),
-  }));
-  const unknown = named.flatMap(({ entry, stream }) => (stream === undefined ? [streamId(entry)] : []));
-  const chosen = named.flatMap(({ entry, stream }) => (stream === undefined ? [] : [choose(entry, stream)]));
-  return {
-    selections: chosen.map(({ selection }) => selection),
-    unknown,
-    refusals: chosen.flatMap(({ refusals }) => refusals),
-    warnings: entries.length === 0 ? [NOTHING] : chosen.flatMap(({ warnings }) => warnings),
-  };
+  for (const entry of entries) {
+    const stream = streams.find(({ name }) => name === streamId(entry));
+    if (stream === undefined) selected.unknown.push(streamId(entry));
+    else selected.selections.push(choose(entry, stream, selected));
+  }
+  if (entries.length === 0) selected.warnings.push("The catalog selects no stream: nothing will be read");
+  return selected;
 }
 
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, and nobody would know. */
-function catalogEntries(catalog: unknown): readonly MetadataEntry[] {
-  const { streams } = asEntry(catalog);
+function catalogEntries(catalog: unknown): readonly CatalogNode[] {
+  const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableCatalog('it is not an object with a list "streams"');
-  const entries = streams.map(asEntry);
+  const entries = streams.map(objectOf);
   if (entries.some(({ stream }) => isObject(stream))) throw unusableCatalog("it is a catalog of Airbyte");
   return entries;
 }
@@ -67,35 +68,23 @@ function catalogEntries(catalog: unknown): readonly MetadataEntry[] {
 const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
-const NOTHING = "The catalog selects no stream: nothing will be read";
-
 /** Without a catalog no field is withheld, whether or not the live rows told it. */
 function complete({ name: stream, schema, keyProperties, replicationKey, methods }: TapStream): Selection {
   return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled: null };
 }
 
-/** A node of a catalog that somebody else wrote. */
-type MetadataEntry = Readonly<JsonObject>;
-type Metadata = ReadonlyMap<string, MetadataEntry>;
-
-type Chosen = Pick<Selected, "refusals" | "warnings"> & { readonly selection: Selection };
-
-function choose(entry: MetadataEntry, stream: TapStream): Chosen {
+/** @param told takes refusals and warnings */
+function choose(entry: CatalogNode, stream: TapStream, told: Selected): Selection {
   const { name, replicationKey, sampled } = stream;
   const named = entry["schema"];
   const schema = withKeys(isSchema(named) && hasProperties(named) ? named : stream.schema, stream);
-  const warnings: string[] = [];
-  const warn = (text: string): void => void warnings.push(text);
-  const keyProperties = chosenKey(entry, schema, stream, warn);
-  const method = chosenMethod(entry, stream, warn);
+  const metadata = metadataIn(entry);
+  const keyProperties = chosenKey(entry, schema, stream, told);
+  const method = chosenMethod(entry, stream, told);
   const automatic = automaticFields([...stream.keyProperties, ...keyProperties], replicationKey);
-  const rules = fieldRules(schema, [], metadataOf(entry), automatic);
+  const rules = fieldRules(schema, [], metadata, automatic);
   const leaving = schemaUnder(rules, schema, "leaving");
-  return {
-    selection: { stream: name, schema: leaving, keyProperties, replicationKey, method, rules, sampled },
-    refusals: cursorRefusals(entry, stream, method),
-    warnings,
-  };
+  return { stream: name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
 }
 
 /** A schema that lacks a key or cursor would describe no record of ours. */
@@ -106,72 +95,57 @@ function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationK
 }
 
 function chosenKey(
-  entry: MetadataEntry,
+  entry: CatalogNode,
   schema: JsonSchema,
   { name, keyProperties }: TapStream,
-  warn: (text: string) => void,
+  { warnings }: Selected,
 ): readonly string[] {
   const asked = entry["key_properties"];
   if (!Array.isArray(asked)) return keyProperties;
   const names = asked.filter((field) => typeof field === "string");
   const missing = names.filter((field) => !Object.hasOwn(propertiesOf(schema), field));
   if (missing.length === 0) return names;
-  warn(`Stream "${name}" has no field "${missing.join('", "')}": its own key is used`);
+  warnings.push(`Stream "${name}" has no field "${missing.join('", "')}": its own key is used`);
   return keyProperties;
 }
 
-/** What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's. */
+/**
+ * What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's.
+ * A user who names another cursor expects rows that this tap would not deliver.
+ */
 function chosenMethod(
-  entry: MetadataEntry,
-  { name, methods }: TapStream,
-  warn: (text: string) => void,
+  entry: CatalogNode,
+  { name, methods, replicationKey }: TapStream,
+  { warnings, refusals }: Selected,
 ): ReplicationMethod {
-  const root = metadataOf(entry).get(ROOT) ?? {};
+  const root = rootOf(metadataIn(entry));
   const asked =
     root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];
   const method = methods.find((one) => one === asked);
   if (method === undefined && asked !== undefined && asked !== null)
-    warn(`Stream "${name}" cannot be replicated by ${quotedValue(asked)}: ${methods[0]} is used`);
+    warnings.push(`Stream "${name}" cannot be replicated by ${quotedValue(asked)}: ${methods[0]} is used`);
+  const cursor = root["replication-key"] ?? entry["replication_key"] ?? replicationKey;
+  if ((method ?? methods[0]) !== "FULL_TABLE" && cursor !== replicationKey) {
+    const own = replicationKey === null ? "it has none" : `it has "${replicationKey}"`;
+    refusals.push(
+      `Cannot replicate the stream "${name}" by the key ${quotedValue(cursor)}: ${own}. ` +
+        "Take replication-key out of its metadata, or set replication-method to FULL_TABLE",
+    );
+  }
   return method ?? methods[0];
 }
 
-/** A user who names another cursor expects rows that this tap would not deliver. */
-function cursorRefusals(
-  entry: MetadataEntry,
-  stream: TapStream,
-  method: ReplicationMethod,
-): readonly string[] {
-  const root = metadataOf(entry).get(ROOT) ?? {};
-  const asked = root["replication-key"] ?? entry["replication_key"] ?? null;
-  if (method === "FULL_TABLE" || asked === null || asked === stream.replicationKey) return [];
-  const own = stream.replicationKey === null ? "it has none" : `it has "${stream.replicationKey}"`;
-  return [
-    `Cannot replicate the stream "${stream.name}" by the key ${quotedValue(asked)}: ${own}. ` +
-      "Take replication-key out of its metadata, or set replication-method to FULL_TABLE",
-  ];
-}
-
-const ROOT = crumb([]);
-
-function crumb(path: readonly unknown[]): string {
-  return JSON.stringify(path);
-}
-
-function metadataOf(entry: MetadataEntry): Metadata {
-  const items = asList(entry["metadata"]).map(asEntry);
-  return new Map(items.map((item) => [crumb(asList(item["breadcrumb"])), asEntry(item["metadata"])]));
-}
-
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
-function isSelected(entry: MetadataEntry): boolean {
-  const metadata = metadataOf(entry);
+function isSelected(entry: CatalogNode): boolean {
+  const metadata = metadataIn(entry);
+  const root = rootOf(metadata);
   const legacy = entry["selected"];
-  if (metadata.get(ROOT)?.["selected"] === undefined && typeof legacy === "boolean") return legacy;
-  return metadata.size === 0 || fieldSelected(metadata.get(ROOT) ?? {}, false);
+  if (root["selected"] === undefined && typeof legacy === "boolean") return legacy;
+  return metadata.size === 0 || fieldSelected(root, false);
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
-function fieldSelected(metadata: MetadataEntry, inherited: boolean): boolean {
+function fieldSelected(metadata: CatalogNode, inherited: boolean): boolean {
   if (metadata["inclusion"] === "unsupported") return false;
   if (metadata["inclusion"] === "automatic") return true;
   const { selected, "selected-by-default": usual } = metadata;
@@ -205,7 +179,7 @@ function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: 
   return isSchema(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
 }
 
-function streamId({ tap_stream_id, stream }: MetadataEntry): string {
+function streamId({ tap_stream_id, stream }: CatalogNode): string {
   const id = tap_stream_id ?? stream;
   return typeof id === "string" ? id : (JSON.stringify(id) ?? "");
 }
@@ -217,7 +191,3 @@ const quotedValue = (value: unknown): string =>
 const isSchema = (value: unknown): value is JsonSchema => isObject(value);
 
 const hasProperties = (schema: JsonSchema): boolean => isObject(schema.properties);
-
-const asEntry = (value: unknown): MetadataEntry => (isObject(value) ? value : {});
-
-const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -1,4 +1,4 @@
-import { isObject } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { STREAMS } from "./streams.ts";
@@ -39,22 +39,38 @@ function methodsOf(stream: DiscoveredStream): TapStream["methods"] {
 
 /** Returns all streams with the fields that a catalog names, so that nobody asks the service again. */
 export function tapStreamsIn(catalog: unknown): readonly TapStream[] {
-  const { streams } = isObject(catalog) ? catalog : {};
-  const entries = Array.isArray(streams) ? streams.filter(isObject) : [];
+  const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
   return STREAMS.map((spec) => {
     const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
     const { schema } = entry;
     const known = isObject(schema) && isObject(schema["properties"]) ? (schema as JsonSchema) : undefined;
-    return toTapStream({ spec, schema: known ?? loadSchema(spec.schemaFile), sampled: sampledIn(entry) });
+    return toTapStream({ spec, schema: known ?? loadSchema(spec.name), sampled: sampledIn(entry) });
   });
 }
 
-function sampledIn({ metadata }: Readonly<Record<string, unknown>>): boolean | null {
-  const items = Array.isArray(metadata) ? metadata.filter(isObject) : [];
-  const root = items.find(({ breadcrumb }) => Array.isArray(breadcrumb) && breadcrumb.length === 0);
-  const { sampled } = isObject(root?.["metadata"]) ? root["metadata"] : {};
+function sampledIn(entry: CatalogNode): boolean | null {
+  const { sampled } = rootOf(metadataIn(entry));
   return typeof sampled === "boolean" ? sampled : null;
 }
+
+/** A node of a catalog that somebody else wrote. */
+export type CatalogNode = Readonly<JsonObject>;
+
+/** What a catalog says of a stream and of its fields, by their places. */
+export type Metadata = ReadonlyMap<string, CatalogNode>;
+
+export function metadataIn(entry: CatalogNode): Metadata {
+  const items = listOf(entry["metadata"]).map(objectOf);
+  return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), objectOf(item["metadata"])]));
+}
+
+/** What is said of the stream itself. */
+export const rootOf = (metadata: Metadata): CatalogNode => metadata.get(crumb([])) ?? {};
+
+/** The place of a field as a key. */
+export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
 export function toSingerCatalog(streams: readonly TapStream[]): { readonly streams: readonly object[] } {

@@ -4,12 +4,11 @@ import type { Config, Endpoints } from "../config/config.ts";
 export type StreamSpec = RowStreamSpec | JobStreamSpec;
 
 type AnyStreamSpec = {
+  /** Also that of the file under schemas/ with what is documented. */
   readonly name: string;
   readonly primaryKey: readonly string[];
   /** Null: none. It counts only where the stream's schema has it as a date-time. */
   readonly cursorField: string | null;
-  /** File under schemas/ with what is documented. */
-  readonly schemaFile: string;
   /** Whether live records tell more fields than are documented. */
   readonly sampled: boolean;
   /** Whether a full refresh that broke off goes on from its last checkpoint. */
@@ -38,6 +37,8 @@ export type JobStreamSpec = AnyStreamSpec & {
   readonly setting: JobSetting;
 };
 
+const JOB = { reading: "job", sampled: false, resumable: false } as const;
+
 export const STREAMS = [
   {
     name: "people",
@@ -47,7 +48,6 @@ export const STREAMS = [
     listPath: "/api/v1/public/people",
     endpoint: null,
     exportPath: "/api/v1/public/people/stream",
-    schemaFile: "people.json",
     sampled: false,
     resumable: true,
   },
@@ -59,7 +59,6 @@ export const STREAMS = [
     listPath: "/api/v1/public/companies",
     endpoint: "companies",
     exportPath: "/api/v1/public/companies/stream",
-    schemaFile: "companies.json",
     sampled: true,
     resumable: false,
   },
@@ -71,53 +70,38 @@ export const STREAMS = [
     listPath: "/api/v1/public/sources",
     endpoint: "sources",
     exportPath: null,
-    schemaFile: "sources.json",
     sampled: true,
     resumable: false,
   },
   {
+    ...JOB,
     name: "company_lookups",
     primaryKey: ["job_id"],
     cursorField: "created_at",
-    reading: "job",
     setting: "companyLookup",
-    schemaFile: "company_lookups.json",
-    sampled: false,
-    resumable: false,
   },
   {
+    ...JOB,
     name: "company_lookup_contacts",
     primaryKey: ["job_id", "position"],
     cursorField: "created_at",
-    reading: "job",
     setting: "companyLookup",
-    schemaFile: "company_lookup_contacts.json",
-    sampled: false,
-    resumable: false,
   },
   {
+    ...JOB,
     name: "email_checks",
     primaryKey: ["email", "source"],
     cursorField: "checked_at",
-    reading: "job",
     setting: "emailCheck",
-    schemaFile: "email_checks.json",
-    sampled: false,
-    resumable: false,
   },
   {
+    ...JOB,
     name: "email_verifications",
     primaryKey: ["email"],
     cursorField: "verified_at",
-    reading: "job",
     setting: "emailVerification",
-    schemaFile: "email_verifications.json",
-    sampled: false,
-    resumable: false,
   },
 ] as const satisfies readonly StreamSpec[];
-
-export type StreamName = (typeof STREAMS)[number]["name"];
 
 /** The streams that a config has: all rows, and the jobs that it sets. Without a config there are no jobs. */
 export function streamsOf(config: Pick<Config, JobSetting> | undefined): readonly StreamSpec[] {

@@ -43,7 +43,7 @@ export async function discoverStreams(
 ): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
   for (const spec of session.streams) {
-    const declared = loadSchema(spec.schemaFile);
+    const declared = loadSchema(spec.name);
     const isSampled = spec.reading !== "job" && spec.sampled;
     streams.push(
       isSampled ? await sampled(spec, declared, session, failed) : { spec, schema: declared, sampled: null },

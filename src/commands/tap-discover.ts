@@ -86,7 +86,7 @@ async function usableConfig(
 function declaredStreams(): readonly DiscoveredStream[] {
   return streamsOf(undefined).map((spec) => ({
     spec,
-    schema: loadSchema(spec.schemaFile),
+    schema: loadSchema(spec.name),
     sampled: spec.sampled ? false : null,
   }));
 }

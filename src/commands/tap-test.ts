@@ -37,6 +37,6 @@ async function found({ spec, rows, error }: ProbedStream, session: Session): Pro
   if (error !== undefined) throw error;
   if (spec.reading === "job") return "can be submitted";
   const count =
-    rows === undefined ? (await sample(spec, loadSchema(spec.schemaFile), session, 1)).length : rows;
+    rows === undefined ? (await sample(spec, loadSchema(spec.name), session, 1)).length : rows;
   return count === 0 ? "no record yet" : "a record was read";
 }

@@ -130,7 +130,7 @@ function* withheldWarnings(stream: string, names: readonly string[]): Generator<
 function isDiscoverable(stream: string, name: string): boolean {
   const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === stream);
   if (spec === undefined || spec.sampled) return true;
-  return Object.hasOwn(propertiesOf(loadSchema(spec.schemaFile)), name.split(".", 1)[0] ?? "");
+  return Object.hasOwn(propertiesOf(loadSchema(spec.name)), name.split(".", 1)[0] ?? "");
 }
 
 const fieldNamesOf = (names: readonly string[]): string =>

@@ -74,7 +74,7 @@ const isRunsEnd = (error: unknown): boolean =>
 
 /** The schema that rows are checked against as they arrive; null if nobody knows one. */
 function arrivingSchema(session: Session, spec: StreamSpec, asked: Asked): JsonSchema | null {
-  const known = spec.sampled ? asked.configured.schema : loadSchema(spec.schemaFile);
+  const known = spec.sampled ? asked.configured.schema : loadSchema(spec.name);
   const schema = asked.declaredSchema ?? known;
   return schema === null ? null : schemaUnder(session.privacy.rules(spec.name), schema, "arriving");
 }

@@ -134,7 +134,7 @@ describe("inferSchema()", () => {
   });
 
   it("gives the declared schema for no records", () => {
-    const companies = loadSchema("companies.json");
+    const companies = loadSchema("companies");
     expect(inferSchema(companies, [])).toEqual(companies);
   });
 });

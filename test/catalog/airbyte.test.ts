@@ -6,7 +6,7 @@ import { STREAMS } from "../../src/catalog/streams.ts";
 import { ConfigError } from "../../src/errors.ts";
 import { CATALOG_RULES, catalogBreaks } from "../support/catalog-rules.ts";
 
-const declared = STREAMS.map((spec) => ({ spec, schema: loadSchema(spec.schemaFile) }));
+const declared = STREAMS.map((spec) => ({ spec, schema: loadSchema(spec.name) }));
 const sampled = declared.map(({ spec, schema }) => ({
   spec,
   schema: spec.sampled
@@ -78,7 +78,7 @@ describe("toCatalog()", () => {
   });
 
   it("has no cursor that is no timestamp", () => {
-    const schema = inferSchema(loadSchema("companies.json"), [{ discoveredAt: "yesterday" }]);
+    const schema = inferSchema(loadSchema("companies"), [{ discoveredAt: "yesterday" }]);
     expect(toCatalog([{ spec: STREAMS[1], schema }]).streams[0]?.supported_sync_modes).toEqual([
       "full_refresh",
     ]);

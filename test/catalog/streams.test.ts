@@ -57,14 +57,14 @@ describe("loadSchema()", () => {
     "firstName lastName email jobTitle seniority department jobFunction company companyDomain companySize industry location country linkedinUrl discoveredAt";
 
   it("declares every documented field of a person", () => {
-    const { properties = {}, additionalProperties } = loadSchema("people.json");
+    const { properties = {}, additionalProperties } = loadSchema("people");
     expect(Object.keys(properties).sort()).toEqual(["id", "sources", ...NULLABLE.split(" ")].sort());
     expect(additionalProperties).toBe(true);
     expect(properties["discoveredAt"]).toMatchObject(TIMESTAMP);
   });
 
   it("takes a person with nothing but an id, and none without", () => {
-    const isValid = new Ajv({ strict: false, validateFormats: false }).compile(loadSchema("people.json"));
+    const isValid = new Ajv({ strict: false, validateFormats: false }).compile(loadSchema("people"));
     const nulls = Object.fromEntries(NULLABLE.split(" ").map((field) => [field, null]));
     expect(isValid({ ...nulls, id: "p1", sources: [] })).toBe(true);
     expect(isValid({ ...nulls, id: null, sources: [] })).toBe(false);
@@ -72,8 +72,8 @@ describe("loadSchema()", () => {
   });
 
   it("gives every declared field a title and a description", () => {
-    for (const { schemaFile, primaryKey } of STREAMS) {
-      const { properties = {} } = loadSchema(schemaFile);
+    for (const { name, primaryKey } of STREAMS) {
+      const { properties = {} } = loadSchema(name);
       for (const [field, schema] of Object.entries(properties)) {
         expect(schema, field).toMatchObject({ title: expect.any(String), description: expect.any(String) });
       }

@@ -64,7 +64,7 @@ function checkWhole({ complete, records }: Verdict): void {
 const airbyteEntry = (name: Collection, dice: Dice): object => ({
   stream: {
     name,
-    json_schema: loadSchema(`${name}.json`),
+    json_schema: loadSchema(name),
     supported_sync_modes: ["full_refresh", "incremental"],
     source_defined_cursor: true,
     default_cursor_field: ["discoveredAt"],
@@ -82,7 +82,7 @@ const airbyteEntry = (name: Collection, dice: Dice): object => ({
 const singerEntry = (name: Collection): object => ({
   tap_stream_id: name,
   stream: name,
-  schema: loadSchema(`${name}.json`),
+  schema: loadSchema(name),
   key_properties: [KEY_NAMES[name]],
   metadata: [
     { breadcrumb: [], metadata: { selected: true, "table-key-properties": [KEY_NAMES[name]] } },
