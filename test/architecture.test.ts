@@ -34,7 +34,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "streams",
     "time",
   ],
-  shards: ["config", "errors", "json-schema", "state", "streams", "time"],
+  shards: ["config", "errors", "json", "json-schema", "state", "streams", "time"],
   protocol: ["catalog", "config", "errors", "files", "json", "latin1", "plural", "streams", "time"],
   run: [
     "api",

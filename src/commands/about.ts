@@ -33,9 +33,6 @@ function described(format: TapOptions["format"]): string {
 }
 
 export function loadProgram(): Program {
-  const { version, description } = readPackageFile("package.json") as Pick<
-    Program,
-    "version" | "description"
-  >;
+  const { version, description } = readPackageFile("package.json") as Program;
   return { name: "tap-contact-intelligence", version, description };
 }

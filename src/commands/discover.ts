@@ -6,11 +6,12 @@ import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
 import { fromLatin1 } from "../latin1.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
+import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
 import { isNotOnPlan } from "../run/probe-streams.ts";
-import { withRun } from "../run/run.ts";
+import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import type { Row } from "../streams/stream-api.ts";
@@ -25,54 +26,46 @@ export async function discover(file: string | undefined, runtime: Runtime): Prom
   return await runToEnd(speech, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
     const config = openConfig(file, runtime.environment);
-    const streams = await withRun({ config, runtime, reporter: output }, (run) =>
-      discoverStreams(run.session),
-    );
+    const streams = await withRun({ config, runtime, reporter: output }, (run) => discoverStreams(run));
     await write(runtime.stdout, output.mask.apply(catalogMessage(toCatalog(streams))));
     return true;
   });
 }
 
+/** A stream before its live records are seen. */
+export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
+  spec,
+  schema: loadSchema(spec.name),
+  sampled: spec.sampled ? false : null,
+});
+
 /**
- * Learns the fields of the streams whose records are not documented.
- * @param failed told of a stream whose records cannot be had; unless it throws, what is declared of them counts
+ * Learns the fields of the streams whose records are not documented. A stream that the key's plan leaves out stays in the
+ * catalog as declared: permissions change.
+ * @param isLenient whether a warning, not an error, says that the records of a stream cannot be had
  */
 export async function discoverStreams(
-  session: Session,
-  failed: (spec: StreamSpec, error: unknown) => Promise<void> = rethrow,
+  { session, emit }: Run,
+  isLenient = false,
 ): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
   for (const spec of session.streams) {
-    const declared = loadSchema(spec.name);
-    const isSampled = spec.reading !== "job" && spec.sampled;
-    streams.push(
-      isSampled ? await sampled(spec, declared, session, failed) : { spec, schema: declared, sampled: null },
-    );
+    let stream = declaredStream(spec);
+    try {
+      if (spec.reading !== "job" && spec.sampled) {
+        const rows = await sample(spec, stream.schema, session);
+        stream = { spec, schema: inferSchema(stream.schema, rows), sampled: rows.length > 0 };
+      }
+    } catch (error) {
+      session.signal.throwIfAborted();
+      if (!isLenient && !isNotOnPlan(error)) throw error;
+      const text = `The first schema of "${spec.name}" has only the declared fields. ${userMessage(error)}`;
+      if (!isNotOnPlan(error)) await emit({ kind: "log", level: "warn", text });
+    }
+    const schema = schemaUnder(session.privacy.rules(spec.name), stream.schema, "leaving");
+    streams.push({ ...stream, schema });
   }
-  return streams.map((stream) => ({
-    ...stream,
-    schema: schemaUnder(session.privacy.rules(stream.spec.name), stream.schema, "leaving"),
-  }));
-}
-
-const rethrow = async (_: StreamSpec, error: unknown): Promise<void> => {
-  throw error;
-};
-
-/** A stream that the key's plan leaves out stays in the catalog, as far as it is documented: permissions change. */
-async function sampled(
-  spec: RowStreamSpec,
-  declared: JsonSchema,
-  session: Session,
-  failed: (spec: StreamSpec, error: unknown) => Promise<void>,
-): Promise<DiscoveredStream> {
-  try {
-    const rows = await sample(spec, declared, session);
-    return { spec, schema: inferSchema(declared, rows), sampled: rows.length > 0 };
-  } catch (error) {
-    if (!isNotOnPlan(error)) await failed(spec, error);
-    return { spec, schema: declared, sampled: false };
-  }
+  return streams;
 }
 
 /** Live records of a stream, as many as one request shows, at most this number. */

@@ -1,11 +1,11 @@
 import { chmod } from "node:fs/promises";
-import { type Config, parseConfig } from "../config/config.ts";
+import { parseConfig } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
 import { toLatin1 } from "../latin1.ts";
 import { write } from "../protocol/writer.ts";
-import { openQuestions, type Questions } from "../run/questions.ts";
+import { openQuestions } from "../run/questions.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { testConfig } from "./check.ts";
 
@@ -23,8 +23,12 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
       await say(runtime, `"${path}" is as it was\n`);
       return 1;
     }
-    const settings = await ask(questions);
-    const { status, message } = await testConfig(configOf(settings), runtime);
+    const settings = {
+      base_url: await questions.ask("Address of the Public API, such as https://contacts.example.com: "),
+      api_key: await questions.askSecret("API key (it is not shown): "),
+    };
+    const config = (async () => parseConfig(settings, {}, "these settings"))();
+    const { status, message } = await testConfig(config, runtime);
     if (status === "FAILED") throw new ConfigError(`${message}. No file was written`);
     await save(path, settings);
     await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
@@ -34,16 +38,7 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
   }
 }
 
-type Answers = { readonly base_url: string; readonly api_key: string };
-
-async function ask(questions: Questions): Promise<Answers> {
-  const base_url = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
-  return { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
-}
-
-const configOf = async (settings: Answers): Promise<Config> => parseConfig(settings, {}, "these settings");
-
-async function save(path: string, settings: Answers): Promise<void> {
+async function save(path: string, settings: object): Promise<void> {
   try {
     await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`);
     await chmod(path, 0o600);

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { secretsOf } from "../config/config.ts";
 import { readText } from "../files/read.ts";
 import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
@@ -34,16 +35,8 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
 async function statesOf({ state, stateFile }: JobsOptions): Promise<ReadonlyMap<string, unknown>> {
   const path = state ?? stateFile;
   if (path === undefined) return new Map();
-  const isMissing = state === undefined && !(await exists(path));
-  return isMissing ? new Map() : statesByName(parseStateText(await readText("state", path)).streams);
-}
-
-async function exists(path: string): Promise<boolean> {
-  const { stat } = await import("node:fs/promises");
-  return await stat(path).then(
-    () => true,
-    () => false,
-  );
+  const isThere = state !== undefined || (await stat(path).catch(() => undefined)) !== undefined;
+  return !isThere ? new Map() : statesByName(parseStateText(await readText("state", path)).streams);
 }
 
 function describe(forecast: Forecast): string {

@@ -54,29 +54,21 @@ type Shard = {
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
-  const { format, logLevel } = options;
-  const logs = format === "jsonl" || options.output !== undefined;
+  const { format, output, logLevel, summary } = options;
   refuseWithoutMemory(options);
-  const speech = {
-    name: "source-contact-intelligence",
-    logs,
-    bare: logs,
-    logLevel,
-    summary: options.summary,
-  };
-  const say = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
-  return await runToEnd({ ...speech, ...(options.output === undefined && { say }) }, runtime, (open) =>
-    readAsked(options, runtime, open),
-  );
+  const language = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
+  const say = output === undefined ? language : undefined;
+  const logs = format === "jsonl" || output !== undefined;
+  const speech = { name: "source-contact-intelligence", say, logs, bare: logs, logLevel, summary };
+  return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
 }
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
 function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions): void {
-  const jobs = STREAMS.filter(({ name, reading }) => reading === "job" && streams.includes(name));
-  const [first] = jobs;
-  if (format !== "jsonl" || stateFile !== undefined || output !== undefined || first === undefined) return;
+  const job = STREAMS.find(({ name, reading }) => reading === "job" && streams.includes(name));
+  if (format !== "jsonl" || stateFile !== undefined || output !== undefined || job === undefined) return;
   throw new UsageError(
-    `Cannot read "${first.name}" with --format jsonl: nothing would keep what was bought, so the next run could buy it ` +
+    `Cannot read "${job.name}" with --format jsonl: nothing would keep what was bought, so the next run could buy it ` +
       "again. Add --state-file FILE or --output DIR",
   );
 }

@@ -49,9 +49,7 @@ function describeDated(state: DatedState): readonly string[] {
     missing.length === 0 ? "no missing days" : `missing days: ${missing.join(", ")}`,
     ...(again.length === 0 ? [] : [`to be checked again: ${inWords(again)}`]),
     `rows without a date: ${undated === null ? "not read yet" : "read"}`,
-    ...(filters === null
-      ? []
-      : [`filters: source ${filters.source_slug ?? "any"}, is_user ${filters.is_user}`]),
+    ...(filters ? [`filters: source ${filters.source_slug ?? "any"}, is_user ${filters.is_user}`] : []),
     ...(full_refresh === null ? [] : [`full refresh: ${full_refresh.done ? "complete" : "not complete"}`]),
     ...(plan === null ? [] : [`part of the plan ${plan}`]),
   ];

@@ -2,7 +2,6 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
 import { type TapStream, tapStreamsIn, toTapStream } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
-import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
 import type { Language } from "../protocol/language.ts";
@@ -14,26 +13,22 @@ import type { Asked } from "../run/read-stream.ts";
 import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { destinationOf } from "../run/sink.ts";
-import { discoverWhatCanBe } from "./tap-discover.ts";
+import { discoverStreams } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
   // Nothing, until it is known what is selected.
-  let say: Language = () => "";
-  const speech = tapOutput(options.logLevel, (event) => say(event));
-  return await runToEnd(speech, runtime, (open) =>
-    syncSelected(options, runtime, open, (language) => {
-      say = language;
-    }),
-  );
+  const language: { say: Language } = { say: () => "" };
+  const speech = tapOutput(options.logLevel, (event) => language.say(event));
+  return await runToEnd(speech, runtime, (open) => syncSelected(options, runtime, open, language));
 }
 
 async function syncSelected(
   options: TapOptions,
   runtime: Runtime,
   open: OpenOutput,
-  speak: (language: Language) => void,
+  language: { say: Language },
 ): Promise<boolean> {
   const config = (await readConfigs(options.configs, runtime.environment))();
   const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
@@ -45,17 +40,16 @@ async function syncSelected(
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
-    speak(
-      singer({
-        selections: selected.selections.map((selection) => ({
-          ...selection,
-          schema: schemaUnder(privacy.rules(selection.stream), selection.schema, "leaving"),
-        })),
-        state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-        version: versionOf(config, runtime),
-        monotonic: runtime.clock.monotonic,
-      }),
-    );
+    language.say = singer({
+      selections: selected.selections.map((selection) => ({
+        ...selection,
+        schema: schemaUnder(privacy.rules(selection.stream), selection.schema, "leaving"),
+      })),
+      state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
+      // Greater than that of every earlier run, as long as the clock is not set back.
+      version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
+      monotonic: runtime.clock.monotonic,
+    });
     await warn(selected, run);
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));
@@ -69,13 +63,9 @@ async function syncSelected(
 /** Those that the key's plan covers; what they hold is asked of the service. */
 async function liveStreams(run: Run): Promise<readonly TapStream[]> {
   const readable = await readableStreams(run);
-  const discovered = await discoverWhatCanBe(run.session, run.emit);
+  // Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared.
+  const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toTapStream);
-}
-
-/** Greater than that of every earlier run, as long as the clock is not set back. */
-function versionOf({ emitActivateVersionMessages }: Config, { clock }: Runtime): number | undefined {
-  return emitActivateVersionMessages ? Math.floor(clock.now()) : undefined;
 }
 
 async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<void> {

@@ -36,7 +36,6 @@ async function testStreams(run: Run): Promise<boolean> {
 async function found({ spec, rows, error }: ProbedStream, session: Session): Promise<string> {
   if (error !== undefined) throw error;
   if (spec.reading === "job") return "can be submitted";
-  const count =
-    rows === undefined ? (await sample(spec, loadSchema(spec.name), session, 1)).length : rows;
+  const count = rows === undefined ? (await sample(spec, loadSchema(spec.name), session, 1)).length : rows;
   return count === 0 ? "no record yet" : "a record was read";
 }
