@@ -22,15 +22,18 @@ export const catalogMessage = (catalog: object): string => jsonLine({ type: "CAT
 export const logMessage = (level: AirbyteLevel, message: string): string =>
   jsonLine({ type: "LOG", log: { level, message: fitText(message) } });
 
-export function streamStatus(stream: StreamDescriptor, status: StreamStatus, emittedAt: number): string {
-  return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status } });
-}
-
-export function rateLimited(stream: StreamDescriptor, until: number, emittedAt: number): string {
-  const reasons = [{ type: "RATE_LIMITED", rate_limited: { quota_reset: Math.ceil(until) } }];
-  return trace("STREAM_STATUS", emittedAt, {
-    stream_status: { stream_descriptor: stream, status: "RUNNING", reasons },
-  });
+/** @param limitedUntil epoch ms: the stream waits for its rate limit */
+export function streamStatus(
+  stream: StreamDescriptor,
+  status: StreamStatus,
+  emittedAt: number,
+  limitedUntil?: number,
+): string {
+  const reasons =
+    limitedUntil === undefined
+      ? undefined
+      : [{ type: "RATE_LIMITED", rate_limited: { quota_reset: Math.ceil(limitedUntil) } }];
+  return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status, reasons } });
 }
 
 export function estimateMessage(stream: StreamDescriptor, rows: number, emittedAt: number): string {
@@ -77,11 +80,11 @@ export function inOrderOfHope(failures: readonly StreamFailure[]): readonly Stre
   return failures.toSorted((a, b) => rank(a) - rank(b));
 }
 
-const RANKS: Readonly<Record<FailureType, number>> = { transient_error: 1, system_error: 2, config_error: 3 };
+const RANKS: readonly FailureType[] = ["transient_error", "system_error", "config_error"];
 
 function rank({ stream, error }: StreamFailure): number {
   const type = failureTypeOf(error);
-  return stream === undefined && type === "config_error" ? 0 : RANKS[type];
+  return stream === undefined && type === "config_error" ? -1 : RANKS.indexOf(type);
 }
 
 const trace = (type: string, emittedAt: number, body: object): string =>

@@ -5,7 +5,6 @@ import {
   estimateMessage,
   inOrderOfHope,
   logMessage,
-  rateLimited,
   type StreamDescriptor,
   type StreamFailure,
   stateMessage,
@@ -13,14 +12,12 @@ import {
 } from "./airbyte-message.ts";
 import { asciiJson, type Language, splice } from "./language.ts";
 
-export type AirbyteOptions = {
-  /** Epoch ms by this machine's clock. */
-  readonly now: () => number;
-};
-
-/** The Airbyte protocol's `read`. Errors are held until the end, because some clients stop at the first. */
-export function airbyte(options: AirbyteOptions): Language {
-  const run = new AirbyteRun(options.now);
+/**
+ * The Airbyte protocol's `read`. Errors are held until the end, because some clients stop at the first.
+ * @param now epoch ms by this machine's clock
+ */
+export function airbyte({ now }: { readonly now: () => number }): Language {
+  const run = new AirbyteRun(now);
   return (event) => run.say(event);
 }
 
@@ -94,9 +91,9 @@ class AirbyteRun {
   #close(stream: StreamDescriptor, complete: boolean, error: unknown): string {
     const opened = this.#streams.has(idOf(stream)) ? "" : this.#open(stream);
     const progress = this.#live(stream);
-    if (error !== undefined) this.#failures.push({ stream, error });
-    else if (!complete) this.#failures.push({ stream, error: incomplete(stream) });
-    return opened + this.#terminal(progress, complete && error === undefined);
+    const isComplete = complete && error === undefined;
+    if (!isComplete) this.#failures.push({ stream, error: error ?? incomplete(stream) });
+    return opened + this.#terminal(progress, isComplete);
   }
 
   #terminal(progress: Progress, isComplete: boolean): string {
@@ -110,7 +107,7 @@ class AirbyteRun {
     return this.#unended()
       .map((progress) => {
         progress.running = false;
-        return rateLimited(progress.stream, until, this.#stamp());
+        return streamStatus(progress.stream, "RUNNING", this.#stamp(), until);
       })
       .join("");
   }

@@ -36,7 +36,7 @@ export function log(options: LogOptions): Language {
   const failures: LogEntry[] = [];
   return (event) => {
     const entry = entryOf(event, options.waits ?? "info");
-    if (entry !== undefined && isFailure(entry)) failures.push({ ...entry, level: "critical" });
+    if (entry?.level === "error") failures.push({ ...entry, level: "critical" });
     const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
     return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
   };
@@ -70,26 +70,21 @@ const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
 function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
   switch (event.kind) {
     case "open":
-      return { level: "info", text: `Stream "${event.stream}": started`, stream: event.stream };
+      return streamEntry("info", event.stream, "started");
     case "estimate":
-      return {
-        level: "info",
-        text: `Stream "${event.stream}": about ${plural(event.rows, "row")}`,
-        stream: event.stream,
-      };
+      return streamEntry("info", event.stream, `about ${plural(event.rows, "row")}`);
     case "close":
-      return closed(event.stream, event.complete, event.error);
+      if (event.error !== undefined) return streamEntry("error", event.stream, errorText(event.error));
+      // The run says how it ended, with its counts.
+      if (event.complete) return undefined;
+      return streamEntry("error", event.stream, "incomplete, a part of it could not be read");
     case "failed":
       return { level: "error", text: errorText(event.error) };
-    case "log":
-      return event.metric === undefined
-        ? { level: event.level === "warn" ? "warning" : "info", text: event.text }
-        : {
-            level: "info",
-            text: event.text,
-            stream: String(event.metric.tags["stream"]),
-            metric: event.metric,
-          };
+    case "log": {
+      const { level, text, metric } = event;
+      if (metric !== undefined) return { level: "info", text, stream: String(metric.tags["stream"]), metric };
+      return { level: level === "warn" ? "warning" : "info", text };
+    }
     case "retrying":
       return { level: waits, text: retryText(event) };
     case "limited":
@@ -105,14 +100,11 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
   }
 }
 
-function closed(stream: string, complete: boolean, error: unknown): LogEntry | undefined {
-  const name = `Stream "${stream}"`;
-  if (error !== undefined) return { level: "error", text: `${name}: ${errorText(error)}`, stream };
-  if (!complete)
-    return { level: "error", text: `${name}: incomplete, a part of it could not be read`, stream };
-  // The run says how it ended, with its counts.
-  return undefined;
-}
+const streamEntry = (level: LogLevel, stream: string, text: string): LogEntry => ({
+  level,
+  text: `Stream "${stream}": ${text}`,
+  stream,
+});
 
 /** No stack for an expected error: its message says all that a user needs. */
 function errorText(error: unknown): string {
@@ -120,11 +112,9 @@ function errorText(error: unknown): string {
   return [userMessage(error), causeChain(error), framesOf(error)].filter(Boolean).join("\n");
 }
 
-const isFailure = (entry: LogEntry): boolean => entry.level === "error";
-
 /** All eight keys that Meltano's parser asks for: it shows a line that lacks one as it is, at info. */
 function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now }: LogOptions): string {
-  const keys = {
+  return jsonLine({
     level,
     pid,
     logger_name: name,
@@ -134,8 +124,7 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
     stream_name: stream ?? null,
     message: text,
     metric_info: metric,
-  };
-  return jsonLine(keys);
+  });
 }
 
 /** UTF-8 as one byte a character, as in every language. Measurements are for programs. */

@@ -15,7 +15,7 @@ const KEY_SHAPE = /_([0-9a-f]{8})_([0-9a-f]{32})$/i;
 export function secretMask(secrets: readonly string[]): (text: string) => string {
   const forms = secrets.filter((secret) => secret.length >= MIN_LENGTH).flatMap(formsOf);
   if (forms.length === 0) return (text) => text;
-  const longestFirst = forms.toSorted((a, b) => b.text.length - a.text.length);
+  const longestFirst = forms.sort((a, b) => b.text.length - a.text.length);
   const pattern = new RegExp([...new Set(longestFirst.map((form) => form.pattern))].join("|"), "g");
   return (text) => text.replace(pattern, MASK);
 }
@@ -24,24 +24,20 @@ export function secretMask(secrets: readonly string[]): (text: string) => string
 type Form = { readonly text: string; readonly pattern: string };
 
 function formsOf(secret: string): readonly Form[] {
-  const [, short, long] = KEY_SHAPE.exec(secret) ?? [];
-  const complete = [
-    secret,
-    ...(isWellFormed(secret) ? [encodeURIComponent(secret)] : []),
-    JSON.stringify(secret).slice(1, -1),
-    asciiJson(secret).slice(1, -1),
-    Buffer.from(secret).toString("hex"),
-  ];
-  const caseless = [...complete, ...(long === undefined ? [] : [long])];
+  const [, short, ...long] = KEY_SHAPE.exec(secret) ?? [];
+  const bytes = Buffer.from(secret);
+  const escaped = [JSON.stringify(secret), asciiJson(secret)].map((json) => json.slice(1, -1));
+  // The bytes hold no half of a surrogate pair, which no URL can.
+  const caseless = [secret, encodeURIComponent(bytes.toString()), ...escaped, bytes.toString("hex"), ...long];
   return [
     ...caseless.map((text) => ({ text, pattern: inAnyCase(text) })),
     ...base64Forms(secret).map((text) => ({ text, pattern: literalPattern(text) })),
-    ...(short === undefined ? [] : [{ text: short, pattern: bounded(inAnyCase(short)) }]),
+    // Eight hex digits may stand in a longer number or digest by chance: only a run of exactly these is the segment.
+    ...(short === undefined
+      ? []
+      : [{ text: short, pattern: `(?<![0-9A-Fa-f])${inAnyCase(short)}(?![0-9A-Fa-f])` }]),
   ];
 }
-
-/** Whether a text has no half of a surrogate pair, which no URL can hold. */
-const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 /** A pattern of a text in upper or lower case; base64 is told apart by case, so that one flag for all will not do. */
 function inAnyCase(text: string): string {
@@ -59,28 +55,16 @@ function inAnyCase(text: string): string {
  */
 const asWord = (pattern: string): string => `(?<!\\w)(?:(?<!(?<!\\\\)")${pattern}|${pattern}(?!"))(?!\\w)`;
 
-/** Eight hex digits may stand in a longer number or digest by chance: only a run of exactly these is the segment. */
-const bounded = (hex: string): string => `(?<![0-9A-Fa-f])${hex}(?![0-9A-Fa-f])`;
-
-/** The secret alone, behind `Bearer `, and in the middle of any longer text (which has three alignments). */
+/** The secret alone, behind `Bearer `, and in the middle of any longer text, which has three alignments. */
 function base64Forms(secret: string): readonly string[] {
-  const forms = [
-    base64(secret),
-    base64(`Bearer ${secret}`),
-    ...[0, 1, 2].map((shift) => inner(secret, shift)),
-  ];
-  return forms.flatMap((form) => [form, toBase64Url(form)]);
-}
-
-const toBase64Url = (form: string): string =>
-  form.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-
-const base64 = (text: string): string => Buffer.from(text).toString("base64");
-
-/** The base64 digits that depend on the secret's bytes only, whatever stands before and after it. */
-function inner(secret: string, shift: number): string {
-  const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
-  return bytes.toString("base64").slice(Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6));
+  const ends = [secret, `Bearer ${secret}`].map((text) => Buffer.from(text).toString("base64"));
+  const inner = [0, 1, 2].map((shift) => {
+    const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
+    // The digits that depend on the secret's bytes only, whatever stands before and after them.
+    return bytes.toString("base64").slice(Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6));
+  });
+  const forms = [...ends, ...inner];
+  return [...forms, ...forms.map((form) => form.replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, ""))];
 }
 
 /** The text for a place in a regular expression. */

@@ -46,17 +46,12 @@ function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>):
     ...rest
   } = property;
   const { properties, items } = property;
+  const inner = Object.entries(properties ?? {}).map(([name, one]) => [name, toSettings(one)]);
   return {
     ...rest,
-    ...(airbyte_secret === true ? { secret: true, writeOnly: true } : {}),
-    ...(items === undefined ? {} : { items: toSettings(items) }),
-    ...(properties === undefined
-      ? {}
-      : {
-          properties: Object.fromEntries(
-            Object.entries(properties).map(([name, inner]) => [name, toSettings(inner)]),
-          ),
-        }),
+    ...(airbyte_secret === true && { secret: true, writeOnly: true }),
+    ...(items !== undefined && { items: toSettings(items) }),
+    ...(properties !== undefined && { properties: Object.fromEntries(inner) }),
   };
 }
 

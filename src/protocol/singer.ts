@@ -59,7 +59,8 @@ class SingerRun {
       case "checkpoint":
         return this.#checkpoint(event.stream, this.#of(event.stream).bookmark(event.state));
       case "close":
-        return this.#close(event.stream, event.complete && event.error === undefined);
+        if (!event.complete || event.error !== undefined) return "";
+        return this.#before(this.#of(event.stream).activation());
       case "end":
         // Some targets lose the state if anything follows it, so every run ends with one.
         return this.#lastIsState ? "" : this.#state();
@@ -77,10 +78,6 @@ class SingerRun {
     if (!this.#isLeaving || kind === "log" || kind === "limited" || kind === "retrying") return;
     this.#isLeaving = false;
     this.#share.end(this.#monotonic());
-  }
-
-  #close(stream: string, isComplete: boolean): string {
-    return isComplete ? this.#before(this.#of(stream).activation()) : "";
   }
 
   /** A state that says nothing new is not said again. A large one waits, unless it says what is about to be bought. */

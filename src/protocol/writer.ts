@@ -17,11 +17,6 @@ export class OutputClosed extends Error {
 
 const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_DESTROYED"]);
 
-export type WriterOptions = {
-  /** Applied to all text that is not records, so that no log, trace or state shows a secret. */
-  readonly mask?: (text: string) => string;
-};
-
 /**
  * Writes what events say, in the order of the calls and never a part of a line apart from the rest.
  * An emit waits while the reader is slow, so that what is kept in memory is one batch and one event a caller.
@@ -43,16 +38,17 @@ export class Writer {
   #failure: OutputClosed | undefined;
   #reported = false;
 
+  /** @param mask applied to all text that is not records, so that no log, trace or state shows a secret */
   constructor(
     say: Language,
     out: NodeJS.WritableStream,
     written: (event: Event) => Promise<void> = async () => {},
-    options: WriterOptions = {},
+    mask = (text: string): string => text,
   ) {
     this.#say = say;
     this.#out = out;
     this.#written = written;
-    this.#mask = options.mask ?? ((text) => text);
+    this.#mask = mask;
     out.on("error", (error: Error) => this.#fail(error));
   }
 

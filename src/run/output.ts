@@ -218,7 +218,7 @@ function logWriter(
     log({ name, pid, now: clock.now, level, readable, waits: readable && !isDrawn ? "warning" : "info" }),
     stderr,
     undefined,
-    { mask: mask.apply },
+    mask.apply,
   );
 }
 

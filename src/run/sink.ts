@@ -71,7 +71,7 @@ export async function openSink(
     await file?.save(stateKey(event.stream, event.namespace), event.state);
     runtime.stats.noteSaved(event.stream, event.state);
   };
-  const writer = new Writer(say, runtime.stdout, save, { mask: mask.apply });
+  const writer = new Writer(say, runtime.stdout, save, mask.apply);
   return {
     saved,
     place: file?.path ?? null,

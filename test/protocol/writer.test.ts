@@ -183,8 +183,8 @@ describe("Writer", () => {
 
   it("masks all text but records", async () => {
     const out = new Gate();
-    const options = { mask: (text: string) => text.replaceAll("secret", "***") };
-    const writer = new Writer(say, out, async () => {}, options);
+    const mask = (text: string) => text.replaceAll("secret", "***");
+    const writer = new Writer(say, out, async () => {}, mask);
     await writer.emit(log("a secret"));
     await writer.emit(batch("a secret row"));
     await out.open();
