@@ -4,6 +4,7 @@ import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts"
 import { type Digesting, digestOf, digestsOf, isSameDigesting } from "./identity.ts";
 import type { Entry } from "./items.ts";
 import {
+  addPrice,
   type Delta,
   type Handle,
   higherHandle,
@@ -11,20 +12,17 @@ import {
   isOut,
   isSettled,
   joinItems,
-  joinPrices,
-  joinSpending,
+  type KeyedItem,
+  type Money,
   newSub,
-  newsOf,
   type Price,
-  partsOfSpending,
   type Spending,
   type Sub,
-  spendingKey,
   subsOf,
   trimmed,
   UNBOUGHT,
 } from "./lattice.ts";
-import { Column, DigestTable, dayOfNumber, numberOfDay } from "./packed.ts";
+import { Column, DigestTable, dayOfNumber, numberOfDay, type PackedDay } from "./packed.ts";
 
 /** Days for which what was spent is kept: two months. */
 const DAYS_KEPT = 62;
@@ -61,10 +59,10 @@ export type BookOptions = {
 /** Items under one way of making digests, as a state of one stream holds them. */
 export type Ledger = {
   readonly digests: Digesting;
-  readonly jobs: readonly (readonly [string, Item])[];
-  /** Packed digests by the day of the answer: what the stream has delivered, and what it has not. */
-  readonly done: readonly (readonly [Day, string])[];
-  readonly paid: readonly (readonly [Day, string])[];
+  readonly jobs: readonly KeyedItem[];
+  /** By the day of the answer: what the stream has delivered, and what it has not. */
+  readonly done: readonly PackedDay[];
+  readonly paid: readonly PackedDay[];
 };
 
 /** What is known of a row. The receipts do not know it: `LACKING`. It was answered when this run began: `ANSWERED`. */
@@ -95,6 +93,7 @@ export class Book {
   readonly #delivered = new Map<string, Column>();
   readonly #digestings: Digesting[];
   readonly #moved = new Map<string, string>();
+  /** By day, sync and run. */
   readonly #spent = new Map<string, Spending>();
   readonly #blind = new Map<string, number>();
   #prices: readonly Price[] = [];
@@ -187,16 +186,13 @@ export class Book {
   toReceipts(
     isHere = (row: number): boolean => this.#places.get(row) === 0 || this.#full.has(row),
   ): readonly Delta[] {
-    const deltas = this.#digestings.map((digests, by) => {
-      const rows = [...this.#full.keys()].filter((row) => this.#madeBy.get(row) === by && isHere(row));
-      const items = new Map(rows.map((row) => [this.#table.keyAt(row), this.#item(row)]));
-      const isPacked = (row: number): boolean =>
-        this.#madeBy.get(row) === by && isHere(row) && !this.#full.has(row);
-      const days = this.#table.toPacked((row) => (isPacked(row) ? this.#days.get(row) : 0));
-      return newsOf(digests, { items, days });
-    });
-    const money = newsOf(this.digests, this.money());
-    return [money, ...deltas.filter(({ items, days }) => items.size + days.length > 0)];
+    const full = new Map([...this.#full.keys()].filter(isHere).map((row) => [row, this.#item(row)]));
+    const ledgers = this.#ledgers(full, (row) =>
+      isHere(row) && !this.#full.has(row) ? this.#days.get(row) : 0,
+    );
+    const deltas = ledgers.map(({ digests, items, packed: [days = []] }) => ({ digests, items, days }));
+    const known = deltas.filter(({ items, days }) => items.length + days.length > 0);
+    return [{ digests: this.digests, ...this.money() }, ...known];
   }
 
   /** The handle of an item that stood at one place of the receipts stands at another now. Returns whether it stood there. */
@@ -219,7 +215,7 @@ export class Book {
     const id = `${by}.${this.#submitted++}`;
     const sub = newSub(id, at, day, sync);
     const delta = this.#put(key, { ...item, subs: { ...item.subs, [id]: sub } });
-    return { id, at, delta: this.#charge(delta, sub, [1, 0, 0]) };
+    return { id, at, delta: this.#charge(delta, sub, 1, 0, 0) };
   }
 
   /** The service named a job. */
@@ -231,7 +227,7 @@ export class Book {
   notTaken(key: string, id: string, step: "void" | "refused", code: string | null): Delta {
     const sub = this.get(key).subs[id];
     const delta = this.#change(key, id, { step, code });
-    return sub?.step === "unknown" ? this.#charge(delta, sub, [0, 1, 0]) : delta;
+    return sub?.step === "unknown" ? this.#charge(delta, sub, 0, 1, 0) : delta;
   }
 
   /** Asking for a result brought no answer. */
@@ -262,18 +258,17 @@ export class Book {
   answered(key: string, id: string, now: number, cost: number, sealed: string | null): Delta {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return newsOf(this.digests);
+    if (sub === undefined) return { digests: this.digests };
     const day = dayOf(sub.at);
     const handle = { id, at: sub.at, day, job: sub.job, sealed, sure: true, cost };
-    const joined = joinItems(item, { day, handle, subs: {} });
+    const joined = joinItems(item, { ...UNBOUGHT, day, handle });
     const cleared = subsOf(item).filter(
       (one) => isOut(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
     const lost = cleared.length * this.estimate;
     const price: Price = [now, cost];
-    this.#prices = joinPrices(this.#prices, [price]);
-    const delta = this.#charge(this.#put(key, joined), sub, [0, 0, cost + lost]);
-    return { ...delta, prices: [price] };
+    this.#prices = addPrice(this.#prices, price);
+    return { ...this.#charge(this.#put(key, joined), sub, 0, 0, cost + lost), prices: [price] };
   }
 
   // Deliveries. Each stream knows its own.
@@ -327,9 +322,9 @@ export class Book {
   }
 
   markBlind(stream: string, generation: number): Delta {
-    const blind = new Map([[stream, Math.max(generation, this.#blind.get(stream) ?? generation)]]);
-    for (const [name, number] of blind) this.#blind.set(name, number);
-    return newsOf(this.digests, { blind });
+    const newest = Math.max(generation, this.#blind.get(stream) ?? generation);
+    this.#blind.set(stream, newest);
+    return { digests: this.digests, blind: [[stream, newest]] };
   }
 
   // Money.
@@ -342,27 +337,24 @@ export class Book {
   /** The day to charge: never one before a day that was charged already. */
   dayToCharge(today: Day): Day {
     let last = today;
-    for (const key of this.#spent.keys()) {
-      const { day } = partsOfSpending(key);
-      if (day > last) last = day;
-    }
+    for (const [day] of this.#spent.values()) if (day > last) last = day;
     return last;
   }
 
   /** What is charged to this sync, a day and its month. */
   charged(day: Day): ChargedSoFar {
     return {
-      sync: this.#chargedWhere(({ sync }) => sync === this.#options.author.sync),
-      day: this.#chargedWhere((to) => to.day === day),
-      month: this.#chargedWhere((to) => monthOf(to.day) === monthOf(day)),
+      sync: this.#chargedWhere((_day, sync) => sync === this.#options.author.sync),
+      day: this.#chargedWhere((one) => one === day),
+      month: this.#chargedWhere((one) => monthOf(one) === monthOf(day)),
     };
   }
 
   /** Day, submissions and credits. */
   spentByDay(): readonly (readonly [Day, number, number])[] {
-    const days = [...new Set([...this.#spent.keys()].map((key) => partsOfSpending(key).day))].sort();
+    const days = [...new Set([...this.#spent.values()].map(([day]) => day))].sort();
     return days.map((day) => {
-      const { submitted, credits } = this.#chargedWhere((to) => to.day === day);
+      const { submitted, credits } = this.#chargedWhere((one) => one === day);
       return [day, submitted, credits] as const;
     });
   }
@@ -399,33 +391,42 @@ export class Book {
       const handle = this.#handle(row);
       if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
     }
-    const rows = new Set([...handles.keys(), ...this.#full.keys()]);
-    return this.#digestings.flatMap((digests, by) => {
-      const isHere = (row: number): boolean => this.#madeBy.get(row) === by;
-      const jobs: [string, Item][] = [];
-      for (const row of rows) {
-        const { day, subs } = this.#item(row);
-        const handle = handles.get(row) ?? null;
-        const isHeld = this.#isOwn(row) || !isSettled({ day, handle, subs });
-        if (isHere(row) && isHeld && (handle !== null || Object.keys(subs).length > 0))
-          jobs.push([this.#table.keyAt(row), { day: handle === null ? "" : day, handle, subs }]);
-      }
-      const packed = (isOwed: boolean): [Day, string][] =>
-        this.#table.toPacked((row) => {
-          const isIt = isHere(row) && this.#isOwn(row) && this.#owes(delivered, row) === isOwed;
-          return isIt && !(isOwed && handles.has(row)) ? this.#days.get(row) : 0;
-        });
-      const ledger = { digests, jobs, done: packed(false), paid: packed(true) };
-      const isEmpty = jobs.length + ledger.done.length + ledger.paid.length === 0;
-      return by > 0 && isEmpty ? [] : [ledger];
-    });
+    const full = new Map<number, Item>();
+    for (const row of new Set([...handles.keys(), ...this.#full.keys()])) {
+      const { day, subs } = this.#item(row);
+      const handle = handles.get(row) ?? null;
+      const isHeld = this.#isOwn(row) || !isSettled({ day, handle, subs });
+      if (isHeld && (handle !== null || subs !== UNBOUGHT.subs))
+        full.set(row, { day: handle === null ? "" : day, handle, subs });
+    }
+    const ledgers = this.#ledgers(
+      full,
+      (row) => (this.#isOwn(row) && !this.#owes(delivered, row) ? this.#days.get(row) : 0),
+      (row) =>
+        this.#isOwn(row) && this.#owes(delivered, row) && !handles.has(row) ? this.#days.get(row) : 0,
+    );
+    return ledgers.flatMap(({ digests, items, packed: [done = [], paid = []] }, by) =>
+      by > 0 && items.length + done.length + paid.length === 0 ? [] : [{ digests, jobs: items, done, paid }],
+    );
   }
 
   /** The counters that every memory holds; those of more than 62 days ago are forgotten. */
-  money(today: Day = BEGINNING): Pick<Delta, "spent" | "prices" | "blind"> {
+  money(today: Day = BEGINNING): Required<Money> {
     const first = addDays(this.dayToCharge(today), 1 - DAYS_KEPT);
-    const spent = [...this.#spent].filter(([key]) => partsOfSpending(key).day >= first);
-    return { spent: new Map(spent), prices: this.#prices, blind: this.#blind };
+    const spent = [...this.#spent.values()].filter(([day]) => day >= first);
+    return { spent, prices: this.#prices, blind: [...this.#blind] };
+  }
+
+  /** By way of making digests: some rows in full, and all by the days that columns give them. */
+  #ledgers(full: ReadonlyMap<number, Item>, ...columns: readonly ((row: number) => number)[]) {
+    return this.#digestings.map((digests, by) => {
+      const isHere = (row: number): boolean => this.#madeBy.get(row) === by;
+      const items = [...full]
+        .filter(([row]) => isHere(row))
+        .map(([row, item]): KeyedItem => [this.#table.keyAt(row), item]);
+      const packed = columns.map((dayAt) => this.#table.toPacked((row) => (isHere(row) ? dayAt(row) : 0)));
+      return { digests, items, packed };
+    });
   }
 
   // Rows.
@@ -435,8 +436,8 @@ export class Book {
   }
 
   #item(row: number): Item {
-    const { handle = null, subs = {} } = this.#full.get(row) ?? {};
-    return { day: dayOfNumber(this.#days.get(row)), handle, subs };
+    const full = this.#full.get(row) ?? UNBOUGHT;
+    return { day: dayOfNumber(this.#days.get(row)), handle: full.handle, subs: full.subs };
   }
 
   #handle(row: number): Handle | null {
@@ -474,69 +475,73 @@ export class Book {
   }
 
   #numberOf(digests: Digesting): number {
+    if (digests === this.digests) return 0;
     const known = this.#digestings.findIndex((one) => isSameDigesting(one, digests));
     return known < 0 ? this.#digestings.push(digests) - 1 : known;
   }
 
   /** `place` undefined: a state says so. */
-  #add(delta: Delta, place?: number): void {
-    const by = this.#numberOf(delta.digests);
-    for (const [day, packed] of delta.days) {
+  #add({ digests, items = [], days = [], spent = [], prices = [], blind = [] }: Delta, place?: number): void {
+    const by = this.#numberOf(digests);
+    for (const [day, packed] of days) {
       const item = { ...UNBOUGHT, day };
-      for (const row of this.#table.addPacked(packed)) {
-        // Most are new, or known with this day: there is nothing to join.
-        if (this.#full.has(row)) this.#join(row, by, item, place);
-        else this.#answer(row, by, numberOfDay(day), place === undefined);
-      }
+      for (const row of this.#table.addPacked(packed)) this.#join(row, by, item, place);
     }
-    for (const [key, item] of delta.items) this.#join(this.#table.add(key), by, item, place);
-    for (const [key, spending] of delta.spent) {
-      const joined = joinSpending(this.#spent.get(key), spending);
-      if (!isDeepStrictEqual(joined, this.#spent.get(key))) this.#isMoneyNews ||= place === undefined;
-      this.#spent.set(key, joined);
-    }
-    for (const [stream, generation] of delta.blind) {
-      const before = this.#blind.get(stream) ?? Number.NEGATIVE_INFINITY;
-      if (generation > before) this.#isMoneyNews ||= place === undefined;
-      this.#blind.set(stream, Math.max(generation, before));
-    }
-    if (delta.prices.length > 0) this.#prices = joinPrices(this.#prices, delta.prices);
+    for (const [key, item] of items) this.#join(this.#table.add(key), by, item, place);
+    const isNews = [
+      ...spent.map((counter) => this.#joinSpending(counter)),
+      ...blind.map(([stream, generation]) => {
+        const before = this.#blind.get(stream) ?? Number.NEGATIVE_INFINITY;
+        this.#blind.set(stream, Math.max(generation, before));
+        return generation > before;
+      }),
+    ];
+    if (place === undefined && isNews.includes(true)) this.#isMoneyNews = true;
+    for (const price of prices) this.#prices = addPrice(this.#prices, price);
   }
 
-  #join(row: number, by: number, item: Item, place?: number): void {
+  /** The larger of each counter. Returns whether one of them was not known. */
+  #joinSpending(counter: Spending): boolean {
+    const [day, sync, by, submitted, back, credits] = counter;
+    const key = spendingKey(day, sync, by);
+    const known = this.#spent.get(key) ?? counter;
+    const joined: Spending = [
+      ...([day, sync, by] as const),
+      ...([Math.max(submitted, known[3]), Math.max(back, known[4]), Math.max(credits, known[5])] as const),
+    ];
+    const isNews = !this.#spent.has(key) || joined.some((part, nth) => part !== known[nth]);
+    this.#spent.set(key, joined);
+    return isNews;
+  }
+
+  /** `place` above 0: the handle stands there in the receipts, and only its place is kept. */
+  #join(row: number, by: number, said: Item, place?: number): void {
     const before = this.#item(row);
-    const isRead = place !== undefined && place > 0;
-    const joined = trimmed(joinItems(before, isRead ? { ...item, handle: null } : item));
+    const handle = place !== undefined && place > 0 ? said.handle : null;
+    const joined = trimmed(
+      joinItems(before, handle === null ? said : { day: said.day, handle: null, subs: said.subs }),
+    );
     const isNews = (): boolean =>
       joined.day > before.day ||
       (joined.handle !== null && !this.#canBeHad(row)) ||
-      !isDeepStrictEqual(joined.subs, before.subs);
+      (joined.subs !== before.subs && !isDeepStrictEqual(joined.subs, before.subs));
     if (place === undefined) this.#flag(row, isNews() ? OWN | LACKING : OWN);
     this.#madeBy.set(row, by);
     this.#store(row, joined);
     if (joined.day !== "") this.#flag(row, ANSWERED);
-    if (!isRead || item.handle === null || item.handle.day !== joined.day) return;
+    if (handle === null || place === undefined || handle.day !== joined.day) return;
     // Of two answers of one day the handle that stands later counts.
-    if (item.handle.sure) this.#places.set(row, place);
+    if (handle.sure) this.#places.set(row, place);
     else if (!this.#canBeHad(row)) this.#places.set(row, -place);
-    if (item.handle.sure)
-      this.#store(row, { ...joined, handle: joined.handle?.sure === true ? joined.handle : null });
-  }
-
-  /** An item that is known by its day alone was answered on another. */
-  #answer(row: number, by: number, day: number, isState: boolean): void {
-    const isNews = isState && day > this.#days.get(row);
-    this.#madeBy.set(row, by);
-    this.#flag(row, ANSWERED | (isState ? OWN : 0) | (isNews ? LACKING : 0));
-    this.#setDay(row, day);
+    if (handle.sure && joined.handle?.sure === false) this.#store(row, { ...joined, handle: null });
   }
 
   #store(row: number, { day, handle, subs }: Item): void {
     this.#setDay(row, numberOfDay(day));
     const isUnsureBeside = handle?.sure === false && this.#places.get(row) > 0;
     const kept = isUnsureBeside ? null : handle;
-    if (kept === null && Object.keys(subs).length === 0) this.#full.delete(row);
-    else this.#full.set(row, { handle: kept, subs });
+    if (kept !== null || Object.keys(subs).length > 0) this.#full.set(row, { handle: kept, subs });
+    else this.#full.delete(row);
   }
 
   /** Of an older answer the receipts' handle is of no use. */
@@ -565,33 +570,37 @@ export class Book {
     const kept = trimmed(item);
     this.#store(row, kept);
     this.#flag(row, OWN);
-    return newsOf(this.#digestings[this.#madeBy.get(row)] ?? this.digests, { items: new Map([[key, kept]]) });
+    return { digests: this.#digestings[this.#madeBy.get(row)] ?? this.digests, items: [[key, kept]] };
   }
 
   #change(key: string, id: string, fields: Partial<Sub>): Delta {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return newsOf(this.digests);
+    if (sub === undefined) return { digests: this.digests };
     return this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
-  #charge(delta: Delta, { sync, day }: Sub, [submitted, back, credits]: Spending): Delta {
-    const key = spendingKey(sync, this.#options.author.by, day);
-    const before = this.#spent.get(key) ?? [0, 0, 0];
-    const after: Spending = [before[0] + submitted, before[1] + back, before[2] + credits];
+  #charge(delta: Delta, { sync, day }: Sub, submitted: number, back: number, credits: number): Delta {
+    const { by } = this.#options.author;
+    const key = spendingKey(day, sync, by);
+    const before = this.#spent.get(key) ?? [day, sync, by, 0, 0, 0];
+    const after: Spending = [day, sync, by, before[3] + submitted, before[4] + back, before[5] + credits];
     this.#spent.set(key, after);
-    return { ...delta, spent: new Map([[key, after]]) };
+    return { ...delta, spent: [after] };
   }
 
-  #chargedWhere(isIt: (to: { readonly sync: string; readonly day: Day }) => boolean): Charged {
+  #chargedWhere(isIt: (day: Day, sync: string) => boolean): Charged {
     const sum = { submitted: 0, credits: 0, open: 0 };
-    for (const [key, [submitted, back, credits]] of this.#spent) {
-      if (!isIt(partsOfSpending(key))) continue;
+    for (const [day, sync, , submitted, back, credits] of this.#spent.values()) {
+      if (!isIt(day, sync)) continue;
       sum.submitted += submitted - back;
       sum.credits += credits;
     }
     for (const { subs } of this.#full.values())
-      for (const sub of Object.values(subs)) if (isOut(sub) && isIt(sub)) sum.open += 1;
+      for (const sub of Object.values(subs)) if (isOut(sub) && isIt(sub.day, sub.sync)) sum.open += 1;
     return sum;
   }
 }
+
+/** Only a sync, which platforms name, may hold the sign between them. */
+const spendingKey = (day: Day, sync: string, by: string): string => `${day}|${by}|${sync}`;

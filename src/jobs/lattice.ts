@@ -1,22 +1,16 @@
 import { type Day, dayOf } from "../time.ts";
+import { PRICES_KEPT } from "./caps.ts";
 import type { Digesting } from "./identity.ts";
-import { remembered } from "./packed.ts";
+import type { PackedDay } from "./packed.ts";
 
 /**
- * How far a submission without an answer has come. `unknown`: it is about to leave, or its answer was lost. `void`: it
- * did not leave, or the service did not take it. `refused`: the service does not take the item. `open`: a job works on
- * it. `unpaid`: its result says that the account has run dry. `failed`: its result says that the job failed and cost nothing.
+ * How far a submission without an answer has come, the furthest last. `unknown`: it is about to leave, or its answer was
+ * lost. `void`: it did not leave, or the service did not take it. `refused`: the service does not take the item. `open`: a
+ * job works on it. `unpaid`: its result says that the account has run dry. `failed`: its result says that the job failed
+ * and cost nothing.
  */
-export type Step = "unknown" | "void" | "refused" | "open" | "unpaid" | "failed";
-
-const RANK: Readonly<Record<Step, number>> = {
-  unknown: 0,
-  void: 1,
-  refused: 2,
-  open: 3,
-  unpaid: 4,
-  failed: 5,
-};
+export const STEPS = ["unknown", "void", "refused", "open", "unpaid", "failed"] as const;
+export type Step = (typeof STEPS)[number];
 
 /** A submission that brought no answer so far. Moments are epoch ms by the service's clock. */
 export type Sub = {
@@ -65,37 +59,38 @@ export type Item = {
   readonly subs: Readonly<Record<string, Sub>>;
 };
 
-/** Counters of one run, sync and day, which only grow: submissions, those that were not taken after all, credits. */
-export type Spending = readonly [submitted: number, back: number, credits: number];
+/** Under its digest. */
+export type KeyedItem = readonly [key: string, item: Item];
+
+/** Counters of one day, sync and run, which only grow: submissions, those that were not taken after all, credits. */
+export type Spending = readonly [
+  ...[day: Day, sync: string, by: string],
+  ...[submitted: number, back: number, credits: number],
+];
 
 /** When an answer came, and its credits. */
 export type Price = readonly [at: number, credits: number];
 
+/** A stream and its generation that was begun without knowing an answer of any listed item. */
+export type Blind = readonly [stream: string, generation: number];
+
 /** News of purchases. Whatever is remembered is one, and two are only ever put together by joining them. */
-export type Delta = {
+export type Delta = Money & {
   /** How the keys of the items were made. */
   readonly digests: Digesting;
-  readonly items: ReadonlyMap<string, Item>;
-  /** Items of which only the day of the answer is known, as packed digests. */
-  readonly days: readonly (readonly [Day, string])[];
-  /** By sync, run and day: see `spendingKey`. */
-  readonly spent: ReadonlyMap<string, Spending>;
-  readonly prices: readonly Price[];
-  /** By stream the generation that was begun without knowing an answer of any listed item. */
-  readonly blind: ReadonlyMap<string, number>;
+  readonly items?: readonly KeyedItem[];
+  /** Items of which only the day of the answer is known. */
+  readonly days?: readonly PackedDay[];
+};
+
+/** Counters, which every memory holds. */
+export type Money = {
+  readonly spent?: readonly Spending[];
+  readonly prices?: readonly Price[];
+  readonly blind?: readonly Blind[];
 };
 
 export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
-
-export const newsOf = (digests: Digesting, news: Partial<Delta> = {}): Delta => ({
-  digests,
-  items: new Map(),
-  days: [],
-  spent: new Map(),
-  prices: [],
-  blind: new Map(),
-  ...news,
-});
 
 /** A submission that is about to leave. */
 export const newSub = (id: string, at: number, day: Day, sync: string): Sub => ({
@@ -113,25 +108,29 @@ function compare(a: Ranked, b: Ranked): number {
   return 0;
 }
 
-/** What is not known ranks lowest. The text decides only between two writers of one submission. */
-const rankOfSub = ({ step, asked, ended, misses, ...rest }: Sub): Ranked => [
-  ...[RANK[step], asked ?? Number.NEGATIVE_INFINITY, ended ?? Number.NEGATIVE_INFINITY, misses],
-  JSON.stringify([rest.job, rest.notBefore, rest.code, rest.sources, rest.at, rest.day, rest.sync]),
-];
+/** The one that ranks higher. The text decides only between two writers of one submission. */
+const higherBy =
+  <Part>(rankOf: (part: Part) => Ranked) =>
+  (a: Part | null, b: Part | null): Part | null => {
+    if (a === null || b === null || a === b) return a ?? b;
+    const order = compare(rankOf(a), rankOf(b)) || compare([JSON.stringify(a)], [JSON.stringify(b)]);
+    return order < 0 ? b : a;
+  };
 
-const rankOfHandle = ({ day, sure, at, id, job, sealed, cost }: Handle): Ranked => [
-  ...[day, Number(sure), at, id, Number(sealed !== null) + Number(job !== null), cost],
-  JSON.stringify([job, sealed]),
-];
-
-const higherSub = (a: Sub | undefined, b: Sub): Sub =>
-  a === undefined || compare(rankOfSub(a), rankOfSub(b)) < 0 ? b : a;
+/** What is not known ranks lowest. */
+const higherSub = higherBy<Sub>(({ step, asked, ended, misses }) => [
+  ...[STEPS.indexOf(step), asked ?? Number.NEGATIVE_INFINITY, ended ?? Number.NEGATIVE_INFINITY, misses],
+]);
 
 /** The better of two handles. */
-export function higherHandle(a: Handle | null, b: Handle | null): Handle | null {
-  if (a === null || b === null || a === b) return a ?? b;
-  return compare(rankOfHandle(a), rankOfHandle(b)) < 0 ? b : a;
-}
+export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null = higherBy<Handle>(
+  ({ day, sure, at, id, job, sealed, cost }) => [
+    ...[day, Number(sure), at, id, Number(sealed !== null) + Number(job !== null), cost],
+  ],
+);
+
+/** Whether nothing of an item is known but the day of its answer, as of most. */
+const isDayAlone = ({ handle, subs }: Item): boolean => handle === null && subs === UNBOUGHT.subs;
 
 /**
  * Everything that either knows of an item: commutative, associative, idempotent. An answer covers all submissions up to
@@ -139,49 +138,30 @@ export function higherHandle(a: Handle | null, b: Handle | null): Handle | null 
  * the job may still bring the answer to a stream that lacks it.
  */
 export function joinItems(a: Item, b: Item): Item {
-  if (a === b) return a;
   const day = a.day > b.day ? a.day : b.day;
-  let handle = [a.handle, b.handle].reduce((one, other) =>
-    higherHandle(one?.day === day ? one : null, other?.day === day ? other : null),
-  );
-  if (handle?.day !== day) handle = null;
+  if (a === b || (isDayAlone(a) && isDayAlone(b))) return day === a.day ? a : b;
+  const handles = [a.handle, b.handle].map((one) => (one?.day === day ? one : null));
+  let handle = handles.reduce(higherHandle);
   const subs: Record<string, Sub> = {};
   for (const sub of [...Object.values(a.subs), ...Object.values(b.subs)]) {
     const made = dayOf(sub.at);
-    if (made > day) subs[sub.id] = higherSub(subs[sub.id], sub);
+    if (made > day) subs[sub.id] = higherSub(subs[sub.id] ?? null, sub) ?? sub;
     else if (made === day && sub.job !== null) handle = higherHandle(handle, unsure(sub, sub.job));
   }
-  return { day, handle, subs };
+  return { day, handle, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };
 }
 
 const unsure = ({ id, at }: Sub, job: string): Handle => ({
   ...{ id, at, day: dayOf(at), job, sealed: null, sure: false, cost: 0 },
 });
 
-export const joinSpending = (a: Spending | undefined, b: Spending): Spending =>
-  a === undefined ? b : [Math.max(a[0], b[0]), Math.max(a[1], b[1]), Math.max(a[2], b[2])];
-
-/** How many answers tell what the next one may cost. */
-const PRICES_KEPT = 50;
-
-/** The newest of both, oldest first. */
-export function joinPrices(a: readonly Price[], b: readonly Price[]): readonly Price[] {
-  const all = [...a, ...b].sort(compare);
-  return all
-    .filter((price, nth) => nth === 0 || compare(price, all[nth - 1] ?? []) !== 0)
-    .slice(-PRICES_KEPT);
+/** Adds a price to the newest ones, oldest first. */
+export function addPrice(prices: readonly Price[], price: Price): readonly Price[] {
+  const after = prices.findLastIndex((one) => compare(one, price) <= 0);
+  const before = prices[after];
+  if (before !== undefined && compare(before, price) === 0) return prices;
+  return prices.toSpliced(after + 1, 0, price).slice(-PRICES_KEPT);
 }
-
-export const spendingKey = (sync: string, by: string, day: Day): string => `${sync}|${by}|${day}`;
-
-/** Sync, run and day of a key. Only a sync, which platforms name, may hold the sign between them. */
-export const partsOfSpending = remembered(
-  (key: string): { readonly sync: string; readonly by: string; readonly day: Day } => {
-    const parts = key.split("|");
-    const [by = "", day = ""] = parts.slice(-2);
-    return { sync: parts.slice(0, -2).join("|"), by, day: day as Day };
-  },
-);
 
 /** Submissions of one item that are kept although the service did not take them. */
 const MOST_NOT_TAKEN = 4;
@@ -189,6 +169,7 @@ const NOT_TAKEN: ReadonlySet<Step> = new Set<Step>(["void", "refused", "unpaid"]
 
 /** Forgets all but the newest submissions that were not taken. If an older memory then says that one left, it is unknown. */
 export function trimmed(item: Item): Item {
+  if (item.subs === UNBOUGHT.subs) return item;
   const idle = subsOf(item).filter(({ step }) => NOT_TAKEN.has(step));
   if (idle.length <= MOST_NOT_TAKEN) return item;
   const subs = { ...item.subs };

@@ -1,8 +1,13 @@
 import { addDays, BEGINNING, type Day, daysBetween } from "../time.ts";
 
-/** Bytes of a digest: 96 bits, 16 characters of base64url. */
-const DIGEST_BYTES = 12;
+/** A digest has 96 bits: 3 words, 16 characters of base64url. */
+const WORDS = 3;
+const BYTES = 12;
+const CHARACTERS = 16;
 const SMALLEST = 64;
+
+/** A day and digests behind one another. */
+export type PackedDay = readonly [day: Day, digests: string];
 
 /** A day as a number above 0, so that 0 can say that there is none. Few days are asked for often. */
 export const numberOfDay = remembered((day: Day | ""): number =>
@@ -54,10 +59,12 @@ export class Column {
 
 /** Rows of digests in flat tables: a million take about 20 MB. Rows are never removed. */
 export class DigestTable {
-  #digests = Buffer.alloc(SMALLEST * DIGEST_BYTES);
+  #words = new Uint32Array(SMALLEST * WORDS);
   /** Open addressing: the row of a digest plus 1, 0 where there is none. At most half of the slots are used. */
   #slots = new Uint32Array(SMALLEST * 2);
   #size = 0;
+  /** The key that was looked for last: most are asked for several times in a row. */
+  #last: { readonly key: string | undefined; readonly row: number } = { key: undefined, row: 0 };
 
   /** How many rows there are. */
   get size(): number {
@@ -71,67 +78,83 @@ export class DigestTable {
 
   /** The row of a digest; undefined if there is none. */
   find(key: string): number | undefined {
-    const place = this.#slots[this.#slotOf(Buffer.from(key, "base64url"), 0)] ?? 0;
-    return place === 0 ? undefined : place - 1;
+    if (key === this.#last.key) return this.#last.row;
+    ONE.write(key, "base64url");
+    const place = this.#slots[this.#slotOf(ONE_WORDS, 0)] ?? 0;
+    if (place === 0) return undefined;
+    this.#last = { key, row: place - 1 };
+    return place - 1;
   }
 
   /** The row of a digest, a new one if there is none. */
   add(key: string): number {
-    return this.#add(Buffer.from(key, "base64url"), 0);
+    const row = this.find(key) ?? this.#add(ONE_WORDS, 0);
+    this.#last = { key, row };
+    return row;
   }
 
   /** The rows of packed digests. */
   *addPacked(packed: string): Generator<number> {
-    const digests = Buffer.from(packed, "base64url");
-    this.#reserve(digests.length / DIGEST_BYTES);
-    for (let at = 0; at < digests.length; at += DIGEST_BYTES) yield this.#add(digests, at);
+    const digests = Buffer.alloc((packed.length / CHARACTERS) * BYTES);
+    digests.write(packed, "base64url");
+    const words = new Uint32Array(digests.buffer);
+    this.#reserve(words.length / WORDS);
+    for (let at = 0; at < words.length; at += WORDS) yield this.#add(words, at);
   }
 
   keyAt(row: number): string {
-    return this.#digestAt(row).toString("base64url");
+    for (let nth = 0; nth < WORDS; nth++) ONE_WORDS[nth] = this.#words[row * WORDS + nth] ?? 0;
+    return ONE.toString("base64url");
   }
 
   /** The rows by day, oldest first, 16 characters each. `numberAt`: the day's number; 0 leaves a row out. */
-  toPacked(numberAt: (row: number) => number): [Day, string][] {
-    const counts = new Map<number, number>();
+  toPacked(numberAt: (row: number) => number): PackedDay[] {
+    const days = new Map<number, { rows: number; end: number; words: Uint32Array }>();
     for (let row = 0; row < this.#size; row++) {
       const number = numberAt(row);
-      if (number > 0) counts.set(number, (counts.get(number) ?? 0) + 1);
+      const day = days.get(number);
+      if (day !== undefined) day.rows += 1;
+      else if (number > 0) days.set(number, { rows: 1, end: 0, words: this.#words });
     }
-    const days = new Map<number, { readonly digests: Buffer; end: number }>();
-    for (const [number, count] of [...counts].sort(([a], [b]) => a - b))
-      days.set(number, { digests: Buffer.alloc(count * DIGEST_BYTES), end: 0 });
+    for (const day of days.values()) day.words = new Uint32Array(day.rows * WORDS);
     for (let row = 0; row < this.#size; row++) {
       const day = days.get(numberAt(row));
-      if (day !== undefined) day.end += this.#digestAt(row).copy(day.digests, day.end);
+      if (day === undefined) continue;
+      for (let nth = 0; nth < WORDS; nth++) day.words[day.end + nth] = this.#words[row * WORDS + nth] ?? 0;
+      day.end += WORDS;
     }
-    return [...days].map(([number, { digests }]) => [
-      dayOfNumber(number) as Day,
-      digests.toString("base64url"),
-    ]);
+    return [...days]
+      .sort(([a], [b]) => a - b)
+      .map(([number, { words }]) => [
+        dayOfNumber(number) as Day,
+        Buffer.from(words.buffer).toString("base64url"),
+      ]);
   }
 
-  #add(digests: Buffer, at: number): number {
+  #add(digests: Uint32Array, at: number): number {
     const place = this.#slots[this.#slotOf(digests, at)] ?? 0;
     if (place !== 0) return place - 1;
     this.#reserve(1);
-    digests.copy(this.#digests, this.#size * DIGEST_BYTES, at, at + DIGEST_BYTES);
-    this.#slots[this.#slotOf(digests, at)] = this.#size + 1;
+    for (let nth = 0; nth < WORDS; nth++) this.#words[this.#size * WORDS + nth] = digests[at + nth] ?? 0;
     this.#size += 1;
+    this.#slots[this.#slotOf(digests, at)] = this.#size;
     return this.#size - 1;
   }
 
-  #digestAt(row: number): Buffer {
-    return this.#digests.subarray(row * DIGEST_BYTES, (row + 1) * DIGEST_BYTES);
-  }
-
   /** The slot in which a digest stands, or the empty one in which it belongs. */
-  #slotOf(digests: Buffer, at: number): number {
-    const slots = this.#slots;
-    let slot = digests.readUInt32LE(at) % slots.length;
+  #slotOf(digests: Uint32Array, at: number): number {
+    const [slots, words] = [this.#slots, this.#words];
+    let slot = (digests[at] ?? 0) % slots.length;
     for (;;) {
       const place = slots[slot] ?? 0;
-      if (place === 0 || isSame(digests, at, this.#digests, (place - 1) * DIGEST_BYTES)) return slot;
+      if (place === 0) return slot;
+      const stands = (place - 1) * WORDS;
+      if (
+        words[stands] === digests[at] &&
+        words[stands + 1] === digests[at + 1] &&
+        words[stands + 2] === digests[at + 2]
+      )
+        return slot;
       slot = slot + 1 === slots.length ? 0 : slot + 1;
     }
   }
@@ -141,17 +164,14 @@ export class DigestTable {
     let { capacity } = this;
     while (capacity < this.#size + count) capacity *= 2;
     if (capacity === this.capacity) return;
-    const digests = Buffer.alloc(capacity * DIGEST_BYTES);
-    this.#digests.copy(digests);
-    this.#digests = digests;
+    const words = new Uint32Array(capacity * WORDS);
+    words.set(this.#words);
+    this.#words = words;
     this.#slots = new Uint32Array(2 * capacity);
-    for (let row = 0; row < this.#size; row++)
-      this.#slots[this.#slotOf(digests, row * DIGEST_BYTES)] = row + 1;
+    for (let row = 0; row < this.#size; row++) this.#slots[this.#slotOf(words, row * WORDS)] = row + 1;
   }
 }
 
-/** Whether two buffers hold one digest at these places. */
-const isSame = (a: Buffer, atA: number, b: Buffer, atB: number): boolean =>
-  a.readUInt32LE(atA) === b.readUInt32LE(atB) &&
-  a.readUInt32LE(atA + 4) === b.readUInt32LE(atB + 4) &&
-  a.readUInt32LE(atA + 8) === b.readUInt32LE(atB + 8);
+/** One digest on its way between a key and the table. */
+const ONE = Buffer.alloc(BYTES);
+const ONE_WORDS = new Uint32Array(ONE.buffer);

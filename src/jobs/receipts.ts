@@ -1,4 +1,4 @@
-import { createReadStream, readSync } from "node:fs";
+import { readSync } from "node:fs";
 import { type FileHandle, mkdir, open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
@@ -9,23 +9,22 @@ import { replaceFile } from "../files/replace.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Book } from "./book.ts";
 import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
-import { type Delta, type Handle, newsOf } from "./lattice.ts";
+import type { Delta, Handle } from "./lattice.ts";
 import { OlderReceipts } from "./older.ts";
 import {
   digestsIn,
   isAmount,
   isSetting,
   listOf,
+  moneyIn,
+  NONE,
   NotOurs,
-  parseBlind,
   parseEntry,
   parseLine,
-  parsePrice,
-  parseSpending,
+  parsePacked,
+  short,
   toCount,
-  toFields,
-  toPackedDay,
-  toSpent,
+  toEntry,
 } from "./parse.ts";
 
 const FORMAT = 2;
@@ -74,20 +73,21 @@ export class Receipts {
     salt: string | undefined,
     services: ReadonlyMap<string, string> = new Map(),
   ): Promise<Receipts> {
-    await attempt(given, () => mkdir(dirname(given), { recursive: true, mode: 0o700 }));
-    const path = await attempt(given, () => resolved(given));
+    const path = await attempt(given, async () => {
+      await mkdir(dirname(given), { recursive: true, mode: 0o700 });
+      return await resolved(given);
+    });
     const lock = await Lock.acquire(path, runtime, notify);
     try {
       return await attempt(path, async () => {
         if ((await sizeOf(path)) === undefined) await replaceFile(path, headerOf(newDigests(salt), services));
-        const header = await headerIn(path);
-        if (header.format !== FORMAT) {
-          for (const [setting, service] of services) header.services.set(setting, service);
-          notify(
-            `The receipts "${path}" did not name a service. From now on they are about the one of this config.`,
-          );
-        }
-        return new Receipts(path, lock, await open(path, "a+", 0o600), header);
+        const receipts = await Receipts.#opened(path, "a+", lock);
+        if (receipts.#format === FORMAT) return receipts;
+        for (const [setting, service] of services) receipts.services.set(setting, service);
+        notify(
+          `The receipts "${path}" did not name a service. From now on they are about the one of this config.`,
+        );
+        return receipts;
       });
     } catch (error) {
       await lock.release();
@@ -97,10 +97,19 @@ export class Receipts {
 
   /** Opens receipts to read them, without a lock; undefined if there are none. */
   static async look(path: string): Promise<Receipts | undefined> {
-    return await attempt(path, async () => {
-      if ((await sizeOf(path)) === undefined) return undefined;
-      return new Receipts(path, undefined, await open(path, "r"), await headerIn(path));
-    });
+    return await attempt(path, async () =>
+      (await sizeOf(path)) === undefined ? undefined : await Receipts.#opened(path, "r"),
+    );
+  }
+
+  static async #opened(path: string, flags: string, lock?: Lock): Promise<Receipts> {
+    const file = await open(path, flags, 0o600);
+    try {
+      return new Receipts(path, lock, file, await headerIn(path, file));
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   /** Whether there are receipts, or may be. */
@@ -119,11 +128,14 @@ export class Receipts {
   async read(books: Books, compactedAbove: number = COMPACTED_ABOVE): Promise<void> {
     await attempt(this.#path, async () => {
       let [size, compactedTo] = [0, 0];
-      for await (const changes of this.#changes())
-        for (const { fields, news, place, end } of changes) {
+      const older = new OlderReceipts();
+      for await (const lines of linesOf(this.#file))
+        for (const { text, place, end } of lines) {
+          const { fields, news } = this.#understood(text, place, older);
           if (news !== null) books.get(news.setting)?.addReceipt(news.delta, place);
           for (const [setting, service] of servicesIn(fields)) this.services.set(setting, service);
-          [size, compactedTo] = [end, isAmount(fields["compacted"]) ? fields["compacted"] : compactedTo];
+          if (isAmount(fields["compacted"])) compactedTo = fields["compacted"];
+          size = end;
         }
       if (this.#lock === undefined) return;
       const isLarge = size > Math.max(compactedAbove, GROWTH * compactedTo);
@@ -145,7 +157,8 @@ export class Receipts {
       line = Buffer.concat([line, piece.subarray(0, length)]);
     }
     const text = line.toString("utf8", 0, line.indexOf(LINE_BREAK));
-    return this.#news(parseLine(text), new OlderReceipts())?.delta.items.get(key)?.handle ?? null;
+    const { items = [] } = this.#understood(text, place, new OlderReceipts()).news?.delta ?? {};
+    return items.find(([of]) => of === key)?.[1].handle ?? null;
   }
 
   /** Throws TransientError if another run has taken the receipts. */
@@ -184,46 +197,26 @@ export class Receipts {
   }
 
   /** Omits what is empty, and how keys were made if it is how the header says. */
-  #line(setting: JobSetting, { digests, items, days, spent, prices, blind }: Delta): string {
-    const lists = {
-      items: [...items].map(([item, known]) => ({ item, ...toFields(known) })),
-      ...{ days, spent: toSpent(spent), prices, blind: [...blind] },
-    };
-    const said = Object.fromEntries(Object.entries(lists).filter(([, list]) => list.length > 0));
+  #line(setting: JobSetting, { digests, items = [], ...lists }: Delta): string {
     const made = isSameDigesting(digests, this.digests) ? {} : digests;
-    return `${JSON.stringify({ for: setting, ...made, ...said })}\n`;
+    return `${JSON.stringify({ for: setting, ...made, ...short({ items: items.map(toEntry), ...lists }) })}\n`;
   }
 
-  /** What the lines say, a piece of the file at a time. */
-  async *#changes(): AsyncGenerator<readonly Change[]> {
-    const older = new OlderReceipts();
-    for await (const lines of linesOf(this.#path)) {
-      const changes: Change[] = [];
-      for (const { text, place, end } of lines) {
-        try {
-          const fields = parseLine(text);
-          const news = place === 1 ? null : this.#news(fields, older);
-          changes.push({ fields: fields ?? {}, news, place, end });
-        } catch (error) {
-          yield changes;
-          if (!(error instanceof NotOurs)) throw error;
-          throw damaged(
-            this.#path,
-            `what stands at byte ${place - 1} is not what this connector writes: ${error.message}`,
-          );
-        }
-      }
-      yield changes;
-    }
-  }
-
-  /** Of format 1 a line that is none of ours is one that a crash tore: its request never left. */
-  #news(fields: JsonObject | undefined, older: OlderReceipts): News | null {
+  /** A line, and what it says of purchases. Throws ConfigError for what is none of ours. */
+  #understood(text: string, place: number, older: OlderReceipts): Understood {
+    const fields = parseLine(text);
     try {
-      return newsIn(this.#format === FORMAT ? fields : older.upgrade(fields ?? {}), this.digests);
+      if (fields === undefined) throw new NotOurs("it is no JSON object");
+      const news = newsIn(this.#format === FORMAT ? fields : older.upgrade(fields), this.digests);
+      return { fields, news };
     } catch (error) {
-      if (this.#format !== FORMAT && error instanceof NotOurs) return null;
-      throw error;
+      if (!(error instanceof NotOurs)) throw error;
+      // Of format 1 a line that is none of ours is one that a crash tore: its request never left.
+      if (this.#format !== FORMAT) return { fields: fields ?? {}, news: null };
+      throw damaged(
+        this.#path,
+        `what stands at byte ${place - 1} is not what this connector writes: ${error.message}`,
+      );
     }
   }
 
@@ -237,14 +230,17 @@ export class Receipts {
     yield counted(headerOf(this.digests, this.services));
     for (const [setting, book] of books)
       for (const delta of book.toReceipts()) yield counted(this.#line(setting, delta));
-    for await (const changes of this.#changes()) {
+    const older = new OlderReceipts();
+    for await (const lines of linesOf(this.#file)) {
       let piece = "";
-      for (const { news, place } of changes)
-        for (const [key, { day, handle }] of news?.delta.items ?? []) {
+      for (const { text, place } of lines) {
+        const { news } = this.#understood(text, place, older);
+        for (const [key, item] of news?.delta.items ?? []) {
           if (news === null || books.get(news.setting)?.move(key, place, bytes + 1) !== true) continue;
-          const items = new Map([[key, { day, handle, subs: {} }]]);
-          piece += counted(this.#line(news.setting, newsOf(news.delta.digests, { items })));
+          const { digests } = news.delta;
+          piece += counted(this.#line(news.setting, { digests, items: [[key, { ...item, subs: {} }]] }));
         }
+      }
       yield piece;
     }
     yield `${JSON.stringify({ compacted: bytes })}\n`;
@@ -257,17 +253,17 @@ type Header = {
   readonly services: Map<string, string>;
 };
 
-/** What was bought, as a line says it. */
-type News = { readonly setting: JobSetting; readonly delta: Delta };
-
-type Change = Omit<Line, "text"> & { readonly fields: JsonObject; readonly news: News | null };
+type Understood = {
+  readonly fields: JsonObject;
+  /** What was bought; null: nothing. */
+  readonly news: { readonly setting: JobSetting; readonly delta: Delta } | null;
+};
 
 const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<string, string>): string =>
   `${JSON.stringify({ receipts: FORMAT, service: Object.fromEntries(services), salt, normalization })}\n`;
 
-async function headerIn(path: string): Promise<Header> {
-  for await (const [first] of linesOf(path)) {
-    if (first === undefined) continue;
+async function headerIn(path: string, file: FileHandle): Promise<Header> {
+  for await (const [first = { text: "" }] of linesOf(file)) {
     const fields: JsonObject = { normalization: 1, ...parseLine(first.text) };
     const format = toCount(fields["receipts"]);
     if (format > FORMAT) throw damaged(path, "a newer version of this program wrote it");
@@ -281,20 +277,18 @@ async function headerIn(path: string): Promise<Header> {
   throw damaged(path, "its first line is not what this connector writes");
 }
 
-/** Reads a line; null: it says nothing of purchases. What it lacks is empty. Throws NotOurs. */
-function newsIn(fields: JsonObject | undefined, header: Digesting): News | null {
-  if (fields === undefined) throw new NotOurs("it is no JSON object");
-  const all = { items: [], days: [], spent: [], prices: [], blind: [], ...header, ...fields };
-  const setting = fields["for"];
+/** What a line says of purchases. What it lacks is empty. Throws NotOurs. */
+function newsIn(fields: JsonObject, header: Digesting): Understood["news"] {
+  const { for: setting, salt, normalization, items = NONE, days = NONE } = fields;
   if (setting === undefined) return null;
   if (!isSetting(setting)) throw new NotOurs('its "for" is no setting');
-  const delta = newsOf(digestsIn(all), {
-    items: new Map(listOf(all, "items", parseEntry)),
-    days: listOf(all, "days", toPackedDay),
-    spent: new Map(listOf(all, "spent", parseSpending)),
-    prices: listOf(all, "prices", parsePrice),
-    blind: new Map(listOf(all, "blind", parseBlind)),
-  });
+  const isAsHeader = salt === undefined && normalization === undefined;
+  const delta = {
+    digests: isAsHeader ? header : digestsIn({ ...header, ...fields }),
+    items: listOf(items, "items", parseEntry),
+    days: listOf(days, "days", parsePacked),
+    ...moneyIn(fields, NONE),
+  };
   return { setting, delta };
 }
 
@@ -303,22 +297,29 @@ const servicesIn = ({ service }: JsonObject): [string, string][] =>
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
 
+/** `place`: the byte at which it begins plus 1. `end`: the byte behind its line break. */
 type Line = { readonly text: string; readonly place: number; readonly end: number };
 
-/** The lines of a file up to its last line break, each with its place, the byte at which it begins plus 1. */
-async function* linesOf(path: string): AsyncGenerator<readonly Line[]> {
-  let [rest, start]: [Buffer, number] = [Buffer.alloc(0), 0];
-  for await (const piece of createReadStream(path, { highWaterMark: PIECE })) {
-    const bytes: Buffer = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
-    const lines: Line[] = [];
-    let from = 0;
-    for (let to = bytes.indexOf(LINE_BREAK); to >= 0; to = bytes.indexOf(LINE_BREAK, from)) {
-      lines.push({ text: bytes.toString("utf8", from, to), place: start + from + 1, end: start + to + 1 });
-      from = to + 1;
-    }
-    yield lines;
-    start += from;
-    rest = bytes.subarray(from);
+/** The lines of a file up to its last line break, in pieces. A piece has to be read before the next one comes. */
+async function* linesOf(file: FileHandle): AsyncGenerator<Iterable<Line>> {
+  let bytes = Buffer.alloc(PIECE);
+  for (let [start, held] = [0, 0]; ; ) {
+    const { bytesRead } = await file.read(bytes, held, bytes.length - held, start + held);
+    if (bytesRead === 0) return;
+    held += bytesRead;
+    const end = bytes.lastIndexOf(LINE_BREAK, held - 1) + 1;
+    if (end > 0) yield linesIn(bytes.subarray(0, end), start);
+    bytes.copyWithin(0, end, held);
+    [start, held] = [start + end, held - end];
+    if (held === bytes.length) bytes = Buffer.concat([bytes], 2 * held);
+  }
+}
+
+function* linesIn(bytes: Buffer, start: number): Generator<Line> {
+  for (let from = 0; from < bytes.length; ) {
+    const to = bytes.indexOf(LINE_BREAK, from);
+    yield { text: bytes.toString("utf8", from, to), place: start + from + 1, end: start + to + 1 };
+    from = to + 1;
   }
 }
 

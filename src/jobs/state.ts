@@ -5,20 +5,17 @@ import type { StreamState } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import { Book, type InputCursor, type Ledger } from "./book.ts";
 import { newDigests } from "./identity.ts";
-import { type Delta, newsOf } from "./lattice.ts";
+import type { Money } from "./lattice.ts";
 import { upgradeState } from "./older.ts";
 import {
   digestsIn,
   isDayValue,
   listOf,
+  moneyIn,
   NotOurs,
-  parseBlind,
   parseEntry,
-  parsePrice,
-  parseSpending,
-  toFields,
-  toPackedDay,
-  toSpent,
+  parsePacked,
+  toEntry,
 } from "./parse.ts";
 
 const VERSION = 3;
@@ -26,7 +23,7 @@ const VERSION = 3;
 /** What a stream begins with. */
 export type SavedJobs = {
   readonly ledgers: readonly Ledger[];
-  readonly money: Pick<Delta, "spent" | "prices" | "blind">;
+  readonly money: Money;
   readonly inputs: readonly InputCursor[];
   /** The newest moment of the records delivered so far. */
   readonly cursor: string | null;
@@ -46,21 +43,17 @@ export function toJobState(
   head: StateHead,
   now: number,
 ): StreamState {
-  const [current, ...older] = book.ledgersFor(name).map(toLedger);
-  const { spent, prices, blind } = book.money(dayOf(now));
+  const ledgers = book.ledgersFor(name);
+  const [current, ...older] = ledgers.map(({ digests, jobs, ...packed }) => {
+    return { ...digests, jobs: jobs.map(toEntry), ...packed };
+  });
   return {
     version: VERSION,
     [cursorField]: head.cursor,
-    ...{ service: head.service, generation: head.generation },
-    ...current,
-    ...{ older, spent: toSpent(spent), prices, blind: [...blind], inputs: [...book.inputs.values()] },
+    ...{ service: head.service, generation: head.generation, ...current, older },
+    ...{ ...book.money(dayOf(now)), inputs: [...book.inputs.values()] },
   };
 }
-
-const toLedger = ({ digests, jobs, done, paid }: Ledger): object => ({
-  ...digests,
-  ...{ jobs: jobs.map(([item, known]) => ({ item, ...toFields(known) })), done, paid },
-});
 
 /**
  * Reads the state of a job stream; null: there is none. Throws ConfigError for an unknown shape: without its state a stream
@@ -86,11 +79,7 @@ function parseFields(fields: JsonObject, cursorField: string): SavedJobs {
   if (service !== null && typeof service !== "string") throw new NotOurs('its "service" is no text');
   return {
     ledgers: [fields, ...(Array.isArray(older) ? older : [])].map(parseLedger),
-    money: {
-      spent: new Map(listOf(fields, "spent", parseSpending)),
-      prices: listOf(fields, "prices", parsePrice),
-      blind: new Map(listOf(fields, "blind", parseBlind)),
-    },
+    money: moneyIn(fields),
     // A cursor that cannot be read only costs a second look.
     inputs: (Array.isArray(inputs) ? inputs : []).map(parseInput).filter((input) => input !== undefined),
     ...{ cursor, service, generation: Number.isSafeInteger(generation) ? (generation as number) : null },
@@ -100,8 +89,9 @@ function parseFields(fields: JsonObject, cursorField: string): SavedJobs {
 function parseLedger(value: unknown): Ledger {
   const fields = isObject(value) ? value : {};
   return {
-    ...{ digests: digestsIn(fields), jobs: listOf(fields, "jobs", parseEntry) },
-    ...{ done: listOf(fields, "done", toPackedDay), paid: listOf(fields, "paid", toPackedDay) },
+    ...{ digests: digestsIn(fields), jobs: listOf(fields["jobs"], "jobs", parseEntry) },
+    done: listOf(fields["done"], "done", parsePacked),
+    paid: listOf(fields["paid"], "paid", parsePacked),
   };
 }
 
@@ -120,17 +110,16 @@ export function tellBook(
   isDelivered: boolean,
 ): void {
   for (const { digests, jobs, done, paid } of ledgers) {
-    book.addState(newsOf(digests, { items: new Map(jobs), days: [...done, ...paid] }));
+    book.addState({ digests, items: jobs, days: [...done, ...paid] });
     if (isDelivered) book.addDelivered(stream, digests, done);
   }
-  book.addState(newsOf(book.digests, money));
+  book.addState({ digests: book.digests, ...money });
 }
 
 /** A book that knows what one state says. */
 export function bookOfState(stream: string, saved: SavedJobs): Book {
   const salted = saved.ledgers.find(({ digests }) => digests.salt !== null);
-  const digests = salted?.digests ?? newDigests();
-  const book = new Book({ author: { sync: "", by: "" }, digests });
+  const book = new Book({ author: { sync: "", by: "" }, digests: salted?.digests ?? newDigests() });
   tellBook(book, stream, saved, true);
   return book;
 }

@@ -24,7 +24,8 @@ export type ResubmitRules = {
 /** Why an item is to be submitted: `refresh` comes after all else, `doubted` after what is new. */
 export type SubmitReason = "new" | "doubted" | "refresh";
 
-const withStep = (item: Item, step: Step): Sub[] => subsOf(item).filter((sub) => sub.step === step);
+const withStep = ({ subs }: Item, step: Step): Sub[] =>
+  Object.values(subs).filter((sub) => sub.step === step);
 
 /** How often an item's jobs failed since it was last answered. */
 export const failedTimes = (item: Item): number => withStep(item, "failed").length;

@@ -5,8 +5,9 @@ import { Book } from "../../src/jobs/book.ts";
 import { digestOf, newDigests, OLD_DIGESTS } from "../../src/jobs/identity.ts";
 import { entriesOf } from "../../src/jobs/items.ts";
 import { subsOf } from "../../src/jobs/lattice.ts";
-import { bookOfState, parseJobState, toJobState } from "../../src/jobs/state.ts";
+import { parseJobState, toJobState } from "../../src/jobs/state.ts";
 import { type Day, dayOf } from "../../src/time.ts";
+import { bookFrom as bookOf } from "../support/job-books.ts";
 import { runs } from "../support/runs.ts";
 
 const STREAM = "company_lookups";
@@ -83,11 +84,6 @@ function replaced(value: unknown, where: readonly number[], by: unknown): unknow
   return Array.isArray(value) ? changed.map(([, part]) => part) : Object.fromEntries(changed);
 }
 
-const bookOf = (state: unknown): Book => {
-  const saved = parseJobState(SPEC, state);
-  if (saved === null) throw new Error("no state");
-  return bookOfState(STREAM, saved);
-};
 const keyOf = (book: Book, text: string): string =>
   entriesOf("domain", text).map((entry) => book.keyOf(entry))[0] ?? "";
 const written = (book: Book): object => JSON.parse(JSON.stringify(toJobState(SPEC, book, HEAD, AT)));
@@ -236,11 +232,7 @@ describe("the state of one of two streams", () => {
     const { id } = book.intend(key, AT);
     book.taken(key, id, "job_1", null);
     book.answered(key, id, AT, 2, null);
-    const reopened = (): Book => {
-      const saved = parseJobState(SPEC, toJobState(SPEC, book, HEAD, AT));
-      if (saved === null) throw new Error("no state");
-      return bookOfState(STREAM, saved);
-    };
+    const reopened = (): Book => bookOf(toJobState(SPEC, book, HEAD, AT));
     for (const stream of streams) {
       book.deliver(stream, key);
       const isLast = stream !== STREAM;

@@ -7,9 +7,9 @@ import { newDigests } from "../../src/jobs/identity.ts";
 import { Inputs } from "../../src/jobs/inputs.ts";
 import type { JobContext } from "../../src/jobs/job-run.ts";
 import type { Answer, JobReply, JobType, Submission } from "../../src/jobs/job-type.ts";
-import { type Delta, newsOf } from "../../src/jobs/lattice.ts";
+import type { Delta } from "../../src/jobs/lattice.ts";
 import { readJobs } from "../../src/jobs/run.ts";
-import { parseJobState, toJobState } from "../../src/jobs/state.ts";
+import { parseJobState, tellBook, toJobState } from "../../src/jobs/state.ts";
 import type { ResubmitRules } from "../../src/jobs/wanted.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 
@@ -83,11 +83,7 @@ export class JobService {
     const book = new Book({ author: { sync: name, by: name }, digests: newDigests("salt") });
     if (hasReceipts) for (const delta of this.receipts) book.addReceipt(delta);
     const state = parseJobState(SPEC, saved);
-    for (const { digests, jobs, done, paid } of state?.ledgers ?? []) {
-      book.addState(newsOf(digests, { items: new Map(jobs), days: [...done, ...paid] }));
-      if (!isFullRefresh) book.addDelivered(SPEC.name, digests, done);
-    }
-    if (state !== null) book.addState(newsOf(book.digests, state.money));
+    if (state !== null) tellBook(book, SPEC.name, state, !isFullRefresh);
     if (hasReceipts) this.receipts.push(...book.newsToReceipts());
     const now = (): number => this.now;
     const type: JobType = {
@@ -116,8 +112,8 @@ export class JobService {
           if (life !== this.#life) throw new Killed();
           await options.disk?.();
           if (hasReceipts) this.receipts.push(...deltas);
-          for (const { items: written } of deltas)
-            for (const { subs } of written.values())
+          for (const { items: written = [] } of deltas)
+            for (const [, { subs }] of written)
               for (const { job } of Object.values(subs)) if (job !== null) this.#told.add(job);
         },
         state: (spec, cursor) => toJobState(spec, book, { cursor, service: "s", generation: null }, this.now),
