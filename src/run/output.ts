@@ -10,17 +10,8 @@ import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressLog } from "./progress.ts";
 import type { Runtime } from "./runtime.ts";
 import { type Destination, openSink, type Sink } from "./sink.ts";
-import { RunStats } from "./stats.ts";
-import {
-  checkSummaryPath,
-  type RunSummary,
-  runText,
-  streamText,
-  summaryText,
-  timeLimitText,
-  toSummary,
-  writeSummary,
-} from "./summary.ts";
+import { RunStats, type RunSummary } from "./stats.ts";
+import { checkSummaryPath, runText, savedText, streamTexts, summaryText, writeSummary } from "./summary.ts";
 
 /** How a run speaks, which its command decides. */
 export type OutputOptions = {
@@ -42,6 +33,7 @@ export type OutputOptions = {
 type Parts = {
   readonly options: OutputOptions;
   readonly sink: Sink;
+  /** Applied to all text but records. */
   readonly mask: Mask;
   readonly log: Writer | undefined;
   readonly stats: RunStats;
@@ -55,26 +47,22 @@ const PROGRESS_EVERY_MS = 30_000;
 /** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
 export class Output {
   readonly sink: Sink;
-  /** Applied to all text but records. */
   readonly mask: Mask;
   readonly #parts: Parts;
   readonly #stats: RunStats;
-  readonly #startedAt: number;
   readonly #heartbeat: NodeJS.Timeout;
 
-  private constructor(parts: Parts, startedAt: number) {
+  private constructor(parts: Parts) {
     this.sink = parts.sink;
     this.mask = parts.mask;
     this.#parts = parts;
     this.#stats = parts.stats;
-    this.#startedAt = startedAt;
     this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_EVERY_MS).unref();
   }
 
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
   static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
-    const startedAt = runtime.clock.now();
-    const stats = new RunStats(runtime.clock.monotonic);
+    const stats = new RunStats(runtime.clock);
     const display = await openDisplay(stats, runtime, to.kind === "folder");
     const log = logWriter(options, runtime, mask, display !== undefined);
     const say = options.say ?? (() => "");
@@ -85,7 +73,7 @@ export class Output {
     };
     try {
       const sink = await openSink(to, say, mask, { ...runtime, stats, notify });
-      return new Output({ options, sink, mask, log, stats, display, runtime }, startedAt);
+      return new Output({ options, sink, mask, log, stats, display, runtime });
     } catch (error) {
       display?.stop();
       throw error;
@@ -94,7 +82,7 @@ export class Output {
 
   async emit(event: Event): Promise<void> {
     const isEnd = event.kind === "close" || event.kind === "failed";
-    const isStreamsEnd = isEnd && this.#stats.current?.outcome === "reading";
+    const isStreamsEnd = isEnd && this.#stats.current?.outcome === "interrupted";
     this.#stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
     this.#parts.display?.show();
@@ -103,7 +91,7 @@ export class Output {
     if (isStreamsEnd) await this.#sayMetrics();
     if (event.kind === "end") await this.#sayEnd();
     await this.#pass(event);
-    if (event.kind === "close") await this.#sayClose(event.stream);
+    if (event.kind === "close") await this.#sayClose();
   }
 
   /** @param usage of the session with the service */
@@ -117,7 +105,7 @@ export class Output {
     const { log, runtime, options } = this.#parts;
     this.#stop();
     await unlessClosed(log?.close());
-    const summary = this.#summary();
+    const summary = this.#summary;
     if (runtime.stderr.isTTY === true) runtime.stderr.write(this.mask.apply(summaryText(summary)));
     if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
   }
@@ -128,18 +116,12 @@ export class Output {
     await this.sink.release();
   }
 
-  /** What of an interrupted run is saved, and where. */
-  get saved(): string {
-    const stdout = this.#parts.options.bare === true ? undefined : "the last STATE message on stdout";
-    const place = this.sink.place === null ? stdout : `"${this.sink.place}"`;
-    if (place === undefined) return "no state is saved. Add --state-file FILE or --output DIR to save it";
-    const streams = this.#summary().streams.filter((stream) => stream.state_after !== null);
-    if (streams.length === 0)
-      return "nothing new was ready to be saved. Run again to start where this run did";
-    const named = streams.map(
-      ({ stream, saved_up_to: until }) => `${stream}${until === null ? "" : ` up to ${until}`}`,
-    );
-    return `saved ${named.join(", ")} in ${place}. Run again to continue`;
+  /** The error of a run that a signal ends: says what is saved, and where. */
+  get interruption(): TransientError {
+    const { options, runtime } = this.#parts;
+    const { reason } = runtime.signal;
+    const what = reason instanceof Error ? reason.message : String(reason);
+    return new TransientError(`${what}: ${savedText(this.#summary, options.bare !== true)}`);
   }
 
   #stop(): void {
@@ -147,14 +129,8 @@ export class Output {
     this.#parts.display?.stop();
   }
 
-  #summary(): RunSummary {
-    const { clock, signal } = this.#parts.runtime;
-    return toSummary(this.#stats, {
-      startedAt: this.#startedAt,
-      endedAt: clock.now(),
-      interrupted: signal.aborted,
-      savedTo: this.sink.place,
-    });
+  get #summary(): RunSummary {
+    return this.#stats.summary(this.#parts.runtime.signal.aborted, this.sink.place);
   }
 
   async #pass(event: Event): Promise<void> {
@@ -162,8 +138,8 @@ export class Output {
     await this.sink.emit(event);
   }
 
-  async #inform(text: string): Promise<void> {
-    await this.#pass({ kind: "log", level: "info", text });
+  async #inform(...texts: readonly string[]): Promise<void> {
+    for (const text of texts) await this.#pass({ kind: "log", level: "info", text });
   }
 
   async #sayProgress(): Promise<void> {
@@ -178,17 +154,17 @@ export class Output {
     for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
   }
 
-  async #sayClose(name: string): Promise<void> {
-    const stream = this.#summary().streams.at(-1);
-    if (stream?.stream !== name) return;
-    await this.#inform([`Stream "${name}": ${streamText(stream)}`, ...this.#stats.takeEndings()].join("; "));
-    const limit = timeLimitText(stream);
-    if (limit !== undefined) await this.#inform(limit);
+  async #sayClose(): Promise<void> {
+    const { current } = this.#stats;
+    if (current === undefined) return;
+    const [end, ...more] = streamTexts(current);
+    const ends = [`Stream "${current.stream}": ${end}`, ...this.#stats.takeEndings()];
+    await this.#inform(ends.join("; "), ...more);
   }
 
   async #sayEnd(): Promise<void> {
-    for (const text of this.#stats.takeEndings()) await this.#inform(text);
-    const summary = this.#summary();
+    await this.#inform(...this.#stats.takeEndings());
+    const summary = this.#summary;
     if (summary.streams.length > 0) await this.#inform(runText(summary));
   }
 }
@@ -254,20 +230,16 @@ export async function runToEnd(
     opened = await Output.open(to, options, mask, runtime);
     return opened;
   };
-  let complete = false;
   try {
-    let failure: { readonly error: unknown } | undefined;
+    let complete = false;
     try {
       complete = await work(open);
     } catch (error) {
       if (error instanceof OutputClosed) throw error;
-      failure = { error };
+      const output = opened ?? (await open({ kind: "stdout" }));
+      await output.emit({ kind: "failed", error: signal.aborted ? output.interruption : error });
     }
     const output = opened ?? (await open({ kind: "stdout" }));
-    if (failure !== undefined) {
-      const error = signal.aborted ? interrupted(signal, output) : failure.error;
-      await output.emit({ kind: "failed", error });
-    }
     await output.emit({ kind: "end" });
     await output.close();
     signal.throwIfAborted();
@@ -275,9 +247,4 @@ export async function runToEnd(
   } finally {
     await opened?.release();
   }
-}
-
-function interrupted({ reason }: AbortSignal, { saved }: Output): TransientError {
-  const what = reason instanceof Error ? reason.message : String(reason);
-  return new TransientError(`${what}: ${saved}`);
 }

@@ -1,7 +1,7 @@
 import { plural, shown } from "../plural.ts";
 import type { Runtime } from "./runtime.ts";
-import type { RunStats, Waiting } from "./stats.ts";
-import { shownSeconds } from "./summary.ts";
+import type { CurrentStream, RunStats, Waiting } from "./stats.ts";
+import { rowsText, shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run gets on. */
 export type Display = {
@@ -50,8 +50,6 @@ async function openLine(stream: NodeJS.WritableStream): Promise<{ text: string; 
 /** Records must have come for this long (s) before their rate says anything. */
 const SECONDS_BEFORE_GUESS = 3;
 
-type Current = NonNullable<RunStats["current"]>;
-
 /** "people: 1,500 of about 3,000 rows, 500 rows/s, 1 of about 2 windows done, about 3.0 s left" */
 export function progressText({ current, waiting }: RunStats): string {
   if (current === undefined) return waiting === undefined ? "connecting" : waitingText(waiting);
@@ -67,13 +65,12 @@ export function progressText({ current, waiting }: RunStats): string {
 
 /** How far a run is, for a log. */
 export function progressLog({ current, waiting }: RunStats): string | undefined {
-  if (current === undefined || current.outcome !== "reading") return undefined;
-  const { usage, seconds } = current;
+  if (current === undefined || current.outcome !== "interrupted") return undefined;
   const parts = [
     `Stream "${current.stream}": ${rowsText(current)}`,
     ...(current.windows === 0 ? [] : [plural(current.windows, "window")]),
-    plural(usage.requests, "request"),
-    shownSeconds(seconds),
+    plural(current.requests, "request"),
+    shownSeconds(current.seconds),
     ...(waiting === undefined ? [] : [waitingText(waiting)]),
   ];
   return parts.join(", ");
@@ -87,25 +84,19 @@ export function waitingText(waiting: Waiting): string {
   return `waiting for the rate limit until ${new Date(waiting.until).toISOString()}`;
 }
 
-function rowsText({ rows, expectedRows }: Current): string {
-  return expectedRows === null
-    ? plural(rows, "row")
-    : `${shown(rows)} of about ${plural(expectedRows, "row")}`;
-}
-
 /** Windows are planned as they are needed: how many there will be follows from the rows that are still expected. */
-function windowsOf({ windows, rows, expectedRows }: Current, canGuess: boolean): string {
+function windowsOf({ windows, rows, expected_rows: expected }: CurrentStream, canGuess: boolean): string {
   if (windows === 0) return "";
-  if (!canGuess || expectedRows === null || rows >= expectedRows) return `${plural(windows, "window")} done`;
-  return `${shown(windows)} of about ${shown(Math.max(windows + 1, Math.round((windows * expectedRows) / rows)))} windows done`;
+  if (!canGuess || expected === null || rows >= expected) return `${plural(windows, "window")} done`;
+  return `${shown(windows)} of about ${shown(Math.max(windows + 1, Math.round((windows * expected) / rows)))} windows done`;
 }
 
 /** Rows a second since the first of them; 0: too early to say. */
-function rateOf({ rows, secondsOfRows }: Current): number {
+function rateOf({ rows, secondsOfRows }: CurrentStream): number {
   return secondsOfRows < SECONDS_BEFORE_GUESS ? 0 : Math.round(rows / secondsOfRows);
 }
 
-function leftOf({ rows, expectedRows }: Current, rate: number): string {
-  if (expectedRows === null || rate === 0 || rows >= expectedRows) return "";
-  return `about ${shownSeconds((expectedRows - rows) / rate)} left`;
+function leftOf({ rows, expected_rows: expected }: CurrentStream, rate: number): string {
+  if (expected === null || rate === 0 || rows >= expected) return "";
+  return `about ${shownSeconds((expected - rows) / rate)} left`;
 }

@@ -1,28 +1,61 @@
+import type { Clock } from "../api/clock.ts";
 import { noUsage, type Usage } from "../api/usage.ts";
+import { userMessage } from "../protocol/error-text.ts";
+import { type Coverage, missingDaysOf, withStatus } from "../streams/coverage.ts";
 import type { Event, Spent, StreamReport, StreamState } from "../streams/event.ts";
 
-export type StreamOutcome = "reading" | "complete" | "incomplete";
+type Counts = {
+  readonly rows: number;
+  readonly seconds: number;
+  readonly requests: number;
+  readonly retries: number;
+  readonly bytes_received: number;
+  readonly waited_seconds: number;
+};
+
+/** What `--summary` writes: what a run delivered and what that took. Names and units are fixed. */
+export type RunSummary = Counts & {
+  readonly version: 1;
+  readonly started_at: string;
+  readonly ended_at: string;
+  readonly outcome: "complete" | "incomplete" | "failed" | "interrupted";
+  readonly error: string | null;
+  readonly time_limit_reached: boolean;
+  /** The file or folder that the next run continues from; null: the state went to stdout. */
+  readonly saved_to: string | null;
+  readonly streams: readonly StreamSummary[];
+};
 
 /** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamStats = {
+export type StreamSummary = Counts & {
   readonly stream: string;
-  readonly outcome: StreamOutcome;
-  readonly rows: number;
-  readonly expectedRows: number | null;
+  /** `interrupted`, too, while it is being read. */
+  readonly outcome: "complete" | "incomplete" | "interrupted";
+  readonly error: string | null;
+  readonly expected_rows: number | null;
+  /** Files that were published; null: none are written. */
+  readonly files: number | null;
   /** 0: the stream has none, as those of jobs. */
   readonly windows: number;
-  /** Files that were published; null where the run writes none. */
-  readonly files: number | null;
-  readonly seconds: number;
-  readonly usage: Usage;
-  /** Null: the stream has ended without one, or not at all. */
-  readonly report: StreamReport | null;
-  readonly error: unknown;
-  /** Null: a stream that buys nothing. */
-  readonly spent: Spent | null;
-  readonly stateBefore: unknown;
+  readonly passes: number | null;
+  readonly missing_days: readonly string[];
+  readonly recheck: readonly (readonly [string, string])[];
+  readonly time_limit_reached: boolean;
+  /** Up to where all rows are delivered: a day or a moment. */
+  readonly saved_up_to: string | null;
+  readonly state_before: unknown;
   /** The last state whose records had left. */
-  readonly stateAfter: StreamState | null;
+  readonly state_after: StreamState | null;
+  /** What jobs bought in this run; null for other streams. */
+  readonly spent: Spent | null;
+};
+
+/** A stream, and what no summary says of it. */
+export type CurrentStream = StreamSummary & {
+  /** Since its first row; 0: none has come. */
+  readonly secondsOfRows: number;
+  /** From the starts of its requests to the headers of their answers. */
+  readonly requestSeconds: number;
 };
 
 /** What a run is waiting for. `until`: epoch ms. */
@@ -30,22 +63,23 @@ export type Waiting =
   | { readonly kind: "limited"; readonly until: number }
   | Extract<Event, { kind: "retrying" }>;
 
-/** Counts what a run delivers: the progress, the logs and the summary are made of it. */
+/** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
   /** What the run waits for; undefined while records come. */
   waiting: Waiting | undefined;
-  /** The first error that was not that of one stream. */
-  failure: unknown;
   readonly #streams: Counted[] = [];
-  readonly #now: () => number;
-  readonly #began: number;
+  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #startedAt: number;
+  readonly #from: Mark;
+  /** The first error that was not that of one stream. */
+  #error: string | null = null;
   #endings: string[] = [];
   #usage: () => Usage = noUsage;
 
-  /** @param now monotonic ms */
-  constructor(now: () => number) {
-    this.#now = now;
-    this.#began = now();
+  constructor(clock: Pick<Clock, "now" | "monotonic">) {
+    this.#clock = clock;
+    this.#startedAt = clock.now();
+    this.#from = this.#mark();
   }
 
   /** @param usage of the session with the service */
@@ -56,11 +90,16 @@ export class RunStats {
   note(event: Event): void {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
-    if (event.kind === "failed") this.failure ??= event.error;
-    if (event.kind === "open") this.#open(event);
+    if (event.kind === "failed") this.#error ??= userMessage(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
+    if (event.kind === "open") {
+      const none = { error: null, rows: 0, expected_rows: null, files: null, windows: 0, spent: null };
+      const states = { state_before: event.before ?? null, state_after: null };
+      const summary: Noted = { stream: event.stream, outcome: "interrupted", ...none, ...states };
+      this.#streams.push({ summary, from: this.#mark() });
+    }
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.counts.stream)
+    if (stream !== undefined && "stream" in event && event.stream === stream.summary.stream)
       this.#count(stream, event);
   }
 
@@ -71,102 +110,129 @@ export class RunStats {
 
   /** A checkpoint whose records have left. */
   noteSaved(name: string, state: StreamState): void {
-    const counts = this.#countsOf(name);
-    if (counts !== undefined) counts.stateAfter = state;
+    const summary = this.#summaryNamed(name);
+    if (summary !== undefined) summary.state_after = state;
   }
 
   /** More files of a stream can be seen by now; 0: it is written into files. */
   notePublished(name: string, files: number): void {
-    const counts = this.#countsOf(name);
-    if (counts !== undefined) counts.files = (counts.files ?? 0) + files;
-  }
-
-  get seconds(): number {
-    return (this.#now() - this.#began) / 1000;
-  }
-
-  get usage(): Usage {
-    return { ...this.#usage() };
-  }
-
-  /** In the order in which they were read. */
-  get streams(): readonly StreamStats[] {
-    return this.#streams.map((stream) => this.#statsOf(stream));
+    const summary = this.#summaryNamed(name);
+    if (summary !== undefined) summary.files = (summary.files ?? 0) + files;
   }
 
   /** The stream that is being read, or was last. */
-  get current(): (StreamStats & { readonly secondsOfRows: number }) | undefined {
+  get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return undefined;
-    const secondsOfRows = stream.firstRow === undefined ? 0 : (this.#now() - stream.firstRow) / 1000;
-    return { ...this.#statsOf(stream), secondsOfRows };
+    const to = stream.to ?? this.#mark();
+    const requestSeconds = rounded((to.usage.requestMs - stream.from.usage.requestMs) / 1000);
+    const secondsOfRows =
+      stream.firstRow === undefined ? 0 : (this.#clock.monotonic() - stream.firstRow) / 1000;
+    return { ...this.#summaryOf(stream), secondsOfRows, requestSeconds };
   }
 
-  #countsOf(name: string): Counted["counts"] | undefined {
-    return this.#streams.findLast(({ counts }) => counts.stream === name)?.counts;
+  /** @param savedTo the file or folder that the next run continues from */
+  summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
+    const streams = this.#streams.map((stream) => this.#summaryOf(stream));
+    const isComplete = streams.every(({ outcome }) => outcome === "complete");
+    const ended = this.#error !== null ? "failed" : isComplete ? "complete" : "incomplete";
+    return {
+      version: 1,
+      started_at: new Date(this.#startedAt).toISOString(),
+      ended_at: new Date(this.#clock.now()).toISOString(),
+      outcome: isInterrupted ? "interrupted" : ended,
+      error: this.#error,
+      time_limit_reached: streams.some((stream) => stream.time_limit_reached),
+      rows: streams.reduce((sum, { rows }) => sum + rows, 0),
+      ...countsBetween(this.#from, this.#mark()),
+      saved_to: savedTo,
+      streams,
+    };
   }
 
-  #open({ stream, before }: Extract<Event, { kind: "open" }>): void {
-    const none = { rows: 0, windows: 0, expectedRows: null, files: null, report: null, spent: null };
-    this.#streams.push({
-      counts: {
-        stream,
-        outcome: "reading",
-        ...none,
-        error: undefined,
-        stateBefore: before ?? null,
-        stateAfter: null,
-      },
-      since: this.#now(),
-      usageBefore: this.usage,
-      end: undefined,
-      firstRow: undefined,
-    });
+  #mark(): Mark {
+    return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
+  }
+
+  #summaryNamed(name: string): Noted | undefined {
+    return this.#streams.findLast(({ summary }) => summary.stream === name)?.summary;
   }
 
   #count(stream: Counted, event: Event): void {
-    const { counts } = stream;
+    const { summary } = stream;
     switch (event.kind) {
       case "estimate":
-        counts.expectedRows = event.rows;
+        summary.expected_rows = event.rows;
         break;
       case "records":
-        stream.firstRow ??= this.#now();
-        counts.rows += event.lines.length;
+        stream.firstRow ??= this.#clock.monotonic();
+        summary.rows += event.lines.length;
         break;
       case "checkpoint":
-        counts.windows = event.windows ?? counts.windows;
-        counts.spent = event.spent ?? counts.spent;
+        summary.windows = event.windows ?? summary.windows;
+        summary.spent = event.spent ?? summary.spent;
         break;
       case "close":
-        stream.end = { at: this.#now(), usage: this.usage };
-        counts.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
-        counts.report = event.report ?? null;
-        counts.windows = event.report?.windows ?? counts.windows;
-        counts.error = event.error;
+        stream.to = this.#mark();
+        stream.report = event.report;
+        summary.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
+        summary.windows = event.report?.windows ?? summary.windows;
+        summary.error = event.error === undefined ? null : userMessage(event.error);
         break;
     }
   }
 
-  #statsOf({ counts, since, usageBefore, end }: Counted): StreamStats {
-    const { at, usage } = end ?? { at: this.#now(), usage: this.usage };
-    return { ...counts, seconds: (at - since) / 1000, usage: usageBetween(usage, usageBefore) };
+  /** What the stream has not reported itself follows from its last state. */
+  #summaryOf({ summary, from, to = this.#mark(), report }: Counted): StreamSummary {
+    const { state_before, state_after, spent, ...noted } = summary;
+    const { days = [], discoveredAt } = state_after ?? {};
+    return {
+      ...noted,
+      ...countsBetween(from, to),
+      passes: report?.passes ?? null,
+      missing_days: report?.missingDays ?? missingDaysOf(days as Coverage),
+      recheck: report?.recheck ?? withStatus(days as Coverage, "again"),
+      time_limit_reached: report?.timeLimit.reached ?? false,
+      saved_up_to: report?.timeLimit.savedUpTo ?? (typeof discoveredAt === "string" ? discoveredAt : null),
+      state_before,
+      state_after,
+      spent,
+    };
   }
 }
 
-type Counted = {
-  readonly counts: { -readonly [Name in keyof Omit<StreamStats, "seconds" | "usage">]: StreamStats[Name] };
-  /** Monotonic ms. */
-  readonly since: number;
-  readonly usageBefore: Usage;
-  end: { readonly at: number; readonly usage: Usage } | undefined;
-  firstRow: number | undefined;
+/** A moment (monotonic ms), and what the service was asked until then. */
+type Mark = { readonly at: number; readonly usage: Usage };
+
+/** What events say; the rest of a summary follows from it. */
+type Noted = {
+  -readonly [Name in Exclude<keyof StreamSummary, Following>]: StreamSummary[Name];
 };
 
-const usageBetween = (after: Usage, before: Usage): Usage => ({
-  requests: after.requests - before.requests,
-  retries: after.retries - before.retries,
-  bytesReceived: after.bytesReceived - before.bytesReceived,
-  waitedMs: after.waitedMs - before.waitedMs,
-  requestMs: after.requestMs - before.requestMs,
+type Following =
+  | Exclude<keyof Counts, "rows">
+  | "passes"
+  | "missing_days"
+  | "recheck"
+  | "time_limit_reached"
+  | "saved_up_to";
+
+type Counted = {
+  readonly summary: Noted;
+  readonly from: Mark;
+  to?: Mark;
+  /** Monotonic ms. */
+  firstRow?: number;
+  report?: StreamReport | undefined;
+};
+
+const countsBetween = (from: Mark, to: Mark): Omit<Counts, "rows"> => ({
+  seconds: rounded((to.at - from.at) / 1000),
+  requests: to.usage.requests - from.usage.requests,
+  retries: to.usage.retries - from.usage.retries,
+  bytes_received: to.usage.bytesReceived - from.usage.bytesReceived,
+  waited_seconds: rounded((to.usage.waitedMs - from.usage.waitedMs) / 1000),
 });
+
+/** Seconds to the millisecond. */
+const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;

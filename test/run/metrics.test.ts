@@ -9,7 +9,7 @@ import { close, open, records } from "../support/events.ts";
 function metricsAfter(...events: readonly Event[]): readonly unknown[] {
   let now = 0;
   const usage = { ...noUsage() };
-  const stats = new RunStats(() => now);
+  const stats = new RunStats({ now: () => 0, monotonic: () => now });
   stats.measure(() => usage);
   for (const event of events) {
     stats.note(event);

@@ -23,7 +23,11 @@ describe("openDisplay()", () => {
 
   it("draws only on a terminal that can draw over a line and takes no records", async () => {
     const isOpen = async (changes: Partial<Runtime>, files = false): Promise<boolean> => {
-      const display = await openDisplay(new RunStats(() => 0), testProcess(changes), files);
+      const display = await openDisplay(
+        new RunStats({ now: () => 0, monotonic: () => 0 }),
+        testProcess(changes),
+        files,
+      );
       display?.stop();
       return display !== undefined;
     };
@@ -39,7 +43,7 @@ describe("openDisplay()", () => {
 describe("progressText()", () => {
   it("shows rows and windows at once, and guesses nothing before rows have come for three seconds", () => {
     let now = 0;
-    const stats = new RunStats(() => now);
+    const stats = new RunStats({ now: () => 0, monotonic: () => now });
     expect(progressText(stats)).toBe("connecting");
     stats.note(open("people"));
     expect(progressText(stats)).toBe("people: 0 rows");
@@ -56,7 +60,7 @@ describe("progressText()", () => {
   });
 
   it("says what the run waits for, until records come", () => {
-    const stats = new RunStats(() => 0);
+    const stats = new RunStats({ now: () => 0, monotonic: () => 0 });
     stats.note(refused);
     expect(progressText(stats)).toBe("try 2 of 5: the connection was refused");
     stats.note(open("people"));
@@ -73,7 +77,7 @@ describe("progressLog()", () => {
   it("counts what the stream that is being read took so far, and only that", () => {
     let now = 0;
     let requests = 3;
-    const stats = new RunStats(() => now);
+    const stats = new RunStats({ now: () => 0, monotonic: () => now });
     stats.measure(() => ({ ...noUsage(), requests }));
     expect(progressLog(stats)).toBeUndefined();
     stats.note(open("people"));

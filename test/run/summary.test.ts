@@ -4,20 +4,10 @@ import { describe, expect, it } from "vitest";
 import { noUsage, type Usage } from "../../src/api/usage.ts";
 import { TransientError } from "../../src/errors.ts";
 import { RunStats } from "../../src/run/stats.ts";
-import {
-  checkSummaryPath,
-  type Ending,
-  runText,
-  shownSeconds,
-  summaryText,
-  toSummary,
-  writeSummary,
-} from "../../src/run/summary.ts";
+import { checkSummaryPath, runText, shownSeconds, summaryText, writeSummary } from "../../src/run/summary.ts";
 import type { Event, StreamReport } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { tempDir } from "../support/temp-dir.ts";
-
-const ending: Ending = { startedAt: 0, endedAt: 4_000, interrupted: false, savedTo: "state.json" };
 
 const report = (timeLimit: StreamReport["timeLimit"], more: Partial<StreamReport> = {}): StreamReport => ({
   ...{ windows: 3, passes: 4, missingDays: [], recheck: [], timeLimit },
@@ -33,7 +23,7 @@ function statsOf(...events: readonly Event[]): RunStats {
     ...noUsage(),
     ...{ requests: now / 500, retries: 1, bytesReceived: now, waitedMs: now / 2 },
   });
-  const stats = new RunStats(() => now);
+  const stats = new RunStats({ now: () => now, monotonic: () => now });
   stats.measure(usage);
   for (const event of events) {
     stats.note(event);
@@ -43,7 +33,7 @@ function statsOf(...events: readonly Event[]): RunStats {
   return stats;
 }
 
-describe("toSummary()", () => {
+describe("RunStats.summary", () => {
   it("says of each stream and of the run what was delivered and what it took", () => {
     const days = [["2025-03-04", "2025-03-04", null, "missing"]];
     const state = { discoveredAt: "2026-01-02T00:00:00Z", days };
@@ -56,10 +46,10 @@ describe("toSummary()", () => {
       checkpoint("people", state),
       { ...close("people"), report: report(noLimit, { recheck }) } as Event,
     );
-    expect(toSummary(stats, ending)).toEqual({
+    expect(stats.summary(false, "state.json")).toEqual({
       version: 1,
       started_at: "1970-01-01T00:00:00.000Z",
-      ended_at: "1970-01-01T00:00:04.000Z",
+      ended_at: "1970-01-01T00:00:05.000Z",
       outcome: "complete",
       error: null,
       time_limit_reached: false,
@@ -99,7 +89,7 @@ describe("toSummary()", () => {
       checkpoint("people", { discoveredAt: null, days }),
       close("people", false),
     );
-    expect(toSummary(stats, ending).streams).toMatchObject([
+    expect(stats.summary(false, "state.json").streams).toMatchObject([
       { missing_days: ["2025-03-04", "2025-03-05"], recheck: [["2025-03-06", "2025-03-09"]] },
     ]);
   });
@@ -110,7 +100,7 @@ describe("toSummary()", () => {
     ["failed", [open("a"), close("a"), { kind: "failed", error: new TransientError("no") }], false],
     ["interrupted", [open("a"), { kind: "failed", error: new TransientError("no") }], true],
   ] as const)("calls a run %s", (outcome, events, interrupted) => {
-    const summary = toSummary(statsOf(...events), { ...ending, interrupted });
+    const summary = statsOf(...events).summary(interrupted, null);
     expect(summary.outcome).toBe(outcome);
     expect(summary.error).toBe(events.some(({ kind }) => kind === "failed") ? "no" : null);
   });
@@ -129,7 +119,7 @@ describe("summaryText() and runText()", () => {
       close("sources", false, new TransientError("x")),
       open("companies"),
     );
-    const summary = toSummary(stats, ending);
+    const summary = stats.summary(false, "state.json");
     expect(summaryText(summary)).toBe(
       "people: complete, 2 rows in 3 windows, 4 requests, 2.0 s, 1 day missing, the next run checks 1 range of days again, because rows moved meanwhile\n" +
         "sources: incomplete, 0 rows, 2 requests, 1.0 s\n" +
@@ -161,7 +151,7 @@ describe("summaryText() and runText()", () => {
       records("people", { id: 1 }, { id: 2 }),
       { ...close("people"), report: report(limit) } as Event,
     );
-    const summary = toSummary(stats, ending);
+    const summary = stats.summary(false, "state.json");
     expect(summary).toMatchObject({ outcome: "complete", time_limit_reached: true });
     expect(summaryText(summary)).toContain(
       "\n  Time limit reached: 2 of about 2,000,003 rows, saved up to 2018-11-22. Run again to continue.\n",
@@ -175,8 +165,10 @@ describe("writeSummary()", () => {
     const path = join(folder, "summary.json");
     await checkSummaryPath(path);
     const failed = statsOf({ kind: "failed", error: new TransientError("the key hunter2") });
-    await writeSummary(path, toSummary(statsOf(), ending), (text) => text);
-    await writeSummary(path, toSummary(failed, ending), (text) => text.replaceAll("hunter2", "***"));
+    await writeSummary(path, statsOf().summary(false, "state.json"), (text) => text);
+    await writeSummary(path, failed.summary(false, "state.json"), (text) =>
+      text.replaceAll("hunter2", "***"),
+    );
     expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({
       outcome: "failed",
       error: "the key ***",
