@@ -1,10 +1,11 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "../api/clock.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
-import { makeFolder, publish, syncFolder } from "../files/replace.ts";
-import { type SavedState, stateKey } from "../state/envelopes.ts";
+import { publish, syncFolder } from "../files/replace.ts";
+import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import {
   fileName,
@@ -15,7 +16,7 @@ import {
   startName,
   toFolderState,
 } from "./folder-state.ts";
-import { StateFile, type StateFileRuntime } from "./state-file.ts";
+import type { StateFile } from "./state-file.ts";
 import { type FileForm, WindowFiles } from "./window-files.ts";
 
 /** How many bytes of rows, before they have names, are worth a commit, and for how long (ms) fewer may wait. */
@@ -28,15 +29,13 @@ export type FolderOptions = {
   readonly cutBytes?: number | undefined;
 };
 
-type Checkpoint = Extract<Event, { kind: "checkpoint" }>;
-
 /** Told of what is saved and published. */
 export type SaveStats = {
   noteSaved(stream: string, state: StreamState): void;
   notePublished(stream: string, files: number): void;
 };
 
-export type FolderRuntime = StateFileRuntime & { readonly stats: SaveStats };
+type FolderRuntime = { readonly clock: Pick<Clock, "now" | "monotonic">; readonly stats: SaveStats };
 
 /** The stream that is being read. */
 type OpenStream = {
@@ -64,56 +63,44 @@ const PAID: ReadonlySet<string> = new Set(
  * that the state covers. A visible file is never removed or replaced.
  */
 export class FolderSink {
-  readonly saved: SavedState;
-  readonly place: string;
   readonly #folder: string;
-  readonly #state: StateFile;
+  readonly #file: StateFile;
   readonly #numbers: Map<string, number>;
   readonly #form: FileForm;
-  readonly #stats: SaveStats;
-  readonly #monotonic: () => number;
+  readonly #runtime: FolderRuntime;
   #committedAt: number;
   #stream: OpenStream | undefined;
   #hasFailed = false;
 
   private constructor(
     folder: string,
-    state: StateFile,
+    file: StateFile,
     numbers: Map<string, number>,
     form: FileForm,
-    { stats, clock }: FolderRuntime,
+    runtime: FolderRuntime,
   ) {
     this.#folder = folder;
-    this.#state = state;
-    this.saved = state.saved;
-    this.place = state.path;
+    this.#file = file;
     this.#numbers = numbers;
     this.#form = form;
-    this.#stats = stats;
-    this.#monotonic = clock.monotonic;
-    this.#committedAt = clock.monotonic();
+    this.#runtime = runtime;
+    this.#committedAt = runtime.clock.monotonic();
   }
 
-  /**
-   * Opens a folder, which is made if its parent is there, takes its lock, and finishes what a killed run left.
-   * Throws ConfigError, and TransientError while another run uses the folder.
-   * @param seed the state to go on from in a folder that has none
-   */
+  /** Finishes what a killed run left in a folder. @param file its state, whose lock keeps other runs from the folder */
   static async open(
     folder: string,
     { gzip, cutBytes = CUT_BYTES }: FolderOptions,
+    file: StateFile,
     runtime: FolderRuntime,
-    seed?: SavedState,
   ): Promise<FolderSink> {
     const start = startName(runtime.clock.now());
-    await makeFolder(folder);
-    const state = await StateFile.open(join(folder, "state.json"), runtime, seed && withoutFiles(seed));
     try {
-      const { numbers, pending } = parseFolderState(state.saved.rest["output"]);
+      const { numbers, pending } = parseFolderState(file.saved.rest["output"]);
       await recover(folder, pending, numbers);
-      return new FolderSink(folder, state, numbers, { start, gzip, cutBytes }, runtime);
+      return new FolderSink(folder, file, numbers, { start, gzip, cutBytes }, runtime);
     } catch (error) {
-      await state.release();
+      await file.release();
       throw failureOf(folder, error);
     }
   }
@@ -130,17 +117,13 @@ export class FolderSink {
     }
   }
 
-  async check(): Promise<void> {
-    await this.#state.check();
-  }
-
   /** The end of each stream has committed all that is worth it. */
   async close(): Promise<void> {}
 
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
     await this.#stream?.files.discard();
-    await this.#state.release();
+    await this.#file.release();
   }
 
   async #take(event: Event): Promise<void> {
@@ -156,17 +139,20 @@ export class FolderSink {
   #open(name: string, namespace: string | undefined): OpenStream {
     const folder = join(this.#folder, name);
     const files = new WindowFiles(folder, this.#form);
-    this.#stats.notePublished(name, 0);
+    this.#runtime.stats.notePublished(name, 0);
     return { name, key: stateKey(name, namespace), folder, files, state: undefined };
   }
 
-  async #checkpoint(stream: OpenStream, { state, windows, announces }: Checkpoint): Promise<void> {
+  async #checkpoint(
+    stream: OpenStream,
+    { state, windows, announces }: Extract<Event, { kind: "checkpoint" }>,
+  ): Promise<void> {
     await stream.files.cover(windows);
     stream.state = state;
     const isDue =
       announces === true ||
       stream.files.covered >= this.#form.cutBytes ||
-      this.#monotonic() - this.#committedAt >= COMMIT_MS;
+      this.#runtime.clock.monotonic() - this.#committedAt >= COMMIT_MS;
     if (isDue && !isWhole(stream.name, state)) await this.#commit(stream, state);
   }
 
@@ -182,7 +168,7 @@ export class FolderSink {
   }
 
   #savedState({ key }: OpenStream): StreamState | undefined {
-    return this.#state.stateOf(key) as StreamState | undefined;
+    return this.#file.stateOf(key) as StreamState | undefined;
   }
 
   /** A full refresh that an earlier run has delivered is only confirmed. */
@@ -194,18 +180,18 @@ export class FolderSink {
   /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read from the start. */
   async #commit(stream: OpenStream, state: StreamState): Promise<void> {
     const { name, key, folder, files } = stream;
-    this.#committedAt = this.#monotonic();
+    this.#committedAt = this.#runtime.clock.monotonic();
     const nextFile = (): string => fileName(this.#form, this.#next(name));
     const full = isWhole(name, state) ? fullName(this.#next(name)) : undefined;
-    const taken = full === undefined ? await files.take() : await files.gather(nextFile);
+    const taken = await files.take(full === undefined ? undefined : nextFile);
     const pending = taken.parts.map((part) => ({ stream: name, part, name: full ?? nextFile() }));
     const rest = toFolderState({ numbers: this.#numbers, pending });
     // Once the new state may have taken effect, the next run decides by the state that it finds.
-    await this.#state.save(key, state, rest, () => files.forget());
-    this.#stats.noteSaved(name, state);
+    await this.#file.save(key, state, rest, () => files.forget());
+    this.#runtime.stats.noteSaved(name, state);
     await publishAll(this.#folder, pending);
     if (pending.length > 0) await syncFolder(folder);
-    this.#stats.notePublished(name, taken.files);
+    this.#runtime.stats.notePublished(name, taken.files);
   }
 
   #next(name: string): number {
@@ -218,11 +204,6 @@ export class FolderSink {
 /** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isWhole(stream: string, state: StreamState): boolean {
   return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
-}
-
-/** A state without what it says of the files of another folder. */
-function withoutFiles({ streams, rest: { output: _, ...rest } }: SavedState): SavedState {
-  return { streams, rest };
 }
 
 /** Publishes what is pending, removes all other parts, and lets no number be given a second time. */

@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { readText } from "../files/read.ts";
+import { makeFolder } from "../files/replace.ts";
 import type { Language } from "../protocol/language.ts";
 import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
@@ -23,11 +25,11 @@ export type Sink = {
   release(): Promise<void>;
 };
 
-/** Where records and state go. `state`, `seed`: the file with the state to go on from, which is only read. */
+/** Where records and state go. `state`: the file with the state to go on from, which is only read. */
 export type Destination =
   | { readonly kind: "stdout"; readonly state?: string | undefined }
   | { readonly kind: "state file"; readonly path: string }
-  | ({ readonly kind: "folder"; readonly path: string; readonly seed?: string | undefined } & FolderOptions);
+  | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
 
 /** What a command's options say of the place of records and state. */
 type Places = {
@@ -40,7 +42,7 @@ type Places = {
 
 export function destinationOf({ state, stateFile, output, compress, fileBytes }: Places): Destination {
   if (output !== undefined)
-    return { kind: "folder", path: output, seed: state, gzip: compress === "gzip", cutBytes: fileBytes };
+    return { kind: "folder", path: output, state, gzip: compress === "gzip", cutBytes: fileBytes };
   return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
 }
 
@@ -60,27 +62,43 @@ export async function openSink(
   mask: Mask,
   runtime: SinkRuntime,
 ): Promise<Sink> {
+  const path = to.kind === "state file" ? undefined : to.state;
+  const given = path === undefined ? undefined : parseStateText(await readText("state", path));
   if (to.kind === "folder") {
-    const seed = to.seed === undefined ? undefined : await readGivenState(to.seed);
-    return await FolderSink.open(to.path, to, runtime, seed);
+    await makeFolder(to.path);
+    // What a state says of the files of another folder is not for this one.
+    const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
+    const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
+    const folder = await FolderSink.open(to.path, to, file, runtime);
+    // The end of each stream has committed all that is worth it.
+    return {
+      ...held(file),
+      emit: folder.emit.bind(folder),
+      close: nothing,
+      release: folder.release.bind(folder),
+    };
   }
   const file = to.kind === "state file" ? await StateFile.open(to.path, runtime) : undefined;
-  const saved = file?.saved ?? (await readGivenState(to.kind === "stdout" ? to.state : undefined));
   const save = async (event: Event): Promise<void> => {
     if (event.kind !== "checkpoint") return;
     await file?.save(stateKey(event.stream, event.namespace), event.state);
     runtime.stats.noteSaved(event.stream, event.state);
   };
   const writer = new Writer(say, runtime.stdout, save, mask.apply);
-  return {
-    saved,
-    place: file?.path ?? null,
-    emit: writer.emit.bind(writer),
-    check: async () => await file?.check(),
-    close: writer.close.bind(writer),
-    release: async () => await file?.release(),
-  };
+  const place =
+    file === undefined
+      ? { saved: given ?? NO_STATE, place: null, check: nothing, release: nothing }
+      : held(file);
+  return { ...place, emit: writer.emit.bind(writer), close: writer.close.bind(writer) };
 }
 
-const readGivenState = async (path: string | undefined): Promise<SavedState> =>
-  parseStateText(path === undefined ? "" : await readText("state", path));
+const NO_STATE = parseStateText("");
+
+const nothing = async (): Promise<void> => {};
+
+const held = (file: StateFile): Pick<Sink, "saved" | "place" | "check" | "release"> => ({
+  saved: file.saved,
+  place: file.path,
+  check: () => file.check(),
+  release: () => file.release(),
+});

@@ -17,9 +17,6 @@ export type FileForm = {
   readonly cutBytes: number;
 };
 
-/** Names of hidden parts, and how many files are in them. */
-type Taken = { readonly parts: readonly string[]; readonly files: number };
-
 /**
  * The rows of one stream that have no name yet. Each window has a part of its own, so that no part ever holds rows of
  * which some are covered by a state and some are not; the rows of a small window wait in memory until they are covered.
@@ -30,10 +27,10 @@ export class WindowFiles {
   readonly #folder: string;
   readonly #form: FileForm;
   readonly #open = new Map<number, Part>();
-  #ended: Part[] = [];
-  /** Takes the rows of small windows once they are covered. */
+  /** Takes the rows of small windows once they are covered: that of the first of them. */
   #shared: Part | undefined;
-  #hidden: string | undefined;
+  /** Paths of what is covered and on the disk. */
+  #ended: string[] = [];
   #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
@@ -47,12 +44,11 @@ export class WindowFiles {
 
   async append(lines: Lines, window: number): Promise<void> {
     if (lines.length === 0) return;
-    let part = this.#open.get(window);
-    if (part === undefined) {
-      await this.#makeFolder();
-      part = this.#newPart();
-      this.#open.set(window, part);
-    }
+    const { start, gzip, cutBytes } = this.#form;
+    await this.#makeFolder();
+    const path = join(this.#folder, newPartName(start));
+    const part = this.#open.get(window) ?? new Part(path, gzip, Math.min(WORTH_WRITING, cutBytes));
+    this.#open.set(window, part);
     let text = "";
     for (const line of lines) text += `${line}\n`;
     await part.append(text);
@@ -60,52 +56,54 @@ export class WindowFiles {
 
   /** Says that the windows below a number, or all, are covered by a state. */
   async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const [window, part] of [...this.#open]) {
+    for (const [window, part] of this.#open) {
       if (window >= windows) continue;
       this.#open.delete(window);
       this.covered += part.length;
-      await (part.text === undefined ? this.#end(part) : this.#share(part.text));
+      if (part.text === undefined) await this.#end(part);
+      else if (this.#shared === undefined) this.#shared = part;
+      else await this.#shared.append(part.text);
+      if (this.#shared !== undefined && this.#shared.length >= this.#form.cutBytes) await this.#endShared();
     }
   }
 
-  /** Puts all that is covered on the disk, and says under which names; it is removed by `discard` until it is forgotten. */
-  async take(): Promise<Taken> {
+  /**
+   * Puts all that is covered on the disk, and says under which names; it is removed by `discard` until it is forgotten.
+   * @param nameOf moves the parts into one folder, which is still hidden too, and gives each its name there
+   */
+  async take(nameOf?: () => string): Promise<{ readonly parts: readonly string[]; readonly files: number }> {
     await this.#endShared();
     this.covered = 0;
+    const files = this.#ended.length;
+    if (nameOf !== undefined) await this.#gather(nameOf);
     if (this.#ended.length > 0) await syncFolder(this.#folder);
-    return { parts: this.#ended.map(({ path }) => basename(path)), files: this.#ended.length };
-  }
-
-  /**
-   * Like `take`, but moves the parts into one folder that is still hidden.
-   * @param nameOf gives the next file of the folder its name
-   */
-  async gather(nameOf: () => string): Promise<Taken> {
-    const { files } = await this.take();
-    const hidden = newPartName("full");
-    this.#hidden = join(this.#folder, hidden);
-    await this.#makeFolder();
-    await mkdir(this.#hidden);
-    for (const part of this.#ended) await rename(part.path, join(this.#hidden, nameOf()));
-    await syncFolder(this.#hidden);
-    await syncFolder(this.#folder);
-    return { parts: [hidden], files };
+    return { parts: this.#ended.map((path) => basename(path)), files };
   }
 
   /** What was taken belongs to a state from now on. */
   forget(): void {
     this.#ended = [];
-    this.#hidden = undefined;
   }
 
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    const shared = this.#shared === undefined ? [] : [this.#shared];
-    for (const part of [...this.#open.values(), ...this.#ended, ...shared]) await part.discard();
-    if (this.#hidden !== undefined) await rm(this.#hidden, { recursive: true, force: true });
+    for (const part of this.#open.values()) await part.discard();
+    await this.#shared?.discard();
+    for (const path of this.#ended) await rm(path, { recursive: true, force: true });
     this.#open.clear();
     this.#shared = undefined;
     this.forget();
+  }
+
+  async #gather(nameOf: () => string): Promise<void> {
+    const parts = [...this.#ended];
+    const hidden = join(this.#folder, newPartName("full"));
+    this.#ended.push(hidden);
+    await this.#makeFolder();
+    await mkdir(hidden);
+    for (const part of parts) await rename(part, join(hidden, nameOf()));
+    await syncFolder(hidden);
+    this.#ended = [hidden];
   }
 
   async #makeFolder(): Promise<void> {
@@ -113,24 +111,14 @@ export class WindowFiles {
     this.#hasFolder = true;
   }
 
-  #newPart(): Part {
-    const { start, gzip, cutBytes } = this.#form;
-    return new Part(join(this.#folder, newPartName(start)), gzip, Math.min(WORTH_WRITING, cutBytes));
-  }
-
-  async #share(text: string): Promise<void> {
-    this.#shared ??= this.#newPart();
-    await this.#shared.append(text);
-    if (this.#shared.length >= this.#form.cutBytes) await this.#endShared();
-  }
-
   async #endShared(): Promise<void> {
-    if (this.#shared !== undefined) await this.#end(this.#shared);
+    const shared = this.#shared;
     this.#shared = undefined;
+    if (shared !== undefined) await this.#end(shared);
   }
 
   async #end(part: Part): Promise<void> {
-    this.#ended.push(part);
+    this.#ended.push(part.path);
     await part.seal();
   }
 }

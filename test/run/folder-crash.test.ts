@@ -1,7 +1,9 @@
+import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { RENEW_MS } from "../../src/files/lock.ts";
-import { type FolderRuntime, FolderSink } from "../../src/run/folder-sink.ts";
+import { Mask } from "../../src/protocol/mask.ts";
+import { openSink, type Sink, type SinkRuntime } from "../../src/run/sink.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
@@ -47,7 +49,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 const FOLDER = "out";
 const SOURCES = ["s1", "s2", "s3"] as RawLine[];
 
-function runtimeOf(pid: number, pace = 0): FolderRuntime {
+function runtimeOf(pid: number, pace = 0): SinkRuntime {
   let time = 0;
   const sleep = async (ms: number): Promise<void> => {
     // Renewals say nothing here.
@@ -62,8 +64,12 @@ function runtimeOf(pid: number, pace = 0): FolderRuntime {
   // Whoever held the lock before is dead: this test is about what it left.
   const processes = { ownName: String(pid), stateOf: () => "ended" as const };
   const stats = { noteSaved: () => undefined, notePublished: () => undefined };
-  return { clock, signal: new AbortController().signal, pid, processes, stats };
+  const signal = new AbortController().signal;
+  return { clock, signal, pid, processes, stats, stdout: new PassThrough() };
 }
+
+const openFolder = (runtime: SinkRuntime, cutBytes?: number): Promise<Sink> =>
+  openSink({ kind: "folder", path: FOLDER, gzip: false, cutBytes }, () => "", new Mask(), runtime);
 
 const cursorOf = (state: unknown): number =>
   Number((state as { discoveredAt?: string } | undefined)?.discoveredAt ?? 0);
@@ -72,11 +78,7 @@ const rowsOf = (window: number, rows: number): RawLine[] =>
   Array.from({ length: rows }, (_, row) => `w${window}.${row}` as RawLine);
 
 /** Runs windows side by side, as the reader of a stream does, until the plan's end. */
-async function play(
-  output: FolderSink,
-  { windows, width, choices, end }: Plan,
-  sizes: number[],
-): Promise<void> {
+async function play(output: Sink, { windows, width, choices, end }: Plan, sizes: number[]): Promise<void> {
   const stream = "people";
   const from = cursorOf(output.saved.streams.get(stream));
   sizes.length = from;
@@ -171,11 +173,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
     const crashes = one.end === "kill" || one.end === "power";
     disk.start(crashes ? one.crashAt : undefined);
     try {
-      const output = await FolderSink.open(
-        FOLDER,
-        { gzip: false, cutBytes: one.cutBytes },
-        runtimeOf(index, one.pace),
-      );
+      const output = await openFolder(runtimeOf(index, one.pace), one.cutBytes);
       look();
       await play(output, crashes ? { ...one, end: "complete" } : one, sizes);
       await output.release();
@@ -202,7 +200,7 @@ async function check(plans: readonly Plan[]): Promise<number> {
     }
   }
   disk.start();
-  await (await FolderSink.open(FOLDER, { gzip: false }, runtimeOf(99))).release();
+  await (await openFolder(runtimeOf(99))).release();
   look();
   return operations;
 }
@@ -218,8 +216,7 @@ describe("FolderSink on a disk that fails", () => {
     const disk = new MemoryDisk();
     held.disk = disk;
     disk.start();
-    const options = { gzip: false, cutBytes: 1 };
-    const output = await FolderSink.open(FOLDER, options, runtimeOf(0));
+    const output = await openFolder(runtimeOf(0), 1);
     const stream = "people";
     const checkpoint = (day: number) => ({
       ...{ kind: "checkpoint" as const, stream, windows: day },
@@ -232,7 +229,7 @@ describe("FolderSink on a disk that fails", () => {
     disk.refuses = () => false;
     await output.release();
     expect([...disk.files(FOLDER).keys()].filter((path) => path.includes(".part"))).toHaveLength(left);
-    await (await FolderSink.open(FOLDER, options, runtimeOf(1))).release();
+    await (await openFolder(runtimeOf(1), 1)).release();
     expect(linesIn(visible(disk, stream))).toEqual(expectedRows(disk, [1]));
     expect(linesIn(visible(disk, stream))).toHaveLength(left);
   });
