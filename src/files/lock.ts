@@ -117,7 +117,7 @@ export class Lock {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort();
     try {
-      if (tokenOf(readFileSync(this.#path, "utf8")) === this.#token) unlinkSync(this.#path);
+      if (fieldsOf(readFileSync(this.#path, "utf8"))["token"] === this.#token) unlinkSync(this.#path);
     } catch {
       // The next run takes the lock over.
     }
@@ -126,7 +126,7 @@ export class Lock {
 
   async #isOurs(): Promise<boolean> {
     const text = await lockContent(this.#path);
-    return text !== undefined && tokenOf(text) === this.#token;
+    return text !== undefined && fieldsOf(text)["token"] === this.#token;
   }
 
   /** A renewal that fails is not the holder's end: the check before each commit decides. */
@@ -223,10 +223,6 @@ async function lockContent(path: string): Promise<string | undefined> {
     if (codeOf(cause) === "ENOENT") return undefined;
     throw new ConfigError(`Cannot read the lock "${path}": ${reasonOf(cause)}`, { cause });
   }
-}
-
-function tokenOf(text: string): unknown {
-  return fieldsOf(text)["token"];
 }
 
 function fieldsOf(text: string): Record<string, unknown> {

@@ -1,7 +1,5 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
-import { OutputError } from "../errors.ts";
-import { reasonOf } from "./reason.ts";
 
 /** A file that has no name yet. It is made once there is a batch to write: until then its text is in memory. */
 export class Part {
@@ -12,7 +10,6 @@ export class Part {
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
   #pending = "";
-  #written = 0;
 
   /** @param batch how many characters, which are bytes, are worth one write */
   constructor(path: string, gzip: boolean, batch: number) {
@@ -26,7 +23,7 @@ export class Part {
     return this.#file === undefined ? this.#pending : undefined;
   }
 
-  /** Appends a text, given as bytes in latin1. Throws where anything is at the path already. */
+  /** Appends a text, given as bytes in latin1. Throws the system's errors as they are, also where anything is at the path already. */
   async append(text: string): Promise<void> {
     this.#pending += text;
     this.length += text.length;
@@ -36,11 +33,9 @@ export class Part {
   /** Returns when all is on the disk. Nothing can be appended afterwards. */
   async seal(): Promise<void> {
     await this.#flush();
-    await this.#write(await this.#gzip?.end());
-    await this.#try(async (file) => {
-      await file.sync();
-      await file.close();
-    });
+    if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
+    await this.#file?.sync();
+    await this.#file?.close();
   }
 
   /** Removes the file. */
@@ -52,53 +47,36 @@ export class Part {
   async #flush(): Promise<void> {
     const bytes = Buffer.from(this.#pending, "latin1");
     this.#pending = "";
-    await this.#write(this.#gzip === undefined ? [bytes] : await this.#gzip.write(bytes));
+    await this.#write(this.#gzip === undefined ? bytes : await this.#gzip.write(bytes));
   }
 
-  async #write(chunks: readonly Uint8Array[] = []): Promise<void> {
-    await this.#try(async (file) => {
-      for (const chunk of chunks) {
-        for (let from = 0; from < chunk.length; ) {
-          // A disk that fills may take a part.
-          const { bytesWritten } = await file.write(chunk, from, chunk.length - from, this.#written);
-          from += bytesWritten;
-          this.#written += bytesWritten;
-        }
-      }
-    });
-  }
-
-  async #try(act: (file: FileHandle) => Promise<void>): Promise<void> {
-    try {
-      this.#file ??= await open(this.path, "wx", 0o666);
-      await act(this.#file);
-    } catch (cause) {
-      throw new OutputError(`Cannot write "${this.path}": ${reasonOf(cause)}`, { cause });
-    }
+  async #write(bytes: Uint8Array): Promise<void> {
+    this.#file ??= await open(this.path, "wx", 0o666);
+    await this.#file.appendFile(bytes);
   }
 }
 
 class Gzip {
   readonly #gzip = createGzip();
-  #chunks: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
 
   constructor() {
     this.#gzip.on("data", (chunk: Buffer) => this.#chunks.push(chunk));
   }
 
   /** Returns what is ready of the compressed bytes. */
-  async write(bytes: Uint8Array): Promise<readonly Buffer[]> {
+  async write(bytes: Uint8Array): Promise<Uint8Array> {
     await new Promise<void>((resolve, reject) => {
       this.#gzip.write(bytes, (error) => (error ? reject(error) : resolve()));
     });
-    return this.#chunks.splice(0);
+    return Buffer.concat(this.#chunks.splice(0));
   }
 
   /** Returns the rest of the compressed bytes. */
-  async end(): Promise<readonly Buffer[]> {
+  async end(): Promise<Uint8Array> {
     await new Promise<void>((resolve, reject) => {
       this.#gzip.on("error", reject).on("end", resolve).end();
     });
-    return this.#chunks.splice(0);
+    return Buffer.concat(this.#chunks.splice(0));
   }
 }

@@ -52,8 +52,7 @@ export async function replaceFile(
 
 /** What is at a path that may be replaced; undefined: nothing is. Throws ConfigError for anything but a regular file. */
 export async function statReplaceable(path: string): Promise<Stats | undefined> {
-  const stats = await lstat(path).catch((error: unknown) => {
-    if (codeOf(error) === "ENOENT") return undefined;
+  const stats = await statAt(path).catch((error: unknown) => {
     throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
   });
   if (stats === undefined || stats.isFile()) return stats;
@@ -72,6 +71,12 @@ export async function removeLeftovers(path: string): Promise<void> {
   for (const name of left) await rm(join(dirname(path), name), { force: true });
 }
 
+const statAt = (path: string): Promise<Stats | undefined> =>
+  lstat(path).catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+    return undefined;
+  });
+
 /** Makes a folder if it is not there, so that it survives a crash. Throws ConfigError where its parent is not. */
 export async function makeFolder(path: string): Promise<void> {
   await mkdir(path).catch((cause: unknown) => {
@@ -89,8 +94,8 @@ export async function makeFolder(path: string): Promise<void> {
  * Throws ConfigError where the name is taken, and the system's errors as they are.
  */
 export async function publish(from: string, to: string): Promise<void> {
-  if (!(await isThere(from))) return;
-  if (await isThere(to)) {
+  if ((await statAt(from)) === undefined) return;
+  if ((await statAt(to)) !== undefined) {
     throw new ConfigError(
       `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
     );
@@ -149,16 +154,6 @@ async function keep(path: string): Promise<void> {
     await rm(next, { force: true });
   } catch (error) {
     await rm(next, { force: true });
-    throw error;
-  }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return false;
     throw error;
   }
 }

@@ -113,7 +113,7 @@ export class FolderSink {
     } catch (error) {
       this.#hasFailed = true;
       await this.#stream?.files.discard();
-      throw failureOf(this.#folder, error);
+      throw failureOf(this.#stream?.folder ?? this.#folder, error);
     }
   }
 

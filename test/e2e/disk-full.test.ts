@@ -25,13 +25,13 @@ afterEach(() => {
 
 describe("a full disk", () => {
   it.runIf(canMount)(
-    "ends a run into a folder with the file and the reason, and leaves no part",
+    "ends a run into a folder with its place and the reason, and leaves no part",
     async () => {
       const { config } = await sandboxWith({ people: 6_000, requestsPerMinute: 0 });
       const output = join(folder, "out");
       const { code, stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", output]);
       expect(code).toBe(1);
-      expect(stderr).toMatch(/Cannot write \\?".*people.*": no space left on device/);
+      expect(stderr).toMatch(/Cannot write to \\?".*people.*": no space left on device/);
       expect(stderr).not.toContain("bug");
       expect(readdirSync(join(output, "people"))).toEqual([]);
       expect(readdirSync(output)).toEqual(["people"]);

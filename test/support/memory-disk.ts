@@ -118,6 +118,7 @@ export class MemoryDisk {
     if (this.refuses(path)) throw failure("EIO");
     const inode = flags === "wx" ? this.#add(path, this.#inode(false)) : this.#existing(path);
     const life = this.#life;
+    let end = 0;
     const write = (bytes: Buffer, position: number): void => {
       const size = Math.max(inode.data.length, position + bytes.length);
       const data = Buffer.concat([inode.data, Buffer.alloc(size - inode.data.length)]);
@@ -129,16 +130,15 @@ export class MemoryDisk {
       inode.syncedChanges = inode.changes?.length ?? 0;
     };
     return {
-      write: (content: Buffer | string, from: number, length: number | string, position: number) =>
-        this.#do(() => {
-          const isText = typeof content === "string";
-          // A disk that fills takes a part of what is written.
-          const bytes = isText
-            ? Buffer.from(content)
-            : content.subarray(from, from + Math.ceil(Number(length) / 2));
-          write(bytes, isText ? from : position);
-          return { bytesWritten: bytes.length };
-        }, life),
+      write: (text: string, position: number) => this.#do(() => write(Buffer.from(text), position), life),
+      appendFile: async (bytes: Buffer) => {
+        // In two steps, between which the process may end.
+        const half = Math.ceil(bytes.length / 2);
+        for (const piece of [bytes.subarray(0, half), bytes.subarray(half)]) {
+          await this.#do(() => write(piece, end), life);
+          end += piece.length;
+        }
+      },
       writeFile: (content: string) => this.#do(() => write(Buffer.from(content), 0), life),
       sync: () => this.#do(sync, life),
       datasync: () => this.#do(sync, life),
