@@ -5,16 +5,22 @@ export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 
 export type SchemaError = ErrorObject;
 
-/** Compiles schemas. `fill`: a check names every error and fills in defaults; otherwise it stops at the first. */
+/**
+ * Compiles schemas. `fill`: a check names every error and fills in defaults; otherwise it stops at the first. `formats`:
+ * those that a check knows; without them it reads no format.
+ */
 export function schemaCompiler({
   fill,
+  formats,
 }: {
   fill: boolean;
+  formats?: Readonly<Record<string, (text: string) => boolean>>;
 }): <Value = unknown>(schema: object) => SchemaCheck<Value> {
   const ajv = new Ajv({
-    // Our schemas carry annotations of platforms, and dates are parsed by ourselves.
+    // Our schemas carry annotations of platforms.
     strict: false,
-    validateFormats: false,
+    validateFormats: formats !== undefined,
+    ...(formats && { formats }),
     // Compiling draft-07's own schema, to check ours by, takes longer than all the rest of a start.
     meta: false,
     validateSchema: false,

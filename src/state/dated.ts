@@ -1,5 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, kindOf } from "../json.ts";
+import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
 import { type Coverage, type DayRange, put, type Span, spanOf, without } from "../streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import {
@@ -16,91 +17,54 @@ import {
   toUtc,
 } from "../time.ts";
 
-export type { DatedState, Filters, FullRefresh } from "../streams/dated-state.ts";
+const text = { type: "string" };
+const day = { type: "string", format: "date" };
+const rows = { type: "integer", minimum: 0 };
+const id = { type: ["integer", "null"] };
+const listOf = (items: object): object => ({ type: "array", items });
+const orNull = (schema: object): object => ({ anyOf: [schema, { type: "null" }] });
+const recordOf = (properties: object, ...required: readonly string[]): object => ({
+  ...{ type: "object", properties, required },
+});
 
-type Check = (value: unknown) => boolean;
+const span = [day, day, { ...rows, type: ["integer", "null"] }, { enum: ["again", "missing"] }];
+const undated = recordOf({ rows, seen: orNull(listOf(text)) }, "rows");
 
-const isText: Check = (value) => typeof value === "string";
-const isDate: Check = (value) => typeof value === "string" && isDay(value);
-const isRows: Check = (value) => Number.isInteger(value) && Number(value) >= 0;
-const isOneOf =
-  (...values: readonly unknown[]): Check =>
-  (value) =>
-    values.includes(value);
-const orNull =
-  (check: Check): Check =>
-  (value) =>
-    value === null || value === undefined || check(value);
-const isListOf =
-  (check: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every(check);
-const isTuple =
-  (...checks: readonly Check[]): Check =>
-  (value) =>
-    Array.isArray(value) && value.length === checks.length && checks.every((check, nth) => check(value[nth]));
-const isShape =
-  (checks: Readonly<Record<string, Check>>): Check =>
-  (value) =>
-    isObject(value) && Object.entries(checks).every(([key, check]) => check(value[key]));
-const isSpan: Check = (value) =>
-  isTuple(isDate, isDate, orNull(isRows))(value) ||
-  isTuple(isDate, isDate, orNull(isRows), isOneOf("again", "missing"))(value);
-const isId = orNull(Number.isInteger);
-
-/** What each key of a state must be, if it is there and not null, and how a message says so. */
-const KEYS: Readonly<Record<string, readonly [check: Check, what: string]>> = {
-  days: [
-    isListOf(isSpan),
-    'days is not a list of [first day, last day, rows or null, "again" or "missing" or nothing]',
-  ],
-  service: [isText, "service is not a text"],
-  witness: [isObject, "witness is not an object"],
-  undated: [
-    (value) =>
-      isOneOf("pending", "done")(value) || isShape({ rows: isRows, seen: orNull(isListOf(isText)) })(value),
-    "undated is not {rows: a whole number, seen: a list of texts or null}",
-  ],
-  checked: [isDate, "checked is not a day (YYYY-MM-DD)"],
-  filters: [
-    isShape({ source_slug: orNull(isText), is_user: isOneOf(undefined, "all", "true", "false") }),
-    'filters is not {"source_slug": a text or null, "is_user": "all", "true" or "false"}',
-  ],
-  plan: [isText, "plan is not a text"],
-  sources: [isListOf(isText), "sources is not a list of texts"],
-  full_refresh: [
-    isShape({ generation_id: isId, sync_id: isId, done: isOneOf(true, false) }),
-    "full_refresh is not {generation_id, sync_id, done} of two whole numbers and a boolean",
-  ],
-  // Of version 1.
-  missing_days: [isListOf(isDate), "missing_days is not a list of days (YYYY-MM-DD)"],
-  from: [isDate, "from is not a day (YYYY-MM-DD)"],
-  undated_checked: [isDate, "undated_checked is not a day (YYYY-MM-DD)"],
-  undated_rows: [isRows, "undated_rows is not a whole number"],
-  recheck: [isListOf(isTuple(isDate, isDate)), "recheck is not a list of [first day, last day]"],
-  shard: [
-    isShape({ plan: isText, done: isOneOf(true, false), asked: orNull(isText) }),
-    "shard is not {plan, index, done, asked, ended}",
-  ],
-  gap: [isShape({ from: orNull(isDate), to: isDate }), "gap is not {from: a day or null, to: a day}"],
+/** What each key of a state must be, if it is there and not null. */
+const SCHEMA = {
+  properties: {
+    days: listOf({ type: "array", items: span, minItems: 3, maxItems: 4 }),
+    service: text,
+    witness: { type: "object" },
+    undated: { anyOf: [undated, { enum: ["pending", "done"] }] },
+    checked: day,
+    filters: recordOf({ source_slug: orNull(text), is_user: { enum: ["all", "true", "false"] } }),
+    plan: text,
+    sources: listOf(text),
+    full_refresh: recordOf({ generation_id: id, sync_id: id, done: { type: "boolean" } }, "done"),
+    // Of version 1.
+    missing_days: listOf(day),
+    from: day,
+    undated_checked: day,
+    undated_rows: rows,
+    recheck: listOf({ type: "array", items: [day, day], minItems: 2, maxItems: 2 }),
+    shard: recordOf({ plan: text, done: { type: "boolean" }, asked: orNull(text) }, "plan", "done"),
+    gap: recordOf({ from: orNull(day), to: day }, "to"),
+  },
 };
+let checkOfKeys: SchemaCheck | undefined;
 
-/** What version 1 said of days and of people without a date. */
+/** What version 1 said of days and of people without a date. Any key may be left out. */
 type Version1 = {
-  readonly from: Day | null;
-  readonly gap: { readonly from?: Day | null; readonly to: Day } | null;
-  readonly missing_days: readonly Day[] | null;
-  readonly recheck: readonly DayRange[] | null;
-  readonly undated: "pending" | "done" | null;
-  readonly undated_checked: Day | null;
-  readonly undated_rows: number | null;
-  readonly shard: { readonly plan: string; readonly done: boolean; readonly asked: string | null } | null;
+  readonly from?: Day | null;
+  readonly gap?: { readonly from?: Day | null; readonly to: Day } | null;
+  readonly missing_days?: readonly Day[] | null;
+  readonly recheck?: readonly DayRange[] | null;
+  readonly undated?: DatedState["undated"] | "pending" | "done";
+  readonly undated_checked?: Day | null;
+  readonly undated_rows?: number | null;
+  readonly shard?: { readonly plan: string; readonly done: boolean; readonly asked: string | null } | null;
 };
-type SavedKeys = { readonly version?: 1 | 2 } & Partial<
-  Omit<DatedState, "undated" | "version"> & Omit<Version1, "undated">
-> & {
-    readonly undated?: DatedState["undated"] | Version1["undated"];
-  };
 
 const NO_FILTERS = { source_slug: null, is_user: "all" };
 const NO_IDS = { generation_id: null, sync_id: null };
@@ -115,61 +79,60 @@ export function parseDatedState(stream: string, saved: unknown): DatedState | nu
   if (!isObject(saved)) throw unusable(stream, `it is of type ${kindOf(saved)}, not an object`);
   if (Object.keys(saved).every((key) => key.startsWith("__ab_"))) return null;
   refuseOtherVersion(stream, saved);
-  const cursors = cursorsOf(stream, saved);
-  for (const [key, [check, what]] of Object.entries(KEYS)) {
-    if (!orNull(check)(saved[key])) throw unusable(stream, what);
-  }
-  const value: SavedKeys = saved;
-  const discoveredAt = cursors.reduce(earlierOf, null);
-  const { filters, full_refresh } = value;
-  const isOurs = value.version !== 1 && value.days !== undefined;
-  const days = isOurs ? (value.days ?? []).map(inOrder).reduce(put, []) : daysOfVersion1(value, discoveredAt);
-  const moved = new Set(cursors.filter((cursor) => cursor !== null)).size > 1 && discoveredAt !== null;
+  const [discoveredAt = null, ...others] = cursorsOf(stream, saved);
+  refuseOtherShape(stream, saved);
+  const isOurs = saved["version"] !== 1 && saved["days"] !== undefined;
+  const said: JsonObject = isOurs ? saved : { ...saved, ...upgraded(saved, discoveredAt) };
+  const state = Object.fromEntries(
+    Object.entries(NEW_STATE).map(([key, none]) => [key, said[key] ?? none]),
+  ) as DatedState;
+  const { filters, full_refresh, undated } = state;
+  const days = state.days.map(inOrder).reduce(put, []);
   return {
-    ...NEW_STATE,
+    ...state,
+    version: NEW_STATE.version,
     discoveredAt,
     // Days from an earlier cursor on are read again.
-    days: moved ? without(days, [readFrom(discoveredAt), dayOf(LAST)]) : days,
-    service: value.service ?? null,
-    witness: value.witness ?? null,
-    undated: undatedOf(value, isOurs),
-    checked: (isOurs ? value.checked : value.undated_checked) ?? null,
-    filters: filters ? { ...NO_FILTERS, ...filters } : null,
-    plan: value.plan ?? value.shard?.plan ?? null,
-    sources: value.sources ?? null,
-    asked: momentOf(stream, saved["asked"] ?? value.shard?.asked, "asked") ?? null,
-    full_refresh: full_refresh ? { ...NO_IDS, ...full_refresh } : null,
+    days:
+      discoveredAt !== null && others.length > 0
+        ? without(days, [readFrom(discoveredAt), dayOf(LAST)])
+        : days,
+    undated: isObject(undated) ? { rows: undated.rows, seen: undated.seen ?? null } : null,
+    filters: filters && { ...NO_FILTERS, ...filters },
+    asked: momentOf(stream, state.asked, "asked"),
+    full_refresh: full_refresh && { ...NO_IDS, ...full_refresh },
   };
 }
 
 /** The day from which a run reads that goes on from a cursor with the least lookback. */
 const readFrom = (cursor: string): Day => addDays(dayOf(instant(cursor)), -1);
 
-/** What a state of version 1, or one that was written by hand, says was read; nobody knows how many rows that were. */
-function daysOfVersion1(saved: SavedKeys, discoveredAt: string | null): Coverage {
-  const { from, gap, recheck, missing_days, shard } = saved;
-  const spans: Span[] = [];
+const inOrder = ([first, last, rows, status]: Span): Span =>
+  spanOf(first <= last ? [first, last] : [last, first], rows, status);
+
+/** What a state of version 1, or one that was written by hand, says in the words of today. Nobody knows how many rows its days held. */
+function upgraded(saved: Version1 & { readonly asked?: unknown }, discoveredAt: string | null): JsonObject {
+  const { from = null, gap, shard, undated } = saved;
+  const read: Span[] = [];
   if (discoveredAt !== null) {
     // The last day of a shard that is done is proven.
     const day = dayOf(instant(discoveredAt));
     const isProven = shard?.done === true && discoveredAt === endOf(day);
-    spans.push([from ?? BEGINNING, isProven ? day : addDays(readFrom(discoveredAt), -1), null]);
+    read.push([from ?? BEGINNING, isProven ? day : addDays(readFrom(discoveredAt), -1), null]);
   }
-  if (gap) spans.push([gap.from ?? BEGINNING, gap.to, null]);
-  for (const [first, last] of recheck ?? []) spans.push(inOrder([first, last, null, "again"]));
-  for (const day of missing_days ?? []) spans.push([day, day, null, "missing"]);
-  return spans.filter(([first, last]) => first <= last).reduce<Coverage>(put, []);
-}
-
-const inOrder = ([first, last, rows, status]: Span): Span =>
-  spanOf(first <= last ? [first, last] : [last, first], rows, status);
-
-/** With a start_date version 1 had never read them, whatever it said. */
-function undatedOf({ undated, from, undated_rows }: SavedKeys, isOurs: boolean): DatedState["undated"] {
-  if (undated !== null && typeof undated === "object")
-    return { rows: undated.rows, seen: undated.seen ?? null };
-  const isPending = isOurs || undated === "pending" || (from ?? null) !== null;
-  return isPending ? null : { rows: undated_rows ?? 0, seen: null };
+  if (gap) read.push([gap.from ?? BEGINNING, gap.to, null]);
+  const again = (saved.recheck ?? []).map(([first, last]): Span => [first, last, null, "again"]);
+  const missing = (saved.missing_days ?? []).map((day): Span => [day, day, null, "missing"]);
+  const days: Coverage = [...read.filter(([first, last]) => first <= last), ...again, ...missing];
+  // With a start_date version 1 had never read the people without a date, whatever it said.
+  const isPending = undated === "pending" || from !== null;
+  const counted = isPending ? null : { rows: saved.undated_rows ?? 0, seen: null };
+  return {
+    days,
+    undated: isObject(undated) ? undated : counted,
+    checked: saved.undated_checked,
+    ...(shard && { plan: shard.plan, asked: saved.asked ?? shard.asked }),
+  };
 }
 
 function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: JsonObject): void {
@@ -183,11 +146,20 @@ function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: Jso
   throw unusable(stream, "version is not a version of this program's state");
 }
 
-/** The stream's own cursor and Singer's, as far as they are there. */
+function refuseOtherShape(stream: string, saved: JsonObject): void {
+  checkOfKeys ??= schemaCompiler({ fill: false, formats: { date: isDay } })(SCHEMA);
+  const said = Object.entries(saved).filter(([, value]) => value !== null);
+  if (checkOfKeys(Object.fromEntries(said))) return;
+  const [{ instancePath = "", message = "" } = {}] = checkOfKeys.errors ?? [];
+  const place = instancePath.slice(1);
+  throw unusable(stream, `${place.split("/", 1)[0]} is not as this program writes it: ${place} ${message}`);
+}
+
+/** The stream's own cursor and Singer's, the earlier first, as far as they say something. */
 function cursorsOf(
   stream: string,
   { discoveredAt, replication_key, replication_key_value }: JsonObject,
-): readonly (string | null)[] {
+): readonly string[] {
   const isOurs = (replication_key ?? "discoveredAt") === "discoveredAt";
   const singer = isOurs ? replication_key_value : undefined;
   if (discoveredAt === undefined && singer === undefined) {
@@ -197,23 +169,21 @@ function cursorsOf(
     momentOf(stream, discoveredAt, "discoveredAt"),
     momentOf(stream, singer, "replication_key_value"),
   ];
-  return moments.filter((moment) => moment !== undefined);
+  return [...new Set(moments.filter((moment) => moment !== null))].sort(byMoment);
 }
 
 /** As it is written here: UTC. A plain day is its first moment. */
-function momentOf(stream: string, value: unknown, name: string): string | null | undefined {
-  if (value === undefined || value === null) return value;
+function momentOf(stream: string, value: unknown, name: string): string | null {
+  if (value === undefined || value === null) return null;
   const text = typeof value === "string" && isDay(value) ? `${value}T00:00:00Z` : value;
   const moment = typeof text === "string" ? parseInstant(text) : null;
   if (moment === null) throw unusable(stream, `${name} is not a date-time such as 2026-01-02T03:04:05Z`);
   return String(text).endsWith("Z") ? String(text) : toUtc(moment);
 }
 
-/** A null says nothing beside a moment. */
-function earlierOf(a: string | null, b: string | null): string | null {
-  const [left, right] = [parseInstant(a ?? ""), parseInstant(b ?? "")];
-  if (left === null || right === null) return a ?? b;
-  return compareInstants(left, right) <= 0 ? a : b;
+function byMoment(a: string, b: string): number {
+  const [left, right] = [parseInstant(a), parseInstant(b)];
+  return left === null || right === null ? 0 : compareInstants(left, right);
 }
 
 const unusable = (stream: string, why: string): ConfigError =>

@@ -1,6 +1,6 @@
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, kindOf } from "../json.ts";
+import { isObject, type JsonObject, kindOf, objectOf, tryParseJson } from "../json.ts";
 
 /** State of an earlier run: the blob of each stream, and what else a Singer state held, to be handed on. */
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
@@ -43,7 +43,7 @@ export function parseState(value: unknown): SavedState {
 export function parseStateText(text: string): SavedState {
   const content = text.trim();
   if (content === "") return new Collected();
-  const value = jsonOf(content);
+  const value = tryParseJson(content);
   return value === undefined ? parseLines(content.split(/\r?\n/)) : parseState(value);
 }
 
@@ -63,7 +63,7 @@ function parseLines(lines: readonly string[]): SavedState {
   let found = false;
   for (const [index, line] of lines.entries()) {
     if (!/^\s*[[{]/.test(line)) continue;
-    const value = jsonOf(line);
+    const value = tryParseJson(line);
     if (value === undefined && index < lines.length - 1)
       throw unreadableState(`line ${index + 1} is not complete JSON`);
     if (value === undefined || (isObject(value) && OTHER_MESSAGES.test(String(value["type"])))) continue;
@@ -72,14 +72,6 @@ function parseLines(lines: readonly string[]): SavedState {
   }
   if (!found) throw unreadableState("the text is not JSON, nor are there lines with STATE messages in it");
   return state;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function collect(value: unknown, state: Collected): void {
@@ -91,33 +83,66 @@ function collect(value: unknown, state: Collected): void {
     }
     return;
   }
-  const read = isObject(value) ? ENVELOPES.find(([fits]) => fits(value)) : undefined;
-  if (!isObject(value) || read === undefined) throw unknownShape(value);
-  read[1](value, state);
+  const open = isObject(value) ? ENVELOPES.find(([fits]) => fits(value))?.[1] : undefined;
+  if (!isObject(value) || open === undefined) throw unknownShape(value);
+  const { within, streams = [], blobs, rest } = open(value);
+  collect(within, state);
+  if (!Array.isArray(streams)) throw unreadableState("a state of several streams has no list of them");
+  for (const stream of streams) collectStream(stream, state);
+  if (blobs !== undefined && blobs !== null && !isObject(blobs)) throw unknownShape(value);
+  for (const [name, savedState] of Object.entries(blobs ?? {})) state.set(name, savedState);
+  Object.assign(state.rest, rest);
 }
 
-type Envelope = readonly [
-  fits: (value: JsonObject) => boolean,
-  collect: (value: JsonObject, state: Collected) => void,
-];
+/** `within`: a state in another envelope; `streams`: Airbyte's states of single streams; `blobs`: by name; `rest`: handed on. */
+type Contents = {
+  readonly within?: unknown;
+  readonly streams?: unknown;
+  readonly blobs?: unknown;
+  readonly rest?: JsonObject;
+};
+type Envelope = readonly [fits: (value: JsonObject) => boolean, open: (value: JsonObject) => Contents];
 
-/** The first that fits reads the value. */
+/** What Airbyte's API gives of a connection's state. The parts that the type does not name are null there. */
+const isExport =
+  (type: string) =>
+  ({ stateType }: JsonObject): boolean =>
+    typeof stateType === "string" && stateType.toLowerCase() === type;
+const isAirbyte = (type: string) => (value: JsonObject) => airbyteType(value) === type;
+const listIn = (value: unknown, name: string): unknown => objectOf(value)[name] ?? null;
+
+/** The first that fits is opened. */
 const ENVELOPES: readonly Envelope[] = [
-  [isEmpty, () => {}],
-  [({ type }) => type === "STATE", collectMessage],
-  [({ stateType }) => typeof stateType === "string", collectExported],
-  [(value) => "streamDescriptor" in value, collectStream],
-  [(value) => airbyteType(value) === "STREAM", ({ stream }, state) => collectStream(stream, state)],
+  [isEmpty, () => ({})],
+  // A complete output line: Airbyte's has `state`, Singer's has `value`.
   [
-    (value) => airbyteType(value) === "GLOBAL",
-    ({ global, global_ }, state) => collectStreams(global ?? global_, "stream_states", state),
+    ({ type, state, value }) => type === "STATE" && isObject(state ?? value),
+    ({ state, value }) => ({ within: state ?? value }),
   ],
-  [(value) => airbyteType(value) === "LEGACY", ({ data }, state) => collect(data, state)],
-  [(value) => "singer_state" in value, ({ singer_state }, state) => collect(singer_state, state)],
+  [isExport("not_set"), () => ({})],
+  [isExport("legacy"), ({ state }) => ({ within: state })],
+  [isExport("stream"), (value) => ({ streams: listIn(value, "streamState") })],
+  [isExport("global"), ({ globalState }) => ({ streams: listIn(globalState, "streamStates") })],
+  [(value) => "streamDescriptor" in value, (value) => ({ streams: [value] })],
+  [isAirbyte("STREAM"), ({ stream }) => ({ streams: [stream] })],
+  // The shared state belongs to no stream of this source.
+  [isAirbyte("GLOBAL"), ({ global, global_ }) => ({ streams: listIn(global ?? global_, "stream_states") })],
+  [isAirbyte("LEGACY"), ({ data }) => ({ within: data })],
+  [(value) => "singer_state" in value, ({ singer_state }) => ({ within: singer_state })],
   // Meltano merges the partial states of runs since the last complete one into it, key by key.
-  [isStateFile, ({ completed, partial }, state) => collect(merged(completed ?? {}, partial ?? {}), state)],
-  [(value) => "bookmarks" in value || "airbyte_state" in value, collectSinger],
-  [isBare, collectBlobs],
+  [isStateFile, ({ completed, partial }) => ({ within: merged(completed ?? {}, partial ?? {}) })],
+  // `airbyte_state` is what a tap around an Airbyte source left; the bookmarks beside it are younger.
+  [
+    (value) => "bookmarks" in value || "airbyte_state" in value,
+    ({
+      bookmarks: blobs,
+      airbyte_state: within,
+      stream_descriptor: _descriptor,
+      stream_state: _state,
+      ...rest
+    }) => ({ within, blobs, rest }),
+  ],
+  [isBare, (blobs) => ({ blobs })],
 ];
 
 function isEmpty(value: JsonObject): boolean {
@@ -132,54 +157,14 @@ function airbyteType({ type, stream, global, global_, data }: JsonObject): unkno
   return isObject(data) ? "LEGACY" : undefined;
 }
 
-/** A complete output line: Airbyte's has `state`, Singer's has `value`. */
-function collectMessage(message: JsonObject, state: Collected): void {
-  const { state: airbyte, value: singer } = message;
-  if (!isObject(airbyte ?? singer)) throw unknownShape(message);
-  collect(airbyte ?? singer, state);
-}
-
-/** What Airbyte's API gives of a connection's state. The parts that the type does not name are null there. */
-function collectExported(value: JsonObject, state: Collected): void {
-  const type = String(value["stateType"]).toLowerCase();
-  if (type === "legacy") collect(value["state"], state);
-  else if (type === "stream") collectStreams(value, "streamState", state);
-  else if (type === "global") collectStreams(value["globalState"], "streamStates", state);
-  else if (type !== "not_set")
-    throw unreadableState(`stateType is ${JSON.stringify(type.slice(0, LONGEST_KEY))}`);
-}
-
-/** One stream's state, as the protocol or as Airbyte's API spells it. */
 function collectStream(stream: unknown, state: Collected): void {
-  const value = isObject(stream) ? stream : {};
+  const value = objectOf(stream);
   const { stream_descriptor: descriptor = value["streamDescriptor"] } = value;
   const { stream_state: savedState = value["streamState"] } = value;
-  const { name, namespace } = isObject(descriptor) ? descriptor : {};
+  const { name, namespace } = objectOf(descriptor);
   if (typeof name !== "string") throw unreadableState("a STREAM state has no stream_descriptor with a name");
-  state.set(
-    stateKey(name, typeof namespace === "string" && namespace !== "" ? namespace : undefined),
-    savedState,
-  );
-}
-
-/** The shared state of a GLOBAL one belongs to no stream of this source. */
-function collectStreams(value: unknown, name: string, state: Collected): void {
-  const list = isObject(value) ? value[name] : undefined;
-  if (!Array.isArray(list)) throw unreadableState(`a state of several streams has no list ${name}`);
-  for (const stream of list) collectStream(stream, state);
-}
-
-/** `airbyte_state` is what a tap around an Airbyte source left; the bookmarks beside it are younger. */
-function collectSinger(value: JsonObject, state: Collected): void {
-  const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
-  collect(airbyte_state, state);
-  if (bookmarks !== undefined && bookmarks !== null && !isObject(bookmarks)) throw unknownShape(value);
-  collectBlobs(bookmarks ?? {}, state);
-  Object.assign(state.rest, rest);
-}
-
-function collectBlobs(blobs: JsonObject, state: Collected): void {
-  for (const [name, savedState] of Object.entries(blobs)) state.set(name, savedState);
+  const isNamed = typeof namespace === "string" && namespace !== "";
+  state.set(stateKey(name, isNamed ? namespace : undefined), savedState);
 }
 
 function isStateFile({ completed, partial }: JsonObject): boolean {
@@ -213,13 +198,14 @@ const unreadableState = (why: string): ConfigError =>
 
 const MOST_KEYS = 5;
 const LONGEST_KEY = 40;
-const DEEPEST_SHOWN = 3;
 
 /** Kinds and names only, never values. */
-function shapeOf(value: unknown, depth = 0): string {
+function shapeOf(value: unknown): string {
   if (Array.isArray(value)) {
-    if (depth === DEEPEST_SHOWN) return "a list";
-    return `a list that holds ${value.length === 0 ? "nothing" : shapeOf(value[0], depth + 1)}`;
+    const [first = "nothing"] = value
+      .slice(0, 1)
+      .map((inner) => (Array.isArray(inner) ? "a list" : shapeOf(inner)));
+    return `a list that holds ${first}`;
   }
   if (!isObject(value)) return value === null ? "null" : `a ${kindOf(value)}`;
   if (isEmpty(value)) return "an empty object";

@@ -1,9 +1,9 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
-import { isObject } from "../json.ts";
-import { NEW_STATE } from "../streams/dated-state.ts";
+import { isObject, objectOf, valueAt } from "../json.ts";
+import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../streams/dated-state.ts";
 import type { StreamState } from "../streams/event.ts";
-import { type DatedState, type Filters, type FullRefresh, parseDatedState } from "./dated.ts";
+import { parseDatedState } from "./dated.ts";
 
 /** What the incoming state means for a stream. `why`: what the operator should know about it. */
 export type Resume =
@@ -41,24 +41,19 @@ export function resumeDated(
   plan: string | null = null,
 ): Resume {
   const fresh = { ...newState(configured, filters), plan };
+  const fromStart = (why: string): Resume => ({
+    kind: "read",
+    state: fresh,
+    why: `The state of "${configured.name}" ${why}: the stream is read from the start`,
+  });
   if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
-  if (isWholeState(saved)) {
-    return {
-      kind: "read",
-      state: fresh,
-      why: `The state of "${configured.name}" is of a time when its records had no date: the stream is read from the start`,
-    };
-  }
+  if (isWholeState(saved)) return fromStart("is of a time when its records had no date");
   const state = parseDatedState(configured.name, saved);
   if (state === null) return { kind: "read", state: fresh };
-  if (state.filters !== null && !hasSameFilters(state.filters, filters)) {
-    return {
-      kind: "read",
-      state: fresh,
-      why:
-        `The state of "${configured.name}" was made with source_slug ${state.filters.source_slug ?? "(none)"} and is_user ` +
-        `${state.filters.is_user}, the config now says otherwise: the stream is read from the start`,
-    };
+  const { source_slug, is_user } = state.filters ?? filters;
+  if (source_slug !== filters.source_slug || is_user !== filters.is_user) {
+    const made = `source_slug ${source_slug ?? "(none)"} and is_user ${is_user}`;
+    return fromStart(`was made with ${made}, the config now says otherwise`);
   }
   if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
   return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan } };
@@ -66,8 +61,9 @@ export function resumeDated(
 
 /** A stream that is always read from the start has nothing to continue from, but a full refresh that was delivered is not delivered twice. */
 export function resumeWhole(configured: ConfiguredStream, saved: unknown, filters: Filters): Resume {
-  const isDelivered = isFullRefresh(configured) && isSameRefresh(saved, configured) && isDone(saved);
-  if (isDelivered) return { kind: "delivered", state: wholeState(configured) };
+  const isSame = isFullRefresh(configured) && isSameRefresh(saved, configured);
+  if (isSame && valueAt(saved, ["full_refresh", "done"]) === true)
+    return { kind: "delivered", state: wholeState(configured) };
   return { kind: "read", state: newState(configured, filters) };
 }
 
@@ -86,16 +82,6 @@ function isWholeState(saved: unknown): boolean {
 const DATED_KEYS = ["discoveredAt", "replication_key_value", "days", "missing_days"];
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {
-  if (!isObject(saved) || !isObject(saved["full_refresh"]) || generationId === null || syncId === null)
-    return false;
-  const { generation_id, sync_id } = saved["full_refresh"];
-  return generation_id === generationId && sync_id === syncId;
-}
-
-function isDone(saved: unknown): boolean {
-  return isObject(saved) && isObject(saved["full_refresh"]) && saved["full_refresh"]["done"] === true;
-}
-
-function hasSameFilters(a: Filters, b: Filters): boolean {
-  return a.source_slug === b.source_slug && a.is_user === b.is_user;
+  const { generation_id, sync_id } = objectOf(valueAt(saved, ["full_refresh"]));
+  return generationId !== null && syncId !== null && generation_id === generationId && sync_id === syncId;
 }

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
-import { type DatedState, parseDatedState } from "../../src/state/dated.ts";
+import { parseDatedState } from "../../src/state/dated.ts";
 import { parseState } from "../../src/state/envelopes.ts";
 import { type Coverage, type DayStatus, put, spanOf } from "../../src/streams/coverage.ts";
-import { NEW_STATE } from "../../src/streams/dated-state.ts";
+import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import { BEGINNING, type Day, dayOf } from "../../src/time.ts";
 
 const moment = "2026-01-02T03:04:05Z";

@@ -145,9 +145,10 @@ describe("parseState()", () => {
   });
 
   it.each([
-    [{ stateType: "stream", streamState: null }, "no list streamState"],
-    [{ stateType: "global", globalState: {} }, "no list streamStates"],
-    [{ stateType: "per_stream" }, 'stateType is "per_stream"'],
+    [{ stateType: "stream", streamState: null }, "no list of them"],
+    [{ stateType: "stream" }, "no list of them"],
+    [{ stateType: "global", globalState: {} }, "no list of them"],
+    [{ stateType: "per_stream" }, '"stateType" (string)'],
     [{ stateType: "stream", streamState: [{ streamState: {} }] }, "no stream_descriptor with a name"],
   ])("refuses an export that it does not understand: %j", (value, why) => {
     expect(() => parseState(value)).toThrow(ConfigError);
@@ -201,7 +202,7 @@ describe("parseState()", () => {
     [{ type: "STATE" }, '"type" (string)'],
     [{ type: "STATE", state: [] }, '"state" (array)'],
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
-    [{ type: "GLOBAL", global: { shared_state: {} } }, "stream_states"],
+    [{ type: "GLOBAL", global: { shared_state: {} } }, "no list of them"],
     [{ type: "LEGACY", data: { cursor: "hunter2" } }, '"cursor" (string)'],
     [{ bookmarks: ["hunter2"] }, '"bookmarks" (array)'],
     [{ a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7 }, "and 2 more"],
