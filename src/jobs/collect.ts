@@ -4,7 +4,7 @@ import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
 import { type JobRun, remember, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Trouble } from "./job-type.ts";
 import { type Item, openOf, sourcesOf } from "./lattice.ts";
-import { dueAt, isSlow, nextPolls } from "./schedule.ts";
+import { dueAt, nextPolls } from "./schedule.ts";
 import { FAILED_TIMES, failedTimes, OUT_OF_CREDITS } from "./wanted.ts";
 
 const ASKS_AT_ONCE = 3;
@@ -17,47 +17,38 @@ const VAIN_IN_A_ROW = 50;
 const DENIED = 3;
 /** A job that brings nothing for longer (ms) no longer fails the stream. */
 const NEWS_FOR = 7 * 86_400_000;
+/** "Processing" is a usual answer for so long (ms). */
+const SLOW = 2 * 86_400_000;
 /** Answers that are kept for the setting's other stream. */
 const MOST_ANSWERS_KEPT = 2_000;
-
-type Ask = Pick<Watched, "key" | "id" | "job" | "at">;
 
 /** Takes in the jobs of items that this stream waits for. Those that were not asked for the longest come first. */
 export function schedule({ context, collecting, stream }: JobRun, keys: Iterable<string>): void {
   const { book, type, task, shared, client } = context;
   if (type.polling === null) return;
   const now = client.now();
-  const planNew = (ask: Ask, due: number): void => {
-    if (!collecting.jobs.has(ask.id)) plan(collecting, watched(ask), due);
-  };
   for (const key of keys) {
     for (const sub of openOf(book.get(key))) {
-      const { id, at, job } = sub;
-      // The stream before this one has asked just now, and there was no answer.
-      if (job === null || (task.isSecond && shared.asked.has(job))) continue;
+      const { id, at, job, asked } = sub;
       const due = dueAt(sub);
-      if (due <= now) planNew({ key, id, job, at }, sub.asked ?? 0);
-      else if (!task.isSecond) planNew({ key, id, job, at }, due);
+      // Of a setting's two streams the first has asked just now, and waits for what is due later.
+      if (job === null || (task.isSecond && (due > now || shared.asked.has(job)))) continue;
+      plan(collecting, { key, id, job, at, due: due > now ? due : (asked ?? 0) });
     }
     const handle = book.owes(stream, key) ? book.handle(key) : null;
     if (handle !== null && handle.job !== null)
-      planNew({ key, id: handle.id, job: handle.job, at: handle.at }, 0);
+      plan(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: 0 });
   }
 }
 
-const watched = (ask: Ask): Watched => ({
-  ...ask,
-  ...{ due: 0, polls: undefined, vain: 0, trouble: undefined, isProper: false },
-});
-
-/** Puts a job behind those that are due before it or at the same time. */
-function plan({ jobs, agenda }: JobRun["collecting"], job: Watched, due: number): void {
-  job.due = due;
+/** Puts a job that is not planned otherwise behind those that are due before it or at the same time. */
+function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
+  if ((jobs.get(job.id) ?? job) !== job) return;
   jobs.set(job.id, job);
   let low = 0;
   for (let high = agenda.length; low < high; ) {
     const middle = (low + high) >>> 1;
-    if ((agenda[middle]?.due ?? 0) <= due) low = middle + 1;
+    if ((agenda[middle]?.due ?? 0) <= job.due) low = middle + 1;
     else high = middle;
   }
   agenda.splice(low, 0, job);
@@ -70,19 +61,14 @@ export function scheduleKnown(run: JobRun): void {
   schedule(run, new Set([...open, ...book.undelivered(run.stream)]));
 }
 
-/** Plans the polls of a job that was submitted in this run. */
-export function watch(run: JobRun, ask: Ask, notBefore: number | null): void {
-  planPolls(run, watched(ask), notBefore);
-}
-
-function planPolls(
-  { context: { type, client }, collecting }: JobRun,
-  job: Watched,
-  due: number | null,
-): void {
+/** Plans the next poll of a job that was submitted in this run, or brought nothing. */
+export function watch({ context, collecting }: JobRun, job: Watched, notBefore: number | null): void {
+  const { type, client } = context;
   if (type.polling === null) return;
-  job.polls = nextPolls(job.polls, due, type.polling, client.now());
-  if (job.polls.next !== null) plan(collecting, job, job.polls.next);
+  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now());
+  if (job.polls.next === null) return;
+  job.due = job.polls.next;
+  plan(collecting, job);
 }
 
 /** Asks for the jobs that are due first, side by side, and delivers their answers. Returns whether any was due. */
@@ -116,16 +102,15 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
     takeTrouble(run, job, reply);
     return;
   }
-  collecting.proper += job.isProper ? 0 : 1;
+  collecting.proper.add(job.id);
   collecting.vainInARow = 0;
-  job.isProper = true;
   job.trouble = undefined;
   if (reply.kind === "answered") yield* deliver(run, job, reply.answer);
-  else if (reply.notBefore === null && isSlow(job, client.now())) takeTrouble(run, job, STILL_PROCESSING);
+  else if (reply.notBefore === null && client.now() - job.at >= SLOW) takeTrouble(run, job, STILL_PROCESSING);
   else {
     const { notBefore } = reply;
     book.asked(job.key, job.id, { asked: client.now(), notBefore, misses: 0, code: null });
-    planPolls(run, job, notBefore);
+    watch(run, job, notBefore);
   }
 }
 
@@ -146,16 +131,16 @@ function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
     if (collecting.silentInARow >= SILENT_IN_A_ROW) collecting.ended ??= error;
     return;
   }
-  job.vain += 1;
+  job.vain = (job.vain ?? 0) + 1;
   collecting.vainInARow += 1;
-  if (collecting.vainInARow >= VAIN_IN_A_ROW && collecting.proper === 0) collecting.ended ??= error;
-  if (isRetryable && kind !== "denied" && job.vain < MOST_IN_VAIN) planPolls(run, job, null);
+  if (collecting.vainInARow >= VAIN_IN_A_ROW && collecting.proper.size === 0) collecting.ended ??= error;
+  if (isRetryable && kind !== "denied" && job.vain < MOST_IN_VAIN) watch(run, job, null);
 }
 
 /** Delivers an answer. What was paid is on the disk before the records leave. */
 export async function* deliver(
   run: JobRun,
-  { key, id, job }: Pick<Ask, "key" | "id"> & { readonly job: string | null },
+  { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },
   answer: Answer,
 ): AsyncGenerator<Event> {
   const { context, collecting, spent, submitting, failures, stream } = run;
@@ -200,10 +185,11 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | 
 export async function moveSchedules(run: JobRun): Promise<void> {
   const { book } = run.context;
   const { jobs, proper } = run.collecting;
-  const moved = [...jobs.values()].flatMap(({ key, id, trouble, isProper }) => {
+  const moved = [...jobs.values()].flatMap(({ key, id, trouble }) => {
     const sub = trouble === undefined ? undefined : book.get(key).subs[id];
     if (sub === undefined) return [];
-    return [book.asked(key, id, { misses: sub.misses + (proper > Number(isProper) ? 1 : 0) })];
+    const others = proper.size - Number(proper.has(id));
+    return [book.asked(key, id, { misses: sub.misses + Math.min(1, others) })];
   });
   if (moved.length > 0) await remember(run, ...moved);
 }
@@ -211,7 +197,7 @@ export async function moveSchedules(run: JobRun): Promise<void> {
 /** Why the stream fails; undefined if jobs that bring nothing are the jobs' own fault. */
 export function collectFailure({ context: { client }, collecting }: JobRun): Error | undefined {
   if (collecting.ended !== undefined) return collecting.ended;
-  if (collecting.proper > 0) return undefined;
+  if (collecting.proper.size > 0) return undefined;
   const jobs = [...collecting.jobs.values()];
   const denied = jobs.filter(({ trouble }) => trouble?.kind === "denied");
   if (denied.length >= DENIED) return accessDenied(denied.length, denied[0]?.trouble?.error);
@@ -222,7 +208,7 @@ export function collectFailure({ context: { client }, collecting }: JobRun): Err
 
 const accessDenied = (count: number, cause: Error | undefined): ConfigError =>
   new ConfigError(
-    `Cannot collect results: this key may not read ${count === 1 ? "the one job that was" : `any of the ${count} jobs that were`} asked for. Use the key that ` +
+    `Cannot collect results: this key may not read any of the ${count} jobs that were asked for. Use the key that ` +
       "submitted them. Nothing is lost: they are asked for again",
     { cause },
   );

@@ -8,7 +8,7 @@ import type { Book } from "./book.ts";
 import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";
 import type { Answer, JobReply, JobType, Submission, Trouble } from "./job-type.ts";
-import type { Memory } from "./memory.ts";
+import type { Memory, RememberedStream } from "./memory.ts";
 import type { Polls } from "./schedule.ts";
 
 /** What a run asks of the service. Moments are epoch ms by the service's clock. */
@@ -23,7 +23,7 @@ type JobClient = Pick<Client, "requestSlot" | "backOff" | "now"> & {
 };
 
 /** What one stream is to do in this run. */
-export type JobTask = {
+export type JobTask = Pick<RememberedStream, "truncates" | "generation"> & {
   readonly spec: JobStreamSpec;
   /** The newest moment of the records delivered so far. */
   readonly cursor: string | null;
@@ -31,9 +31,6 @@ export type JobTask = {
   readonly isSecond: boolean;
   /** Whether items are submitted. A full refresh delivers again what can be had for free. */
   readonly buys: boolean;
-  /** Whether the platform drops what it has once this run is complete. */
-  readonly truncates: boolean;
-  readonly generation: number | null;
   /** Whether anything is known of what was bought before. */
   readonly knowsThePast: boolean;
   /** Whether every row has to be looked at, because only then it is known what is to be delivered. */
@@ -81,12 +78,10 @@ export type Watched = {
   readonly at: number;
   /** When it is asked for next, or was asked for last. */
   due: number;
-  polls: Polls | undefined;
+  polls?: Polls;
   /** How often it brought nothing of use, and what it brought last if that was nothing. */
-  vain: number;
-  trouble: Trouble | undefined;
-  /** Whether it was answered properly. */
-  isProper: boolean;
+  vain?: number;
+  trouble?: Trouble | undefined;
 };
 
 /** An item that the service refused, by the submission. */
@@ -98,21 +93,21 @@ export class JobRun {
   readonly failures = new SubmitFailures();
   /** What was bought so far. */
   readonly spent = { submissions: 0, credits: 0 };
-  readonly states: {
-    cursor: string | null;
+  readonly states = {
+    cursor: null as string | null,
     /** The last state; undefined while it does not cover every record. */
-    covering: StreamState | undefined;
-    readonly share: StateShare;
+    covering: undefined as StreamState | undefined,
+    share: new StateShare(),
     /** Whether a state waits until writing it is due. */
-    isWaiting: boolean;
+    isWaiting: false,
   };
   readonly submitting = {
     queue: [] as Candidate[],
     /** Items that the service does not take, for the report. */
     refused: [] as { readonly place: string; readonly code: string }[],
     doubted: [] as (Refused & { readonly code: string })[],
-    /** The submissions of this run, by id. */
-    own: new Map<string, string>(),
+    /** The ids of the submissions of this run. */
+    own: new Set<string>(),
     /** How long (ms) one submission took in the last batch. */
     msEach: Number.POSITIVE_INFINITY,
   };
@@ -123,8 +118,8 @@ export class JobRun {
     /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
     jobs: new Map<string, Watched>(),
     agenda: [] as Watched[],
-    /** How many jobs were answered properly. */
-    proper: 0,
+    /** The ids of those that were answered properly. */
+    proper: new Set<string>(),
     silentInARow: 0,
     vainInARow: 0,
     /** Why nothing more is asked for. */
@@ -138,12 +133,7 @@ export class JobRun {
 
   constructor(context: JobContext) {
     this.context = context;
-    this.states = {
-      cursor: context.task.cursor,
-      covering: undefined,
-      share: new StateShare(),
-      isWaiting: false,
-    };
+    this.states.cursor = context.task.cursor;
     this.lastProgress = context.clock.monotonic();
     this.states.share.begin(this.lastProgress);
   }

@@ -1,4 +1,3 @@
-import type { Client } from "../api/client.ts";
 import type { Clock } from "../api/clock.ts";
 import { systemClock } from "../api/clock.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
@@ -10,7 +9,6 @@ import {
   jobSpecsOf,
   type RowStreamSpec,
   STREAMS,
-  type StreamSpec,
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
@@ -23,11 +21,14 @@ import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
 import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
-import type { JobContext, JobTask, SharedJobs } from "./job-run.ts";
-import { jobTypeOf, probeExternal, probePublic } from "./kinds.ts";
+import type { JobTask, SharedJobs } from "./job-run.ts";
+import type { JobType } from "./job-type.ts";
+import { type JobClients, jobTypeOf, probeJobs } from "./kinds.ts";
 import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
 import { askOnce, submitOnce } from "./requests.ts";
 import { readJobs } from "./run.ts";
+
+export { probeJobs } from "./kinds.ts";
 
 /** The jobs of one run, from when their locks are taken. */
 export type Jobs = {
@@ -39,9 +40,6 @@ export type Jobs = {
 /** A stream that is asked for. */
 export type SelectedJobs = Pick<ConfiguredStream, "name" | "syncMode"> &
   Partial<Pick<ConfiguredStream, "generationId" | "minimumGenerationId" | "syncId">>;
-
-/** The clients of both APIs. */
-export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
 
 /** What jobs borrow of the run. */
 export type Lent = JobClients & {
@@ -79,118 +77,100 @@ export async function openJobs(
     .filter(({ setting }) => settings.has(setting))
     .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
   const sync = selected.map(({ syncId = null }) => syncId).find((id) => id !== null) ?? null;
-  const { environment, signal, pid, processes, notify } = lent;
+  const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
   const memory = await Memory.open({
     ...{ config, environment, states, streams, lock, notify },
     sync: sync === null ? null : String(sync),
   });
-  const shared = new Map<JobSetting, SharedJobs & { isStarted: boolean }>();
+  const sharedBy = new Map<JobSetting, SharedJobs & { isStarted: boolean }>();
   for (const setting of settings) {
     const isAlone = streams.filter((one) => one.setting === setting && one.isSelected).length < 2;
     const answers = isAlone ? undefined : new Map();
-    shared.set(setting, { answers, asked: new Set(), hasSeenAll: false, isStarted: false });
+    sharedBy.set(setting, { answers, asked: new Set(), hasSeenAll: false, isStarted: false });
   }
+
+  const taskOf = (spec: JobStreamSpec, isSecond: boolean): JobTask => {
+    const { book, hasState, cursors } = memory.of(spec.setting);
+    const { generation, truncates } = refreshOf(tasks.get(spec.name));
+    const buys = !isSecond && tasks.get(spec.name)?.syncMode !== "full_refresh";
+    return {
+      ...{ spec, isSecond, buys, truncates, generation, blocked: memory.blocked },
+      cursor: cursors.get(spec.name) ?? null,
+      knowsThePast: hasState || book.size > 0,
+      // Of what only the receipts know, rows say what this connection wants delivered.
+      readsAllRows: truncates || (!hasState && book.size > 0),
+      mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
+    };
+  };
+
   return {
     read: (spec, schema) => {
-      const ofSetting = shared.get(spec.setting);
-      if (ofSetting === undefined)
-        throw new Error(`Cannot open the stream "${spec.name}": it was not selected`);
-      const { book, hasState, cursors } = memory.of(spec.setting);
-      const { generation, truncates } = refreshOf(tasks.get(spec.name));
-      const isSecond = ofSetting.isStarted;
-      const buys = !isSecond && tasks.get(spec.name)?.syncMode !== "full_refresh";
+      const { setting, name } = spec;
+      const shared = sharedBy.get(setting);
+      if (shared === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
+      const { book } = memory.of(setting);
+      const task = taskOf(spec, shared.isStarted);
       // A full refresh buys nothing, so the setting's other stream still has to.
-      ofSetting.isStarted ||= buys;
-      const task: JobTask = {
-        ...{ spec, isSecond, buys, truncates, generation, blocked: memory.blocked },
-        cursor: cursors.get(spec.name) ?? null,
-        knowsThePast: hasState || book.size > 0,
-        // Of what only the receipts know, rows say what this connection wants delivered.
-        readsAllRows: truncates || (!hasState && book.size > 0),
-        mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
-      };
-      return readJobs(contextOf(config, lent, memory, task, ofSetting, schema));
+      shared.isStarted ||= task.buys;
+      const client = setting === "emailCheck" ? lent.publicApi : lent.externalApi;
+      const type = jobTypeOf(setting, config);
+      const { refreshAfterDays, retryUnknown } = type.resubmitRules;
+      const parser = new RowParser({ key: "", cursor: null, schema });
+      const inputs = new Inputs({
+        ...{ type, book, stream: name },
+        sources: type.froms.map((from) => rowsOf(from, type.kind, config, lent)),
+        // A later run may want items that this one does not.
+        readsAll: refreshAfterDays !== null || retryUnknown || task.readsAllRows,
+        now: () => client.now(),
+      });
+      return readJobs({
+        ...{ type, task, book, shared, inputs, memory, clock, endsAt, signal },
+        client: {
+          ready: async () => {
+            if (!client.knowsTime) await probeJobs(spec, lent);
+          },
+          requestSlot: () => client.requestSlot(),
+          submit: (item) => submitOnce(client, type, item),
+          ask: (jobId) => askOnce(client, type, jobId),
+          backOff: (failures) => client.backOff(failures),
+          now: () => client.now(),
+          skew: () => client.now() - clock.now(),
+        },
+        toLines: (records) => parser.toLines(records),
+        checkLocks: async () => {
+          await memory.check();
+          await lent.checkState();
+        },
+      });
     },
     close: () => memory.close(),
   };
 }
 
-/** Throws what keeps the key from a setting's jobs, without buying anything. */
-export async function probeJobs(
-  { setting }: JobStreamSpec,
-  { publicApi, externalApi }: JobClients,
-): Promise<void> {
-  await (setting === "emailCheck" ? probePublic(publicApi) : probeExternal(externalApi));
-}
-
 /** Whether the platform drops what it has once a stream is complete, and the generation that it fills then. */
 function refreshOf(stream: SelectedJobs | undefined): Pick<JobTask, "truncates" | "generation"> {
   const { syncMode, generationId = null, minimumGenerationId = null } = stream ?? {};
-  return {
-    truncates: syncMode === "full_refresh" || (minimumGenerationId ?? 0) > 0,
-    generation: generationId,
-  };
+  const truncates = syncMode === "full_refresh" || (minimumGenerationId ?? 0) > 0;
+  return { truncates, generation: generationId };
 }
 
-function contextOf(
-  config: Config,
-  lent: Lent,
-  memory: Memory,
-  task: JobTask,
-  shared: SharedJobs,
-  schema: JsonSchema | null,
-): JobContext {
-  const { setting, name } = task.spec;
-  const { clock, signal, endsAt, publicApi, externalApi } = lent;
-  const client = setting === "emailCheck" ? publicApi : externalApi;
-  const type = jobTypeOf(setting, config);
-  const { book } = memory.of(setting);
-  const { refreshAfterDays, retryUnknown } = type.resubmitRules;
-  const parser = new RowParser({ key: "", cursor: null, schema });
-  const inputs = new Inputs({
-    ...{ type, book, stream: name },
-    sources: type.froms.map((from) =>
-      rowsOf(from, type.kind === "email" ? "email" : domainField(from), config, lent),
-    ),
-    // A later run may want items that this one does not.
-    readsAll: refreshAfterDays !== null || retryUnknown || task.readsAllRows,
-    now: () => client.now(),
-  });
-  return {
-    ...{ type, task, book, shared, inputs, memory, clock, endsAt, signal },
-    client: {
-      ready: async () => {
-        if (!client.knowsTime) await probeJobs(task.spec, lent);
-      },
-      requestSlot: () => client.requestSlot(),
-      submit: (item) => submitOnce(client, type, item),
-      ask: (jobId) => askOnce(client, type, jobId),
-      backOff: (failures) => client.backOff(failures),
-      now: () => client.now(),
-      skew: () => client.now() - clock.now(),
-    },
-    toLines: (records) => parser.toLines(records),
-    checkLocks: async () => {
-      await memory.check();
-      await lent.checkState();
-    },
-  };
-}
-
-const domainField = (from: "people" | "companies"): string =>
-  from === "people" ? "companyDomain" : "domain";
+const ROWS = { people: STREAMS[0], companies: STREAMS[1] };
+/** The fields of rows that name items. */
+const FIELDS = {
+  people: { domain: "companyDomain", email: "email" },
+  companies: { domain: "domain", email: "email" },
+};
 
 /** The rows of a stream as a source of items. Raw values: what is dropped or hashed on its way out is needed here. */
 function rowsOf(
-  from: "people" | "companies",
-  field: string,
+  from: JobType["froms"][number],
+  kind: JobType["kind"],
   { idleTimeoutSeconds }: Config,
   { streamApi, filtersOf }: Lent,
 ): RowSource {
-  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === from);
-  if (spec === undefined || spec.reading === "job") throw new Error(`Cannot read "${from}": it has no rows`);
+  const spec = ROWS[from];
   const api = streamApi(spec, { cursor: null, schema: null });
   const windowOf = (day: Day | null): Window =>
     day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
@@ -205,7 +185,7 @@ function rowsOf(
     read: async function* (day, rows) {
       const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
       for await (const batch of readBounded(windowOf(day), count, { api, idleMs: idleTimeoutSeconds * 1000 }))
-        yield batch.rows.map(({ raw }) => textIn(raw, field));
+        yield batch.rows.map(({ raw }) => textIn(raw, FIELDS[from][kind]));
     },
   };
 }

@@ -1,12 +1,12 @@
 import type { Client } from "../api/client.ts";
 import { envelopeCode } from "../api/error-table.ts";
-import type { JobSetting } from "../catalog/streams.ts";
+import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { isObject } from "../json.ts";
 import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
 import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";
-import { probe } from "./requests.ts";
+import { isResultStatus } from "./requests.ts";
 
 /** The kind of job of a setting. Throws if the config does not have it. */
 export function jobTypeOf(
@@ -20,22 +20,25 @@ export function jobTypeOf(
   throw new Error(`Cannot open the jobs of "${setting}": they are not configured`);
 }
 
-/** Throws what keeps the key from checking e-mails. */
-export const probePublic = (client: Client): Promise<void> =>
-  probe(client, "check e-mails", CHECK_RESULT, (status, value) => {
-    const code = envelopeCode(value);
-    return code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);
-  });
+/** The clients of both APIs. */
+export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
 
-/**
- * Throws what keeps the key from the External API. The interface does not say what an unknown job is answered, so any
- * answer of the service's own will do but that the key is not valid.
- */
-export const probeExternal = (client: Client): Promise<void> =>
-  probe(
-    client,
-    "use the External API",
-    LOOKUP_RESULT,
-    (status, value) =>
-      (status === 202 || isObject(value)) && status !== 401 && (status < 502 || status > 504),
-  );
+/** A job id that no service has handed out. */
+const MADE_UP_JOB = "job_0_check";
+
+/** Throws what keeps the key from a setting's jobs. Asks for a job that nobody submitted, and so buys nothing. */
+export async function probeJobs(
+  { setting }: Pick<JobStreamSpec, "setting">,
+  { publicApi, externalApi }: JobClients,
+): Promise<void> {
+  const isCheck = setting === "emailCheck";
+  const [client, what] = isCheck ? [publicApi, "check e-mails"] : [externalApi, "use the External API"];
+  const path = (isCheck ? CHECK_RESULT : LOOKUP_RESULT).replace("{job}", MADE_UP_JOB);
+  await client.ask(what, path, isResultStatus, (status, value) => {
+    const code = envelopeCode(value);
+    const isView = code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);
+    // The External API's answer for an unknown job is not documented: all of its own will do but "the key is not valid".
+    const isOwn = (status === 202 || isObject(value)) && status !== 401 && (status < 502 || status > 504);
+    return (isCheck ? isView : isOwn) ? true : undefined;
+  });
+}

@@ -7,28 +7,20 @@ import { parseInstant } from "../time.ts";
 import type { JobReply, JobType, Submission } from "./job-type.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 
-/** A job id that no service has handed out, to see what a key may do without buying anything. */
-const MADE_UP_JOB = "job_0_check";
-
 /** Statuses by which the service may say that it has taken a submission: the interface does not say which. */
 const TAKEN: ReadonlySet<number> = new Set([200, 201, 202]);
 
 /** Any status in which a job's result may come: an error is a result too. */
-const isResultStatus = (status: number): boolean => status < 300 || status >= 400;
+export const isResultStatus = (status: number): boolean => status < 300 || status >= 400;
 
 /** Submits one item, once, in a turn that was taken before. */
 export async function submitOnce(client: Client, type: JobType, item: string): Promise<Submission> {
   const { what, path } = type.submit;
   const posted = await client.post(what, path, type.bodyOf(item));
-  switch (posted.kind) {
-    case "limited":
-      return refused(posted.error, "limit", posted.error.code ?? "");
-    case "unsent": {
-      const why = posted.error instanceof TransientError ? "time" : "operator";
-      return refused(posted.error, why, posted.error.code ?? "");
-    }
-    case "unanswered":
-      return { kind: "unknown", error: posted.error };
+  if (posted.kind === "unanswered") return { kind: "unknown", error: posted.error };
+  if (posted.kind !== "answered") {
+    const unsent = posted.error instanceof TransientError ? "time" : "operator";
+    return refused(posted.error, posted.kind === "limited" ? "limit" : unsent, posted.error.code ?? "");
   }
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
@@ -90,21 +82,6 @@ function unusable(client: Client, what: string, status: number, code: string | u
     kind: isDenied ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
     ...{ error, code: code ?? `status ${status}`, isRetryable: isAnswer || status >= 500 },
   };
-}
-
-/**
- * Throws what keeps the key from a kind of job. Asks for a job that nobody submitted, and so buys nothing.
- * @param accepts whether an answer is the service's own
- */
-export async function probe(
-  client: Client,
-  what: string,
-  path: string,
-  accepts: (status: number, value: unknown) => boolean,
-): Promise<void> {
-  await client.ask(what, path.replace("{job}", MADE_UP_JOB), isResultStatus, (status, value) =>
-    accepts(status, value) ? true : undefined,
-  );
 }
 
 /**

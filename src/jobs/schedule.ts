@@ -5,8 +5,6 @@ import { type ResubmitRules, retryAt } from "./wanted.ts";
 const HOUR_MS = 3_600_000;
 /** After so long (ms) a job that brings nothing is asked for once a month. */
 const OLD = 90 * DAY_MS;
-/** "Processing" is a usual answer for so long (ms). */
-const SLOW = 2 * DAY_MS;
 
 /** When a job of an item is to be asked for, or the item submitted again, at the earliest. Not finite: at once, or never. */
 export function nextAt(item: Item, rules: ResubmitRules): number {
@@ -28,9 +26,6 @@ function pauseAfter(misses: number, age: number): number {
   return age > OLD ? 30 * DAY_MS : 7 * DAY_MS;
 }
 
-/** Whether a job that is still in process is taken for one that brings nothing. */
-export const isSlow = ({ at }: Pick<Sub, "at">, now: number): boolean => now - at >= SLOW;
-
 /** How the results of a kind of job are polled in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };
 
@@ -40,23 +35,21 @@ export type Polls = { readonly next: number | null; readonly pause: number; read
 /** The service says its time in whole seconds, so what is known of it moves by so much. */
 const CLOCK_STEP = 2_000;
 
-/** Polls after a job was submitted, or after its first poll in a run that did not submit it. */
-export function firstPolls(notBefore: number | null, { first, total }: Polling, now: number): Polls {
-  const named = notBefore !== null && notBefore > now ? notBefore : undefined;
-  return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
-}
-
-/** Polls after one that brought nothing: 5, 10, 20 seconds and so on. */
+/**
+ * Polls after one that brought nothing: 5, 10, 20 seconds and so on. They begin after a job was submitted, after its first
+ * poll in a run that did not submit it, and at a moment that the service names.
+ */
 export function nextPolls(
   polls: Polls | undefined,
   notBefore: number | null,
-  polling: Polling,
+  { first, longest, total }: Polling,
   now: number,
 ): Polls {
-  if (polls === undefined || (notBefore !== null && notBefore > now))
-    return firstPolls(notBefore, polling, now);
+  const named = notBefore !== null && notBefore > now ? notBefore : undefined;
+  if (polls === undefined || named !== undefined)
+    return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
   const { pause, until } = polls;
   if (now >= until - CLOCK_STEP) return { next: null, pause, until };
-  const longer = Math.min(polling.longest, pause * 2);
+  const longer = Math.min(longest, pause * 2);
   return { next: Math.min(now + longer, until), pause: longer, until };
 }

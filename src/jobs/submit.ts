@@ -95,7 +95,7 @@ async function intend(run: JobRun, candidates: readonly Candidate[]): Promise<Pe
       if (reasonToSubmit(book.get(candidate.key), type.resubmitRules, client.now()) === undefined) continue;
       const { id, at, delta } = book.intend(candidate.key, client.now());
       batch.push({ ...candidate, id, at });
-      run.submitting.own.set(id, candidate.key);
+      run.submitting.own.add(id);
       news.push(delta);
     }
     await memory.write(type.setting, news);
@@ -155,7 +155,7 @@ async function keep(run: JobRun, pending: PendingSubmission, submission: Submiss
   if (submission.kind === "taken") {
     const { jobId, notBefore } = submission;
     await remember(run, book.taken(key, id, jobId, notBefore));
-    watch(run, { key, id, at, job: jobId }, notBefore);
+    watch(run, { key, id, at, job: jobId, due: 0 }, notBefore);
   } else {
     const { answer } = submission;
     const sealed = memory.hasReceipts ? seal(memory.salt, item, sealedText(answer)) : null;

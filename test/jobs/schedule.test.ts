@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newSub, type Sub, UNBOUGHT } from "../../src/jobs/lattice.ts";
-import { dueAt, firstPolls, isSlow, nextAt, nextPolls } from "../../src/jobs/schedule.ts";
+import { dueAt, nextAt, nextPolls } from "../../src/jobs/schedule.ts";
 import type { Day } from "../../src/time.ts";
 
 const HOUR = 3_600_000;
@@ -40,20 +40,13 @@ describe("dueAt()", () => {
   );
 });
 
-describe("isSlow()", () => {
-  it("takes a job for slow two days after its submission", () => {
-    expect(isSlow(sub({}), AT + 2 * DAY - 1)).toBe(false);
-    expect(isSlow(sub({}), AT + 2 * DAY)).toBe(true);
-  });
-});
-
 describe("nextPolls()", () => {
   const POLLING = { first: 5_000, longest: 60_000, total: 300_000 };
 
   it("doubles the pause up to the longest, and ends with the last poll at the end of the total", () => {
     const waits: number[] = [];
     let now = AT;
-    for (let polls = firstPolls(null, POLLING, AT); polls.next !== null; ) {
+    for (let polls = nextPolls(undefined, null, POLLING, AT); polls.next !== null; ) {
       waits.push((polls.next - now) / 1_000);
       now = polls.next;
       polls = nextPolls(polls, null, POLLING, now);
@@ -63,17 +56,20 @@ describe("nextPolls()", () => {
   });
 
   it("asks no more within a service's clock step of the end", () => {
-    const polls = firstPolls(null, POLLING, AT);
+    const polls = nextPolls(undefined, null, POLLING, AT);
     expect(nextPolls(polls, null, POLLING, polls.until - 2_000).next).toBeNull();
     expect(nextPolls(polls, null, POLLING, polls.until - 2_001).next).toBe(polls.until);
   });
 
   it("begins again at a moment that the service names, if it is to come", () => {
     const named = { next: AT + HOUR, pause: 5_000, until: AT + HOUR + 300_000 };
-    expect(firstPolls(AT + HOUR, POLLING, AT)).toEqual(named);
+    expect(nextPolls(undefined, AT + HOUR, POLLING, AT)).toEqual(named);
     expect(nextPolls({ next: AT, pause: 40_000, until: AT }, AT + HOUR, POLLING, AT)).toEqual(named);
-    expect(firstPolls(AT, POLLING, AT)).toEqual({ next: AT + 5_000, pause: 5_000, until: AT + 300_000 });
-    expect(nextPolls(undefined, null, POLLING, AT)).toEqual(firstPolls(null, POLLING, AT));
+    expect(nextPolls(undefined, AT, POLLING, AT)).toEqual({
+      next: AT + 5_000,
+      pause: 5_000,
+      until: AT + 300_000,
+    });
     expect(nextPolls({ next: AT, pause: 5_000, until: AT + HOUR }, AT, POLLING, AT).pause).toBe(10_000);
   });
 });

@@ -29,6 +29,8 @@ export type Refusal = { readonly status: number; readonly body: unknown };
 export class CountingService {
   /** Every item that was bought, once for each time. */
   readonly bought: string[] = [];
+  /** Every item that was submitted, those that were refused included. */
+  readonly tried: string[] = [];
   /** The path and the item of every purchase. */
   readonly orders: string[] = [];
   readonly requests: string[] = [];
@@ -98,6 +100,7 @@ export class CountingService {
 
   #submit(url: string, { domain, email }: { domain?: string; email?: string }): Refusal | undefined {
     const item = domain ?? email ?? "";
+    this.tried.push(item);
     const refusal = this.behaviour.refuse?.(item);
     if (refusal !== undefined) return refusal;
     const jobId = `job_${this.bought.length}_x`;

@@ -40,7 +40,13 @@ export type Ran = {
   readonly slept: number;
 };
 
-export type Told = { readonly state?: unknown; readonly syncMode?: string; readonly signal?: AbortSignal };
+export type Told = {
+  readonly state?: unknown;
+  readonly syncMode?: string;
+  readonly signal?: AbortSignal;
+  /** Settings that take the place of the runtime's. */
+  readonly config?: object;
+};
 
 /** A service whose clock can be moved. */
 type Moved = Pick<Sandbox, "url" | "advance">;
@@ -66,12 +72,12 @@ export class JobRuntime {
   /** Reads a stream, or several in one run. */
   readStream(
     named: string | readonly string[],
-    { state, syncMode = "incremental", signal }: Told = {},
+    { state, syncMode = "incremental", signal, config = {} }: Told = {},
   ): Promise<Ran> {
     const streams = [named]
       .flat()
       .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode }));
-    return this.#read(signal, { catalog: { streams }, ...(state !== undefined && { state }) });
+    return this.#read(signal, { config, catalog: { streams }, ...(state !== undefined && { state }) });
   }
 
   readAll(): Promise<Ran> {
@@ -79,10 +85,13 @@ export class JobRuntime {
   }
 
   /** Reads with files of these contents, besides the config. */
-  #read(signal: AbortSignal | undefined, files: { catalog?: unknown; state?: unknown }): Promise<Ran> {
+  #read(
+    signal: AbortSignal | undefined,
+    files: { config?: object; catalog?: unknown; state?: unknown },
+  ): Promise<Ran> {
     return this.#run(signal, async (runtime, file) => {
       const [config, catalog, state] = [
-        await file("config", this.#config),
+        await file("config", { ...this.#config, ...files.config }),
         files.catalog === undefined ? undefined : await file("catalog", files.catalog),
         files.state === undefined ? undefined : await file("state", files.state),
       ];
