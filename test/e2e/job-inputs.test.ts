@@ -1,129 +1,70 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import { JobRuntime } from "../support/job-runtime.ts";
-
-const DAY = 86_400_000;
-const start = (): Promise<Sandbox> =>
-  startSandbox({ people: 20, companies: 4, requestsPerMinute: 0, now: "2026-03-02T10:00:00Z" });
-
-const runtime = (sandbox: Sandbox, settings: object): JobRuntime =>
-  new JobRuntime(
-    {
-      base_url: sandbox.url,
-      api_key: sandbox.key,
-      requests_per_minute: 6000,
-      external_api: { api_url: sandbox.url, api_key: sandbox.key },
-      ...settings,
-    },
-    sandbox,
-  );
-
-const items = (sandbox: Sandbox): readonly string[] => sandbox.submissions.map(({ item }) => item);
-
-describe("company_lookup_contacts", () => {
-  it("has a row for each contact, without buying anything itself", async () => {
-    await using sandbox = await start();
-    const runs = runtime(sandbox, { company_lookup: { domains: ["3.example"] } });
-    const first = await runs.readStream("company_lookup_contacts");
-    expect(first.code).toBe(0);
-    expect(first.records()).toHaveLength(3);
-    expect(first.records()[1]).toMatchObject({
-      job_id: expect.stringMatching(/^job_/),
-      position: 1,
-      domain: "3.example",
-      email: "person2@3.example",
-      verified_sources: [expect.any(String)],
-    });
-    const second = await runs.readStream("company_lookup_contacts", { state: first.state() });
-    expect(second.records()).toEqual([]);
-    expect(items(sandbox)).toEqual(["3.example"]);
-  });
-});
+import { file } from "../support/cli.ts";
+import { DAY, sandboxStage } from "../support/job-stage.ts";
 
 describe("the items of a job", () => {
+  it("are a row for each contact in company_lookup_contacts, which buys nothing itself", async () => {
+    const stage = await sandboxStage("company_lookup", { domains: ["3.example"] });
+    const streams = "company_lookup_contacts";
+    const first = await stage.play({ streams, delivered: 3 });
+    expect(first.records()[1]).toMatchObject({
+      ...{ job_id: expect.stringMatching(/^job_/), position: 1 },
+      ...{ domain: "3.example", email: "person2@3.example", verified_sources: [expect.any(String)] },
+    });
+    await stage.play({ streams, delivered: 0 });
+    expect(stage.bought).toEqual(["3.example"]);
+  });
+
   it("come from the e-mails of people, undropped, each once", async () => {
-    await using sandbox = await start();
-    const settings = { email_verification: { from_people: true }, drop_fields: ["people.email"] };
-    const runs = runtime(sandbox, settings);
-    const first = await runs.readStream("email_verifications");
-    expect(first.code).toBe(0);
-    const emails = new Set(
-      sandbox.people().flatMap(({ email }) => (email === null ? [] : [email.toLowerCase()])),
-    );
-    expect(new Set(items(sandbox))).toEqual(emails);
-    runs.pass(3 * DAY);
-    sandbox.arrive(2);
-    const before = sandbox.requests.length;
-    await runs.readStream("email_verifications", { state: first.state() });
-    const days = sandbox.requests.slice(before).flatMap(({ query }) => query["discovered_from"] ?? []);
+    const config = { drop_fields: ["people.email"] };
+    const stage = await sandboxStage("email_verification", { from_people: true }, {}, config);
+    const { service } = stage;
+    const people = service.people().flatMap(({ email }) => (email === null ? [] : [email.toLowerCase()]));
+    const emails = new Set(people);
+    await stage.play({ bought: [...emails] });
+    service.arrive(2);
+    const before = service.requests.length;
+    await stage.play({ after: 3 * DAY });
+    const days = service.requests.slice(before).flatMap(({ query }) => query["discovered_from"] ?? []);
     expect(days, "only the last days are read again").toEqual(["2026-03-01", "2026-03-01"]);
-    expect(new Set(items(sandbox)).size).toBe(items(sandbox).length);
-    expect(items(sandbox).length).toBeGreaterThan(emails.size);
+    expect(new Set(stage.bought).size).toBe(stage.bought.length);
+    expect(stage.bought.length).toBeGreaterThan(emails.size);
   });
 
   it("are what the caps leave room for; the next sync takes the next", async () => {
-    await using sandbox = await start();
-    const runs = runtime(sandbox, {
-      email_verification: { from_people: true, max_per_sync: 3, max_per_day: 5 },
-    });
-    const first = await runs.readStream("email_verifications");
-    expect(first.warnings()).toEqual([
-      expect.stringContaining(
-        "This sync submits what the rows of people name (at most 3 submissions a sync)",
-      ),
-    ]);
-    expect(items(sandbox)).toHaveLength(3);
-    const second = await runs.readStream("email_verifications", { state: first.state() });
-    expect(items(sandbox)).toHaveLength(5);
-    const third = await runs.readStream("email_verifications", { state: second.state() });
-    expect(items(sandbox)).toHaveLength(5);
-    runs.pass(DAY);
-    await runs.readStream("email_verifications", { state: third.state() });
-    expect(items(sandbox)).toHaveLength(8);
-    expect(new Set(items(sandbox)).size).toBe(8);
+    const settings = { from_people: true, max_per_sync: 3, max_per_day: 5 };
+    const stage = await sandboxStage("email_verification", settings);
+    const warns = "This sync submits what the rows of people name (at most 3 submissions a sync)";
+    await stage.play(
+      { bought: 3, warns, warnings: 1 },
+      { bought: 2 },
+      { bought: 0 },
+      { after: DAY, bought: 3 },
+    );
+    expect(new Set(stage.bought).size).toBe(8);
   });
 
   it("come from a CSV file; what is none is named by its line", async () => {
-    await using sandbox = await start();
-    const folder = await mkdtemp(join(tmpdir(), "job-inputs-"));
-    const path = join(folder, "domains.csv");
-    await writeFile(
-      path,
-      '\ufeffname,Domain\r\n"A, Inc.",WWW.1.example\r\nB,not a domain\r\nC,1.example.\r\n',
-    );
-    const ran = await runtime(sandbox, { company_lookup: { domains_file: path } }).readStream(
-      "company_lookups",
-    );
-    expect(items(sandbox)).toEqual(["1.example"]);
-    expect(ran.warnings()).toContainEqual(expect.stringContaining(`line 3 of "${path}"`));
-    await rm(folder, { recursive: true });
+    const lines = ["\ufeffname,Domain", '"A, Inc.",WWW.1.example', "B,not a domain", "C,1.example.", ""];
+    const path = await file("domains.csv", lines.join("\r\n"));
+    const stage = await sandboxStage("company_lookup", { domains_file: path });
+    await stage.play({ bought: ["1.example"], warns: `line 3 of "${path}"` });
   });
 
-  it("are submitted although the rows of a stream cannot be read", async () => {
-    await using sandbox = await start();
-    sandbox.fault("status=500:times=always:path=people");
-    const settings = { company_lookup: { domains: ["1.example"], from_people: true } };
-    const ran = await runtime(sandbox, settings).readStream("company_lookups");
-    expect(items(sandbox)).toEqual(["1.example"]);
-    expect(ran.records()).toHaveLength(1);
+  it.each([
+    ["the rows of a stream cannot be read", "status=500:times=always:path=people", "the service failed"],
+    [
+      "an export shows the same rows for ever",
+      "endless=row:every=20:times=always",
+      "no new row came for 5 s",
+    ],
+  ])("are submitted although %s", async (_, fault, message) => {
+    const settings = { domains: ["1.example"], from_people: true };
+    const config = { idle_timeout_seconds: 5 };
+    const stage = await sandboxStage("company_lookup", settings, {}, config);
+    const ran = await stage.play({ fault, fails: null });
+    expect(stage.bought).toContain("1.example");
     expect(ran.code).toBe(1);
-  });
-
-  it("are submitted although an export shows the same rows for ever", async () => {
-    await using sandbox = await start();
-    sandbox.fault("endless=row:every=20:times=always");
-    const settings = {
-      company_lookup: { domains: ["1.example"], from_people: true },
-      idle_timeout_seconds: 5,
-    };
-    const ran = await runtime(sandbox, settings).readStream("company_lookups");
-    expect(items(sandbox)).toContain("1.example");
-    expect(ran.errors()).toEqual([
-      expect.objectContaining({ message: expect.stringContaining("no new row came for 5 s") }),
-    ]);
-    expect(ran.code).toBe(1);
+    expect(ran.errors()).toEqual([expect.objectContaining({ message: expect.stringContaining(message) })]);
   });
 });

@@ -56,6 +56,7 @@ type Service = Sandbox | CountingService;
 export class JobStage<Of extends Service = Service> {
   readonly service: Of;
   readonly runtime: JobRuntime;
+  readonly config: object;
   readonly #setting: Setting;
   readonly #settings: object;
   #state: unknown;
@@ -68,7 +69,8 @@ export class JobStage<Of extends Service = Service> {
     this.#settings = settings;
     const base = { base_url: url, api_key: key, requests_per_minute: 6000 };
     const external = { external_api: { api_url: url, api_key: key } };
-    this.runtime = new JobRuntime({ ...base, ...external, [setting]: settings, ...config }, service);
+    this.config = { ...base, ...external, [setting]: settings, ...config };
+    this.runtime = new JobRuntime(this.config, service);
   }
 
   /** All that was bought so far, in this order. */
