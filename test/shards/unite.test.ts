@@ -1,15 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ShardState, unite } from "../../src/shards/unite.ts";
-import { type Span, spanOf, uncovered } from "../../src/streams/coverage.ts";
+import { type Span, uncovered } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import { addDays, type Day } from "../../src/time.ts";
 
 type State = Partial<DatedState>;
 
 const PLAN = "0123456789abcdef".repeat(2);
-const span = (from: string, to: string, rows: number | null): Span => [from as Day, to as Day, rows];
-const filters = (source_slug: string) => ({ filters: { source_slug, is_user: "all" } });
+const span = (from: string, to: string, rows: number | null, ...status: "again"[]): Span =>
+  [from, to, rows, ...status] as unknown as Span;
+const filtered = (source_slug: string): State => ({ filters: { source_slug, is_user: "all" } });
 
 /** A closed shard of January, one of February, and the open one from March on. */
 const CLOSED = { plan: PLAN, discoveredAt: "2026-01-31T10:00:00Z", asked: "2026-03-05T08:00:00.000Z" };
@@ -20,6 +21,7 @@ const OPEN: State = {
   ...{ days: [span("2026-03-01", "2026-03-03", 3)], undated: { rows: 2, seen: null } },
   ...{ checked: "2026-03-05" as Day, witness: { keys: ["a"] } },
 };
+const daysOf = (...states: State[]): State => ({ days: states.flatMap(({ days = [] }) => days) });
 
 const partsOf = (states: readonly State[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `part ${nth}`, state: { ...NEW_STATE, ...state } }));
@@ -29,10 +31,7 @@ describe("unite()", () => {
     [
       "knows the days of all parts, and whom the open part showed",
       [JANUARY, FEBRUARY, OPEN],
-      {
-        ...{ ...NEW_STATE, ...OPEN, checked: null },
-        days: [JANUARY, FEBRUARY, OPEN].flatMap(({ days = [] }) => days),
-      },
+      { ...NEW_STATE, ...OPEN, checked: null, ...daysOf(JANUARY, FEBRUARY, OPEN) },
     ],
     [
       "goes on from the earliest moment that a part was asked",
@@ -50,27 +49,16 @@ describe("unite()", () => {
       { discoveredAt: null, asked: null },
     ],
     ["passes over a part that has read nothing", [FEBRUARY, { plan: PLAN }], { asked: CLOSED.asked }],
-    [
-      "has no cursor where no row was ever shown",
-      [{ ...JANUARY, discoveredAt: null }],
-      { discoveredAt: null },
-    ],
-    [
-      "still has to read those without a date if the open part is not there",
-      [JANUARY, FEBRUARY],
-      { undated: null, witness: null },
-    ],
+    ["has no cursor without a row", [{ ...JANUARY, discoveredAt: null }], { discoveredAt: null }],
+    ["still has to read the undated", [JANUARY, FEBRUARY], { undated: null, witness: null }],
     [
       "takes proven days for proven, and does not know how many rows overlapping ones hold",
-      [JANUARY, { ...JANUARY, days: [spanOf(["2026-01-30" as Day, "2026-01-31" as Day], 4, "again")] }],
+      [JANUARY, { ...JANUARY, days: [span("2026-01-30", "2026-01-31", 4, "again")] }],
       { days: [span("0001-01-01", "2026-01-31", null)] },
     ],
     [
       "has the sources that all parts could read",
-      [
-        { ...JANUARY, sources: ["a", "b"] },
-        { ...FEBRUARY, sources: ["b"] },
-      ],
+      [JANUARY, FEBRUARY].map((state, nth) => ({ ...state, sources: ["a", "b"].slice(nth) })),
       { sources: ["b"] },
     ],
     [
@@ -83,38 +71,27 @@ describe("unite()", () => {
     expect(unite("people", partsOf(states), false)).toMatchObject(expected);
   });
 
-  it.each<[what: string, states: readonly State[], message: string]>([
-    ["parts of two plans", [JANUARY, { ...FEBRUARY, plan: "f" }], "part 0 and part 1 are of different plans"],
-    ["parts of a plan and of none", [JANUARY, { ...FEBRUARY, plan: null }], "are of different plans"],
-    [
-      "services",
-      [
-        { ...JANUARY, service: "s" },
-        { ...FEBRUARY, service: "t" },
-      ],
-      "of different services",
-    ],
-    [
-      "filters",
-      [
-        { ...JANUARY, ...filters("a") },
-        { ...FEBRUARY, ...filters("b") },
-      ],
-      "of different filters",
-    ],
-    ["a lost shard", [JANUARY, OPEN], "none of them holds 2026-02-01 to 2026-02-28. Read the shards"],
+  it.each<[what: string, states: readonly [State, State], message: string]>([
+    ["parts of two plans", [{}, { plan: "f" }], "part 0 and part 1 are of different plans"],
+    ["parts of a plan and of none", [{}, { plan: null }], "are of different plans"],
+    ["services", [{ service: "s" }, { service: "t" }], "of different services"],
+    ["filters", [filtered("a"), filtered("b")], "of different filters"],
+    ["a lost shard", [{}, OPEN], "none of them holds 2026-02-01 to 2026-02-28. Read the shards"],
     [
       "a day that was not read",
-      [JANUARY, { ...FEBRUARY, days: [span("2026-02-02", "2026-02-28", 1)] }],
+      [{}, { days: [span("2026-02-02", "2026-02-28", 1)] }],
       "none of them holds 2026-02-01. Read the shards",
     ],
-  ])("refuses %s", (_what, states, message) => {
-    expect(() => unite("people", partsOf(states), false)).toThrow(message);
+  ])("refuses %s", (_what, [one, two], message) => {
+    const parts = partsOf([
+      { ...JANUARY, ...one },
+      { ...FEBRUARY, ...two },
+    ]);
+    expect(() => unite("people", parts, false)).toThrow(message);
   });
 
   it("leaves days that none holds to the next run, if it may", () => {
-    const { days } = unite("people", partsOf([OPEN, JANUARY]), true);
-    expect(days).toEqual([JANUARY, OPEN].flatMap((state) => state.days ?? []));
+    expect(unite("people", partsOf([OPEN, JANUARY]), true)).toMatchObject(daysOf(JANUARY, OPEN));
   });
 
   it("says the same of parts in any order, and of unions of parts", () => {
