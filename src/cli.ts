@@ -129,8 +129,12 @@ const addRead: AddCommand = (parser, choose) =>
     "read",
     "read streams to stdout or into files",
     (words) => words.options(READ_FLAGS).epilogue(examples(READ_EXAMPLES)),
-    ({ stream, plan: file, shard, shardsAtOnce, ...flags }) =>
-      choose(readCommand({ ...flags, streams: stream ?? [], part: partOf(file, shard, shardsAtOnce) })),
+    ({ stream, plan: file, shard, shardsAtOnce, ...flags }) => {
+      const options = { ...flags, streams: stream ?? [], part: partOf(file, shard, shardsAtOnce) };
+      refuseTwoOutputs(options);
+      refuseTwoStates(options);
+      choose({ kind: "read", ...options });
+    },
   );
 
 const PLAN_EXAMPLES = [
@@ -240,8 +244,6 @@ export async function parseCommand(words: readonly string[], version: string): P
   const args = words.length === 0 ? ["--help"] : words;
   if (args.length === 1 && args[0] === "spec") return { kind: "spec" };
   refuseMoved(args[0]);
-  const quick = quickCommand(args, version);
-  if (quick !== undefined) return quick;
   let command: Command | undefined;
   const base = await openParser(NAME, version, ["stream", "states"]);
   const parser = COMMANDS.reduce(
@@ -268,14 +270,6 @@ function refuseMoved(word: string | undefined): void {
   if (word !== "demo" && word !== "sandbox") return;
   const now = word === "demo" ? "contact-intelligence-sandbox demo" : "contact-intelligence-sandbox";
   throw new UsageError(`"${NAME} ${word}" is a command of its own now: ${now}`);
-}
-
-/** Command lines of one word that platforms and scripts ask for alone: loading yargs would take most of their time. */
-export function quickCommand(args: readonly string[], version: string): Command | undefined {
-  const [word] = args;
-  return args.length === 1 && (word === "--version" || word === "-v")
-    ? { kind: "text", text: version }
-    : undefined;
 }
 
 /**
@@ -337,12 +331,6 @@ function partOf(
     shard: shard === "open" ? "open" : Number(shard),
     shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce) ?? 1,
   };
-}
-
-function readCommand(options: ReadOptions): Command {
-  refuseTwoOutputs(options);
-  refuseTwoStates(options);
-  return { kind: "read", ...options };
 }
 
 function refuseTwoOutputs({ format, streams, stateFile, output, compress }: ReadOptions): void {

@@ -69,7 +69,9 @@ export async function runProgram(
 ): Promise<number> {
   try {
     const { version } = readPackageFile("package.json") as { version: string };
-    const parse = await openParse();
+    // Platforms and scripts ask for it alone: loading the parser would take most of the time.
+    const asksVersion = args.length === 1 && (args[0] === "--version" || args[0] === "-v");
+    const parse = asksVersion ? async () => ({ kind: "text", text: version }) as const : await openParse();
     return await run(await parse(args, version), runtime);
   } catch (error) {
     if (runtime.signal.aborted) throw error;

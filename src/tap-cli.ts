@@ -1,13 +1,4 @@
-import {
-  answerOf,
-  type Command,
-  LOG_LEVEL,
-  openParser,
-  quickCommand,
-  refuseTwoStates,
-  STATE,
-  STATE_FILE,
-} from "./cli.ts";
+import { answerOf, type Command, LOG_LEVEL, openParser, refuseTwoStates, STATE, STATE_FILE } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
@@ -46,8 +37,6 @@ const EXAMPLES = [
  * Throws UsageError.
  */
 export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
-  const quick = quickCommand(args, version);
-  if (quick !== undefined) return quick;
   let options: TapOptions | undefined;
   const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")

@@ -102,9 +102,6 @@ type Asking<Result> = {
   readonly isExport?: boolean;
 };
 
-/** The attempt that comes next, and how many there may be. */
-type Retries = { readonly attempt: number; readonly attempts: number };
-
 type Tried<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
@@ -197,7 +194,8 @@ export class Client {
         const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage));
         const result = read(status, value);
         if (result !== undefined) return result;
-        throw status < 300 ? notOfTheForm(what) : this.refusal(what, status, envelopeCode(value));
+        if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
+        throw new TransientError(`Cannot ${what}: the answer is not of the interface's form`);
       },
     });
   }
@@ -279,22 +277,13 @@ export class Client {
       const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
       if (!(error instanceof TransientError)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
-      await this.#waitToRetry(asking.what, error, { attempt: failures + 1, attempts: tries }, waitMs);
+      const pauseMs = this.#pauseMs(failures, waitMs);
+      const what = `${asking.what} at ${this.#place.host}`;
+      const progress = { attempt: failures + 1, attempts: tries, waitMs: pauseMs };
+      this.#options.notify({ kind: "retrying", what, reason: error.reason ?? error.message, ...progress });
+      this.usage.retries += 1;
+      await this.#pause(pauseMs);
     }
-  }
-
-  async #waitToRetry(
-    what: string,
-    error: ConnectorError,
-    progress: Retries,
-    atLeastMs: number,
-  ): Promise<void> {
-    const waitMs = this.#pauseMs(progress.attempt - 1, atLeastMs);
-    const where = `${what} at ${this.#place.host}`;
-    const reason = error.reason ?? error.message;
-    this.#options.notify({ kind: "retrying", what: where, reason, ...progress, waitMs });
-    this.usage.retries += 1;
-    await this.#pause(waitMs);
   }
 
   async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
@@ -405,9 +394,6 @@ export class Client {
     notify({ kind: "limited", until: clock.now() + waitMs });
   }
 }
-
-const notOfTheForm = (what: string): TransientError =>
-  new TransientError(`Cannot ${what}: the answer is not of the interface's form`);
 
 /** Undefined if the bytes are no JSON, or are nested too deep. */
 const toJson = (bytes: Buffer | undefined): unknown => bytes && tryParseJson(bytes.toString("utf8"));

@@ -27,7 +27,7 @@ export type Failure = {
   /** What to do about it. `{url}`, `{address}` and `{newKey}` stand for the names in `SettingNames`. */
   readonly remedy: string;
   /** What it means for a submission; undefined: the service may have taken the submission. */
-  readonly submission?: RetryWhen;
+  readonly submission?: RetryWhen | undefined;
 };
 
 /** The settings that an API is opened with, as a person must know them. */
@@ -57,28 +57,23 @@ export const EXTERNAL_API: SettingNames = {
 /** Where a request went: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
 export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
 
-const config = (wrong: string, remedy: string, submission: RetryWhen = "operator"): Failure => ({
-  error: ConfigError,
-  wrong,
-  remedy,
-  submission,
-});
-const transient = (wrong: string, remedy: string, submission?: RetryWhen): Failure => ({
-  error: TransientError,
-  wrong,
-  remedy,
-  ...(submission !== undefined && { submission }),
-});
+const failures =
+  (error: ErrorClass, usually?: RetryWhen) =>
+  (wrong: string, remedy: string, submission = usually): Failure => ({ error, wrong, remedy, submission });
+
+const config = failures(ConfigError, "operator");
+const transient = failures(TransientError);
 /** The answer for one item. Where no item was asked for, the service contradicts its interface. */
-const answer = (wrong: string, remedy: string, submission?: RetryWhen): Failure => ({
-  error: DataError,
-  wrong,
-  remedy,
-  ...(submission !== undefined && { submission }),
-});
+const answer = failures(DataError);
 
 const AGAIN = "The service may be unwell: run again later, and tell its owner if it goes on";
 const ASK_FOR_ACCESS = "Ask the organization's owner for access, or take the stream out of the sync";
+
+const RATE_LIMITED = transient(
+  "the key's requests per minute are used up",
+  "Lower requests_per_minute, or stop other programs that use this key",
+  "time",
+);
 
 /** Every code of the interface. A new code is a row here. */
 export const FAILURES = {
@@ -112,16 +107,8 @@ export const FAILURES = {
     "Buy credits or lower max_credits_per_sync; what was done so far is kept",
   ),
   SOURCE_UNAVAILABLE: transient("the requested source is paused for maintenance", "Run again later", "time"),
-  RATE_LIMIT_EXCEEDED: transient(
-    "the key's requests per minute are used up",
-    "Lower requests_per_minute, or stop other programs that use this key",
-    "time",
-  ),
-  RATE_LIMITED: transient(
-    "the key's requests per minute are used up",
-    "Lower requests_per_minute, or stop other programs that use this key",
-    "time",
-  ),
+  RATE_LIMIT_EXCEEDED: RATE_LIMITED,
+  RATE_LIMITED,
   INTERNAL_ERROR: transient("the service failed", AGAIN),
   ORG_KIND_UNAVAILABLE: transient(
     "the service could not confirm the plan for a moment",
@@ -141,15 +128,7 @@ export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
   [403, FAILURES.ACCESS_DENIED],
-  [
-    404,
-    {
-      error: NotFoundError,
-      wrong: "there is nothing at this address",
-      remedy: "Check {address}",
-      submission: "operator",
-    },
-  ],
+  [404, failures(NotFoundError, "operator")("there is nothing at this address", "Check {address}")],
   [407, config("the proxy wants credentials", "Put them into HTTPS_PROXY (http://user:password@host:port)")],
   [408, transient("the service gave up waiting for the request", AGAIN)],
   [413, config("the service refuses the request as too large", "Check the configured items", "other-item")],
@@ -177,8 +156,7 @@ export const isPlainRedirect = (status: number): boolean => NOT_HERE.has(status)
 function otherStatus(status: number): Failure {
   if (status >= 500) return transient("the service failed", AGAIN);
   if (DONE_NOTHING.has(status)) return REFUSED;
-  const { error, wrong, remedy } = REFUSED;
-  return { error, wrong, remedy };
+  return { ...REFUSED, submission: undefined };
 }
 
 /** The code of a request that was not answered within its time. */

@@ -188,7 +188,7 @@ class Batcher {
     const matched = this.#parser.match(line);
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
-    if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line, "is no JSON object");
+    if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
     const code = value["success"] === false ? envelopeCode(value) : undefined;
     if (code !== undefined) throw streamError(this.#what, code);
     const row = this.#parser.parse(oneLine(line), value, this.#notes);
@@ -197,9 +197,9 @@ class Batcher {
   }
 
   /** Goes on after a line that is no row: the body is faulty, its other rows are not. */
-  #skip(line: string, why: string): undefined {
+  #skip(line: string): undefined {
     this.#badLines += 1;
-    this.fault ??= this.#badLine(line, why);
+    this.fault ??= this.#badLine(line);
     if (this.#badLines > MOST_BAD_LINES) throw this.fault;
   }
 
@@ -210,11 +210,10 @@ class Batcher {
   }
 
   /** Names a line by place, length and digest, never by content. */
-  #badLine(line: string, why: string): BodyError {
+  #badLine(line: string): BodyError {
     const digest = createHash("sha256").update(line, "latin1").digest("hex").slice(0, 16);
-    return new BodyError(
-      `Cannot ${this.#what}: line ${this.#lineNumber} (${line.length} bytes, sha256 ${digest}…) ${why}`,
-    );
+    const which = `line ${this.#lineNumber} (${line.length} bytes, sha256 ${digest}…)`;
+    return new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
   }
 }
 

@@ -68,7 +68,8 @@ function cast(text: string, property: SpecProperty): unknown {
     case "number":
       return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
     case "boolean":
-      return booleanOf(text);
+      if (/^(?:true|1|yes|on)$/i.test(text)) return true;
+      return /^(?:false|0|no|off)$/i.test(text) ? false : text;
     case "array":
       return text.startsWith("[") ? parsed(text) : text;
     case "object":
@@ -76,11 +77,6 @@ function cast(text: string, property: SpecProperty): unknown {
     default:
       return text;
   }
-}
-
-function booleanOf(text: string): unknown {
-  if (/^(?:true|1|yes|on)$/i.test(text)) return true;
-  return /^(?:false|0|no|off)$/i.test(text) ? false : text;
 }
 
 function parsed(text: string): unknown {

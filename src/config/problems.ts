@@ -117,15 +117,15 @@ function jobProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
   return JOBS.flatMap(({ name, paid }) => {
     const job = draft[name];
     if (!isObject(job)) return [];
-    const inputs = inputsOf(spec.properties?.[name]);
+    // The settings that say what a job works on: a list, a file, or a stream.
+    const inputs = Object.keys(spec.properties?.[name]?.properties ?? {}).filter((input) =>
+      /^(domains|emails|from_)/.test(input),
+    );
     const isIdle = inputs.every((input) => job[input] === undefined || job[input] === false);
     const text = `has nothing to work on: set one of ${inputs.join(", ")}, or remove ${name}`;
-    return [
-      ...(isIdle ? [{ path: name, text }] : []),
-      ...(paid && !isObject(draft["external_api"])
-        ? [{ path: name, text: "needs external_api: set its api_url and api_key" }]
-        : []),
-    ];
+    const needsApi = paid && !isObject(draft["external_api"]);
+    const api = { path: name, text: "needs external_api: set its api_url and api_key" };
+    return [...(isIdle ? [{ path: name, text }] : []), ...(needsApi ? [api] : [])];
   });
 }
 
@@ -139,10 +139,6 @@ function externalProblems(
     .filter((name) => external[name] === undefined)
     .map((name) => missing(["external_api", name], unknown, prefixes));
 }
-
-/** The settings that say what a job works on: a list, a file, or a stream. */
-const inputsOf = (job: SpecProperty | undefined): readonly string[] =>
-  Object.keys(job?.properties ?? {}).filter((name) => /^(domains|emails|from_)/.test(name));
 
 function privacyProblems(
   { hash_fields: fields, hash_salt: salt }: JsonObject,
