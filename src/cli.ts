@@ -68,14 +68,7 @@ const addInit: AddCommand = (parser, choose) =>
   parser.command(
     "init",
     "ask for address and key, and save them",
-    {
-      config: {
-        type: "string",
-        requiresArg: true,
-        default: "config.json",
-        describe: "config file to write",
-      },
-    },
+    { config: { ...CONFIG, default: "config.json", describe: "config file to write" } },
     ({ config }) => choose({ kind: "init", config }),
   );
 
@@ -246,13 +239,10 @@ export async function parseCommand(words: readonly string[], version: string): P
   refuseMoved(args[0]);
   let command: Command | undefined;
   const base = await openParser(NAME, version, ["stream", "states"]);
-  const parser = COMMANDS.reduce(
-    (added, add) =>
-      add(added, (chosen) => {
-        command = chosen;
-      }),
-    base,
-  )
+  const choose: Choose = (chosen) => {
+    command = chosen;
+  };
+  const parser = COMMANDS.reduce((added, add) => add(added, choose), base)
     .demandCommand(1, 1, "Name a command", "Name only one command")
     .recommendCommands()
     .epilogue(

@@ -95,7 +95,7 @@ function isDeep(text: string): boolean {
   return false;
 }
 
-/** The place of the quote that ends the string which begins at `start`, -1 if none does: no odd number of backslashes is before it. */
+/** The place of the quote that ends the string which begins at `start`: an even number of backslashes is before it. Or -1. */
 export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let before = end;

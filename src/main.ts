@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
@@ -125,8 +126,7 @@ async function reportError(error: unknown, stderr: NodeJS.WritableStream): Promi
 
 /** Ends as the signal would have ended us; as PID 1 the kernel ignores a signal sent to ourselves. */
 function endBy(signal: NodeJS.Signals): void {
-  const numbers: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
-  if (process.pid === 1) process.exit(128 + (numbers[signal] ?? 15));
+  if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 }

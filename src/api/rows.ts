@@ -1,4 +1,4 @@
-import { compactJson } from "../catalog/json-text.ts";
+import { compactJson, memberText } from "../catalog/json-text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, quoted } from "../json.ts";
@@ -117,37 +117,12 @@ function cursorText(value: unknown): string | null {
  * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
  */
 function keyText(raw: RawLine, name: string, value: unknown): string {
-  if (typeof value === "string") {
-    if (value === "") return "";
-    // Escapes of a latin1-decoded line stand for other characters than its bytes.
-    const text = raw.includes("\\u") ? parsedText(raw, name, value) : value;
-    return JSON.stringify(text);
-  }
-  if (typeof value !== "number") return "";
-  return Number.isSafeInteger(value) ? String(value) : (numberText(raw, name) ?? String(value));
-}
-
-function parsedText(raw: RawLine, name: string, value: string): string {
-  const row: unknown = JSON.parse(fromLatin1(raw));
-  const text = isObject(row) ? row[fromLatin1(name)] : undefined;
-  return typeof text === "string" ? toLatin1(text) : value;
-}
-
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
-
-/** The digits of a number as they stand in a line, at its top level; undefined if they are not found. */
-function numberText(raw: RawLine, name: string): string | undefined {
-  const wanted = JSON.stringify(name);
-  let depth = 0;
-  let [beforeLast, last] = ["", ""];
-  let found: string | undefined;
-  for (const [token] of raw.matchAll(TOKEN)) {
-    if (depth === 1 && last === ":" && beforeLast === wanted) found = token;
-    if (token === "{" || token === "[") depth += 1;
-    else if (token === "}" || token === "]") depth -= 1;
-    [beforeLast, last] = [last, token];
-  }
-  return found;
+  const spelt = (): string => memberText(raw, fromLatin1(name)) ?? "null";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : spelt();
+  if (typeof value !== "string" || value === "") return "";
+  // Escapes of a latin1-decoded line stand for other characters than its bytes.
+  const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(spelt())))) : value;
+  return JSON.stringify(text);
 }
 
 /**

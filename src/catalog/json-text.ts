@@ -11,31 +11,34 @@ export const OPEN_OBJECT = 123;
 export const CLOSE_OBJECT = 125;
 
 /**
- * The texts of the elements of a list that stands in an object under a name. Of a name that stands twice the last counts,
- * as for JSON.parse. Empty if there is no such list.
+ * The text of the value that stands in an object under a name; undefined if there is none. Of a name that stands twice the
+ * last counts, as for JSON.parse.
  */
-export function elementTexts(text: string, name: string): readonly string[] {
-  let elements: readonly string[] = [];
+export function memberText(text: string, name: string): string | undefined {
+  let found: string | undefined;
   const start = skipSpace(text, 0);
-  if (text.charCodeAt(start) !== OPEN_OBJECT) return elements;
+  if (text.charCodeAt(start) !== OPEN_OBJECT) return undefined;
   let at = skipSpace(text, start + 1);
   while (text.charCodeAt(at) !== CLOSE_OBJECT) {
     const end = skipString(text, at);
     const value = skipSpace(text, skipSpace(text, end) + 1);
-    const isMeant = nameOf(text, at, end) === name;
-    if (isMeant) elements = text.charCodeAt(value) === OPEN_LIST ? textsOf(text, value) : [];
-    at = toNext(text, skipValue(text, value), CLOSE_OBJECT);
+    const next = skipValue(text, value);
+    if (nameOf(text, at, end) === name) found = text.slice(value, next);
+    at = toNext(text, next, CLOSE_OBJECT);
   }
-  return elements;
+  return found;
 }
 
-function textsOf(text: string, list: number): readonly string[] {
+/** The texts of the elements of a list that stands in an object under a name. Empty if there is no such list. */
+export function elementTexts(text: string, name: string): readonly string[] {
+  const list = memberText(text, name) ?? "";
+  if (list.charCodeAt(0) !== OPEN_LIST) return [];
   const texts: string[] = [];
-  let at = skipSpace(text, list + 1);
-  while (text.charCodeAt(at) !== CLOSE_LIST) {
-    const end = skipValue(text, at);
-    texts.push(text.slice(at, end));
-    at = toNext(text, end, CLOSE_LIST);
+  let at = skipSpace(list, 1);
+  while (list.charCodeAt(at) !== CLOSE_LIST) {
+    const end = skipValue(list, at);
+    texts.push(list.slice(at, end));
+    at = toNext(list, end, CLOSE_LIST);
   }
   return texts;
 }
