@@ -51,14 +51,8 @@ export async function parseTapCommand(args: readonly string[], version: string):
   return { kind: "tap", ...options };
 }
 
-type Modes = {
-  readonly discover?: boolean | undefined;
-  about?: boolean | undefined;
-  test?: string | undefined;
-};
-
 /** Meltano adds `--discover` to whatever else it says, so it comes first. */
-function modeOf({ discover, about, test }: Modes): TapOptions["mode"] {
+function modeOf({ discover, about, test }: Readonly<Record<string, unknown>>): TapOptions["mode"] {
   if (discover === true) return "discover";
   if (about === true) return "about";
   return test === undefined ? "sync" : "test";

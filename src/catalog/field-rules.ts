@@ -113,22 +113,14 @@ export type Rewrite = (line: string) => string;
 
 /**
  * Returns a function that rebuilds the line of a row by rules. It reads the line token by token: names are decoded
- * before they are compared, so that `"\u0065mail"` is `email`, and a name that stands twice is treated twice. Values
- * that stay are written as they were spelt, because JSON.parse would round integers above 2^53. A line from which
- * nothing is taken is returned as it is. Lines are UTF-8 with one byte a character (latin1).
- * The function throws for a line that is no JSON object.
+ * before they are compared, so that `"\u0065mail"` is `email`, and a name that stands twice is treated twice. What stays
+ * is written as it was spelt, because JSON.parse would round integers above 2^53. Lines are UTF-8 with one byte a
+ * character (latin1). The function throws for a line that is no JSON object.
  */
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
   return (line) => rewriter.rewrite(line, rules);
 }
-
-/** Stands for a value that stays as it is: no JSON is empty. */
-const SAME = "";
-const NO_RUN = -1;
-
-const withMember = (members: string, member: string): string =>
-  members === "" ? member : `${members},${member}`;
 
 class LineRewriter {
   readonly #hash: (bytes: string) => string;
@@ -136,6 +128,9 @@ class LineRewriter {
   readonly #path: string[] = [];
   #text = "";
   #at = 0;
+  /** What becomes of the text up to `done`. */
+  #built = "";
+  #done = 0;
 
   constructor({ hash = refuse, acted }: RewriteOptions) {
     this.#hash = hash;
@@ -146,100 +141,88 @@ class LineRewriter {
     this.#text = line;
     this.#at = skipSpace(line, 0);
     this.#path.length = 0;
+    this.#built = "";
+    this.#done = 0;
     if (line.charCodeAt(this.#at) !== OPEN_OBJECT) throw malformedJson();
-    const rebuilt = this.#object(rules);
+    this.#object(rules);
     if (skipSpace(line, this.#at) < line.length) throw malformedJson();
-    return rebuilt === SAME ? line : rebuilt;
+    return this.#built + line.slice(this.#done);
   }
 
-  /** The text of an object; members that stay are copied together, because most of them do. */
-  #object(rules: FieldRules): string {
+  /** A member goes together with the comma before it, or else with the one after it. */
+  #object(rules: FieldRules): void {
     const text = this.#text;
-    let built = "";
-    let changed = false;
-    let run = NO_RUN;
-    let runEnd = NO_RUN;
+    let [before, isFirst] = [0, true];
     this.#at = skipSpace(text, this.#at + 1);
     while (text.charCodeAt(this.#at) !== CLOSE_OBJECT) {
       const start = this.#at;
       const end = skipString(text, start);
       const name = nameOf(text, start, end);
       this.#at = skipSpace(text, skipSpace(text, end) + 1);
-      const value = this.#member(name, ruleFor(name, rules));
-      if (value === SAME) {
-        if (run === NO_RUN) run = start;
-        runEnd = this.#at;
-      } else {
-        changed = true;
-        if (run !== NO_RUN) built = withMember(built, text.slice(run, runEnd));
-        run = NO_RUN;
-        if (value !== undefined) built = withMember(built, `${text.slice(start, end)}:${value}`);
-      }
-      this.#toNext(CLOSE_OBJECT);
+      const goes = !this.#stays(name, ruleFor(name, rules));
+      const after = this.#at;
+      this.#at = toNext(text, after, CLOSE_OBJECT);
+      if (goes) this.#replace(isFirst ? start : before, isFirst ? this.#at : after, "");
+      else isFirst = false;
+      before = after;
     }
     this.#at += 1;
-    if (!changed) return SAME;
-    return `{${run === NO_RUN ? built : withMember(built, text.slice(run, runEnd))}}`;
   }
 
-  /** The text of a member's value; undefined if the member goes. */
-  #member(name: string, rule: FieldRule): string | undefined {
-    if (rule === "keep") return this.#same();
+  /** Whether a member stays; what is in its value may go. */
+  #stays(name: string, rule: FieldRule): boolean {
+    if (rule === "keep") return this.#value(undefined);
     this.#path.push(name);
-    const value = "kind" in rule ? this.#act(rule) : this.#inner(rule);
+    const stays = "kind" in rule ? this.#act(rule) : this.#value(rule);
     this.#path.pop();
-    return value;
+    return stays;
   }
 
-  #act(action: FieldAction): string | undefined {
+  #act(action: FieldAction): boolean {
     this.#acted?.(action, this.#path);
     if (action.kind === "hash") return this.#hashed();
-    if (action.inside === undefined) this.#same();
-    else this.#inner(action.inside);
-    return undefined;
+    const [built, done] = [this.#built, this.#done];
+    this.#value(action.inside);
+    [this.#built, this.#done] = [built, done];
+    return false;
   }
 
   /** Applies the rules of an object to a value, which may be a list of them or nothing of the kind. */
-  #inner(rules: FieldRules): string {
-    const first = this.#text.charCodeAt(this.#at);
-    if (first === OPEN_OBJECT) return this.#object(rules);
-    return first === OPEN_LIST ? this.#list(() => this.#inner(rules)) : this.#same();
+  #value(rules: FieldRules | undefined): true {
+    const first = rules && this.#text.charCodeAt(this.#at);
+    if (rules && first === OPEN_OBJECT) this.#object(rules);
+    else if (first === OPEN_LIST) this.#list(() => this.#value(rules));
+    else this.#at = skipValue(this.#text, this.#at);
+    return true;
   }
 
-  #list(element: () => string): string {
-    const text = this.#text;
-    const elements: string[] = [];
-    let changed = false;
-    this.#at = skipSpace(text, this.#at + 1);
-    while (text.charCodeAt(this.#at) !== CLOSE_LIST) {
-      const start = this.#at;
-      const value = element();
-      changed ||= value !== SAME;
-      elements.push(value === SAME ? text.slice(start, this.#at) : value);
-      this.#toNext(CLOSE_LIST);
+  #list(element: () => void): void {
+    this.#at = skipSpace(this.#text, this.#at + 1);
+    while (this.#text.charCodeAt(this.#at) !== CLOSE_LIST) {
+      element();
+      this.#at = toNext(this.#text, this.#at, CLOSE_LIST);
     }
     this.#at += 1;
-    return changed ? `[${elements.join(",")}]` : SAME;
-  }
-
-  #same(): string {
-    this.#at = skipValue(this.#text, this.#at);
-    return SAME;
   }
 
   /** Null stays null; lists are hashed element by element; of all else nothing stays. */
-  #hashed(): string {
-    const first = this.#text.charCodeAt(this.#at);
-    if (first === OPEN_LIST) return this.#list(() => this.#hashed());
+  #hashed(): true {
     const start = this.#at;
-    this.#at = skipValue(this.#text, start);
-    const kept = this.#text.slice(start, this.#at);
-    if (kept === "null") return SAME;
-    return `"${this.#hash(first === QUOTE ? stringBytes(kept) : first === OPEN_OBJECT ? compactJson(kept) : kept)}"`;
+    const first = this.#text.charCodeAt(start);
+    if (first === OPEN_LIST) this.#list(() => this.#hashed());
+    else {
+      this.#at = skipValue(this.#text, start);
+      const value = this.#text.slice(start, this.#at);
+      const bytes = first === QUOTE ? stringBytes(value) : first === OPEN_OBJECT ? compactJson(value) : value;
+      if (value !== "null") this.#replace(start, this.#at, `"${this.#hash(bytes)}"`);
+    }
+    return true;
   }
 
-  #toNext(close: number): void {
-    this.#at = toNext(this.#text, this.#at, close);
+  /** Puts a text in the place of what stands between two indexes, further on than all before. */
+  #replace(start: number, end: number, instead: string): void {
+    this.#built += this.#text.slice(this.#done, start) + instead;
+    this.#done = end;
   }
 }
 

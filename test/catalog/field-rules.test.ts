@@ -74,7 +74,7 @@ describe("lineRewriter()", () => {
     const given = rules(DROP, { id: "keep", name: "keep", n: "keep" });
     const json =
       '{ "id" : 9007199254740993 , "x": {"a":"}\\"{"}, "name":"a\\u00e9é😀\\\\", "y":[[],["]"]],"n":1.50e3 }';
-    expect(rewritten(json, given)).toBe('{"id" : 9007199254740993,"name":"a\\u00e9é😀\\\\","n":1.50e3}');
+    expect(rewritten(json, given)).toBe('{ "id" : 9007199254740993, "name":"a\\u00e9é😀\\\\","n":1.50e3 }');
     expect(rewritten(json, rules("keep", { z: DROP, x: rules("keep", {}) }))).toBe(json);
   });
 
@@ -89,7 +89,7 @@ describe("lineRewriter()", () => {
     expect(rewritten('{"a":{"b":1,"c":{"d":1},"e":2}}', given)).toBe('{"a":{"c":{},"e":2}}');
     expect(rewritten('{"a":null}', given)).toBe('{"a":null}');
     expect(rewritten('{"a":[{"b":1},[ {"b":2,"e":3} ],4],"b":1}', given)).toBe(
-      '{"a":[{},[{"e":3}],4],"b":1}',
+      '{"a":[{},[ {"e":3} ],4],"b":1}',
     );
   });
 
