@@ -22,26 +22,22 @@ export function cursorOf({ spec, schema }: DescribedStream): string | null {
 }
 
 /** Airbyte's catalog. */
-export const toCatalog = (streams: readonly DescribedStream[]) => ({ streams: streams.map(toCatalogStream) });
-
-function toCatalogStream(stream: DescribedStream) {
-  const { spec, schema } = stream;
-  const cursor = cursorOf(stream);
-  return {
-    name: spec.name,
-    json_schema: schema,
-    supported_sync_modes: modesOf(stream),
-    source_defined_cursor: cursor !== null,
-    ...(cursor === null ? {} : { default_cursor_field: [cursor] }),
-    source_defined_primary_key: spec.primaryKey.map((field) => [field]),
-    is_resumable: spec.resumable,
-  };
-}
-
-/** A job stream knows no full refresh: it would buy again what was bought. */
-function modesOf(stream: DescribedStream): readonly string[] {
-  if (stream.spec.reading === "job") return ["incremental"];
-  return cursorOf(stream) === null ? ["full_refresh"] : ["full_refresh", "incremental"];
+export function toCatalog(streams: readonly DescribedStream[]) {
+  const entries = streams.map(({ spec, schema }) => {
+    const cursor = cursorOf({ spec, schema });
+    // A job stream knows no full refresh: it would buy again what was bought.
+    const full = spec.reading === "job" ? [] : ["full_refresh"];
+    return {
+      name: spec.name,
+      json_schema: schema,
+      supported_sync_modes: cursor === null ? full : [...full, "incremental"],
+      source_defined_cursor: cursor !== null,
+      ...(cursor !== null && { default_cursor_field: [cursor] }),
+      source_defined_primary_key: spec.primaryKey.map((field) => [field]),
+      is_resumable: spec.resumable,
+    };
+  });
+  return { streams: entries };
 }
 
 /** What a configured catalog asks of one stream. The modes are as given, known or not. */

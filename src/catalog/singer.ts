@@ -78,32 +78,25 @@ export function toSingerCatalog(streams: readonly TapStream[]): { readonly strea
 }
 
 function toEntry(stream: TapStream): object {
-  const { name, schema, keyProperties, replicationKey, methods } = stream;
-  return {
-    tap_stream_id: name,
-    stream: name,
-    key_properties: keyProperties,
-    ...(replicationKey === null ? {} : { replication_key: replicationKey }),
-    replication_method: methods[0],
-    schema,
-    metadata: [
-      rootMetadata(stream),
-      ...propertyMetadata(schema, [], automaticFields(keyProperties, replicationKey)),
-    ],
-  };
-}
-
-function rootMetadata(stream: TapStream): object {
-  const { keyProperties, replicationKey, methods, selectedByDefault, sampled } = stream;
-  const metadata = {
+  const { name, schema, keyProperties, replicationKey, methods, selectedByDefault, sampled } = stream;
+  const root = {
     inclusion: "available",
     "selected-by-default": selectedByDefault,
     "table-key-properties": keyProperties,
     "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
     "forced-replication-method": methods[0],
-    ...(sampled === null ? {} : { sampled }),
+    ...(sampled !== null && { sampled }),
   };
-  return { breadcrumb: [], metadata };
+  const fields = propertyMetadata(schema, [], automaticFields(keyProperties, replicationKey));
+  return {
+    tap_stream_id: name,
+    stream: name,
+    key_properties: keyProperties,
+    ...(replicationKey !== null && { replication_key: replicationKey }),
+    replication_method: methods[0],
+    schema,
+    metadata: [{ breadcrumb: [], metadata: root }, ...fields],
+  };
 }
 
 /** Below `properties` only: no selection reaches into arrays. */
