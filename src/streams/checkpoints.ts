@@ -16,13 +16,7 @@ import type { DatedState } from "./dated-state.ts";
 import type { Event, StreamState } from "./event.ts";
 import type { Range } from "./range.ts";
 import { describe } from "./window.ts";
-import {
-  missingAtEnd,
-  type Planned,
-  refuseMissingInARow,
-  type WindowOutcome,
-  type WindowResult,
-} from "./window-result.ts";
+import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
 
 /** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
 export class Checkpoints {
@@ -34,7 +28,7 @@ export class Checkpoints {
   #covered = 0;
   #next = 0;
   #windows = 0;
-  /** Outcomes that may yet be the first of three missing days in a row. */
+  /** Missing days that may yet be the first of three in a row. */
   #tail: WindowResult = [];
   #cause: unknown;
   readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
@@ -59,9 +53,7 @@ export class Checkpoints {
       this.#next += 1;
       // Days that earlier runs could not prove say nothing of the service's health now.
       if (end.planned.clears !== "missing") {
-        const all = [...this.#tail, ...end.result];
-        refuseMissingInARow(all);
-        this.#tail = missingAtEnd(all);
+        this.#tail = missingInARow([...this.#tail, ...end.result]);
       }
       this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
       this.#state = this.#after(end.planned, end.result);
@@ -83,7 +75,12 @@ export class Checkpoints {
     yield* this.#checkpoint();
     const { discoveredAt, days } = this.#state;
     const recheck = withStatus(days, "again");
-    if (recheck.length > 0) yield { kind: "log", level: "info", text: toBeRechecked(this.#stream, recheck) };
+    if (recheck.length > 0) {
+      const text =
+        `${plural(recheck.length, "range")} of days of "${this.#stream}" will be checked again by the next run: people left them ` +
+        "while they were read, so their counts could not be met exactly";
+      yield { kind: "log", level: "info", text };
+    }
     yield {
       kind: "close",
       stream: this.#stream,
@@ -156,14 +153,11 @@ export class Checkpoints {
     const missing = missingDaysOf(days);
     const isUndatedMissing = undated === null && this.#range.undated !== "none" && this.#cause !== undefined;
     if (missing.length === 0 && !isUndatedMissing) return undefined;
-    const what =
+    const named = `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
+    const [what, remedy] =
       missing.length > 0
-        ? `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`
-        : describe({ kind: "undated" });
-    const remedy =
-      missing.length > 0
-        ? 'If the service can never serve a day, name it in "ignore_missing_days"'
-        : 'If it stays so, "verify_counts": false reads without proof';
+        ? [named, 'If the service can never serve a day, name it in "ignore_missing_days"']
+        : [describe({ kind: "undated" }), 'If it stays so, "verify_counts": false reads without proof'];
     return new BodyError(
       `Cannot prove ${what} of "${this.#stream}" complete. Everything else was read. The next run reads this first. ${remedy}`,
       { cause: this.#cause },
@@ -187,11 +181,4 @@ function rowsIn([first, last]: DayRange, result: WindowResult): number | null {
     for (const [day, held] of rowsByDay) if (day >= first && day <= last) rows += held;
   }
   return rows;
-}
-
-function toBeRechecked(stream: string, recheck: readonly DayRange[]): string {
-  return (
-    `${plural(recheck.length, "range")} of days of "${stream}" will be checked again by the next run: people left them while they were read, ` +
-    "so their counts could not be met exactly"
-  );
 }

@@ -10,28 +10,39 @@ const ENDLESS_ROWS = 10_000;
 
 type Bounds = Pick<RunRules, "api" | "idleMs">;
 
-/** Whether a body has shown so much more than was counted that it need not be read to its end. */
-export const isEndless = (rows: number, count: Count): boolean =>
-  count.known && rows > ENDLESS_ROWS && rows > 2 * (count.rows + count.undated);
-
 /**
  * The batches of an export, as long as they show new keys. The caller lets the pass accept a batch before it asks for the
  * next. A body that repeats its rows could otherwise go on for ever, one row a second.
- * @throws BodyError once the caller has waited for `idleMs` without a batch that has a key which is new to the pass
+ * @param pass `hasTooMany`: it ends well before the end of a body that shows far more than was counted
+ * @throws BodyError once the caller has waited for `idleMs` without a batch that has a key which is new to the pass, or
+ *   far more rows came than were counted
  */
 export async function* readWhileNew(
   window: Window,
-  pass: { readonly distinct: number },
+  count: Count,
+  pass: { readonly distinct: number; readonly hasTooMany: boolean },
   { api, idleMs }: Bounds,
 ): AsyncGenerator<Batch> {
+  const counted = count.known ? count.rows + count.undated : Number.POSITIVE_INFINITY;
+  let rows = 0;
   let { distinct } = pass;
   let waited = 0;
   let asked = api.monotonic();
   for await (const batch of api.stream(window)) {
     waited += api.monotonic() - asked;
     yield batch;
+    rows += batch.rows.length;
+    if (rows > ENDLESS_ROWS && rows > 2 * counted) {
+      if (pass.hasTooMany) return;
+      throw new BodyError(
+        `${cannotEnd(window)}: ${plural(rows, "row")} came, and the service counts ${plural(counted, "row")}`,
+      );
+    }
     if (pass.distinct > distinct) waited = 0;
-    else if (waited > idleMs) throw stale(window, idleMs);
+    else if (waited > idleMs) {
+      const silence = `no new row came for ${idleMs / 1000} s, although rows go on to come`;
+      throw new BodyError(`${cannotEnd(window)}: ${silence}`);
+    }
     distinct = pass.distinct;
     asked = api.monotonic();
   }
@@ -43,25 +54,12 @@ export async function* readWhileNew(
  */
 export async function* readBounded(window: Window, count: Count, bounds: Bounds): AsyncGenerator<Batch> {
   const seen = new SeenRows(count.rows);
-  const pass = { distinct: 0 };
-  let rows = 0;
-  for await (const batch of readWhileNew(window, pass, bounds)) {
+  const pass = { distinct: 0, hasTooMany: false };
+  for await (const batch of readWhileNew(window, count, pass, bounds)) {
     const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
     for (const nth of batch.rows.keys()) if (seen.add(keys, nth, "", 0) & IS_NEW) pass.distinct += 1;
     yield batch;
-    rows += batch.rows.length;
-    if (isEndless(rows, count)) throw endless(window, rows, count);
   }
 }
 
-export function endless(window: Window, rows: number, count: Count): BodyError {
-  return new BodyError(
-    `Cannot read ${describe(window)} to its end: ${plural(rows, "row")} came, and the service counts ${plural(count.rows + count.undated, "row")}`,
-  );
-}
-
-function stale(window: Window, idleMs: number): BodyError {
-  return new BodyError(
-    `Cannot read ${describe(window)} to its end: no new row came for ${idleMs / 1000} s, although rows go on to come`,
-  );
-}
+const cannotEnd = (window: Window): string => `Cannot read ${describe(window)} to its end`;

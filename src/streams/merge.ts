@@ -60,7 +60,12 @@ export async function* parallel<Item, Part, Result>(
         const lane: Promise<void> = run(next.value, index).then(() => void lanes.delete(lane));
         lanes.add(lane);
         await (single ? lane : begun);
-        while (asked.length < width) asked.push(quiet(source.next()));
+        while (asked.length < width) {
+          const next = source.next();
+          // Its failure is nobody's business until it is awaited.
+          next.catch(() => undefined);
+          asked.push(next);
+        }
       }
     } catch (error) {
       handover.fail(error);
@@ -84,12 +89,6 @@ export async function* parallel<Item, Part, Result>(
     handover.abandon();
     await feeding;
   }
-}
-
-/** A promise whose failure is nobody's business until it is awaited. */
-function quiet<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => undefined);
-  return promise;
 }
 
 class Abandoned extends Error {}

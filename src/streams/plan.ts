@@ -1,5 +1,5 @@
 import { addDays, type Day, dayOf, daysBetween, earlier, instant, LAST, later, startOf } from "../time.ts";
-import { type DayRange, missingDaysOf, without, withStatus } from "./coverage.ts";
+import { missingDaysOf, without, withStatus } from "./coverage.ts";
 import type { Range } from "./range.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
@@ -22,36 +22,23 @@ export async function* planWindows(range: Range, rules: RunRules): AsyncGenerato
     return;
   }
   const { window, holes } = range;
-  const rest = window === undefined ? range.state.days : without(range.state.days, daysFrom(window));
+  const last = window?.kind === "closed" ? window.to : dayOf(LAST);
+  const rest = window === undefined ? range.state.days : without(range.state.days, [window.from, last]);
   for (const day of missingDaysOf(rest)) yield { window: closedWindow(day, day), clears: "missing" };
-  for (const days of withStatus(rest, "again")) yield* planDays(days, "again", rules);
-  for (const days of holes) yield* planDays(days, null, rules);
+  for (const days of withStatus(rest, "again")) yield* planClosed(closedWindow(...days), "again", rules);
+  for (const days of holes) yield* planClosed(closedWindow(...days), null, rules);
   if (window !== undefined) yield* planRange(window, range, rules);
-}
-
-const daysFrom = (window: DatedWindow): DayRange => [
-  window.from,
-  window.kind === "closed" ? window.to : dayOf(LAST),
-];
-
-async function* planDays(
-  [from, to]: DayRange,
-  clears: "again" | null,
-  rules: RunRules,
-): AsyncGenerator<Planned> {
-  const window = closedWindow(from, to);
-  yield* planClosed(window, await rules.api.count(window), clears, rules);
 }
 
 async function* planRange(window: DatedWindow, range: Range, rules: RunRules): AsyncGenerator<Planned> {
   const { count } = range;
   if (window.kind === "closed") {
-    yield* planClosed(window, count, null, rules);
+    yield* planClosed(window, null, rules, { window, count });
     return;
   }
   const isOneWindow = count.known && count.rows <= rules.windowSize.smallRange;
   const lastClosed = addDays(rules.yesterday, -1);
-  if (!isOneWindow) yield* planClosed(closedWindow(window.from, lastClosed), count, null, rules, window);
+  if (!isOneWindow) yield* planClosed(closedWindow(window.from, lastClosed), null, rules, { window, count });
   yield* planUndated(range, window, isOneWindow);
   const from = isOneWindow ? window.from : later(window.from, rules.yesterday);
   const open: DatedWindow = { kind: "open", from, undated: isOneWindow && window.undated };
@@ -77,18 +64,18 @@ function* planUndated(
 
 /**
  * Plans the days of a closed window by their density. Together the windows stand for all its days.
- * @param counted the window that `count` is of; it may reach further
+ * @param measured a window that was counted, and may reach further
  */
 async function* planClosed(
   window: ClosedWindow,
-  count: Count,
-  clears: Planned["clears"],
+  clears: "again" | null,
   rules: RunRules,
-  counted: DatedWindow = window,
+  measured?: { readonly window: DatedWindow; readonly count: Count },
 ): AsyncGenerator<Planned> {
   if (window.from > window.to) return;
   let { from } = window;
-  for await (const part of denseWindows(window, count, rules, counted)) {
+  const count = measured?.count ?? (await rules.api.count(window));
+  for await (const part of denseWindows(window, count, rules, measured?.window ?? window)) {
     yield { ...part, clears, days: [from, part.window.to] };
     from = addDays(part.window.to, 1);
   }
@@ -118,22 +105,20 @@ async function oldestDay(window: DatedWindow, count: Count, { api, yesterday }: 
   const { from } = window;
   const dated: DatedWindow = window.kind === "open" ? { ...window, undated: false } : window;
   const end = window.kind === "closed" ? window.to : addDays(yesterday, -1);
+  const firstWithRows = (to: Day): Promise<Day> =>
+    bisect(from, to, async (middle) => (await api.count(closedWindow(from, middle))).rows > 0);
   const last = await api.rowAt(dated, count.rows);
   const at = instant(last?.row?.cursor ?? "");
-  if (Number.isNaN(at)) return await firstDayWithRows(from, end, api);
+  if (Number.isNaN(at)) return await firstWithRows(end);
   const day = dayOf(at);
   if (day <= from) return from;
   const before = closedWindow(from, earlier(addDays(day, -1), end));
   const { rows } = await api.count(before);
   if (rows === 0) return addDays(before.to, 1);
-  return await firstDayWithRows(from, before.to, api);
+  return await firstWithRows(before.to);
 }
 
-/** By bisection with counts; the day after `to` if no day holds any. */
-async function firstDayWithRows(from: Day, to: Day, api: StreamApi): Promise<Day> {
-  return await bisect(from, to, async (middle) => (await api.count(closedWindow(from, middle))).rows > 0);
-}
-
+/** The first day up to which there are rows; the day after `to` if there is none. */
 async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boolean>): Promise<Day> {
   let low = from;
   let high = addDays(to, 1);

@@ -65,6 +65,11 @@ export class Pass {
     return this.#window.kind === "closed" ? this.beforeCount : this.distinct;
   }
 
+  /** Whether it need not be read to its end, because rows of closed days only leave. */
+  get hasTooMany(): boolean {
+    return this.#window.kind === "closed" && this.beforeCount > this.#count.rows;
+  }
+
   /** Returns the lines that no pass over the same seen rows has emitted before. */
   accept({ rows, facts }: Batch): LineBatch {
     const before = this.#unreadable;
@@ -199,7 +204,8 @@ export function judge(window: Window, { yesterday }: RunRules, count: Count, pas
   switch (window.kind) {
     case "closed":
     case "all":
-      return compare(pass.shown, count);
+      if (pass.shown === count.rows) return "proven";
+      return pass.shown < count.rows ? "short" : "too many";
     case "undated":
       return pass.undated >= count.undated ? "proven" : "short";
     case "open": {
@@ -207,15 +213,9 @@ export function judge(window: Window, { yesterday }: RunRules, count: Count, pas
       if (window.from >= yesterday) return hasUndated && pass.dated >= count.rows ? "proven" : "short";
       // More of them than were counted: newcomers, or totals that are too low.
       const hidesUndated = pass.distinct - pass.dated > count.undated;
-      const isExact = compare(pass.beforeCount, count) === "proven";
-      return hasUndated && !hidesUndated && isExact ? "proven" : "split";
+      return hasUndated && !hidesUndated && pass.beforeCount === count.rows ? "proven" : "split";
     }
   }
-}
-
-function compare(shown: number, { rows }: Count): Verdict {
-  if (shown < rows) return "short";
-  return shown > rows ? "too many" : "proven";
 }
 
 /** The outcome of a window that a pass has proven. */

@@ -80,7 +80,14 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
   }
   const yesterday = yesterdayOf(count);
   const from = firstDay(state);
-  const window = rangeWindow(first, from, endDate, yesterday);
+  let window: DatedWindow | undefined = first;
+  let measured = count;
+  if (endDate !== null && from > endDate) window = undefined;
+  else if (endDate !== null && endDate >= yesterday) {
+    window = { kind: "open", from, undated: false };
+    measured = await api.count(window);
+  }
+  const isChecked = state.undated !== null && state.checked === dayOf(count.asked);
   const behind = earlier(addDays(earlier(from, yesterday), -1), endDate ?? LAST_DAY);
   const days = ignoreMissingDays
     .filter((day) => state.days.some(([a, b, , status]) => status === "missing" && day >= a && day <= b))
@@ -88,9 +95,10 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
   return {
     kind: "days",
     state: { ...state, days, asked: new Date(count.asked).toISOString() },
-    count: window === undefined || isSameRange(window, first) ? count : await api.count(window),
+    count: measured,
     ...{ yesterday, window, holes: from > start ? uncovered(days, [start, behind]) : [] },
-    undated: bringsUndated ? undatedState(state, dayOf(count.asked)) : "none",
+    // They are counted again in the first run of a day: no filter shows who came.
+    undated: bringsUndated && !isChecked ? (state.undated?.rows ?? "pending") : "none",
     latest: count.asked,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
     ...(state !== saved && {
@@ -118,23 +126,3 @@ function rewound(state: DatedState, start: Day, yesterday: Day, lookback: number
   const discoveredAt = new Date(startOf(addDays(from, lookback))).toISOString();
   return { ...state, discoveredAt, days: without(days, [from, LAST_DAY]) };
 }
-
-/** The people without a date are counted again in the first run of a day: no filter shows who came. */
-function undatedState({ undated, checked }: DatedState, today: Day): "none" | "pending" | number {
-  if (undated === null) return "pending";
-  return checked === today ? "none" : undated.rows;
-}
-
-/** The window of the range; undefined if nothing lies before `end_date`. */
-function rangeWindow(
-  first: DatedWindow,
-  from: Day,
-  endDate: Day | null,
-  yesterday: Day,
-): DatedWindow | undefined {
-  if (endDate !== null && from > endDate) return undefined;
-  const isOpen = endDate !== null && endDate >= yesterday;
-  return isOpen ? { kind: "open", from, undated: false } : first;
-}
-
-const isSameRange = (a: DatedWindow, b: DatedWindow): boolean => a.kind === b.kind && a.from === b.from;

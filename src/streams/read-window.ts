@@ -1,19 +1,18 @@
 import { BodyError, ScrambledError } from "../errors.ts";
 import { plural } from "../plural.ts";
-import { endless, isEndless, readWhileNew } from "./endless.ts";
+import { readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import { contradiction, judge, Pass, provenBy } from "./proof.ts";
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
 import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
-import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
+import { type Count, NOT_COUNTED } from "./stream-api.ts";
 import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
 import {
   type Attempt,
-  missingAtEnd,
+  missingInARow,
   type Planned,
   type RunRules,
-  refuseMissingInARow,
   type WindowOutcome,
   type WindowResult,
 } from "./window-result.ts";
@@ -118,29 +117,22 @@ async function* readExport(
   const { api, yesterday, windowSize } = rules;
   const began = api.monotonic();
   const pass = new Pass(window, count, seen, rules);
-  let rows = 0;
-  for await (const batch of readWhileNew(window, pass, rules)) {
-    yield pass.accept(batch);
-    rows += batch.rows.length;
-    if (isEndless(rows, count)) {
-      if (pass.beforeCount > count.rows && window.kind === "closed") break;
-      throw endless(window, rows, count);
-    }
-  }
+  for await (const batch of readWhileNew(window, count, pass, rules)) yield pass.accept(batch);
   pass.refuseMissingKeys();
   windowSize.measure(pass.distinct, api.monotonic() - began);
-  if (seen.isFull) notifyFull(api, window);
+  if (seen.isFull) {
+    const text =
+      `The window ${describe(window)} holds more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+      "passed on twice. Lower max_window_rows, or upsert on the key";
+    api.notify({ kind: "log", level: "warn", text });
+  }
   const verdict = rules.verifyCounts ? judge(window, rules, count, pass) : "proven";
-  const proven = provenBy(window, pass, count);
+  const parts = splitAtYesterday(window, yesterday) ?? [];
   switch (verdict) {
     case "proven":
-      return proven;
+      return provenBy(window, pass, count);
     case "split":
-      return {
-        kind: "split",
-        parts: splitAtYesterday(window, yesterday) ?? [],
-        isContradicted: pass.beforeCount > count.rows,
-      };
+      return { kind: "split", parts, isContradicted: pass.beforeCount > count.rows };
     case "too many":
       return await afterTooMany(window, count, pass, rules);
     case "short":
@@ -190,7 +182,7 @@ async function* readParts(
     const failures = nth > 0 && result.length === 0 ? shared.failures : 0;
     const planned: Planned = { window, clears };
     result.push(...(yield* readWindow(planned, rules, { ...shared, failures })));
-    if (clears !== "missing") refuseMissingInARow(missingAtEnd(result));
+    if (clears !== "missing") missingInARow(result);
   }
   return result;
 }
@@ -208,14 +200,4 @@ function unproven(window: Window, count: Count, pass: Pass): BodyError {
   return new BodyError(
     `Cannot prove ${describe(window)} complete: the service counts ${plural(count.rows + count.undated, "row")} and shows ${pass.shown}`,
   );
-}
-
-function notifyFull(api: StreamApi, window: Window): void {
-  api.notify({
-    kind: "log",
-    level: "warn",
-    text:
-      `The window ${describe(window)} holds more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is passed on twice. ` +
-      "Lower max_window_rows, or upsert on the key",
-  });
 }

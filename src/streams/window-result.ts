@@ -73,8 +73,11 @@ export type Attempt =
   /** `count`: taken since, if one was. */
   | { readonly kind: "failed"; readonly cause: unknown; readonly count?: Count };
 
-/** @throws BodyError for three missing days in a row: an outage must not become years of holes */
-export function refuseMissingInARow(result: WindowResult): void {
+/**
+ * The missing days at the end of a result, which may go on with the next.
+ * @throws BodyError for three missing days in a row: an outage must not become years of holes
+ */
+export function missingInARow(result: WindowResult): WindowResult {
   let row: WindowOutcome[] = [];
   for (const outcome of result) {
     if (outcome.kind === "missing") row.push(outcome);
@@ -87,10 +90,5 @@ export function refuseMissingInARow(result: WindowResult): void {
       { cause: outcome.cause },
     );
   }
-}
-
-/** How many outcomes at the end of a result matter to the next: those since the last that was read well. */
-export function missingAtEnd(result: WindowResult): WindowResult {
-  const last = result.findLastIndex(({ kind }) => kind === "proven" || kind === "again");
-  return result.slice(last + 1);
+  return row;
 }

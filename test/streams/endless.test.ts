@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyError } from "../../src/errors.ts";
-import { endless, isEndless, readBounded, readWhileNew } from "../../src/streams/endless.ts";
+import { readBounded, readWhileNew } from "../../src/streams/endless.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Pass } from "../../src/streams/proof.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
@@ -67,7 +67,7 @@ class OneRowASecond {
 async function readAll(service: OneRowASecond, restMs = 0): Promise<void> {
   const rules = rulesWith({ api: service.api(3), idleMs: IDLE_SECONDS * SECOND });
   const pass = new Pass(DAY, NOT_COUNTED, new SeenRows(), rules);
-  for await (const batch of readWhileNew(DAY, pass, rules)) {
+  for await (const batch of readWhileNew(DAY, NOT_COUNTED, pass, rules)) {
     pass.accept(batch);
     service.rest(restMs);
   }
@@ -151,24 +151,25 @@ describe("readBounded()", () => {
     };
     await expect(read()).rejects.toThrow("13,000 rows came, and the service counts 6,000 rows");
   });
-});
 
-describe("isEndless()", () => {
-  const counted = (rows: number, undated = 0): typeof NOT_COUNTED => ({
-    ...NOT_COUNTED,
-    known: true,
-    rows,
-    undated,
-  });
-
-  it("is more than 10,000 rows and more than twice what was counted", () => {
-    expect(isEndless(10_000, counted(3))).toBe(false);
-    expect(isEndless(10_001, counted(3))).toBe(true);
-    expect(isEndless(20_000, counted(9_000, 1_000))).toBe(false);
-    expect(isEndless(20_001, counted(9_000, 1_000))).toBe(true);
-    expect(isEndless(1_000_000, NOT_COUNTED)).toBe(false);
-    expect(String(endless(DAY, 20_001, counted(9_000, 1_000)))).toContain(
-      "20,001 rows came, and the service counts 10,000 rows",
-    );
-  });
+  it.each([
+    [10_000, 3, 0],
+    [20_000, 9_000, 1_000],
+    [20_001, null, 0],
+    [10_001, 3, 0, "10,001 rows came, and the service counts 3 rows"],
+    [20_001, 9_000, 1_000, "20,001 rows came, and the service counts 10,000 rows"],
+  ])(
+    "of %i rows where %j and %i are counted ends with an error: %s",
+    async (sent, dated, undated, why?: string) => {
+      const stream = async function* (): AsyncGenerator<Batch> {
+        yield { rows: Array.from({ length: sent }, (_, nth) => rowOf(nth)) };
+      };
+      const count = { ...NOT_COUNTED, known: dated !== null, rows: dated ?? 0, undated };
+      const read = async (): Promise<void> => {
+        for await (const _ of readBounded(DAY, count, { api: apiWith({ stream }), idleMs: 1 })) void _;
+      };
+      if (why === undefined) await read();
+      else await expect(read()).rejects.toThrow(why);
+    },
+  );
 });
