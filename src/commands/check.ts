@@ -48,7 +48,8 @@ export async function testConfig(
     },
   };
   try {
-    const message = await withRun({ config, runtime, reporter, tries: TRIES }, whatCanBeRead);
+    const options = { config: await config, runtime, reporter, tries: TRIES };
+    const message = await withRun(options, whatCanBeRead);
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {
     runtime.signal.throwIfAborted();

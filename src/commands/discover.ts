@@ -25,7 +25,7 @@ export async function discover(file: string | undefined, runtime: Runtime): Prom
   const speech = { name: "source-contact-intelligence", logs: false, say };
   return await runToEnd(speech, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
-    const config = openConfig(file, runtime.environment);
+    const config = await openConfig(file, runtime.environment);
     const streams = await withRun({ config, runtime, reporter: output }, (run) => discoverStreams(run));
     await write(runtime.stdout, output.mask.apply(catalogMessage(toCatalog(streams))));
     return true;

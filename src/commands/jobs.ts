@@ -8,8 +8,8 @@ import { plural, shown } from "../plural.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { statesByName } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { statesByName } from "../run/session.ts";
 import { parseStateText } from "../state/envelopes.ts";
 
 export type JobsOptions = {

@@ -12,7 +12,7 @@ import { openConfig } from "../run/config-files.ts";
 import { type OpenOutput, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
 import type { ShardTask } from "../run/read-stream.ts";
-import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
+import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
 import { destinationOf } from "../run/sink.ts";
@@ -94,7 +94,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);
-    await openJobs(run, selected, options.streams, saved.streams, () => output.sink.check());
+    await run.session.openJobs(selected, options.streams, saved.streams, () => output.sink.check());
     const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     return await syncStreams(
       run,

@@ -10,7 +10,7 @@ import { readConfigs } from "../run/config-files.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../run/output.ts";
 import { readableStreams } from "../run/probe-streams.ts";
 import type { Asked } from "../run/read-stream.ts";
-import { openJobs, type Run, syncStreams, withRun } from "../run/run.ts";
+import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { destinationOf } from "../run/sink.ts";
 import { discoverStreams } from "./discover.ts";
@@ -36,7 +36,7 @@ async function syncSelected(
   const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     const checkState = (): Promise<void> => output.sink.check();
-    if (catalog === undefined) await openJobs(run, undefined, [], saved.streams, checkState);
+    if (catalog === undefined) await run.session.openJobs(undefined, [], saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
@@ -54,7 +54,7 @@ async function syncSelected(
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));
     const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await openJobs(run, configured, [], saved.streams, checkState);
+    if (catalog !== undefined) await run.session.openJobs(configured, [], saved.streams, checkState);
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });

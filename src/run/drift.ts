@@ -7,13 +7,21 @@ const MOST_DRIFT_NAMES = 1_000;
 /** Names that the report says. */
 const MOST_SAID = 50;
 
+/** Facts that are counted without a name, and what is said of them. */
+const COUNTED = {
+  withoutKey: (rows: number) => `no key in ${rowsOf(rows)}`,
+  unreadable: (rows: number) =>
+    `a cursor that no rule can read in ${rowsOf(rows)}, which count as rows without a date`,
+  replaced: (halves: number) => `halves of surrogate pairs replaced by U+FFFD: ${halves}`,
+};
+
+const COUNTED_NAMES = Object.keys(COUNTED) as (keyof typeof COUNTED)[];
+
 /** Adds up what the rows of one stream taught, for the events and the report that say so. */
 export class Drift {
   readonly #newFields = new Map<string, number>();
   readonly #contradictions = new Map<string, number>();
-  #withoutKey = 0;
-  #replaced = 0;
-  #unreadable = 0;
+  readonly #counts = { withoutKey: 0, unreadable: 0, replaced: 0 };
 
   /** Takes facts in; returns the new fields among them that no facts before had, undefined if there are none. */
   add(facts: RowFacts): Readonly<Record<string, FieldSchema>> | undefined {
@@ -23,33 +31,25 @@ export class Drift {
       if (!this.#newFields.has(name)) added.push([name, schema]);
       this.#newFields.set(name, (this.#newFields.get(name) ?? 0) + rows);
     }
-    for (const [name, rows] of facts.contradictions) {
+    for (const [name, rows] of facts.contradictions)
       this.#contradictions.set(name, (this.#contradictions.get(name) ?? 0) + rows);
-    }
-    this.#withoutKey += facts.withoutKey;
-    this.#replaced += facts.replaced;
-    this.#unreadable += facts.unreadable;
+    for (const name of COUNTED_NAMES) this.#counts[name] += facts[name];
     return added.length === 0 ? undefined : Object.fromEntries(added);
   }
 
-  /** What a person should know about the rows of a stream, without any value; undefined if nothing. */
-  report(stream: string): string | undefined {
-    const lines = [
+  /** What a person should know about the rows of a stream, without any value: one text or none. */
+  report(stream: string): readonly string[] {
+    const clauses = [
       ...said(
         this.#newFields,
         (name, rows) => `new field ${name} in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
       ),
       ...said(this.#contradictions, (name, rows) => `${name} is not of its declared type in ${rowsOf(rows)}`),
-      ...(this.#withoutKey > 0 ? [`no key in ${rowsOf(this.#withoutKey)}`] : []),
-      ...(this.#unreadable > 0
-        ? [
-            `a cursor that no rule can read in ${rowsOf(this.#unreadable)}, which count as rows without a date`,
-          ]
-        : []),
-      ...(this.#replaced > 0 ? [`halves of surrogate pairs replaced by U+FFFD: ${this.#replaced}`] : []),
+      ...COUNTED_NAMES.flatMap((name) => (this.#counts[name] > 0 ? [COUNTED[name](this.#counts[name])] : [])),
     ];
-    if (lines.length === 0) return undefined;
-    return `The rows of "${stream}" differ from its schema: ${lines.join("; ")}`;
+    return clauses.length === 0
+      ? []
+      : [`The rows of "${stream}" differ from its schema: ${clauses.join("; ")}`];
   }
 }
 

@@ -6,7 +6,7 @@ import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { withoutNuls } from "../protocol/prune.ts";
-import type { Event, RawLine, RowFacts } from "../streams/event.ts";
+import type { Event, RawLine } from "../streams/event.ts";
 import { Drift } from "./drift.ts";
 
 /**
@@ -40,72 +40,51 @@ const MOST_NAMED = 1000;
 /**
  * What becomes of a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
  * them, and what they taught becomes events: new fields before the batch that has them, warnings before the end.
+ * Throws ConfigError for rows of a stream whose fields a Singer catalog could not know.
+ * @param selection what a Singer catalog lets out; undefined: the platform speaks another language
  */
-export class Outgoing {
-  readonly #stream: string;
-  readonly #privacy: Privacy;
-  readonly #selection: Selection | undefined;
-  /** Null: lines leave as they are. */
-  readonly #rewrite: Rewrite | null;
-  readonly #drift = new Drift();
-  readonly #withheld = new Set<string>();
-  #nuls = 0;
-
-  /** @param selection what a Singer catalog lets out; undefined: the platform speaks another language */
-  constructor(stream: string, privacy: Privacy, selection: Selection | undefined) {
-    this.#stream = stream;
-    this.#privacy = privacy;
-    this.#selection = selection;
-    const rewrite = privacy.rewriter(stream, selection?.rules, (path) => {
-      if (this.#withheld.size < MOST_NAMED) this.#withheld.add(path.join("."));
-    });
-    const replaced = (): void => {
-      this.#nuls += 1;
-    };
-    this.#rewrite =
-      selection === undefined
-        ? rewrite
-        : (line) => withoutNuls(rewrite === null ? line : rewrite(line), replaced);
-  }
-
-  /** Throws ConfigError for rows of a stream whose fields a Singer catalog could not know. */
-  *events(event: Event): Generator<Event> {
+export function outgoing(
+  stream: string,
+  privacy: Privacy,
+  selection: Selection | undefined,
+): (event: Event) => Generator<Event> {
+  const drift = new Drift();
+  const withheld = new Set<string>();
+  let nuls = 0;
+  const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
+    if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
+  });
+  const replaced = (): void => {
+    nuls += 1;
+  };
+  const rewrite: Rewrite | null =
+    selection === undefined ? rewriter : (line) => withoutNuls(rewriter?.(line) ?? line, replaced);
+  return function* (event) {
     if (event.kind === "records") {
-      yield* this.#newFields(event.facts);
+      const properties = event.facts && drift.add(event.facts);
+      // A Singer catalog is the complete list of fields: nothing is added to it.
+      if (properties !== undefined && (selection?.rules ?? null) === null) {
+        const { properties: added = {} } = schemaUnder(privacy.rules(stream), { properties }, "leaving");
+        if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
+      }
       if (event.lines.length === 0) return;
-      if (this.#selection?.sampled === false) throw unsampled(this.#stream);
-      const rewrite = this.#rewrite;
+      if (selection?.sampled === false) throw unsampled(stream);
       yield rewrite === null
         ? event
         : { ...event, lines: event.lines.map((line) => rewrite(line) as RawLine) };
       return;
     }
-    if (event.kind === "close") yield* this.#warnings();
-    yield event;
-  }
-
-  /** A Singer catalog is the complete list of fields: nothing is added to it. */
-  *#newFields(facts: RowFacts | undefined): Generator<Event> {
-    const properties = facts && this.#drift.add(facts);
-    if (properties === undefined || (this.#selection?.rules ?? null) !== null) return;
-    const { properties: added = {} } = schemaUnder(
-      this.#privacy.rules(this.#stream),
-      { properties },
-      "leaving",
-    );
-    if (Object.keys(added).length > 0) yield { kind: "fields", stream: this.#stream, added };
-  }
-
-  *#warnings(): Generator<Event> {
-    const report = this.#drift.report(this.#stream);
-    if (report !== undefined) yield warningOf(report);
-    yield* withheldWarnings(this.#stream, [...this.#withheld]);
-    if (this.#nuls > 0) {
-      yield warningOf(
-        `The rows of "${this.#stream}" hold NUL characters, which SQL targets cannot store: ${this.#nuls} replaced by U+FFFD`,
-      );
+    if (event.kind === "close") {
+      const texts = [...drift.report(stream), ...withheldWarnings(stream, [...withheld])];
+      if (nuls > 0) {
+        texts.push(
+          `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
+        );
+      }
+      yield* texts.map(warningOf);
     }
-  }
+    yield event;
+  };
 }
 
 const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text });
@@ -118,14 +97,12 @@ const NAME_THEM =
   'with the extra "schema"';
 
 /** A field that discovery does not find has another remedy. */
-function* withheldWarnings(stream: string, names: readonly string[]): Generator<Event> {
-  for (const remedy of [REFRESH, NAME_THEM]) {
+const withheldWarnings = (stream: string, names: readonly string[]): readonly string[] =>
+  [REFRESH, NAME_THEM].flatMap((remedy) => {
     const some = names.filter((name) => isDiscoverable(stream, name) === (remedy === REFRESH));
-    if (some.length === 0) continue;
     const what = `The rows of "${stream}" have fields that the catalog does not name, which were withheld`;
-    yield warningOf(`${what}: ${fieldNamesOf(some)}. ${remedy}`);
-  }
-}
+    return some.length === 0 ? [] : [`${what}: ${fieldNamesOf(some)}. ${remedy}`];
+  });
 
 function isDiscoverable(stream: string, name: string): boolean {
   const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === stream);

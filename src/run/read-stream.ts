@@ -16,7 +16,7 @@ import { readWindow } from "../streams/read-window.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
-import { catalogWarnings, Outgoing } from "./outgoing.ts";
+import { catalogWarnings, outgoing } from "./outgoing.ts";
 import { cannotBeCounted, type Session, streamNamed } from "./session.ts";
 
 /** A part of a plan of shards: its digest, and whether it reads the people without a date. */
@@ -48,7 +48,7 @@ export async function* streamEvents(
   const { configured, selection } = asked;
   const stream = configured.name;
   yield { kind: "open", stream, before: savedState };
-  const outgoing = new Outgoing(stream, session.privacy, selection);
+  const leave = outgoing(stream, session.privacy, selection);
   try {
     const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
     if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
@@ -60,11 +60,11 @@ export async function* streamEvents(
       if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
       events = readStream(run);
     } else events = session.readJobs(spec, schema);
-    for await (const event of events) yield* outgoing.events(event);
+    for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();
     if (isRunsEnd(error)) throw error;
-    yield* outgoing.events({ kind: "close", stream, complete: false, error });
+    yield* leave({ kind: "close", stream, complete: false, error });
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Usage } from "../api/usage.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type Config, secretsOf } from "../config/config.ts";
-import type { SelectedJobs } from "../jobs/jobs.ts";
 import type { Mask } from "../protocol/mask.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
@@ -24,7 +23,7 @@ export type Reporter = {
 };
 
 export type RunOptions = {
-  readonly config: Config | Promise<Config>;
+  readonly config: Config;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
   /** How often a request may fail before it is given up; undefined: as often as the client thinks good. */
@@ -38,10 +37,9 @@ export type RunOptions = {
  * service is waited for.
  */
 export async function withRun<Result>(
-  { config: opened, runtime, reporter, tries, onNotice }: RunOptions,
+  { config, runtime, reporter, tries, onNotice }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
-  const config = await opened;
   reporter.mask.hide(secretsOf(config));
   const unread = new AbortController();
   const signal = AbortSignal.any([runtime.signal, unread.signal]);
@@ -66,33 +64,6 @@ export async function withRun<Result>(
     await session.close();
   }
 }
-
-/**
- * Takes the locks of the jobs that are asked for, before any request.
- * @param streams undefined: every stream that the config has, or those that are named
- * @param checkState throws if another run has taken the state that this one saves; called before each submission
- */
-export async function openJobs(
-  { session }: Run,
-  streams: readonly (SelectedJobs & Pick<ConfiguredStream, "namespace">)[] | undefined,
-  names: readonly string[],
-  states: ReadonlyMap<string, unknown>,
-  checkState: () => Promise<void>,
-): Promise<void> {
-  const byName = new Map(statesByName(states));
-  for (const { name, namespace } of streams ?? []) {
-    const own = states.get(stateKey(name, namespace));
-    if (own !== undefined) byName.set(name, own);
-  }
-  const every = session.streams
-    .filter(({ name }) => names.length === 0 || names.includes(name))
-    .map(({ name }) => ({ name, syncMode: "incremental" }));
-  await session.openJobs(streams ?? every, byName, checkState);
-}
-
-/** What was paid for counts whatever namespace a state says. */
-export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
-  new Map([...states].map(([key, state]) => [key.slice(key.lastIndexOf("/") + 1), state]));
 
 /**
  * Reads streams, one after the other; one that fails does not stop the others.

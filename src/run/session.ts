@@ -5,6 +5,7 @@ import { Limiter } from "../api/limiter.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
 import { notThere, parseList, streamApi } from "../api/stream-api.ts";
 import { sumOfUsages, type Usage } from "../api/usage.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { Privacy } from "../catalog/privacy.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
@@ -18,6 +19,7 @@ import {
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
+import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import type { Runtime } from "./runtime.ts";
@@ -71,16 +73,26 @@ export class Session {
   }
 
   /**
-   * Takes the locks of the jobs among the selected streams, and reads what is remembered of them, before any request.
+   * Takes the locks of the jobs that are asked for, and reads what is remembered of them, before any request.
+   * @param streams undefined: every stream that the config has, or those that are named
    * @param states what the state says of each stream
-   * @param checkState throws if another run has taken the state that this one saves
+   * @param checkState throws if another run has taken the state that this one saves; called before each submission
    */
   async openJobs(
-    selected: readonly SelectedJobs[],
+    streams: readonly (SelectedJobs & Pick<ConfiguredStream, "namespace">)[] | undefined,
+    names: readonly string[],
     states: ReadonlyMap<string, unknown>,
     checkState: () => Promise<void>,
   ): Promise<void> {
-    this.#jobs = await openJobs(this.config, selected, states, {
+    const byName = new Map(statesByName(states));
+    for (const { name, namespace } of streams ?? []) {
+      const own = states.get(stateKey(name, namespace));
+      if (own !== undefined) byName.set(name, own);
+    }
+    const every = this.streams
+      .filter(({ name }) => names.length === 0 || names.includes(name))
+      .map(({ name }) => ({ name, syncMode: "incremental" }));
+    this.#jobs = await openJobs(this.config, streams ?? every, byName, {
       ...this.#runtime,
       ...this.#clients,
       pid: this.#runtime.pid ?? 0,
@@ -152,9 +164,7 @@ export class Session {
 
   /** What the clients of both APIs have done so far. */
   get usage(): Usage {
-    return sumOfUsages(
-      this.#external === undefined ? [this.client.usage] : [this.client.usage, this.#external.usage],
-    );
+    return sumOfUsages([this.client, this.#external].flatMap((client) => client?.usage ?? []));
   }
 
   async close(): Promise<void> {
@@ -184,38 +194,27 @@ export class Session {
   }
 
   #openClient(base: URL, apiKey: string, settings: SettingNames): Client {
-    const { clock, signal, random } = this.#runtime;
+    const { clock, signal, random, environment } = this.#runtime;
+    const { requestsPerMinute, allowInsecureHttp: insecure, idleTimeoutSeconds } = this.config;
+    const dispatcher = (reuse: boolean): Dispatcher =>
+      once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
+        openDispatcher(base, environment, { reuse, insecure }),
+      );
     return new Client({
       base,
       apiKey,
       settings,
-      proxy: proxyVariable(base, this.#runtime.environment),
-      dispatcher: this.#dispatcher(base, true),
-      fresh: () => this.#dispatcher(base, false),
-      limiter: this.#limiter(apiKey),
+      proxy: proxyVariable(base, environment),
+      dispatcher: dispatcher(true),
+      fresh: () => dispatcher(false),
+      limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock)),
       clock,
       signal,
       random,
       notify: this.#notify,
-      idleTimeoutMs: this.config.idleTimeoutSeconds * 1000,
+      idleTimeoutMs: idleTimeoutSeconds * 1000,
       ...(this.#tries !== undefined && { tries: this.#tries }),
     });
-  }
-
-  #limiter(apiKey: string): Limiter {
-    const limiter =
-      this.#limiters.get(apiKey) ?? new Limiter(this.config.requestsPerMinute, this.#runtime.clock);
-    this.#limiters.set(apiKey, limiter);
-    return limiter;
-  }
-
-  #dispatcher(base: URL, reuse: boolean): Dispatcher {
-    const kind = `${base.origin} ${reuse}`;
-    const options = { reuse, insecure: this.config.allowInsecureHttp };
-    const dispatcher =
-      this.#dispatchers.get(kind) ?? openDispatcher(base, this.#runtime.environment, options);
-    this.#dispatchers.set(kind, dispatcher);
-    return dispatcher;
   }
 
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
@@ -236,6 +235,17 @@ export class Session {
     };
   }
 }
+
+/** The value of a key, which is made at most once. */
+function once<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {
+  const value = values.get(key) ?? make();
+  values.set(key, value);
+  return value;
+}
+
+/** What was paid for counts whatever namespace a state says. */
+export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
+  new Map([...states].map(([key, state]) => [key.slice(key.lastIndexOf("/") + 1), state]));
 
 /** Finds a stream of a config. Throws ConfigError. @param advice what to do about a name that no stream has */
 export function streamNamed(name: string, config: Config, advice: string): StreamSpec {

@@ -54,8 +54,8 @@ export class StateFile {
   }
 
   /** A stream's part of the state, as it is now. @param key its name in the state */
-  stateOf(key: string): unknown {
-    return this.#bookmarks.get(key);
+  stateOf(key: string): StreamState | undefined {
+    return this.#bookmarks.get(key) as StreamState | undefined;
   }
 
   /**

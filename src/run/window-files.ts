@@ -24,7 +24,7 @@ export type FileForm = {
 export class WindowFiles {
   /** How many bytes of rows are covered and not taken. */
   covered = 0;
-  readonly #folder: string;
+  readonly folder: string;
   readonly #form: FileForm;
   readonly #open = new Map<number, Part>();
   /** Takes the rows of small windows once they are covered: that of the first of them. */
@@ -34,7 +34,7 @@ export class WindowFiles {
   #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
-    this.#folder = folder;
+    this.folder = folder;
     this.#form = form;
   }
 
@@ -46,7 +46,7 @@ export class WindowFiles {
     if (lines.length === 0) return;
     const { start, gzip, cutBytes } = this.#form;
     await this.#makeFolder();
-    const path = join(this.#folder, newPartName(start));
+    const path = join(this.folder, newPartName(start));
     const part = this.#open.get(window) ?? new Part(path, gzip, Math.min(WORTH_WRITING, cutBytes));
     this.#open.set(window, part);
     let text = "";
@@ -76,7 +76,7 @@ export class WindowFiles {
     this.covered = 0;
     const files = this.#ended.length;
     if (nameOf !== undefined) await this.#gather(nameOf);
-    if (this.#ended.length > 0) await syncFolder(this.#folder);
+    if (this.#ended.length > 0) await syncFolder(this.folder);
     return { parts: this.#ended.map((path) => basename(path)), files };
   }
 
@@ -97,7 +97,7 @@ export class WindowFiles {
 
   async #gather(nameOf: () => string): Promise<void> {
     const parts = [...this.#ended];
-    const hidden = join(this.#folder, newPartName("full"));
+    const hidden = join(this.folder, newPartName("full"));
     this.#ended.push(hidden);
     await this.#makeFolder();
     await mkdir(hidden);
@@ -107,7 +107,7 @@ export class WindowFiles {
   }
 
   async #makeFolder(): Promise<void> {
-    if (!this.#hasFolder) await makeFolder(this.#folder);
+    if (!this.#hasFolder) await makeFolder(this.folder);
     this.#hasFolder = true;
   }
 

@@ -75,7 +75,7 @@ describe("names from outside", () => {
         factsOf(Object.fromEntries(Array.from({ length: 999 }, (_, nth) => [`f${batch}_${nth}`, nth]))),
       );
     }
-    const report = drift.report("companies") ?? "";
+    const report = drift.report("companies").join();
     expect(report).toContain("\\u001b[31m\\u202e");
     expect(report).not.toMatch(/[\p{Cc}\u202e]/u);
     expect(report).toContain("950 more fields, and others that are not counted");

@@ -3,7 +3,7 @@ import { parseConfig } from "../../src/config/config.ts";
 import { TransientError } from "../../src/errors.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { incremental } from "../../src/run/probe-streams.ts";
-import { openJobs, syncStreams, withRun } from "../../src/run/run.ts";
+import { syncStreams, withRun } from "../../src/run/run.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { testProcess } from "../support/terminal.ts";
@@ -22,7 +22,7 @@ async function verify(
   const events: Event[] = [];
   const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
   const complete = await withRun({ config, runtime: testProcess(), reporter }, async (run) => {
-    await openJobs(run, [VERIFICATIONS], [], states, check);
+    await run.session.openJobs([VERIFICATIONS], [], states, check);
     return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
   });
   return [complete, events];
