@@ -4,7 +4,7 @@ import { type FileHandle, link, open, readFile, rename, rm } from "node:fs/promi
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { ConfigError, TransientError } from "../errors.ts";
-import { isObject } from "../json.ts";
+import { type JsonObject, objectOf, tryParseJson } from "../json.ts";
 import type { Processes } from "./processes.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
@@ -52,7 +52,6 @@ export type LockRuntime = {
  */
 export class Lock {
   readonly #file: string;
-  readonly #path: string;
   readonly #token: string;
   readonly #handle: FileHandle;
   readonly #clock: LockRuntime["clock"];
@@ -60,7 +59,6 @@ export class Lock {
 
   private constructor(file: string, token: string, handle: FileHandle, clock: LockRuntime["clock"]) {
     this.#file = file;
-    this.#path = lockOf(file);
     this.#token = token;
     this.#handle = handle;
     this.#clock = clock;
@@ -99,7 +97,7 @@ export class Lock {
     await this.#clock.sleep(LOOK_AGAIN_MS);
     if (await this.#isOurs()) return;
     throw new TransientError(
-      `Cannot go on with "${this.#file}": its lock "${this.#path}" is gone, because another run took it over or it was removed. What was saved before is kept. Start again when no other run is going on`,
+      `Cannot go on with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. What was saved before is kept. Start again when no other run is going on`,
     );
   }
 
@@ -109,7 +107,7 @@ export class Lock {
     this.#ended.abort();
     const ours = await this.#isOurs().catch(() => false);
     await this.#handle.close();
-    if (ours) await rm(this.#path, { force: true });
+    if (ours) await rm(lockOf(this.#file), { force: true });
   }
 
   /** Gives the lock back when the process ends this very moment. */
@@ -117,7 +115,8 @@ export class Lock {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort();
     try {
-      if (fieldsOf(readFileSync(this.#path, "utf8"))["token"] === this.#token) unlinkSync(this.#path);
+      if (fieldsOf(readFileSync(lockOf(this.#file), "utf8"))["token"] === this.#token)
+        unlinkSync(lockOf(this.#file));
     } catch {
       // The next run takes the lock over.
     }
@@ -125,7 +124,7 @@ export class Lock {
   }
 
   async #isOurs(): Promise<boolean> {
-    const text = await lockContent(this.#path);
+    const text = await lockContent(lockOf(this.#file));
     return text !== undefined && fieldsOf(text)["token"] === this.#token;
   }
 
@@ -225,14 +224,7 @@ async function lockContent(path: string): Promise<string | undefined> {
   }
 }
 
-function fieldsOf(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
+const fieldsOf = (text: string): JsonObject => objectOf(tryParseJson(text));
 
 const held = (file: string, text: string): TransientError =>
   new TransientError(

@@ -38,15 +38,12 @@ function parseFile(what: string, path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    const where = text.trim() === "" ? "it is empty" : notJson(text);
-    throw new ConfigError(`Cannot use the ${what} file "${path}": ${where}`);
+    const { line, column } = placeOfJsonError(text);
+    const place = `it is not JSON, see line ${line}, column ${column}`;
+    throw new ConfigError(
+      `Cannot use the ${what} file "${path}": ${text.trim() === "" ? "it is empty" : place}`,
+    );
   }
-}
-
-/** Says at which place a text is no JSON. */
-function notJson(text: string): string {
-  const { line, column } = placeOfJsonError(text);
-  return `it is not JSON, see line ${line}, column ${column}`;
 }
 
 async function readStdin(): Promise<string> {
