@@ -7,39 +7,30 @@ import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Planned, WindowResult } from "../../src/streams/window-result.ts";
-import { addDays, type Day } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import {
   lineOf,
   type ModelOptions,
-  ModelService,
+  type ModelService,
   type Person,
-  peopleOn,
   rowOf,
   undatedPeople,
 } from "../support/model-service.ts";
+import {
+  DAY_MS,
+  day,
+  expectAll,
+  lastDays,
+  NOW,
+  peopleOf,
+  requestsOf,
+  type SyncOptions,
+  serviceOf,
+  sync,
+  TODAY,
+} from "../support/people-sync.ts";
 import { apiWith, rulesWith } from "../support/run-rules.ts";
-import { byId, type Ran, repeated, runStream } from "../support/sync-run.ts";
-
-const NOW = Date.parse("2026-03-20T10:00:00.500Z");
-const TODAY = "2026-03-20" as Day;
-const DAY_MS = 86_400_000;
-const lastDays = (count: number): Day[] =>
-  Array.from({ length: count }, (_, nth) => addDays(TODAY, nth + 1 - count));
-const past = (people: Person[]): Person[] => people.filter(({ at }) => at === null || at < NOW - 5_000);
-const day = (text: string): Day => text as Day;
-
-const model = (people: Person[], options: Partial<ModelOptions> = {}): ModelService =>
-  new ModelService({ now: NOW, people, ...options });
-
-const requests = (service: ModelService): string[] => service.asked.map(({ what }) => what);
-
-function expectWhole(service: ModelService, ran: Ran): void {
-  expect(ran.error).toBeUndefined();
-  expect(ran.complete).toBe(true);
-  expect(byId(ran.lines)).toEqual(service.served());
-  expect(repeated(ran.lines)).toEqual([]);
-}
+import { byId, repeated, runStream } from "../support/sync-run.ts";
 
 const isOf = (window: Window, ...days: string[]): boolean =>
   window.kind === "closed" && days.some((one) => window.from <= one && window.to >= one);
@@ -50,22 +41,24 @@ const shuffled = (roll: (sides: number) => number, rows: Person[]): Person[] =>
     .sort((a, b) => a.place - b.place)
     .map(({ row }) => row);
 
+const ROLL = dice(1);
+
 describe("a run is never falsely complete", () => {
   it("takes no walk with a shortfall for proof where a list orders its rows at random", async () => {
     let complete = 0;
     for (let seed = 0; seed < 40; seed++) {
       const roll = dice(seed);
-      const service = model(past(peopleOn(lastDays(6), 25)), {
+      const service = serviceOf(peopleOf(lastDays(6), 25), {
         cut: (window) => (isOf(window, "2026-03-16") ? { rows: 8, loud: false } : undefined),
         list: (rows) => shuffled(roll, rows),
       });
-      const ran = await runStream(service.api());
+      const ran = await sync(service);
       if (ran.complete) {
         complete += 1;
-        expectWhole(service, ran);
+        expectAll(service, ran);
       } else expect(ran.missing).toEqual(["2026-03-16"]);
-      const healed = model(service.people, { now: NOW + 1_000 });
-      const next = await runStream(healed.api(), { state: ran.state });
+      const healed = serviceOf(service.people, { now: NOW + 1_000 });
+      const next = await sync(healed, { state: ran.state });
       expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
     }
     expect(complete).toBeGreaterThan(0);
@@ -73,7 +66,7 @@ describe("a run is never falsely complete", () => {
 
   it("proves walks together whose union is what was counted", async () => {
     let turn = 0;
-    const service = model(past(peopleOn(lastDays(6), 25)), {
+    const service = serviceOf(peopleOf(lastDays(6), 25), {
       cut: (window) => (isOf(window, "2026-03-16") ? { rows: 8, loud: false } : undefined),
       list: (rows) => {
         // Every other walk shows its first row twice and lacks its last, or the other way round.
@@ -83,67 +76,54 @@ describe("a run is never falsely complete", () => {
         return turn % 12 < 6 ? [first, ...rows.slice(0, -1)] : [...rows.slice(1), last];
       },
     });
-    const ran = await runStream(service.api());
+    const ran = await sync(service);
     expect(ran.complete).toBe(true);
     expect(byId(ran.lines)).toEqual(service.served());
   });
 
-  it("is not complete where the list of today's people ends early and their export is cut", async () => {
-    const service = model(past(peopleOn([TODAY], 90)), {
-      cut: () => ({ rows: 20, loud: false }),
-      list: (rows) => rows.slice(0, Math.floor((rows.length * 2) / 3)),
-    });
-    const ran = await runStream(service.api());
-    expect(ran.complete).toBe(false);
-    expect(ran.error).toBeInstanceOf(BodyError);
-    expect(ran.state?.discoveredAt ?? null).toBeNull();
-  });
-
-  it("is not complete where the service's clock is days ahead and the list ends early", async () => {
-    const service = model(past(peopleOn(lastDays(3), 40)), {
-      now: NOW + 3 * DAY_MS,
-      cut: () => ({ rows: 20, loud: false }),
-      list: (rows) => rows.slice(0, Math.floor((rows.length * 2) / 3)),
-    });
-    expect((await runStream(service.api())).complete).toBe(false);
-  });
-
   const companies = { source: { isDated: false, onMissingKey: "pass" } } as const;
+  const byPages = { source: { ...companies.source, isExported: false } } as const;
 
-  it("is not complete where the list of companies ends early and their export is cut", async () => {
-    const service = model(undatedPeople(90), {
-      cut: () => ({ rows: 20, loud: false }),
-      list: (rows) => rows.slice(0, 60),
-    });
-    const ran = await runStream(service.api(), companies);
-    expect(ran).toMatchObject({ complete: false, error: expect.any(BodyError) });
-  });
+  it.each<[string, Person[], Partial<ModelOptions>, SyncOptions]>([
+    ["of today's people", peopleOf([TODAY], 90), {}, {}],
+    [
+      "of people whose service's clock is days ahead",
+      peopleOf(lastDays(3), 40),
+      { now: NOW + 3 * DAY_MS },
+      {},
+    ],
+    ["of companies", undatedPeople(90), {}, companies],
+  ])(
+    "is not complete where the list %s ends early and their export is cut",
+    async (_, people, options, source) => {
+      const service = serviceOf(people, {
+        ...options,
+        cut: () => ({ rows: 20, loud: false }),
+        list: (rows) => rows.slice(0, Math.floor((rows.length * 2) / 3)),
+      });
+      const ran = await sync(service, source);
+      expect(ran).toMatchObject({ complete: false, error: expect.any(BodyError) });
+      if (options.now === undefined) expect(ran.state?.discoveredAt ?? null).toBeNull();
+    },
+  );
 
-  it("takes no total that is too low for the end of a list that is read by pages alone", async () => {
-    const service = model(undatedPeople(25), { total: () => 10 });
-    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
-    expectWhole(service, await runStream(service.api(), { source }));
+  it.each<[string, Partial<ModelOptions>]>([
+    ["takes no total that is too low for the end", { total: () => 10 }],
+    ["proves walks together whose union is all there is", { list: (rows) => shuffled(ROLL, rows) }],
+  ])("%s, of a list that is read by pages alone", async (_, options) => {
+    const service = serviceOf(undatedPeople(25), options);
+    expectAll(service, await sync(service, byPages));
   });
 
   it("is not complete where a list that is read by pages alone ends before its total", async () => {
-    const service = model(undatedPeople(25), { total: () => 26 });
-    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
-    const ran = await runStream(service.api(), { source });
+    const ran = await sync(serviceOf(undatedPeople(25), { total: () => 26 }), byPages);
     expect(ran).toMatchObject({ complete: false, error: expect.any(BodyError) });
     expect(ran.lines).toHaveLength(25);
   });
 
-  it("proves walks together whose union is all there is, of a list that is read by pages alone", async () => {
-    const roll = dice(1);
-    const service = model(undatedPeople(25), { list: (rows) => shuffled(roll, rows) });
-    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
-    expectWhole(service, await runStream(service.api(), { source }));
-  });
-
   it("reads a list without totals again after a broken page, and says at last what was wrong", async () => {
-    const source = { isDated: false, isExported: false, onMissingKey: "pass" } as const;
     const broken = (pages: number): { service: ModelService; api: StreamApi } => {
-      const service = model(undatedPeople(25));
+      const service = serviceOf(undatedPeople(25));
       const api = service.api();
       let left = pages;
       const page: StreamApi["page"] = async (window, number) => {
@@ -157,54 +137,54 @@ describe("a run is never falsely complete", () => {
       return { service, api: { ...api, page, count } };
     };
     const once = broken(1);
-    expectWhole(once.service, await runStream(once.api, { source }));
-    const ran = await runStream(broken(100).api, { source });
+    expectAll(once.service, await runStream(once.api, byPages));
+    const ran = await runStream(broken(100).api, byPages);
     expect(String(ran.error)).toMatch(/page 1: an element is no object.*Run again later/);
   });
 
   it("reads companies again that a cut body lacks, and believes their count", async () => {
-    const service = model(undatedPeople(90), {
+    const service = serviceOf(undatedPeople(90), {
       cut: (_, nth) => (nth < 2 ? { rows: 20, loud: nth === 0 } : undefined),
     });
-    expectWhole(service, await runStream(service.api(), companies));
-    expect(requests(service)).toEqual(["count", "stream", "count", "stream", "count", "stream"]);
+    expectAll(service, await sync(service, companies));
+    expect(requestsOf(service)).toEqual(["count", "stream", "count", "stream", "count", "stream"]);
   });
 
   it("delivers a newcomer without a date in the first run of the next day", async () => {
-    const service = model([...past(peopleOn(lastDays(5), 10)), ...undatedPeople(3)]);
-    const first = await runStream(service.api());
+    const service = serviceOf([...peopleOf(lastDays(5), 10), ...undatedPeople(3)]);
+    const first = await sync(service);
     service.people.push({ id: "new", at: null, user: false });
-    const same = await runStream(service.api(), { state: first.state });
+    const same = await sync(service, { state: first.state });
     service.now += DAY_MS;
-    service.asked.length = 0;
-    const next = await runStream(service.api(), { state: same.state });
+    requestsOf(service);
+    const next = await sync(service, { state: same.state });
     expect(byId([...first.lines, ...same.lines, ...next.lines])).toEqual(service.served());
     expect(next).toMatchObject({ complete: true, state: { undated: { rows: 4 }, checked: "2026-03-21" } });
-    service.asked.length = 0;
-    await runStream(service.api(), { state: next.state });
-    expect(requests(service)).toEqual(["count", "stream"]);
+    requestsOf(service);
+    await sync(service, { state: next.state });
+    expect(requestsOf(service)).toEqual(["count", "stream"]);
   });
 
   it("counts the people without a date once a day, with two requests", async () => {
-    const service = model([...past(peopleOn(lastDays(5), 10)), ...undatedPeople(3)]);
-    const { state } = await runStream(service.api());
+    const service = serviceOf([...peopleOf(lastDays(5), 10), ...undatedPeople(3)]);
+    const { state } = await sync(service);
     service.now += DAY_MS;
-    service.asked.length = 0;
-    expect((await runStream(service.api(), { state })).complete).toBe(true);
-    expect(requests(service)).toEqual(["count", "count", "count", "stream"]);
+    requestsOf(service);
+    expect((await sync(service, { state })).complete).toBe(true);
+    expect(requestsOf(service)).toEqual(["count", "count", "count", "stream"]);
   });
 
   it("emits a person once who is checked again while a closed window is read", async () => {
-    const people = past(peopleOn(lastDays(20), 10));
+    const people = peopleOf(lastDays(20), 10);
     const mover = people[3] as Person;
-    const service = model(people, {
+    const service = serviceOf(people, {
       showsMoved: true,
       latency: 700,
       moment: ({ now }) => {
         if (now > NOW + 6_000 && (mover.at ?? 0) < NOW) mover.at = now;
       },
     });
-    const ran = await runStream(service.api(), { settings: { maxWindowRows: 40 } });
+    const ran = await sync(service, { maxWindowRows: 40 });
     expect(ran.error).toBeUndefined();
     expect(repeated(ran.lines)).toEqual([]);
     expect(ran.lines.filter((line) => line === lineOf(mover))).toHaveLength(1);
@@ -212,7 +192,7 @@ describe("a run is never falsely complete", () => {
 });
 
 describe("totals that are lower than what there is", () => {
-  const people = (): Person[] => [...past(peopleOn(lastDays(5), 8)), ...undatedPeople(7)];
+  const people = (): Person[] => [...peopleOf(lastDays(5), 8), ...undatedPeople(7)];
   const always: Readonly<Record<string, NonNullable<ModelOptions["total"]>>> = {
     "are capped at 6": (rows) => Math.min(rows, 6),
     "are capped at 20": (rows) => Math.min(rows, 20),
@@ -236,13 +216,13 @@ describe("totals that are lower than what there is", () => {
     let complete = false;
     for (const maxWindowRows of [15, 1_000]) {
       const settings = { maxWindowRows };
-      const service = model(served, options());
-      const ran = await runStream(service.api(), { settings, source });
-      if (ran.complete) expectWhole(service, ran);
+      const service = serviceOf(served, options());
+      const ran = await sync(service, { ...settings, source });
+      if (ran.complete) expectAll(service, ran);
       expect(ran.error === undefined).toBe(ran.complete);
       complete ||= ran.complete;
       const state = isDated ? ran.state : null;
-      const next = await runStream(model(served).api(), { state, settings, source });
+      const next = await sync(serviceOf(served), { state, ...settings, source });
       expect(next.error).toBeUndefined();
       expect(byId([...ran.lines, ...next.lines])).toEqual(service.served());
     }
@@ -269,8 +249,8 @@ describe("totals that are lower than what there is", () => {
   it("deliver what was read and name the numbers and the way out", async () => {
     const total: ModelOptions["total"] = (rows) => Math.min(rows, 20);
     for (const isDated of [true, false]) {
-      const service = model(isDated ? people() : undatedPeople(27), { total });
-      const ran = await runStream(service.api(), { source: { isDated, onMissingKey: "pass" } });
+      const service = serviceOf(isDated ? people() : undatedPeople(27), { total });
+      const ran = await sync(service, { source: { isDated, onMissingKey: "pass" } });
       expect(byId(ran.lines)).toEqual(service.served());
       const { cause = ran.error } = ran.error as Error;
       expect(ran.error).toMatchObject({ message: expect.stringContaining('"verify_counts": false') });
@@ -282,9 +262,9 @@ describe("totals that are lower than what there is", () => {
     const isLost = ({ id }: Person): boolean => id.startsWith("p2-");
     const list: ModelOptions["list"] = (rows) => rows.filter((person) => !isLost(person));
     const total: ModelOptions["total"] = (rows, window) => (isOf(window, "2026-03-18") ? rows - 8 : rows);
-    const service = model(past(peopleOn(lastDays(5), 8)), { list, total });
+    const service = serviceOf(peopleOf(lastDays(5), 8), { list, total });
     const settings = { startDate: day("2026-03-16"), endDate: day("2026-03-18") };
-    expect(await runStream(service.api(), { settings })).toMatchObject({
+    expect(await sync(service, settings)).toMatchObject({
       complete: false,
       error: expect.any(DataError),
     });
@@ -299,9 +279,9 @@ describe("there is always a way forward", () => {
 
   it("goes past three days in a row that are ignored, and delivers what they give", async () => {
     const days = ["2026-03-08", "2026-03-09", "2026-03-10"].map(day);
-    const service = model(past(peopleOn(lastDays(30), 4)), broken(...days));
+    const service = serviceOf(peopleOf(lastDays(30), 4), broken(...days));
     const settings = { maxWindowRows: 20, ignoreMissingDays: days };
-    const ran = await runStream(service.api(), { settings });
+    const ran = await sync(service, settings);
     expect(ran).toMatchObject({ complete: true, error: undefined, missing: [] });
     expect(byId(ran.lines).size).toBe(service.people.length - 3 * 2);
     const single = service.asked.filter(
@@ -312,11 +292,11 @@ describe("there is always a way forward", () => {
   });
 
   it("makes a day missing whose pages are broken JSON, and goes on", async () => {
-    const service = model(past(peopleOn(lastDays(30), 25)), {
+    const service = serviceOf(peopleOf(lastDays(30), 25), {
       cut: (window) => (isOf(window, "2026-03-10") ? { rows: 2, loud: true } : undefined),
       breaks: (window, number) => isOf(window, "2026-03-10") && number === 2,
     });
-    const ran = await runStream(service.api(), { settings: { maxWindowRows: 60 } });
+    const ran = await sync(service, { maxWindowRows: 60 });
     expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
     // The rows of the other pages are delivered all the same.
     expect(byId(ran.lines).size).toBe(service.people.length - 10);
@@ -329,17 +309,15 @@ describe("there is always a way forward", () => {
   it.each([true, false])(
     "delivers the rows beside one without an id (verify_counts: %s)",
     async (verifyCounts) => {
-      const people = past(peopleOn(lastDays(20), 4));
+      const people = peopleOf(lastDays(20), 4);
       const bad = people.find(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-10");
-      const service = model(people, { row: withoutId(bad?.id ?? "") });
+      const service = serviceOf(people, { row: withoutId(bad?.id ?? "") });
       const settings = { maxWindowRows: 20, verifyCounts };
-      const ran = await runStream(service.api(verifyCounts), { settings });
+      const ran = await sync(service, settings);
       expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
       expect(byId(ran.lines).size).toBe(people.length - 1);
       const ignoreMissingDays = [day("2026-03-10")];
-      const next = await runStream(service.api(verifyCounts), {
-        settings: { ...settings, ignoreMissingDays },
-      });
+      const next = await sync(service, { ...settings, ignoreMissingDays });
       expect(next.complete).toBe(true);
       expect(byId(next.lines).size).toBe(people.length - 1);
     },
@@ -349,41 +327,41 @@ describe("there is always a way forward", () => {
     const people = undatedPeople(30);
     const row = withoutId("u7");
     for (const onMissingKey of ["drop", "pass"] as const) {
-      const service = model(people, { row });
-      const ran = await runStream(service.api(), { source: { isDated: false, onMissingKey } });
+      const service = serviceOf(people, { row });
+      const ran = await sync(service, { source: { isDated: false, onMissingKey } });
       expect(ran.complete).toBe(true);
       expect(ran.lines).toHaveLength(onMissingKey === "drop" ? 29 : 30);
-      expect(requests(service)).toEqual(["count", "stream"]);
+      expect(requestsOf(service)).toEqual(["count", "stream"]);
     }
   });
 
   it("is complete with dates before 1970, in three requests", async () => {
-    const people = past(peopleOn(["0001-01-01", "1969-07-20", ...lastDays(3)], 3));
-    const service = model(people);
-    expectWhole(service, await runStream(service.api()));
-    expect(requests(service)).toEqual(["count", "count", "stream"]);
+    const people = peopleOf(["0001-01-01", "1969-07-20", ...lastDays(3)], 3);
+    const service = serviceOf(people);
+    expectAll(service, await sync(service));
+    expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
   });
 
   it("takes two requests for a quiet sync though people are dated in the future", async () => {
-    const people = past(peopleOn(lastDays(5), 10));
+    const people = peopleOf(lastDays(5), 10);
     people.push({ id: "typo", at: Date.parse("2062-03-01T00:00:00Z"), user: true });
-    const service = model(people);
-    const { state } = await runStream(service.api());
-    service.asked.length = 0;
+    const service = serviceOf(people);
+    const { state } = await sync(service);
+    requestsOf(service);
     service.now += 60_000;
-    expect((await runStream(service.api(), { state })).complete).toBe(true);
-    expect(requests(service)).toEqual(["count", "stream"]);
+    expect((await sync(service, { state })).complete).toBe(true);
+    expect(requestsOf(service)).toEqual(["count", "stream"]);
   });
 
   it("takes few requests where the service's clock is five seconds behind its rows", async () => {
-    const people = past(peopleOn(lastDays(5), 10));
+    const people = peopleOf(lastDays(5), 10);
     people.push({ id: "ahead", at: NOW + 4_000, user: true });
-    const service = model(people);
-    const { state } = await runStream(service.api(), { settings: { startDate: day("2026-03-19") } });
-    service.asked.length = 0;
+    const service = serviceOf(people);
+    const { state } = await sync(service, { startDate: day("2026-03-19") });
+    requestsOf(service);
     const settings = { startDate: day("2026-03-19") };
-    expect((await runStream(service.api(), { state, settings })).complete).toBe(true);
-    expect(requests(service)).toEqual(["count", "stream"]);
+    expect((await sync(service, { state, ...settings })).complete).toBe(true);
+    expect(requestsOf(service)).toEqual(["count", "stream"]);
   });
 
   it.each<[string, (at: number) => string]>([
@@ -394,16 +372,16 @@ describe("there is always a way forward", () => {
     ["a space", (at) => new Date(at).toISOString().replace("T", " ")],
     ["lower case", (at) => new Date(at).toISOString().toLowerCase()],
   ])("reads cursors that are %s in as many requests as others", async (_, spelt) => {
-    const people = past(peopleOn(lastDays(5), 10));
+    const people = peopleOf(lastDays(5), 10);
     const row = (person: Person): Row => {
       const cursor = spelt(person.at ?? 0);
       return { raw: `{"id":"${person.id}","at":"${cursor}"}` as RawLine, key: person.id, cursor };
     };
-    const service = model(people, { row });
-    const ran = await runStream(service.api());
+    const service = serviceOf(people, { row });
+    const ran = await sync(service);
     expect(ran.complete).toBe(true);
     expect(ran.lines).toHaveLength(people.length);
-    expect(requests(service)).toEqual(["count", "count", "stream"]);
+    expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
     expect(ran.state?.discoveredAt).toMatch(/^2026-03-20T0\d:.*Z$/);
   });
 });
@@ -421,17 +399,17 @@ describe("days that people leave while they are read", () => {
   };
 
   it("are closed softly, checked again by the next run, and no row is lost", async () => {
-    const people = past(peopleOn(lastDays(30), 20));
+    const people = peopleOf(lastDays(30), 20);
     let isOn = true;
-    const service = model(people, { latency: 40, moment: draining(people, () => isOn) });
+    const service = serviceOf(people, { latency: 40, moment: draining(people, () => isOn) });
     const settings = { maxWindowRows: 100 };
-    const first = await runStream(service.api(), { settings });
+    const first = await sync(service, settings);
     expect(first).toMatchObject({ complete: true, missing: [] });
     expect(first.again.length).toBeGreaterThan(0);
     expect(first.lines.length).toBeLessThan(people.length * 1.2);
     isOn = false;
     service.now += 3_600_000;
-    const next = await runStream(service.api(), { state: first.state, settings });
+    const next = await sync(service, { state: first.state, ...settings });
     expect(next).toMatchObject({ complete: true, again: [] });
     expect(byId([...first.lines, ...next.lines])).toEqual(service.served());
   });
@@ -439,19 +417,19 @@ describe("days that people leave while they are read", () => {
   const drained: Span = [day("2026-03-02"), day("2026-03-03"), null, "again"];
 
   it("are complete where the list shows its last row at every place past its end", async () => {
-    const people = past(peopleOn(lastDays(30), 20));
-    const service = model(people, { latency: 40, moment: draining(people, () => true), turnsBack: true });
-    const ran = await runStream(service.api(), { settings: { maxWindowRows: 100 } });
+    const people = peopleOf(lastDays(30), 20);
+    const service = serviceOf(people, { latency: 40, moment: draining(people, () => true), turnsBack: true });
+    const ran = await sync(service, { maxWindowRows: 100 });
     expect(ran).toMatchObject({ complete: true, state: { undated: { rows: 0 } }, missing: [] });
   });
 
   it("are read by pages if they drain once more, and closed if the pages drain too", async () => {
-    const people = past(peopleOn(lastDays(30), 20));
-    const before = await runStream(model(people).api());
+    const people = peopleOf(lastDays(30), 20);
+    const before = await sync(serviceOf(people));
     const oldest = people.filter(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-02");
-    const service = model(people, { latency: 20, moment: draining(oldest, () => true), batch: 3 });
+    const service = serviceOf(people, { latency: 20, moment: draining(oldest, () => true), batch: 3 });
     const state = { ...(before.state as DatedState), days: put(before.state?.days ?? [], drained) };
-    const ran = await runStream(service.api(), { state });
+    const ran = await sync(service, { state });
     expect(ran).toMatchObject({ complete: true, again: [], missing: [] });
     expect(service.asked.some(({ what, window }) => what === "page" && isOf(window, "2026-03-02"))).toBe(
       true,
