@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { placeOfJsonError } from "../../src/files/json-error.ts";
 import { readCatalog, readJson, readText } from "../../src/files/read.ts";
+import { tryParseJson } from "../../src/json.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let folder: string;
@@ -34,10 +35,8 @@ describe("readCatalog()", () => {
     const catalog = { type: "CATALOG", catalog: { streams: [] } };
     await writeFile(path, JSON.stringify({ streams: [] }, null, 2));
     expect(await readCatalog(path)).toEqual({ streams: [] });
-    await writeFile(
-      path,
-      `{"type":"LOG","log":{"level":"WARN","message":"odd"}}\n${JSON.stringify(catalog)}\n`,
-    );
+    const log = '{"type":"LOG","log":{"level":"WARN","message":"unusable"}}';
+    await writeFile(path, `${log}\n${JSON.stringify(catalog)}\n`);
     expect(await readCatalog(path)).toEqual(catalog);
     await writeFile(path, "{\n  oops");
     await expect(readCatalog(path)).rejects.toThrow("it is not JSON, see line 2, column 3");
@@ -93,14 +92,8 @@ describe("placeOfJsonError()", () => {
           const text = json.slice(0, at) + other + json.slice(at + 1);
           if (isJson(text)) return;
           const { line, column } = placeOfJsonError(text);
-          const offset =
-            text
-              .split("\n")
-              .slice(0, line - 1)
-              .join("\n").length +
-            (line > 1 ? 1 : 0) +
-            column -
-            1;
+          const before = text.split("\n").slice(0, line - 1);
+          const offset = before.reduce((sum, { length }) => sum + length + 1, column - 1);
           expect(offset).toBeLessThanOrEqual(text.length);
           const head = text.slice(0, offset);
           // What comes before the place can still become JSON; with the character at the place it cannot.
@@ -114,14 +107,7 @@ describe("placeOfJsonError()", () => {
   });
 });
 
-const isJson = (text: string): boolean => {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-};
+const isJson = (text: string): boolean => tryParseJson(text) !== undefined;
 
 /** Whether a text is the beginning of JSON: of the endings below one makes it whole at the depth where it stands. */
 function canContinue(head: string): boolean {
@@ -136,31 +122,9 @@ function canContinue(head: string): boolean {
     else if (!quoted && (character === "}" || character === "]")) stack.pop();
   }
   const close = stack.toReversed().join("");
-  const endings = [
-    "",
-    "0",
-    "1",
-    '"',
-    '":1',
-    ":1",
-    '"":1',
-    "n",
-    "0000",
-    "rue",
-    "ue",
-    "e",
-    "alse",
-    "lse",
-    "se",
-    "ull",
-    "ll",
-    "l",
-  ];
-  const escapes = ["", "0000", "000", "00", "0"].flatMap((digits) => [
-    `${digits}"`,
-    `${digits}":1`,
-    `n${digits}"`,
-    `n":1`,
-  ]);
+  const endings = ["", ...'0 1 " ":1 :1 "":1 n 0000 rue ue e alse lse se ull ll l'.split(" ")];
+  const escapes = ["", "0000", "000", "00", "0"].flatMap((digits) =>
+    [digits, "n"].flatMap((rest) => [`${rest}"`, `${rest}":1`]),
+  );
   return [...endings, ...escapes].some((ending) => isJson(head + ending + close));
 }
