@@ -82,6 +82,8 @@ export class Book {
   readonly digests: Digesting;
   readonly inputs = new Map<string, InputCursor>();
   readonly #options: BookOptions;
+  /** The flags of rows whose answers are wanted. */
+  readonly #wanted: number;
   readonly #table = new DigestTable();
   readonly #days = new Column(this.#table);
   /** The places in the receipts at which handles stand; less than 0 for one that is not sure. */
@@ -102,6 +104,7 @@ export class Book {
 
   constructor(options: BookOptions) {
     this.#options = options;
+    this.#wanted = options.isFromRows === true ? OWN | NAMED : NAMED;
     this.digests = options.digests;
     this.#digestings = [options.digests];
   }
@@ -121,20 +124,17 @@ export class Book {
 
   /** What is known of an item. Its handle may be known to the receipts alone: see `handle`. */
   get(key: string): Item {
-    const row = this.#find(key);
-    return row === undefined ? UNBOUGHT : this.#item(row);
+    return this.#item(this.#find(key));
   }
 
   /** By what the newest answer of an item can be had again. May read the receipts. */
   handle(key: string): Handle | null {
-    const row = this.#find(key);
-    return row === undefined ? null : this.#handle(row);
+    return this.#handle(this.#find(key));
   }
 
   /** Whether the newest answer of an item can be had again. */
   canBeHad(key: string): boolean {
-    const row = this.#find(key);
-    return row !== undefined && this.#canBeHad(row);
+    return this.#canBeHad(this.#find(key));
   }
 
   /** The key of an item that this run's inputs name. What is known of it under older digests is moved to this key. */
@@ -149,8 +149,7 @@ export class Book {
 
   /** Whether answers of an item are wanted: the inputs name it, or rows may have named it. */
   isWanted(key: string): boolean {
-    const row = this.#find(key);
-    return row !== undefined && this.#isWanted(row);
+    return this.#is(this.#find(key), this.#wanted);
   }
 
   // What is remembered.
@@ -177,8 +176,8 @@ export class Book {
 
   /** What the states say and the receipts do not. */
   newsToReceipts(): readonly Delta[] {
-    const news = this.toReceipts((row) => (this.#flags.get(row) & LACKING) !== 0);
-    for (let row = 0; row < this.#table.size; row++) this.#flags.set(row, this.#flags.get(row) & ~LACKING);
+    const news = this.toReceipts((row) => this.#is(row, LACKING));
+    for (const row of this.#rowsWith(LACKING)) this.#flags.set(row, this.#flags.get(row) & ~LACKING);
     return this.#isMoneyNews ? news : news.slice(1);
   }
 
@@ -197,9 +196,9 @@ export class Book {
 
   /** The handle of an item that stood at one place of the receipts stands at another now. Returns whether it stood there. */
   move(key: string, from: number, to: number): boolean {
-    const row = this.#table.find(key);
-    const place = row === undefined ? 0 : this.#places.get(row);
-    if (row === undefined || place === 0 || Math.abs(place) !== from) return false;
+    const row = this.#find(key);
+    const place = this.#places.get(row);
+    if (Math.abs(place) !== from) return false;
     this.#places.set(row, Math.sign(place) * to);
     return true;
   }
@@ -218,40 +217,23 @@ export class Book {
     return { id, at, delta: this.#charge(delta, sub, 1, 0, 0) };
   }
 
-  /** The service named a job. */
-  taken(key: string, id: string, job: string, notBefore: number | null): Delta {
-    return this.#change(key, id, { step: "open", job, notBefore });
+  /**
+   * What became of a submission that was taken, or what asking for its result found. A job that ended without an answer
+   * cost nothing. That is not to be written to the receipts: they learn it from the saved state, so that a run which dies
+   * before it has delivered what the result says asks for it again.
+   */
+  change(key: string, id: string, fields: Partial<Omit<Sub, "id" | "at" | "day" | "sync">>): Delta {
+    const item = this.get(key);
+    const sub = item.subs[id];
+    if (sub === undefined) return { digests: this.digests };
+    return this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
   /** A submission did not leave, or the service did not take it. `code`: what it did not like, for one that may be refused. */
   notTaken(key: string, id: string, step: "void" | "refused", code: string | null): Delta {
     const sub = this.get(key).subs[id];
-    const delta = this.#change(key, id, { step, code });
+    const delta = this.change(key, id, { step, code });
     return sub?.step === "unknown" ? this.#charge(delta, sub, 0, 1, 0) : delta;
-  }
-
-  /** Asking for a result brought no answer. */
-  asked(
-    key: string,
-    id: string,
-    found: Partial<Pick<Sub, "asked" | "notBefore" | "misses" | "code">>,
-  ): Delta {
-    return this.#change(key, id, found);
-  }
-
-  /**
-   * A job ended without an answer and cost nothing. Not to be written to the receipts: they learn it from the saved state,
-   * so that a run which dies before it has delivered what the result says asks for it again.
-   */
-  ended(
-    key: string,
-    id: string,
-    now: number,
-    step: "failed" | "unpaid",
-    code: string | null,
-    sources: readonly string[],
-  ): Delta {
-    return this.#change(key, id, { step, ended: now, code, sources });
   }
 
   /** The answer came. What it clears may have been charged without an answer, and counts with the estimate. */
@@ -275,43 +257,38 @@ export class Book {
 
   /** Whether the newest answer of an item was not delivered to a stream. */
   owes(stream: string, key: string): boolean {
-    const row = this.#find(key);
-    return row !== undefined && this.#owes(this.#deliveredBy(stream), row);
+    return this.#owes(this.#deliveredBy(stream), this.#find(key));
   }
 
   /** Whether any answer of an item was delivered to a stream. */
   hasDelivered(stream: string, key: string): boolean {
-    const row = this.#find(key);
-    return row !== undefined && this.#deliveredBy(stream).get(row) > 0;
+    return this.#deliveredBy(stream).get(this.#find(key)) > 0;
   }
 
   deliver(stream: string, key: string): void {
     const row = this.#find(key);
-    if (row !== undefined) this.#deliveredBy(stream).set(row, this.#days.get(row));
+    this.#deliveredBy(stream).set(row, this.#days.get(row));
   }
 
   /** The items whose answers a stream wants, lacks and can get again. */
   *undelivered(stream: string): Generator<string> {
     const delivered = this.#deliveredBy(stream);
-    for (let row = 0; row < this.#table.size; row++)
-      if (this.#isWanted(row) && this.#owes(delivered, row) && this.#canBeHad(row))
-        yield this.#table.keyAt(row);
+    for (const row of this.#rowsWith(this.#wanted))
+      if (this.#owes(delivered, row) && this.#canBeHad(row)) yield this.#table.keyAt(row);
   }
 
   /** Whether an item that the inputs name was answered when this run began. */
   get knowsAnswered(): boolean {
-    for (let row = 0; row < this.#table.size; row++)
-      if ((this.#flags.get(row) & (NAMED | ANSWERED)) === (NAMED | ANSWERED)) return true;
+    for (const row of this.#rowsWith(NAMED)) if (this.#is(row, ANSWERED)) return true;
     return false;
   }
 
   /** Whether a stream has everything: nothing of a named item is out, and each answer is delivered. */
   isComplete(stream: string, isBlind: boolean): boolean {
     const delivered = this.#deliveredBy(stream);
-    for (let row = 0; row < this.#table.size; row++) {
-      if ((this.#flags.get(row) & NAMED) === 0) continue;
-      const isAnswered = this.#days.get(row) > 0;
-      if (!isSettled(this.#item(row)) || (isAnswered ? this.#owes(delivered, row) : isBlind)) return false;
+    for (const row of this.#rowsWith(NAMED)) {
+      const lacks = this.#days.get(row) > 0 ? this.#owes(delivered, row) : isBlind;
+      if (lacks || !isSettled(this.#item(row))) return false;
     }
     return true;
   }
@@ -385,9 +362,9 @@ export class Book {
       this.#deliveredBy(name),
     );
     const handles = new Map<number, Handle>();
-    for (let row = 0; row < this.#table.size && handles.size < MOST_IN_FULL; row++) {
-      const isLacked = this.#isOwn(row) && all.some((one) => this.#owes(one, row));
-      if (!isLacked || !this.#canBeHad(row)) continue;
+    for (const row of this.#rowsWith(OWN)) {
+      if (handles.size >= MOST_IN_FULL) break;
+      if (!this.#canBeHad(row) || !all.some((one) => this.#owes(one, row))) continue;
       const handle = this.#handle(row);
       if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
     }
@@ -395,15 +372,15 @@ export class Book {
     for (const row of new Set([...handles.keys(), ...this.#full.keys()])) {
       const { day, subs } = this.#item(row);
       const handle = handles.get(row) ?? null;
-      const isHeld = this.#isOwn(row) || !isSettled({ day, handle, subs });
+      const isHeld = this.#is(row, OWN) || !isSettled({ day, handle, subs });
       if (isHeld && (handle !== null || subs !== UNBOUGHT.subs))
         full.set(row, { day: handle === null ? "" : day, handle, subs });
     }
     const ledgers = this.#ledgers(
       full,
-      (row) => (this.#isOwn(row) && !this.#owes(delivered, row) ? this.#days.get(row) : 0),
+      (row) => (this.#is(row, OWN) && !this.#owes(delivered, row) ? this.#days.get(row) : 0),
       (row) =>
-        this.#isOwn(row) && this.#owes(delivered, row) && !handles.has(row) ? this.#days.get(row) : 0,
+        this.#is(row, OWN) && this.#owes(delivered, row) && !handles.has(row) ? this.#days.get(row) : 0,
     );
     return ledgers.flatMap(({ digests, items, packed: [done = [], paid = []] }, by) =>
       by > 0 && items.length + done.length + paid.length === 0 ? [] : [{ digests, jobs: items, done, paid }],
@@ -431,8 +408,9 @@ export class Book {
 
   // Rows.
 
-  #find(key: string): number | undefined {
-    return this.#table.find(this.#moved.get(key) ?? key);
+  /** The row of an item; -1, where every column has 0, if nothing is known of it. */
+  #find(key: string): number {
+    return this.#table.find(this.#moved.get(key) ?? key) ?? -1;
   }
 
   #item(row: number): Item {
@@ -451,13 +429,13 @@ export class Book {
     return this.#places.get(row) !== 0 || (this.#full.get(row)?.handle ?? null) !== null;
   }
 
-  #isOwn(row: number): boolean {
-    return (this.#flags.get(row) & OWN) !== 0;
+  /** Whether a row has one of these flags. */
+  #is(row: number, flags: number): boolean {
+    return (this.#flags.get(row) & flags) !== 0;
   }
 
-  #isWanted(row: number): boolean {
-    const wanted = this.#options.isFromRows === true ? OWN | NAMED : NAMED;
-    return (this.#flags.get(row) & wanted) !== 0;
+  *#rowsWith(flags: number): Generator<number> {
+    for (let row = 0; row < this.#table.size; row++) if (this.#is(row, flags)) yield row;
   }
 
   #owes(delivered: Column, row: number): boolean {
@@ -571,13 +549,6 @@ export class Book {
     this.#store(row, kept);
     this.#flag(row, OWN);
     return { digests: this.#digestings[this.#madeBy.get(row)] ?? this.digests, items: [[key, kept]] };
-  }
-
-  #change(key: string, id: string, fields: Partial<Sub>): Delta {
-    const item = this.get(key);
-    const sub = item.subs[id];
-    if (sub === undefined) return { digests: this.digests };
-    return this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
   #charge(delta: Delta, { sync, day }: Sub, submitted: number, back: number, credits: number): Delta {

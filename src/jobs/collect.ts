@@ -109,7 +109,7 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   else if (reply.notBefore === null && client.now() - job.at >= SLOW) takeTrouble(run, job, STILL_PROCESSING);
   else {
     const { notBefore } = reply;
-    book.asked(job.key, job.id, { asked: client.now(), notBefore, misses: 0, code: null });
+    book.change(job.key, job.id, { asked: client.now(), notBefore, misses: 0, code: null });
     watch(run, job, notBefore);
   }
 }
@@ -125,7 +125,7 @@ function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
   const { book, client } = context;
   const { kind, error, code, isRetryable } = trouble;
   job.trouble = trouble;
-  book.asked(job.key, job.id, { asked: client.now(), notBefore: null, code });
+  book.change(job.key, job.id, { asked: client.now(), notBefore: null, code });
   if (kind === "silent") {
     collecting.silentInARow += 1;
     if (collecting.silentInARow >= SILENT_IN_A_ROW) collecting.ended ??= error;
@@ -167,7 +167,8 @@ export async function* deliver(
   advance(run, answer.cursor);
   // A failure costs nothing. The next run learns it from the state, or asks again.
   if (failure === undefined) book.deliver(stream, key);
-  else book.ended(key, id, client.now(), failure, answer.code, answer.sources);
+  else
+    book.change(key, id, { step: failure, ended: client.now(), code: answer.code, sources: answer.sources });
   yield* checkpointAfterAnswer(run);
 }
 
@@ -189,7 +190,7 @@ export async function moveSchedules(run: JobRun): Promise<void> {
     const sub = trouble === undefined ? undefined : book.get(key).subs[id];
     if (sub === undefined) return [];
     const others = proper.size - Number(proper.has(id));
-    return [book.asked(key, id, { misses: sub.misses + Math.min(1, others) })];
+    return [book.change(key, id, { misses: sub.misses + Math.min(1, others) })];
   });
   if (moved.length > 0) await remember(run, ...moved);
 }

@@ -4,14 +4,14 @@ import { basename, dirname, join } from "node:path";
 import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { ConfigError, TransientError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import type { LockRuntime } from "../files/lock.ts";
 import type { StreamState } from "../streams/event.ts";
 import { Book } from "./book.ts";
 import { isSameDigesting, newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
 import { jobTypeOf } from "./kinds.ts";
 import type { Delta } from "./lattice.ts";
-import { type Books, Receipts } from "./receipts.ts";
+import { Receipts } from "./receipts.ts";
 import { parseJobState, type SavedJobs, tellBook, toJobState } from "./state.ts";
 
 /** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
@@ -37,11 +37,6 @@ export type LookOptions = {
 
 export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(text: string): void };
 
-type Saved = ReadonlyMap<string, SavedJobs | null>;
-
-/** What the states say, by setting, or why they cannot be used. */
-type AllSaved = ReadonlyMap<JobSetting, Saved | Error>;
-
 /** What one setting's streams begin with. */
 type Remembered = {
   readonly book: Book;
@@ -50,37 +45,53 @@ type Remembered = {
   readonly cursors: ReadonlyMap<string, string | null>;
 };
 
+/** What the states of one setting's streams say, or why they cannot be used. */
+type Saved = { readonly states: ReadonlyMap<string, SavedJobs>; readonly error?: ConfigError };
+
+type AllSaved = ReadonlyMap<JobSetting, Saved>;
+
+type Opened = {
+  readonly receipts?: Receipts;
+  /** Why nothing may be submitted. */
+  readonly blocked?: ConfigError;
+  /** Whether receipts are not wanted or cannot be had, so that only a state remembers. */
+  readonly isForgetful?: boolean;
+};
+
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
 export class Memory {
-  /** Why nothing may be submitted. */
   readonly blocked: Error | undefined;
-  /** Whether receipts are not wanted or cannot be had, so that only a state remembers. */
   readonly isForgetful: boolean;
   readonly #options: LookOptions;
   readonly #receipts: Receipts | undefined;
-  readonly #books: Books;
+  readonly #books: ReadonlyMap<JobSetting, Book>;
   readonly #saved: AllSaved;
 
-  private constructor(options: LookOptions, saved: AllSaved, { receipts, blocked, isForgetful }: Opened) {
+  private constructor(
+    options: LookOptions,
+    saved: AllSaved,
+    { receipts, blocked, isForgetful = false }: Opened,
+  ) {
     this.#options = options;
     this.#saved = saved;
+    this.#receipts = receipts;
     this.blocked = blocked;
     this.isForgetful = isForgetful;
-    this.#receipts = receipts;
     const by = randomBytes(6).toString("base64url");
-    const author = { by, sync: options.sync ?? by };
     const digests = receipts?.digests ?? newDigests(saltOf(saved));
-    const bookOf = (setting: JobSetting): Book => {
-      const streams = options.streams.filter((stream) => stream.setting === setting);
-      const isFromRows =
-        streams.length > 0 &&
-        jobTypeOf(setting, options.config).froms.length > 0 &&
-        !streams.some(({ truncates }) => truncates);
-      const handleAt = (place: number, key: string) => receipts?.handleAt(place, key) ?? null;
-      const selected = streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : []));
-      return new Book({ author, digests, streams: selected, isFromRows, handleAt });
-    };
-    this.#books = new Map(SETTINGS.map((setting) => [setting, bookOf(setting)]));
+    this.#books = new Map(
+      SETTINGS.map((setting) => {
+        const streams = options.streams.filter((stream) => stream.setting === setting);
+        const isFromRows = streams.length > 0 && jobTypeOf(setting, options.config).froms.length > 0;
+        const book = new Book({
+          ...{ author: { by, sync: options.sync ?? by }, digests },
+          streams: streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : [])),
+          isFromRows: isFromRows && !streams.some(({ truncates }) => truncates),
+          handleAt: (place, key) => receipts?.handleAt(place, key) ?? null,
+        });
+        return [setting, book];
+      }),
+    );
   }
 
   /**
@@ -89,17 +100,17 @@ export class Memory {
    */
   static async open(options: MemoryOptions): Promise<Memory> {
     const saved = savedOf(options);
-    const opened = options.streams.length === 0 ? NO_RECEIPTS : await openReceipts(options, saved);
+    const opened = options.streams.length === 0 ? {} : await openReceipts(options, saltOf(saved));
     let memory = new Memory(options, saved, opened);
     try {
-      await opened.receipts?.read(memory.#books);
+      await memory.#learn();
     } catch (error) {
       // What cannot be read is not written either. Jobs that are known are still asked for.
       if (!(error instanceof ConfigError)) throw error;
-      await opened.receipts?.close();
-      memory = new Memory(options, saved, { receipts: undefined, blocked: error, isForgetful: false });
+      await memory.close();
+      memory = new Memory(options, saved, { blocked: error });
+      await memory.#learn();
     }
-    memory.#learn();
     await memory.#receipts?.bind(memory.#unbound());
     for (const [setting, book] of memory.#books)
       if (memory.#hasState(setting)) await memory.write(setting, book.newsToReceipts());
@@ -111,9 +122,8 @@ export class Memory {
     const place = receiptsPathOf(options.config, options.environment);
     const receipts = place === null ? undefined : await Receipts.look(place.path);
     const isForgetful = options.config.receiptsFile === "";
-    const memory = new Memory(options, savedOf(options), { receipts, blocked: undefined, isForgetful });
-    await receipts?.read(memory.#books);
-    memory.#learn();
+    const memory = new Memory(options, savedOf(options), { ...(receipts && { receipts }), isForgetful });
+    await memory.#learn();
     return memory;
   }
 
@@ -134,20 +144,18 @@ export class Memory {
     if (bound !== service) throw otherService("The receipts", "name another file in receipts_file");
     if (book === undefined || saved === undefined)
       throw new Error(`Cannot open the jobs of "${setting}": not selected`);
-    if (saved instanceof Error) throw saved;
-    const cursors = new Map([...saved].map(([name, known]) => [name, known?.cursor ?? null]));
+    if (saved.error !== undefined) throw saved.error;
+    const cursors = new Map([...saved.states].map(([name, { cursor }]) => [name, cursor]));
     return { book, hasState: this.#hasState(setting), cursors };
   }
 
   /** The state of a stream as it is now. `now`: epoch ms by the service's clock. */
   state({ name, setting, cursorField }: JobStreamSpec, cursor: string | null, now: number): StreamState {
-    const { book } = this.of(setting);
-    const saved = this.#saved.get(setting);
-    const before = saved instanceof Error ? undefined : saved?.get(name);
     const stream = this.#options.streams.find((one) => one.name === name);
+    const before = this.#saved.get(setting)?.states.get(name);
     const generation = stream?.generation ?? before?.generation ?? null;
     const service = serviceOf(setting, this.#options.config);
-    return toJobState({ name, cursorField }, book, { cursor, service, generation }, now);
+    return toJobState({ name, cursorField }, this.of(setting).book, { cursor, service, generation }, now);
   }
 
   /** Writes to the receipts, if there are any. Returns when that is on the disk. */
@@ -172,18 +180,15 @@ export class Memory {
   }
 
   #hasState(setting: JobSetting): boolean {
-    const saved = this.#saved.get(setting);
-    return (
-      saved !== undefined && !(saved instanceof Error) && [...saved.values()].some((known) => known !== null)
-    );
+    return (this.#saved.get(setting)?.states.size ?? 0) > 0;
   }
 
-  /** Tells the books what the states say. Deliveries count only for the stream and the generation that they were made for. */
-  #learn(): void {
+  /** Tells the books what receipts and states say. Deliveries count only for their stream and generation. */
+  async #learn(): Promise<void> {
+    await this.#receipts?.read(this.#books);
     for (const { name, setting, generation, truncates } of this.#options.streams) {
-      const [book, saved] = [this.#books.get(setting), this.#saved.get(setting)];
-      const known = saved instanceof Error ? null : saved?.get(name);
-      if (book === undefined || known === null || known === undefined) continue;
+      const [book, known] = [this.#books.get(setting), this.#saved.get(setting)?.states.get(name)];
+      if (book === undefined || known === undefined) continue;
       // Before version 3 no state named its generation.
       const isOfNow =
         generation === null || known.service === null ? !truncates : known.generation === generation;
@@ -199,59 +204,48 @@ export class Memory {
 const SETTINGS: readonly JobSetting[] = ["companyLookup", "emailCheck", "emailVerification"];
 
 function savedOf({ config, states, streams }: LookOptions): AllSaved {
-  const settings = [...new Set(streams.map(({ setting }) => setting))];
-  return new Map(
-    settings.map((setting): readonly [JobSetting, Saved | Error] => {
-      try {
-        const saved = streams
-          .filter((stream) => stream.setting === setting)
-          .map((stream) => [stream.name, parseJobState(stream, states.get(stream.name))] as const);
-        for (const [name, known] of saved)
-          if ((known?.service ?? null) !== null && known?.service !== serviceOf(setting, config))
-            throw otherService(`The state of "${name}"`, "reset the stream");
-        return [setting, new Map(saved)];
-      } catch (error) {
-        if (error instanceof ConfigError) return [setting, error];
-        throw error;
+  const saved = new Map<JobSetting, Saved>();
+  for (const setting of new Set(streams.map((stream) => stream.setting))) {
+    const known = new Map<string, SavedJobs>();
+    try {
+      for (const stream of streams.filter((one) => one.setting === setting)) {
+        const state = parseJobState(stream, states.get(stream.name));
+        if (state === null) continue;
+        if (state.service !== null && state.service !== serviceOf(setting, config))
+          throw otherService(`The state of "${stream.name}"`, "reset the stream");
+        known.set(stream.name, state);
       }
-    }),
-  );
+      saved.set(setting, { states: known });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      saved.set(setting, { states: new Map(), error });
+    }
+  }
+  return saved;
 }
 
 /** The salt of a state, which receipts that begin take over. */
 function saltOf(saved: AllSaved): string | undefined {
-  const states = [...saved.values()].flatMap((one) => (one instanceof Error ? [] : [...one.values()]));
-  const salts = states.flatMap((known) => (known?.ledgers ?? []).map(({ digests }) => digests.salt));
+  const states = [...saved.values()].flatMap((one) => [...one.states.values()]);
+  const salts = states.flatMap(({ ledgers }) => ledgers.map(({ digests }) => digests.salt));
   return salts.find((salt) => salt !== null) ?? undefined;
 }
 
-type Opened = {
-  readonly receipts: Receipts | undefined;
-  readonly blocked: Error | undefined;
-  readonly isForgetful: boolean;
-};
-
-const NO_RECEIPTS: Opened = { receipts: undefined, blocked: undefined, isForgetful: false };
-
 /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
-async function openReceipts(
-  options: MemoryOptions,
-  saved: ReadonlyMap<JobSetting, Saved | Error>,
-): Promise<Opened> {
+async function openReceipts(options: MemoryOptions, salt: string | undefined): Promise<Opened> {
   const { config, environment, lock, notify, streams } = options;
   const place = receiptsPathOf(config, environment);
-  if (place === null) return { ...NO_RECEIPTS, isForgetful: config.receiptsFile === "" };
+  if (place === null) return { isForgetful: config.receiptsFile === "" };
   const services = new Map(streams.map(({ setting }) => [setting, serviceOf(setting, config)]));
   try {
-    if (saltOf(saved) === undefined) await checkKey(place, [...services.values()]);
-    const receipts = await Receipts.open(place.path, lock, notify, saltOf(saved), services);
-    return { ...NO_RECEIPTS, receipts };
+    if (salt === undefined) await checkKey(place, [...services.values()]);
+    return { receipts: await Receipts.open(place.path, lock, notify, salt, services) };
   } catch (error) {
-    if (error instanceof TransientError || !(error instanceof ConfigError)) throw error;
+    if (!(error instanceof ConfigError)) throw error;
     if (error instanceof OtherKey || place.isNamed || (await Receipts.exist(place.path)))
-      return { ...NO_RECEIPTS, blocked: error };
+      return { blocked: error };
     notify(`Receipts are done without. ${error.message}`);
-    return { ...NO_RECEIPTS, isForgetful: true };
+    return { isForgetful: true };
   }
 }
 
@@ -261,10 +255,8 @@ class OtherKey extends ConfigError {}
 async function checkKey(place: NonNullable<ReceiptsPath>, services: readonly string[]): Promise<void> {
   if (place.isNamed || (await Receipts.exist(place.path))) return;
   const folder = dirname(place.path);
-  const names = (await readdir(folder).catch(() => [])).filter((name) =>
-    /^receipts-[0-9a-f]{16}\.jsonl$/.test(name),
-  );
-  for (const name of names) {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((one) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(one))) {
     const path = join(folder, name);
     const others = await Receipts.look(path).catch(() => undefined);
     await others?.close();

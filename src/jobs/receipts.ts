@@ -80,7 +80,7 @@ export class Receipts {
     const lock = await Lock.acquire(path, runtime, notify);
     try {
       return await attempt(path, async () => {
-        if ((await sizeOf(path)) === undefined) await replaceFile(path, headerOf(newDigests(salt), services));
+        if (!(await isThere(path))) await replaceFile(path, headerOf(newDigests(salt), services));
         const receipts = await Receipts.#opened(path, "a+", lock);
         if (receipts.#format === FORMAT) return receipts;
         for (const [setting, service] of services) receipts.services.set(setting, service);
@@ -98,7 +98,7 @@ export class Receipts {
   /** Opens receipts to read them, without a lock; undefined if there are none. */
   static async look(path: string): Promise<Receipts | undefined> {
     return await attempt(path, async () =>
-      (await sizeOf(path)) === undefined ? undefined : await Receipts.#opened(path, "r"),
+      (await isThere(path)) ? await Receipts.#opened(path, "r") : undefined,
     );
   }
 
@@ -114,10 +114,7 @@ export class Receipts {
 
   /** Whether there are receipts, or may be. */
   static async exist(path: string): Promise<boolean> {
-    return await sizeOf(path).then(
-      (size) => size !== undefined,
-      (error: unknown) => codeOf(error) !== "ENOTDIR",
-    );
+    return await isThere(path).catch((error: unknown) => codeOf(error) !== "ENOTDIR");
   }
 
   /**
@@ -330,19 +327,17 @@ const resolved = (path: string): Promise<string> =>
     return join(await realpath(dirname(path)), basename(path));
   });
 
-/** Bytes of a regular file; undefined if there is none. */
-async function sizeOf(path: string): Promise<number | undefined> {
+/** Whether there is a file. Throws ConfigError for anything but a regular one. */
+async function isThere(path: string): Promise<boolean> {
   try {
-    const stats = await stat(path);
-    if (!stats.isFile())
-      throw new ConfigError(
-        `Cannot use the receipts "${path}": it is no regular file. Name one in receipts_file`,
-      );
-    return stats.size;
+    if ((await stat(path)).isFile()) return true;
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return false;
     throw error;
   }
+  throw new ConfigError(
+    `Cannot use the receipts "${path}": it is no regular file. Name one in receipts_file`,
+  );
 }
 
 const damaged = (path: string, why: string): ConfigError =>

@@ -154,7 +154,7 @@ async function keep(run: JobRun, pending: PendingSubmission, submission: Submiss
   failures.taken();
   if (submission.kind === "taken") {
     const { jobId, notBefore } = submission;
-    await remember(run, book.taken(key, id, jobId, notBefore));
+    await remember(run, book.change(key, id, { step: "open", job: jobId, notBefore }));
     watch(run, { key, id, at, job: jobId, due: 0 }, notBefore);
   } else {
     const { answer } = submission;

@@ -190,7 +190,12 @@ describe("Book", () => {
     const before = one.intend(keyOf(0), T0).delta;
     other.addReceipt(before);
     const { id, delta } = one.intend(keyOf(1), T0);
-    const news = [before, delta, one.taken(keyOf(1), id, "j", null), one.answered(keyOf(1), id, T0, 4, null)];
+    const news = [
+      before,
+      delta,
+      one.change(keyOf(1), id, { step: "open", job: "j" }),
+      one.answered(keyOf(1), id, T0, 4, null),
+    ];
     const theirs = other.intend(keyOf(2), T0);
     const back = other.notTaken(keyOf(2), theirs.id, "void", "INVALID_BODY");
     for (const told of [...news, theirs.delta, back, ...news, before]) all.addReceipt(told);
@@ -205,7 +210,7 @@ describe("Book", () => {
     const lost = book.intend(key, T0);
     const { id, at } = book.intend(key, T0);
     expect(at).toBe(lost.at + 1);
-    book.taken(key, id, "j", null);
+    book.change(key, id, { step: "open", job: "j" });
     expect(book.charged(day).day).toEqual({ submitted: 2, credits: 0, open: 2 });
     book.answered(key, id, T0, 5, null);
     // The lost one counts with what was known of prices then.
@@ -234,7 +239,7 @@ describe("Book", () => {
     expect([...probes, book.probesLeft(T0 + DAY_MS)]).toEqual([Infinity, Infinity, 1, 0, 1]);
     const { id } = book.intend(keyOf(4), T0 + DAY_MS);
     expect(book.probesLeft(T0 + DAY_MS)).toBe(0);
-    book.taken(keyOf(4), id, "j", null);
+    book.change(keyOf(4), id, { step: "open", job: "j" });
     expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
     book.answered(keyOf(4), id, T0 + DAY_MS, 0, null);
     expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
@@ -333,7 +338,7 @@ class History {
         if (!isLast && this.pick(3) === 0) continue;
         const purchase = this.bought.find((one) => one.id === job);
         if (purchase?.isFinal === false) {
-          book.ended(key, id, this.now, "failed", "X", []);
+          book.change(key, id, { step: "failed", ended: this.now, code: "X" });
           continue;
         }
         write(book.answered(key, id, this.now, 1, null));
@@ -368,7 +373,7 @@ class History {
       const purchase = { id, item, at, isFinal: outcome !== 4, isTold: false };
       this.bought.push(purchase);
       if (outcome === 3 || isKilled()) continue;
-      write(book.taken(key, id, id, null));
+      write(book.change(key, id, { step: "open", job: id }));
       purchase.isTold = true;
       if (this.pick(3) > 0) save();
     }

@@ -82,7 +82,7 @@ const buy =
     const { book } = memory.of("companyLookup");
     const key = keyIn(memory, item);
     const { id, delta } = book.intend(key, AT);
-    const taken = book.taken(key, id, "j", null);
+    const taken = book.change(key, id, { step: "open", job: "j" });
     await memory.write("companyLookup", [delta, taken, book.answered(key, id, AT, 2, null)]);
     for (const stream of streams) book.deliver(stream, key);
   };

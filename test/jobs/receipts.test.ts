@@ -77,7 +77,7 @@ async function run(work: (opened: Opened) => Promise<unknown> = async () => {}, 
 async function buy({ receipts, book }: Opened, key: string, at: number, cost?: number): Promise<void> {
   const { id, delta } = book.intend(key, at);
   await receipts.write("companyLookup", [delta]);
-  await receipts.write("companyLookup", [book.taken(key, id, `job-${at}`, null)]);
+  await receipts.write("companyLookup", [book.change(key, id, { step: "open", job: `job-${at}` })]);
   if (cost !== undefined) await receipts.write("companyLookup", [book.answered(key, id, at, cost, null)]);
 }
 

@@ -230,7 +230,7 @@ describe("the state of one of two streams", () => {
     const book = new Book({ author: { sync: "s", by: "r" }, digests: newDigests("salt"), streams });
     const key = book.keyOf({ item: "a.example", kind: "domain", text: "a.example" });
     const { id } = book.intend(key, AT);
-    book.taken(key, id, "job_1", null);
+    book.change(key, id, { step: "open", job: "job_1" });
     book.answered(key, id, AT, 2, null);
     const reopened = (): Book => bookOf(toJobState(SPEC, book, HEAD, AT));
     for (const stream of streams) {
