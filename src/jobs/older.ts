@@ -1,7 +1,7 @@
-import { isObject, type JsonObject } from "../json.ts";
+import { type JsonObject, objectOf } from "../json.ts";
 import { dayOf } from "../time.ts";
 import { OLD_DIGESTS } from "./identity.ts";
-import { isAmount, isDayValue, toMs, toText } from "./parse.ts";
+import { isAmount, isDayValue, NONE, toMs, toText } from "./parse.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 
 /** The sync and the run of all that older versions remembered. */
@@ -10,120 +10,84 @@ const OLD = "old";
 /** An item was answered before, and older versions no longer knew when. */
 const LONG_AGO = "1970-01-01";
 
-const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NONE);
 const countOf = (value: unknown): number => (isAmount(value) ? Math.min(value, 5) : 0);
 
-/** A submission under the names of this version; what is none of ours stays none. */
-function upgradeSub(
-  { job_id, day, tries, unknowns, ...fields }: JsonObject,
-  at: number,
-): readonly JsonObject[] {
-  const { code, ended } = fields;
-  const step = fields["step"] === "doubted" ? "void" : fields["step"];
-  const isUnpaid = step === "failed" && typeof code === "string" && OUT_OF_CREDITS.has(code);
-  const charged = isDayValue(day) ? day : dayOf(at);
-  const sub = {
-    ...fields,
-    id: `${OLD}.${at}`,
-    step: isUnpaid ? "unpaid" : step,
-    day: charged,
-    sync: OLD,
-    job: job_id,
-  };
+/** A job of version 2 as an item of version 3; what is none of ours stays none. */
+function upgradeJob(value: unknown): JsonObject {
+  const { job_id: job = null, tries, unknowns, ...fields } = objectOf(value);
+  const { item, step, code, ended, sealed = null, cost, is_refresh } = fields;
+  const at = toMs(fields["at"]);
+  if (at === null) return {};
+  const id = `${OLD}.${at}`;
+  if (step === "answered") {
+    const answeredAt = toMs(ended) ?? at;
+    // A response says when it came.
+    const moment = toText(sealed === null ? at : answeredAt);
+    const day = dayOf(answeredAt);
+    const handle = { id, at: moment, day, job, sealed, sure: true, cost: isAmount(cost) ? cost : 0 };
+    return { item, day, handle: job === null && sealed === null ? null : handle };
+  }
+  const day = isDayValue(fields["day"]) ? fields["day"] : dayOf(at);
+  const sub = { ...fields, id, step: stepOf(step, code), day, sync: OLD, job };
   // Of the submissions before this one older versions kept the number alone.
   const earlier = (of: string, count: number): JsonObject[] =>
     Array.from({ length: Math.max(0, Math.floor(count)) }, (_, nth) => ({
-      ...{ id: `${sub.id}.${of}.${nth + 1}`, at: toText(at - nth - 1), step: of, day: charged, sync: OLD },
+      ...{ id: `${id}.${of}.${nth + 1}`, at: toText(at - nth - 1), step: of, day, sync: OLD },
       ...(of === "failed" && { ended: ended ?? toText(at) }),
     }));
   const failed = countOf(tries) - (sub.step === "failed" ? 1 : 0);
-  return [sub, ...earlier("failed", failed), ...earlier("unknown", countOf(unknowns))];
+  const subs = [sub, ...earlier("failed", failed), ...earlier("unknown", countOf(unknowns))];
+  return { item, day: is_refresh === true ? LONG_AGO : "", subs };
 }
 
-/** A job of version 2 as an item of version 3, and the day of the answer that is delivered to a stream. */
-function upgradeJob(
-  value: unknown,
-  stream: string,
-): { readonly entry: JsonObject; readonly delivered: string | null } {
-  const fields = isObject(value) ? value : {};
-  const { item, job_id: job = null, sealed = null, cost, owed, is_refresh } = fields;
-  const at = toMs(fields["at"]);
-  if (at === null) return { entry: {}, delivered: null };
-  if (fields["step"] !== "answered") {
-    const day = is_refresh === true ? LONG_AGO : "";
-    return { entry: { item, day, subs: upgradeSub(fields, at) }, delivered: day === "" ? null : day };
-  }
-  const ended = toMs(fields["ended"]) ?? at;
-  const day = dayOf(ended);
-  // A response says when it came.
-  const moment = toText(sealed === null ? at : ended);
-  const handle = {
-    id: `${OLD}.${at}`,
-    at: moment,
-    day,
-    job,
-    sealed,
-    sure: true,
-    cost: isAmount(cost) ? cost : 0,
-  };
-  const entry = { item, day, handle: job === null && sealed === null ? null : handle };
-  return { entry, delivered: listed(owed).includes(stream) ? null : day };
+function stepOf(step: unknown, code: unknown): unknown {
+  if (step === "doubted") return "void";
+  return step === "failed" && OUT_OF_CREDITS.has(String(code)) ? "unpaid" : step;
 }
 
 /** How the steps of version 0.1.0 are understood. A verification that was to be tried again has no job to ask for. */
 function upgradeFirst(value: unknown): JsonObject {
-  const { item, step, at, job_id, not_before } = isObject(value) ? value : {};
+  const { item, step, at, job_id, not_before } = objectOf(value);
   if (step === "done") return { item, at, step: "answered" };
   const hasJob = typeof job_id === "string" && job_id !== "";
   const isOpen = step === "submitted" || step === "again" || step === "lost" || step === "denied";
   const isUnknown = step === "submitting" || (isOpen && step !== "submitted" && !hasJob);
-  return {
-    item,
-    at,
-    step: isUnknown ? "unknown" : isOpen ? "open" : null,
-    job_id: hasJob ? job_id : null,
-    not_before,
-  };
+  const now = isOpen ? "open" : null;
+  return { item, at, step: isUnknown ? "unknown" : now, job_id: hasJob ? job_id : null, not_before };
 }
 
 function upgradeLedger(value: unknown, stream: string): JsonObject {
-  const fields = isObject(value) ? value : {};
-  if (!Array.isArray(fields["jobs"]) || !Array.isArray(fields["done"])) return fields;
-  const jobs = fields["jobs"].map((job) => upgradeJob(job, stream));
-  const delivered = jobs.flatMap(({ entry, delivered: day }) => (day === null ? [] : [[day, entry["item"]]]));
-  return {
-    ...fields,
-    jobs: jobs.map(({ entry }) => entry),
-    done: [...fields["done"], ...delivered],
-    paid: [],
-  };
+  const fields = objectOf(value);
+  const { jobs, done } = fields;
+  if (!Array.isArray(jobs) || !Array.isArray(done)) return fields;
+  const upgraded = jobs.map(upgradeJob);
+  // What was answered is delivered unless it is owed.
+  const delivered = upgraded.flatMap(({ day = "", item, subs }, nth) =>
+    day === "" || (subs === undefined && listed(jobs[nth].owed).includes(stream)) ? [] : [[day, item]],
+  );
+  return { ...fields, jobs: upgraded, done: [...done, ...delivered], paid: NONE };
 }
-
-const toSpending = (value: unknown): unknown => {
-  const [day, submitted, credits] = listed(value);
-  return [day, OLD, OLD, submitted, 0, credits];
-};
 
 /** The state of a stream in the form of version 3. What is none of ours stays none. */
 export function upgradeState(state: JsonObject, stream: string): JsonObject {
-  if (state["version"] === 1) {
-    const { jobs, ...rest } = state;
-    const first = { ...OLD_DIGESTS, jobs: Array.isArray(jobs) ? jobs.map(upgradeFirst) : jobs, done: [] };
-    return upgradeState({ ...rest, ...first, version: 2, older: [], spent: [], prices: [] }, stream);
+  const { version, jobs, spent, prices, older } = state;
+  if (version === 1) {
+    const first = { ...OLD_DIGESTS, jobs: Array.isArray(jobs) ? jobs.map(upgradeFirst) : jobs, done: NONE };
+    return upgradeState({ ...state, ...first, version: 2, older: NONE, spent: NONE, prices: NONE }, stream);
   }
-  if (state["version"] !== 2) return state;
-  const { spent, prices, older } = state;
+  if (version !== 2) return state;
+  const toSpending = (value: unknown): unknown => {
+    const [day, submitted, credits] = listed(value);
+    return [day, OLD, OLD, submitted, 0, credits];
+  };
+  const amounts = listed(prices).filter(isAmount);
   return {
-    ...{
-      ...state,
-      ...upgradeLedger(state, stream),
-      older: listed(older).map((one) => upgradeLedger(one, stream)),
-    },
+    ...{ ...state, ...upgradeLedger(state, stream) },
+    older: listed(older).map((one) => upgradeLedger(one, stream)),
     spent: Array.isArray(spent) ? spent.map(toSpending) : spent,
-    prices: listed(prices)
-      .filter(isAmount)
-      .map((credits, nth) => [nth, credits]),
-    ...{ blind: [], service: null, generation: null },
+    prices: amounts.map((credits, nth) => [nth, credits]),
+    ...{ blind: NONE, service: null, generation: null },
   };
 }
 
@@ -134,21 +98,21 @@ export class OlderReceipts {
   upgrade(line: JsonObject): JsonObject {
     const { for: setting, item, normalization, step, day, cost } = line;
     if (item === undefined) return line;
-    const { entry } = upgradeJob(line, "");
-    const upgraded = { for: setting, normalization, items: [entry] };
+    const upgraded = { for: setting, normalization, items: [upgradeJob(line)] };
     const at = toMs(line["at"]);
     if (at === null || (step !== "unknown" && step !== "void" && !isAmount(cost))) return upgraded;
     // Each submission has one line in which it leaves, and one in which its cost is known.
     const charged = isDayValue(day) ? day : dayOf(at);
-    const [submitted, back, credits] = this.#spent.get(`${String(setting)} ${charged}`) ?? [0, 0, 0];
+    const key = `${String(setting)} ${charged}`;
+    const [submitted, back, credits] = this.#spent.get(key) ?? [0, 0, 0];
     const price = isAmount(cost) ? cost : 0;
     const spent = [
       submitted + Number(step === "unknown"),
       back + Number(step === "void"),
       credits + price,
     ] as const;
-    this.#spent.set(`${String(setting)} ${charged}`, spent);
-    const prices = isAmount(cost) ? [[toMs(line["ended"]) ?? at, cost]] : [];
+    this.#spent.set(key, spent);
+    const prices = isAmount(cost) ? [[toMs(line["ended"]) ?? at, cost]] : NONE;
     return { ...upgraded, spent: [[charged, OLD, OLD, ...spent]], prices };
   }
 }
