@@ -1,5 +1,5 @@
 import type { JobSetting } from "../catalog/streams.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type Day, FIRST, isDay, LAST } from "../time.ts";
 import type { Digesting } from "./identity.ts";
 import { NORMALIZATION } from "./items.ts";
@@ -87,7 +87,7 @@ export function parseEntry(value: unknown): KeyedItem | undefined {
 }
 
 function parseSub(value: unknown): Sub | undefined {
-  const fields = isObject(value) ? value : {};
+  const fields = objectOf(value);
   const { id, step, day, sync = "", sources } = fields;
   const at = toMs(fields["at"]);
   const job = textOf(fields["job"]);

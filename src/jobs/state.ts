@@ -1,6 +1,6 @@
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import type { StreamState } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import { Book, type InputCursor, type Ledger } from "./book.ts";
@@ -63,7 +63,7 @@ export function parseJobState({ name, cursorField }: Named, state: unknown): Sav
   if (state === undefined || state === null || (isObject(state) && Object.keys(state).length === 0))
     return null;
   try {
-    return parseFields(upgradeState(isObject(state) ? state : {}, name), cursorField);
+    return parseFields(upgradeState(objectOf(state), name), cursorField);
   } catch (error) {
     if (error instanceof NotOurs) throw unusable(name, error.message);
     throw error;
@@ -87,7 +87,7 @@ function parseFields(fields: JsonObject, cursorField: string): SavedJobs {
 }
 
 function parseLedger(value: unknown): Ledger {
-  const fields = isObject(value) ? value : {};
+  const fields = objectOf(value);
   return {
     ...{ digests: digestsIn(fields), jobs: listOf(fields["jobs"], "jobs", parseEntry) },
     done: listOf(fields["done"], "done", parsePacked),
@@ -96,7 +96,7 @@ function parseLedger(value: unknown): Ledger {
 }
 
 function parseInput(value: unknown): InputCursor | undefined {
-  const { from, filters, through, full } = isObject(value) ? value : {};
+  const { from, filters, through, full } = objectOf(value);
   const isOurs =
     isDayValue(through) && isDayValue(full) && typeof from === "string" && typeof filters === "string";
   return isOurs ? { from, filters, through, full } : undefined;

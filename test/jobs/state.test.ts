@@ -1,21 +1,17 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Book } from "../../src/jobs/book.ts";
 import { digestOf, newDigests, OLD_DIGESTS } from "../../src/jobs/identity.ts";
-import { entriesOf } from "../../src/jobs/items.ts";
 import { subsOf } from "../../src/jobs/lattice.ts";
-import { parseJobState, toJobState } from "../../src/jobs/state.ts";
+import { parseJobState } from "../../src/jobs/state.ts";
 import { type Day, dayOf } from "../../src/time.ts";
-import { bookFrom as bookOf } from "../support/job-books.ts";
+import { bookFrom, keyIn, newBook, LOOKUPS as SPEC, stateOf } from "../support/job-books.ts";
 import { runs } from "../support/runs.ts";
 
-const STREAM = "company_lookups";
-const SPEC = { name: STREAM, cursorField: "created_at" };
+const STREAM = SPEC.name;
 const DAY = "2026-03-02" as Day;
 const AT = Date.parse("2026-03-02T10:00:00.000Z");
-const DIGEST = "abcdefghijklmnop";
-const HEAD = { cursor: null, service: "here", generation: null };
+const [DIGEST, LOUD, OTHER] = ["abcdefghijklmnop", "ABCDEFGHIJKLMNOP", "0123456789abcdef"] as const;
 
 /** A job as version 2 wrote it. */
 const job = {
@@ -23,81 +19,52 @@ const job = {
   ...{ not_before: "2026-03-02T11:00:00.000Z", asked: null, misses: 1, tries: 0, unknowns: 0, cost: null },
   ...{ ended: null, code: "JOB_NOT_FOUND", sources: ["one"], is_refresh: false, owed: [STREAM] },
 };
-const ledger = { salt: "salt", normalization: 1, jobs: [job], done: [[DAY, DIGEST + DIGEST.toUpperCase()]] };
+const ledger = { salt: "salt", normalization: 1, jobs: [job], done: [[DAY, DIGEST + LOUD]] };
+const inputs = [{ from: "people", filters: "", through: DAY, full: DAY }];
 const second = {
   ...{ version: 2, created_at: null, ...ledger, older: [{ ...ledger, salt: null, normalization: 0 }] },
-  ...{
-    spent: [[DAY, 3, 12]],
-    prices: [4],
-    inputs: [{ from: "people", filters: "", through: DAY, full: DAY }],
-  },
+  ...{ spent: [[DAY, 3, 12]], prices: [4], inputs },
 };
-const first = {
-  ...{ version: 1, created_at: null },
-  jobs: [
-    { item: DIGEST, step: "done", at: job.at, job_id: "job_1", not_before: null, tries: 0, resent: 0 },
-    { item: "0123456789abcdef", step: "submitted", at: job.at, job_id: "job_2", not_before: null },
-  ],
-};
-const sub = {
-  id: "r.0",
-  step: "open",
-  at: job.at,
-  day: DAY,
-  sync: "7",
-  job: "job_1",
-  sources: ["one"],
-};
+/** A job as version 0.1.0 wrote it. */
+const old = (item: string, step: string, jobId: string | null = "job_1") => ({
+  ...{ item, step, at: job.at, job_id: jobId, not_before: null, tries: 0, resent: 0 },
+});
+const first = { version: 1, created_at: null, jobs: [old(DIGEST, "done"), old(OTHER, "submitted")] };
+const sub = { id: "r.0", step: "open", at: job.at, day: DAY, sync: "7", job: "job_1", sources: ["one"] };
 const handle = { id: "r.1", at: job.at, day: DAY, job: "job_2", sure: true, cost: 1 };
 const items = [
   { item: DIGEST, subs: [sub] },
-  { item: "0123456789abcdef", day: DAY, handle },
+  { item: OTHER, day: DAY, handle },
 ];
 const third = {
-  ...{
-    version: 3,
-    created_at: null,
-    service: "here",
-    generation: 4,
-    salt: "salt",
-    normalization: 1,
-    jobs: items,
-  },
-  ...{
-    done: [[DAY, DIGEST]],
-    paid: [[DAY, DIGEST.toUpperCase()]],
-    older: [{ ...ledger, jobs: items, paid: [] }],
-  },
-  ...{ spent: [[DAY, "7", "r", 3, 1, 12]], prices: [[AT, 4]], blind: [[STREAM, 4]], inputs: second.inputs },
+  ...{ version: 3, created_at: null, service: "here", generation: 4, salt: "salt", normalization: 1 },
+  ...{ jobs: items, done: [[DAY, DIGEST]], paid: [[DAY, LOUD]] },
+  ...{ older: [{ ...ledger, jobs: items, paid: [] }], inputs },
+  ...{ spent: [[DAY, "7", "r", 3, 1, 12]], prices: [[AT, 4]], blind: [[STREAM, 4]] },
 };
+/** A state of version 3 in which nothing is bought. */
+const NO_ITEMS = { ...third, jobs: [], done: [], paid: [], older: [] };
 
 /** A value with one of its parts replaced. `where` chooses it. */
-function replaced(value: unknown, where: readonly number[], by: unknown): unknown {
-  const [head, ...rest] = where;
+function replaced(value: unknown, [head, ...rest]: readonly number[], by: unknown): unknown {
   if (head === undefined || typeof value !== "object" || value === null) return by;
   const entries = Object.entries(value);
   if (entries.length === 0) return by;
   const [name] = entries[head % entries.length] ?? [];
-  const changed = entries.map(
-    ([key, part]) => [key, key === name ? replaced(part, rest, by) : part] as const,
-  );
+  const changed = entries.map(([key, part]) => [key, key === name ? replaced(part, rest, by) : part]);
   return Array.isArray(value) ? changed.map(([, part]) => part) : Object.fromEntries(changed);
 }
-
-const keyOf = (book: Book, text: string): string =>
-  entriesOf("domain", text).map((entry) => book.keyOf(entry))[0] ?? "";
-const written = (book: Book): object => JSON.parse(JSON.stringify(toJobState(SPEC, book, HEAD, AT)));
 
 /** What a run does with a state: it looks up its items, and writes it again. */
 function used(from: unknown): unknown {
   if (parseJobState(SPEC, from) === null) return {};
-  const book = bookOf(from);
-  for (const text of ["a.example", "www.b.example"]) book.intend(keyOf(book, text), AT);
+  const book = bookFrom(from);
+  for (const text of ["a.example", "www.b.example"]) book.intend(keyIn(book, text), AT);
   for (const [key, item] of book.inFull())
     for (const { id } of subsOf(item)) book.answered(key, id, AT, 1, null);
   book.charged(book.dayToCharge(DAY));
   book.probesLeft(AT);
-  return written(book);
+  return stateOf(book, AT);
 }
 
 describe("parseJobState()", () => {
@@ -108,7 +75,7 @@ describe("parseJobState()", () => {
     ["finished items of version 2", { ...second, done: [[DAY, "y"]] }, "done[0]"],
     [
       "an open item without a job",
-      { ...third, jobs: [{ ...items[0], subs: [{ ...sub, job: null }] }] },
+      { ...third, jobs: [{ item: DIGEST, subs: [{ ...sub, job: null }] }] },
       "jobs[0]",
     ],
     ["a handle", { ...third, jobs: [items[0], { ...items[1], handle: { ...handle, day: "x" } }] }, "jobs[1]"],
@@ -161,31 +128,31 @@ describe("a state of version 3", () => {
   it("comes back as it was written", () => {
     const { service, generation, cursor } = parseJobState(SPEC, third) ?? {};
     expect({ service, generation, cursor }).toEqual({ service: "here", generation: 4, cursor: null });
-    const book = bookOf(third);
+    const book = bookFrom(third);
     expect(book.get(DIGEST).subs["r.0"]).toBeUndefined();
-    const again = written(bookOf({ ...third, done: [], older: [] }));
+    const again = stateOf(bookFrom({ ...third, done: [], older: [] }), AT);
     const inAnyOrder = expect.arrayContaining(items);
     expect(again).toEqual({ ...third, jobs: inAnyOrder, done: [], older: [], generation: null, inputs: [] });
   });
 
   it("holds no item, and of items that nobody named only what is out", () => {
-    const book = bookOf({ ...third, jobs: [], done: [], paid: [], older: [] });
-    const other = bookOf({ ...third, older: [] });
-    for (const delta of other.toReceipts(() => true)) book.addReceipt(delta);
-    book.intend(keyOf(book, "mine.example"), AT);
-    const state = JSON.stringify(written(book));
-    expect(state).not.toContain("example");
-    expect(JSON.parse(state)).toMatchObject({ jobs: [{ subs: [{ id: ".0" }] }], done: [], paid: [] });
-    const open = bookOf({ ...third, done: [], older: [] });
-    const fresh = bookOf({ ...third, jobs: [], done: [], paid: [], older: [] });
-    for (const delta of open.toReceipts(() => true)) fresh.addReceipt(delta);
-    expect(written(fresh)).toMatchObject({ jobs: [{ item: DIGEST }], done: [], paid: [] });
+    const knows = (state: object) => {
+      const book = bookFrom(NO_ITEMS);
+      for (const delta of bookFrom(state).toReceipts(() => true)) book.addReceipt(delta);
+      return book;
+    };
+    const book = knows({ ...third, older: [] });
+    book.intend(keyIn(book, "mine.example"), AT);
+    expect(JSON.stringify(stateOf(book, AT))).not.toContain("example");
+    expect(stateOf(book, AT)).toMatchObject({ jobs: [{ subs: [{ id: ".0" }] }], done: [], paid: [] });
+    const open = stateOf(knows({ ...third, done: [], older: [] }), AT);
+    expect(open).toMatchObject({ jobs: [{ item: DIGEST }], done: [], paid: [] });
   });
 });
 
 describe("the state of version 2", () => {
   const known = (fields: object) => {
-    const book = bookOf({ ...second, jobs: [{ ...job, ...fields }], done: [], older: [] });
+    const book = bookFrom({ ...second, jobs: [{ ...job, ...fields }], done: [], older: [] });
     const { day, subs } = book.get(DIGEST);
     return { book, day, steps: subsOf({ day, handle: null, subs }).map(({ step }) => step), subs };
   };
@@ -213,12 +180,9 @@ describe("the state of version 2", () => {
   it("keeps what a job waits for, its sources, and what was spent", () => {
     const { book, subs } = known({});
     expect(subs[`old.${AT}`]).toMatchObject({
-      at: AT,
-      notBefore: AT + 3_600_000,
-      misses: 1,
-      code: "JOB_NOT_FOUND",
+      ...{ at: AT, notBefore: AT + 3_600_000, misses: 1, code: "JOB_NOT_FOUND" },
+      ...{ job: "job_1", day: DAY, sources: ["one"] },
     });
-    expect(subs[`old.${AT}`]).toMatchObject({ job: "job_1", day: DAY, sources: ["one"] });
     expect(book.charged(DAY).day).toEqual({ submitted: 3, credits: 12, open: 1 });
     expect([book.estimate, parseJobState(SPEC, second)?.inputs]).toEqual([4, second.inputs]);
   });
@@ -227,44 +191,37 @@ describe("the state of version 2", () => {
 describe("the state of one of two streams", () => {
   it("keeps the job of an answer that the other stream lacks, and says that its own has it", () => {
     const streams = [STREAM, "company_lookup_contacts"];
-    const book = new Book({ author: { sync: "s", by: "r" }, digests: newDigests("salt"), streams });
-    const key = book.keyOf({ item: "a.example", kind: "domain", text: "a.example" });
+    const book = newBook("r", ...streams);
+    const key = keyIn(book, "a.example");
     const { id } = book.intend(key, AT);
     book.change(key, id, { step: "open", job: "job_1" });
     book.answered(key, id, AT, 2, null);
-    const reopened = (): Book => bookOf(toJobState(SPEC, book, HEAD, AT));
     for (const stream of streams) {
       book.deliver(stream, key);
-      const isLast = stream !== STREAM;
-      expect([reopened().owes(STREAM, key), reopened().handle(key)?.job]).toEqual([
-        false,
-        isLast ? undefined : "job_1",
-      ]);
+      const again = bookFrom(stateOf(book, AT));
+      const job1 = stream === STREAM ? "job_1" : undefined;
+      expect([again.owes(STREAM, key), again.handle(key)?.job]).toEqual([false, job1]);
     }
   });
 });
 
 describe("the state of version 0.1.0", () => {
-  const OLD = (item: string): string =>
-    createHash("sha256").update(item).digest().toString("base64url", 0, 12);
-  const old = (item: string, step: string, jobId: string | null = "job_1") => ({
-    ...{ item: OLD(item), step, at: job.at, job_id: jobId, not_before: null, tries: 0, resent: 0 },
-  });
-
   it("is understood under every spelling, so that nothing of it is bought again", () => {
-    const jobs = ["submitted", "again", "lost", "denied"].map((step) => old(`${step}.example`, step));
-    const others = [
-      old("www.done.example", "done"),
-      old("unknown.example", "submitting", null),
-      old("v.example", "again", null),
+    const digest = (item: string): string =>
+      createHash("sha256").update(item).digest().toString("base64url", 0, 12);
+    const steps = ["submitted", "again", "lost", "denied"];
+    const jobs = [
+      ...steps.map((step) => old(digest(`${step}.example`), step)),
+      old(digest("www.done.example"), "done"),
+      old(digest("unknown.example"), "submitting", null),
+      old(digest("v.example"), "again", null),
     ];
-    const book = bookOf({ ...first, jobs: [...jobs, ...others] });
-    expect(book.get(keyOf(book, "done.example"))).toEqual({ day: DAY, handle: null, subs: {} });
-    expect(book.owes(STREAM, keyOf(book, "done.example"))).toBe(false);
+    const book = bookFrom({ ...first, jobs });
+    expect(book.get(keyIn(book, "done.example"))).toEqual({ day: DAY, handle: null, subs: {} });
+    expect(book.owes(STREAM, keyIn(book, "done.example"))).toBe(false);
     const stepOf = (item: string): unknown =>
-      subsOf(book.get(keyOf(book, item))).map(({ step, job: id }) => [step, id])[0];
-    for (const name of ["submitted", "again", "lost", "denied"])
-      expect(stepOf(`${name}.example`), name).toEqual(["open", "job_1"]);
+      subsOf(book.get(keyIn(book, item))).map(({ step, job: id }) => [step, id])[0];
+    expect(steps.map((step) => stepOf(`${step}.example`))).toEqual(steps.map(() => ["open", "job_1"]));
     expect(["Unknown.example.", "v.example", "new.example"].map(stepOf)).toEqual([
       ...[["unknown", null], ["unknown", null], undefined],
     ]);
@@ -278,22 +235,22 @@ describe("items under two ways of making digests", () => {
       digestOf(OLD_DIGESTS, "www.one.example."),
     ];
     const older = { ...ledger, salt: null, normalization: 0, jobs: [{ ...job, item: old }], done: [] };
-    const book = bookOf({ ...second, jobs: [], done: [[dayOf(AT - 86_400_000), current]], older: [older] });
+    const book = bookFrom({ ...second, jobs: [], done: [[dayOf(AT - 86_400_000), current]], older: [older] });
     expect(book.size).toBe(2);
-    const key = keyOf(book, "ONE.example");
+    const key = keyIn(book, "ONE.example");
     expect({ size: book.size, key }).toEqual({ size: 1, key: current });
     expect(book.get(old)).toEqual(book.get(current));
     book.answered(old, `old.${AT}`, AT, 1, null);
     expect(book.get(current)).toMatchObject({ day: DAY, subs: {} });
-    expect(written(book)).toMatchObject({ salt: "salt", older: [] });
+    expect(stateOf(book, AT)).toMatchObject({ salt: "salt", older: [] });
   });
 
   it("stay under the old one where nobody names them, and their life goes on there", () => {
     const older = { ...ledger, salt: "other", done: [] };
-    const book = bookOf({ ...second, jobs: [], done: [], older: [older] });
+    const book = bookFrom({ ...second, jobs: [], done: [], older: [older] });
     book.answered(DIGEST, `old.${AT}`, AT, 1, null);
     book.deliver(STREAM, DIGEST);
-    expect(written(book)).toMatchObject({
+    expect(stateOf(book, AT)).toMatchObject({
       done: [],
       older: [{ salt: "other", jobs: [], done: [[DAY, DIGEST]] }],
     });
