@@ -24,6 +24,10 @@ import {
 } from "./lattice.ts";
 import { Column, DigestTable, dayOfNumber, numberOfDay, type PackedDay } from "./packed.ts";
 
+/** More than there are days in the calendar, and lists of days. */
+const DAYS = 4_000_000;
+const LISTS = 3;
+
 /** Days for which what was spent is kept: two months. */
 const DAYS_KEPT = 62;
 
@@ -186,10 +190,8 @@ export class Book {
     isHere = (row: number): boolean => this.#places.get(row) === 0 || this.#full.has(row),
   ): readonly Delta[] {
     const full = new Map([...this.#full.keys()].filter(isHere).map((row) => [row, this.#item(row)]));
-    const ledgers = this.#ledgers(full, (row) =>
-      isHere(row) && !this.#full.has(row) ? this.#days.get(row) : 0,
-    );
-    const deltas = ledgers.map(({ digests, items, packed: [days = []] }) => ({ digests, items, days }));
+    const ledgers = this.#ledgers(full, (row) => (isHere(row) && !this.#full.has(row) ? 1 : 0));
+    const deltas = ledgers.map(({ digests, items, packed: [, days = []] }) => ({ digests, items, days }));
     const known = deltas.filter(({ items, days }) => items.length + days.length > 0);
     return [{ digests: this.digests, ...this.money() }, ...known];
   }
@@ -364,7 +366,7 @@ export class Book {
     const handles = new Map<number, Handle>();
     for (const row of this.#rowsWith(OWN)) {
       if (handles.size >= MOST_IN_FULL) break;
-      if (!this.#canBeHad(row) || !all.some((one) => this.#owes(one, row))) continue;
+      if (!all.some((one) => this.#owes(one, row)) || !this.#canBeHad(row)) continue;
       const handle = this.#handle(row);
       if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
     }
@@ -376,13 +378,12 @@ export class Book {
       if (isHeld && (handle !== null || subs !== UNBOUGHT.subs))
         full.set(row, { day: handle === null ? "" : day, handle, subs });
     }
-    const ledgers = this.#ledgers(
-      full,
-      (row) => (this.#is(row, OWN) && !this.#owes(delivered, row) ? this.#days.get(row) : 0),
-      (row) =>
-        this.#is(row, OWN) && this.#owes(delivered, row) && !handles.has(row) ? this.#days.get(row) : 0,
-    );
-    return ledgers.flatMap(({ digests, items, packed: [done = [], paid = []] }, by) =>
+    const ledgers = this.#ledgers(full, (row) => {
+      if (!this.#is(row, OWN)) return 0;
+      if (!this.#owes(delivered, row)) return 1;
+      return handles.has(row) ? 0 : 2;
+    });
+    return ledgers.flatMap(({ digests, items, packed: [, done = [], paid = []] }, by) =>
       by > 0 && items.length + done.length + paid.length === 0 ? [] : [{ digests, jobs: items, done, paid }],
     );
   }
@@ -394,16 +395,23 @@ export class Book {
     return { spent, prices: this.#prices, blind: [...this.#blind] };
   }
 
-  /** By way of making digests: some rows in full, and all by the days that columns give them. */
-  #ledgers(full: ReadonlyMap<number, Item>, ...columns: readonly ((row: number) => number)[]) {
-    return this.#digestings.map((digests, by) => {
-      const isHere = (row: number): boolean => this.#madeBy.get(row) === by;
-      const items = [...full]
-        .filter(([row]) => isHere(row))
-        .map(([row, item]): KeyedItem => [this.#table.keyAt(row), item]);
-      const packed = columns.map((dayAt) => this.#table.toPacked((row) => (isHere(row) ? dayAt(row) : 0)));
-      return { digests, items, packed };
+  /** By way of making digests: some rows in full, and all that have a list above 0 in lists, by their days. */
+  #ledgers(full: ReadonlyMap<number, Item>, listOf: (row: number) => number) {
+    const ledgers = this.#digestings.map((digests) => {
+      return { digests, items: [] as KeyedItem[], packed: [[], [], []] as PackedDay[][] };
     });
+    for (const [row, item] of full)
+      ledgers[this.#madeBy.get(row)]?.items.push([this.#table.keyAt(row), item]);
+    const groups = this.#table.toPacked((row) => {
+      const [day, list] = [this.#days.get(row), listOf(row)];
+      return day === 0 || list === 0 ? 0 : (this.#madeBy.get(row) * LISTS + list) * DAYS + day;
+    });
+    for (const [group, digests] of groups) {
+      const list = Math.floor(group / DAYS);
+      const day = dayOfNumber(group % DAYS) as Day;
+      ledgers[Math.floor(list / LISTS)]?.packed[list % LISTS]?.push([day, digests]);
+    }
+    return ledgers;
   }
 
   // Rows.

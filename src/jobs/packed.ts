@@ -63,6 +63,8 @@ export class DigestTable {
   /** Open addressing: the row of a digest plus 1, 0 where there is none. At most half of the slots are used. */
   #slots = new Uint32Array(SMALLEST * 2);
   #size = 0;
+  /** Packed digests of rows that follow one another, by the first: a state mostly has them as the last one had. */
+  readonly #texts = new Map<number, string>();
   /** The key that was looked for last: most are asked for several times in a row. */
   #last: { readonly key: string | undefined; readonly row: number } = { key: undefined, row: 0 };
 
@@ -99,7 +101,14 @@ export class DigestTable {
     digests.write(packed, "base64url");
     const words = new Uint32Array(digests.buffer);
     this.#reserve(words.length / WORDS);
-    for (let at = 0; at < words.length; at += WORDS) yield this.#add(words, at);
+    let [first, isRun] = [-1, true];
+    for (let nth = 0; nth < words.length / WORDS; nth++) {
+      const row = this.#add(words, nth * WORDS);
+      if (nth === 0) first = row;
+      isRun &&= row === first + nth;
+      yield row;
+    }
+    if (isRun) this.#texts.set(first, packed);
   }
 
   keyAt(row: number): string {
@@ -107,28 +116,31 @@ export class DigestTable {
     return ONE.toString("base64url");
   }
 
-  /** The rows by day, oldest first, 16 characters each. `numberAt`: the day's number; 0 leaves a row out. */
-  toPacked(numberAt: (row: number) => number): PackedDay[] {
-    const days = new Map<number, { rows: number; end: number; words: Uint32Array }>();
+  /** The rows by group, the lowest first, 16 characters each. `groupOf`: 0 leaves a row out. */
+  toPacked(groupOf: (row: number) => number): [group: number, digests: string][] {
+    const groups = new Map<number, { first: number; last: number; rows: number }>();
     for (let row = 0; row < this.#size; row++) {
-      const number = numberAt(row);
-      const day = days.get(number);
-      if (day !== undefined) day.rows += 1;
-      else if (number > 0) days.set(number, { rows: 1, end: 0, words: this.#words });
+      const number = groupOf(row);
+      const group = groups.get(number);
+      if (group !== undefined) [group.last, group.rows] = [row, group.rows + 1];
+      else if (number > 0) groups.set(number, { first: row, last: row, rows: 1 });
     }
-    for (const day of days.values()) day.words = new Uint32Array(day.rows * WORDS);
-    for (let row = 0; row < this.#size; row++) {
-      const day = days.get(numberAt(row));
-      if (day === undefined) continue;
-      for (let nth = 0; nth < WORDS; nth++) day.words[day.end + nth] = this.#words[row * WORDS + nth] ?? 0;
-      day.end += WORDS;
+    const texts = new Map<number, string>();
+    for (const [number, { first, last, rows }] of groups) {
+      const text = last - first + 1 === rows ? this.#texts.get(first) : undefined;
+      if (text?.length === rows * CHARACTERS) texts.set(number, text);
     }
-    return [...days]
-      .sort(([a], [b]) => a - b)
-      .map(([number, { words }]) => [
-        dayOfNumber(number) as Day,
-        Buffer.from(words.buffer).toString("base64url"),
-      ]);
+    const others = new Map<number, { readonly words: Uint32Array; end: number }>();
+    for (const [number, { rows }] of groups)
+      if (!texts.has(number)) others.set(number, { words: new Uint32Array(rows * WORDS), end: 0 });
+    for (let row = 0; row < this.#size && others.size > 0; row++) {
+      const other = others.get(groupOf(row));
+      for (let nth = 0; other !== undefined && nth < WORDS; nth++)
+        other.words[other.end++] = this.#words[row * WORDS + nth] ?? 0;
+    }
+    for (const [number, { words }] of others)
+      texts.set(number, Buffer.from(words.buffer).toString("base64url"));
+    return [...texts].sort(([a], [b]) => a - b);
   }
 
   #add(digests: Uint32Array, at: number): number {

@@ -43,13 +43,28 @@ describe("DigestTable", () => {
     );
   });
 
-  it("packs by day, oldest first, sixteen characters each, and leaves out what has no day", () => {
-    const table = new DigestTable();
-    for (let number = 0; number < 1_000; number++) table.add(keyOf(number));
-    const numbers = [...DAYS, "" as const].map(numberOfDay);
-    const packed = table.toPacked((row) => numbers[row % 5] ?? 0);
-    expect(packed.map(([day, text]) => [day, text.length])).toEqual(DAYS.map((day) => [day, 200 * 16]));
-    expect(packed[1]?.[1].slice(0, 32)).toBe(keyOf(1) + keyOf(6));
+  it("packs by group, the lowest first, in the order of rows, whether they came packed or not", () => {
+    const lists = fc.array(fc.array(fc.nat(40), { minLength: 1, maxLength: 8 }), { maxLength: 8 });
+    fc.assert(
+      fc.property(
+        lists,
+        fc.array(fc.constantFrom(0, 3, 2 ** 33), { minLength: 41, maxLength: 41 }),
+        (all, by) => {
+          const table = new DigestTable();
+          for (const list of all) for (const _row of table.addPacked(list.map(keyOf).join("")));
+          // A list of rows that follow one another is mostly one group again.
+          const first = all[0]?.length ?? 0;
+          const groupOf = (row: number): number => (row < first ? 7 : (by[row] ?? 0));
+          const rows = Array.from({ length: table.size }, (_, row) => row);
+          const packed = [3, 7, 2 ** 33].map((group) => [
+            group,
+            rows.flatMap((row) => (groupOf(row) === group ? [table.keyAt(row)] : [])).join(""),
+          ]);
+          expect(table.toPacked(groupOf)).toEqual(packed.filter(([, text]) => text !== ""));
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 });
 
