@@ -5,16 +5,7 @@ import { labConfig, readOnce, withSandbox } from "./read-once.ts";
 import { LAB_SANDBOX, type Scenario } from "./run-scenario.ts";
 
 /** The eight ways in which a body is cut, as field reports know them. */
-export const CUTS = [
-  "close",
-  "close-gzip",
-  "end",
-  "gzip-cut",
-  "fin",
-  "length",
-  "length-gzip",
-  "length-reset",
-];
+export const CUTS = "close close-gzip end gzip-cut fin length length-gzip length-reset".split(" ");
 
 const TIMES = [
   ["once", "1"],
@@ -255,15 +246,7 @@ function listScenarios(): readonly Scenario[] {
 }
 
 /** The spellings of dates that a reader can know. */
-export const SPELLINGS = [
-  "short-offset",
-  "offset",
-  "comma",
-  "space",
-  "lower-case",
-  "epoch-ms",
-  "epoch-seconds",
-];
+export const SPELLINGS = "short-offset offset comma space lower-case epoch-ms epoch-seconds".split(" ");
 
 /** Dates of other times, in other spellings, on another clock. A run that has little to read asks little. */
 function dateScenarios(): readonly Scenario[] {

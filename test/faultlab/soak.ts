@@ -218,7 +218,10 @@ function randomFault(roll: Dice): string {
   return `${name}${argument}:times=${times}:skip=${skip}${after}`;
 }
 
-const few = (roll: Dice): number => 1 + roll.below(6);
+/** Faults that strike a few rows. */
+const FEW = new Set(
+  "omit duplicate-omit duplicate recheck flip arrive arrive-undated date-undated no-key".split(" "),
+);
 
 /** What a fault's name is followed by. */
 const ARGUMENTS: Readonly<Record<string, (roll: Dice) => string | number>> = {
@@ -235,18 +238,9 @@ const ARGUMENTS: Readonly<Record<string, (roll: Dice) => string | number>> = {
   drain: (roll) => `1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`,
   "list-end": (roll) => 1 + roll.below(100),
   cap: (roll) => 1 + roll.below(100),
-  omit: few,
-  "duplicate-omit": few,
-  duplicate: few,
-  recheck: few,
-  flip: few,
-  arrive: few,
-  "arrive-undated": few,
-  "date-undated": few,
-  "no-key": few,
 };
 
 function argumentOf(name: string, roll: Dice): string {
-  const argument = ARGUMENTS[name]?.(roll);
+  const argument = FEW.has(name) ? 1 + roll.below(6) : ARGUMENTS[name]?.(roll);
   return argument === undefined ? "" : `=${argument}`;
 }

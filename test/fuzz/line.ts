@@ -10,51 +10,20 @@ export const DAYS = ["2026-03-06", "2026-03-05", "2026-03-04", "2026-03-03", "20
 /** A line of an export, one byte a character. `day`: on which the service has it; null: without a date. */
 export type Line = { readonly text: string; readonly day: string | null };
 
+const quoted = (text: string): string => `"${text}${CANARY}"`;
+
 /** JSON texts, with canaries, as they may stand in the place of any value. */
 const VALUES: readonly string[] = [
-  ...[
-    "null",
-    "true",
-    "false",
-    "0",
-    "-0",
-    "1.0",
-    "1e3",
-    "5e-324",
-    "1e308",
-    "1e999",
-    "-1E+2",
-    "{}",
-    "[]",
-    '""',
-  ],
+  ..."null true false 0 -0 1.0 1e3 5e-324 1e308 1e999 -1E+2 {} []".split(" "),
+  '""',
   ...["9007199254740993", "12345678901234567890123", "0.1000000000000000055511151231257827", "-0.0"],
   `${CANARY_NUMBER}01`,
   `${CANARY_NUMBER}.5e3`,
-  ...[
-    "\\u0000",
-    "\\ud800",
-    "\\udc00x",
-    "\\ud83d\\ude00",
-    "\\uD83D\\uDE00",
-    "\\u2028",
-    "\\\\u2028",
-    "\\/",
-  ].map((text) => `"${CANARY}${text}"`),
-  ...[
-    "\u2028",
-    "\u2029",
-    "\u0085",
-    "\u202e",
-    "\u007f",
-    "\ufeff",
-    "é",
-    "𝄞",
-    "\\n\\r\\t",
-    "\\\\",
-    '\\"',
-    "\\u001b[2J",
-  ].map((text) => `"${text}${CANARY}"`),
+  ...String.raw`\u0000 \ud800 \udc00x \ud83d\ude00 \uD83D\uDE00 \u2028 \\u2028 \/`
+    .split(" ")
+    .map((text) => `"${CANARY}${text}"`),
+  ...["\u2028", "\u2029", "\u0085", "\u202e", "\u007f", "\ufeff", "é", "𝄞"].map(quoted),
+  ...["\\n\\r\\t", "\\\\", '\\"', "\\u001b[2J"].map(quoted),
   ...["{", "}", "[", "]", ",", ":", '\\"}', '\\"},{\\"id\\":\\"x\\"', "true", "</script>", "=1+1", "%s"].map(
     (text) => `"${CANARY}${text}"`,
   ),
@@ -72,38 +41,13 @@ const NEW_NAMES: readonly string[] = [
   ...NAMES.filter((name) => name.length < 100 && !["id", "domain", "discoveredAt"].includes(name)).map(
     (name) => JSON.stringify(name).slice(1, -1),
   ),
-  ...[
-    "\\u2028",
-    "ID",
-    "EMAIL",
-    "x".repeat(5_000),
-    "new_1",
-    "new_2",
-    "new_3",
-    "_sdc_batched_at",
-    "stream",
-    "RECORD",
-  ],
+  ..."\\u2028 ID EMAIL new_1 new_2 new_3 _sdc_batched_at stream RECORD".split(" "),
+  "x".repeat(5_000),
 ];
 
 /** What is no row, each with a canary where there is room for one. */
 const JUNK: readonly string[] = [
-  ...[
-    "null",
-    "[]",
-    "5",
-    '"x"',
-    "{",
-    "}",
-    "<html>",
-    "\u0000",
-    "\u001b[2J",
-    "true",
-    "NaN",
-    "[[[[",
-    "{}{}",
-    "\ufeff",
-  ],
+  ...'null [] 5 "x" { } <html> \u0000 \u001b[2J true NaN [[[[ {}{} \ufeff'.split(" "),
   ...[`"${CANARY}"`, `["${CANARY}"]`, `{"id":"${CANARY}"`, `{"id":"${CANARY}",}`, `<title>${CANARY}</title>`],
   ...[`{'id':'${CANARY}'}`, `{"id":"${CANARY}"} {"id":"${CANARY}"}`, `{"id":"${CANARY}","email":"\u0001"}`],
   ...[`at ${CANARY} (bug.js:1:1)`, `{"id":"${CANARY}","a":${"[".repeat(1_001)}${"]".repeat(1_001)}}`],
@@ -297,17 +241,8 @@ function shuffle(members: Member[], dice: Dice): void {
 /** What stands for a date, as JSON; undefined: nothing does. */
 function dateOf(dice: Dice, nth: number): { readonly text: string | undefined; readonly day: string | null } {
   if (dice.chance(0.06)) {
-    const odd = [
-      undefined,
-      "null",
-      '""',
-      `"${CANARY}-when"`,
-      "true",
-      "[]",
-      "{}",
-      '"2026-02-30"',
-      '"2026-13-01T00:00:00Z"',
-    ];
+    const odd = [undefined, ...'null "" true [] {} "2026-02-30" "2026-13-01T00:00:00Z"'.split(" ")];
+    odd.push(`"${CANARY}-when"`);
     return { text: dice.pick(odd), day: null };
   }
   const day = dice.pick(DAYS);

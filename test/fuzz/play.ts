@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "../../src/api/clock.ts";
 import type { Command } from "../../src/cli.ts";
@@ -7,6 +6,7 @@ import { RENEW_MS } from "../../src/files/lock.ts";
 import { runProgram } from "../../src/main.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { fastClock } from "../faultlab/read-once.ts";
+import { Kept } from "../support/in-process.ts";
 import { type Ended, endOf } from "../support/run.ts";
 import { argvOf } from "./argv.ts";
 import { KEY } from "./canary.ts";
@@ -19,7 +19,7 @@ const HUNG_MS = 100_000;
  * files and sockets, and the same last words. Nobody waits on its clock. Texts hold one byte a character.
  */
 export async function play(command: Command, environment: Runtime["environment"]): Promise<Ended> {
-  const [stdout, stderr] = [new Sink(), new Sink()];
+  const [stdout, stderr] = [new Kept("latin1"), new Kept("latin1")];
   const abort = new AbortController();
   const runtime: Runtime = {
     ...{ clock: labClock(), signal: abort.signal, environment, random: Math.random, pid: 1 },
@@ -67,19 +67,4 @@ function labClock(): Clock {
       else await fast.sleep(ms, signal);
     },
   };
-}
-
-/** Takes all that is written. */
-class Sink extends Writable {
-  text = "";
-
-  constructor() {
-    super({ decodeStrings: false });
-  }
-
-  override _write(chunk: Buffer | string, encoding: string, done: () => void): void {
-    const isBytes = encoding === "latin1" && typeof chunk === "string";
-    this.text += isBytes ? chunk : Buffer.from(chunk as string).toString("latin1");
-    done();
-  }
 }

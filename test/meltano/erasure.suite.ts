@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { recordsOf as dataOf } from "../support/airbyte-messages.ts";
 import { connector, file } from "../support/cli.ts";
+import { outputOf, succeed } from "../support/run.ts";
 import { configFor, discover, recordsOf, selection, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { type Postgres, startPostgres } from "./postgres.ts";
 import { program } from "./programs.ts";
-import { succeed } from "./shell.ts";
 
 const PEOPLE = { companies: 3, seed: 7, requestsPerMinute: 0 } as const;
 
@@ -32,12 +32,11 @@ async function idsAfter(engine: Engine, script: string, cwd: string): Promise<st
   const last = "SELECT id FROM people ORDER BY id";
   if (engine === "duckdb") {
     const python = `import duckdb; c = duckdb.connect(); c.execute(open("${name}").read()); [print(r[0]) for r in c.execute("${last}").fetchall()]`;
-    const { stdout } = await succeed(program("duckdb", "python"), ["-c", python], { cwd });
-    return stdout.trim().split("\n");
+    return (await outputOf(program("duckdb", "python"), ["-c", python], { cwd })).trim().split("\n");
   }
   const at = ["-h", "127.0.0.1", "-p", `${postgres.port}`, "-U", postgres.user, "-v", "ON_ERROR_STOP=1"];
   await succeed("psql", [...at, "-q", "-f", name], { cwd });
-  return (await succeed("psql", [...at, "-At", "-c", last], { cwd })).stdout.trim().split("\n");
+  return (await outputOf("psql", [...at, "-At", "-c", last], { cwd })).trim().split("\n");
 }
 
 const sqlOf = async (name: string): Promise<string> =>

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { succeed } from "./shell.ts";
+import { succeed } from "../support/run.ts";
 
 /** Where Debian's package puts PostgreSQL, a folder for each version. */
 export const INSTALLED = "/usr/lib/postgresql";
@@ -14,6 +14,5 @@ export async function installPostgres(): Promise<void> {
   }
   await succeed("apt-get", ["install", "-y", "--no-install-recommends", "postgresql"], {
     env: { DEBIAN_FRONTEND: "noninteractive" },
-    killAfterMs: 600_000,
   });
 }

@@ -2,9 +2,9 @@ import { readdirSync } from "node:fs";
 import { chown } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { outputOf } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { INSTALLED } from "./postgres-install.ts";
-import { succeed } from "./shell.ts";
 
 /** PostgreSQL refuses to run as root, who lends it this user. */
 const USER = "postgres";
@@ -29,7 +29,7 @@ export async function startPostgres(): Promise<Postgres> {
   const as = asRoot ? ["runuser", "-u", USER, "--"] : [];
   const call = async (name: string, ...args: string[]): Promise<string> => {
     const [command = "", ...rest] = [...as, join(bin, name), ...args];
-    return (await succeed(command, rest, { cwd: folder })).stdout;
+    return await outputOf(command, rest, { cwd: folder });
   };
   const cluster = join(folder, "cluster");
   const port = await freePort();
@@ -50,8 +50,8 @@ export async function startPostgres(): Promise<Postgres> {
 }
 
 async function idsOf(user: string): Promise<[number, number]> {
-  const [uid, gid] = await Promise.all(["-u", "-g"].map((flag) => succeed("id", [flag, user])));
-  return [Number(uid?.stdout), Number(gid?.stdout)];
+  const [uid, gid] = await Promise.all(["-u", "-g"].map((flag) => outputOf("id", [flag, user])));
+  return [Number(uid), Number(gid)];
 }
 
 async function freePort(): Promise<number> {

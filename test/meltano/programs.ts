@@ -1,10 +1,8 @@
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { docBlock } from "../support/docs.ts";
-import { succeed } from "./shell.ts";
+import { ROOT, succeed } from "../support/run.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CACHE = join(ROOT, ".cache");
 
 /** How docs/meltano.md says to install Meltano. */
@@ -53,7 +51,7 @@ export async function installPrograms(): Promise<void> {
     await succeed("python3", ["-m", "venv", venv(name)]);
     const command = name === "meltano" ? INSTALL : `pip install ${pins.map((pin) => `'${pin}'`).join(" ")}`;
     const env = { PATH: [join(venv(name), "bin"), process.env["PATH"]].join(delimiter), PIP_QUIET: "1" };
-    await succeed("bash", ["-euo", "pipefail", "-c", command], { env, killAfterMs: 600_000 });
+    await succeed("bash", ["-euo", "pipefail", "-c", command], { env });
     writeFileSync(done, "");
   }
 }

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { docBlocks } from "../support/docs.ts";
+import { type Ended, run, succeed } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
-import { type Ran, run, succeed } from "./shell.ts";
 
 /** What docs/meltano.md has users type, under a name that stands above it. */
 export function documented(name: string): string {
@@ -20,9 +20,9 @@ export async function shellIn(
   commands: string,
   url: string,
   env: Readonly<Record<string, string>>,
-): Promise<Ran> {
+): Promise<Ended> {
   const text = commands.replaceAll("http://127.0.0.1:8080", url);
-  return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env, killAfterMs: 600_000 });
+  return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env });
 }
 
 /** A sandbox, and a project that reads from it, for all tests of a file. */
@@ -51,7 +51,7 @@ export class Project {
   private constructor(folder: string, url: string, env: Readonly<Record<string, string>>) {
     this.folder = folder;
     this.#url = url;
-    this.#env = { PATH: pathWithPrograms(), ...env };
+    this.#env = { PATH: pathWithPrograms(), NO_COLOR: "1", ...env };
   }
 
   /** Runs the page's first blocks; the loaders are on the PATH. */
@@ -69,20 +69,21 @@ export class Project {
   }
 
   /** Commands for a shell, which must all succeed; only the sandbox's port is another one. */
-  async shell(commands: string): Promise<Ran> {
+  async shell(commands: string): Promise<Ended> {
     return await shellIn(this.folder, commands, this.#url, this.#env);
   }
 
-  async meltano(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    return await run("meltano", args, { cwd: this.folder, env: { ...this.#env, ...env } });
+  async meltano(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    return await run("meltano", args, this.#within(env));
   }
 
   /** Runs the tap into a target; must succeed. */
-  async sync(target: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    return await succeed("meltano", ["run", "tap-contact-intelligence", target], {
-      cwd: this.folder,
-      env: { ...this.#env, ...env },
-    });
+  async sync(target: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    return await succeed("meltano", ["run", "tap-contact-intelligence", target], this.#within(env));
+  }
+
+  #within(env: Readonly<Record<string, string>>): Parameters<typeof run>[2] {
+    return { cwd: this.folder, env: { ...this.#env, ...env }, killAfterMs: 120_000 };
   }
 
   /** What Meltano has saved for the tap and a target. */

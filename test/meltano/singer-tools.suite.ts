@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { run, succeed } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms, program, TAP } from "./programs.ts";
 import { documented } from "./project.ts";
-import { run, succeed } from "./shell.ts";
 
 let sandbox: Sandbox;
 let folder: string;
@@ -38,14 +38,14 @@ describe("the tap", () => {
   it("passes singer-check-tap, also when it goes on from a state", async () => {
     const args = ["--config", config, "--log-level", "critical"];
     const { stdout: messages } = await succeed(TAP, args);
-    const checked = await run(program("singer-tools", "singer-check-tap"), [], { input: messages });
+    const checked = await run(program("singer-tools", "singer-check-tap"), [], { stdin: messages });
     expect(checked.stdout + checked.stderr).toContain("The output is valid");
     expect(checked.code).toBe(0);
 
     const state = join(folder, "saved.json");
     await writeFile(state, messages.trimEnd().split("\n").at(-1) ?? "");
     const { stdout: more } = await succeed(TAP, [...args, "--state", state]);
-    const again = await run(program("singer-tools", "singer-check-tap"), [], { input: more });
+    const again = await run(program("singer-tools", "singer-check-tap"), [], { stdin: more });
     expect(again.code).toBe(0);
   });
 
@@ -53,7 +53,7 @@ describe("the tap", () => {
     const { stdout: messages } = await succeed(TAP, ["--config", config]);
     const output = join(folder, "stitch.json");
     const args = ["--dry-run", "--output-file", output];
-    const { code, stderr } = await run(program("target-stitch"), args, { input: messages });
+    const { code, stderr } = await run(program("target-stitch"), args, { stdin: messages });
     expect(stderr).not.toMatch(/CRITICAL|Traceback/);
     expect(code).toBe(0);
   });

@@ -77,32 +77,13 @@ describe("authentication", () => {
 });
 
 describe("parameters", () => {
+  const days = "discovered_days=2&discovered";
   const malformed = [
-    "page=0",
-    "page=-1",
-    "page=1.5",
-    "page=x",
-    "limit=0",
-    "limit=1001",
-    "limit=",
-    "skip_count=yes",
-    "is_user=TRUE",
-    "discovered_days=0",
-    "discovered_days=367",
-    "discovered_from=2026-02-30",
-    "discovered_from=2026-1-1",
-    "discovered_to=2026-01-01T00:00:00Z",
-    "discovered_days=2&discovered_from=2026-01-01",
-    "discovered_days=2&discovered_to=2026-01-01",
+    ..."page=0 page=-1 page=1.5 page=x limit=0 limit=1001 limit= skip_count=yes is_user=TRUE".split(" "),
+    ..."discovered_days=0 discovered_days=367 discovered_from=2026-02-30 discovered_from=2026-1-1".split(" "),
+    ...["discovered_to=2026-01-01T00:00:00Z", `${days}_from=2026-01-01`, `${days}_to=2026-01-01`],
   ];
-  const ENDS = [
-    "limit=1000",
-    "limit=1",
-    "discovered_days=1",
-    "discovered_days=366",
-    "page=999",
-    "is_user=all",
-  ];
+  const ENDS = "limit=1000 limit=1 discovered_days=1 discovered_days=366 page=999 is_user=all".split(" ");
   const streamed = malformed.filter((query) => !/^(page|limit|skip)/.test(query));
 
   it.each([

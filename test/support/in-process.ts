@@ -62,9 +62,15 @@ export async function runInProcess(
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
-/** Keeps what is written to it. */
+/** Keeps what is written to it, and says it in an encoding. */
 export class Kept extends Writable {
   readonly #chunks: Buffer[] = [];
+  readonly #encoding: BufferEncoding;
+
+  constructor(encoding: BufferEncoding = "utf8") {
+    super();
+    this.#encoding = encoding;
+  }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     this.#chunks.push(chunk);
@@ -72,6 +78,6 @@ export class Kept extends Writable {
   }
 
   get text(): string {
-    return Buffer.concat(this.#chunks).toString("utf8");
+    return Buffer.concat(this.#chunks).toString(this.#encoding);
   }
 }

@@ -1,15 +1,5 @@
-const FIELDS = [
-  "job_id",
-  "position",
-  "domain",
-  "email",
-  "source",
-  "created_at",
-  "checked_at",
-  "verified_at",
-  "response",
-  "contacts",
-];
+const FIELDS =
+  "job_id position domain email source created_at checked_at verified_at response contacts".split(" ");
 
 /** Airbyte's catalog of these streams, incremental. */
 export const airbyteCatalogOf = (streams: readonly string[]): object => ({

@@ -6,9 +6,10 @@ const SALT = "salt";
 export const digestsOf = (items: readonly string[]): readonly string[] =>
   items.map((item) => createHmac("sha256", SALT).update(item).digest().toString("base64url", 0, 12));
 
-const stateOf = (cursorField: string, digests: readonly string[]): object => ({
+/** The state of "email_verifications" that knows these items as done. */
+export const verifiedState = (digests: readonly string[]): object => ({
   version: 2,
-  [cursorField]: null,
+  verified_at: null,
   salt: SALT,
   normalization: 1,
   jobs: [],
@@ -18,9 +19,3 @@ const stateOf = (cursorField: string, digests: readonly string[]): object => ({
   prices: [],
   inputs: [],
 });
-
-/** The state of "email_verifications" that knows these items as done. */
-export const verifiedState = (digests: readonly string[]): object => stateOf("verified_at", digests);
-
-/** The state of "company_lookups", or of their contacts, that knows these items as done. */
-export const lookedUpState = (digests: readonly string[]): object => stateOf("created_at", digests);

@@ -6,6 +6,8 @@ type RunOptions = {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
+  /** Default: ten minutes. */
+  readonly killAfterMs?: number;
 };
 
 export type Ended = {
@@ -30,13 +32,11 @@ export async function endOf(child: ChildProcess, encoding: BufferEncoding = "utf
 
 /** Runs any program to its end, without the settings that this machine has for the connector. */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ended> {
-  const child = spawn(file, args, {
-    cwd: options.cwd ?? ROOT,
-    env: { ...bareEnvironment(), ...options.env },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-  child.stdin.on("error", () => undefined).end(options.stdin ?? "");
-  return await endOf(child);
+  const { cwd = ROOT, env, stdin = "", killAfterMs = 600_000 } = options;
+  const child = spawn(file, args, { cwd, env: { ...bareEnvironment(), ...env } });
+  const timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
+  child.stdin.on("error", () => undefined).end(stdin);
+  return await endOf(child).finally(() => clearTimeout(timer));
 }
 
 function bareEnvironment(): Record<string, string> {
@@ -44,14 +44,15 @@ function bareEnvironment(): Record<string, string> {
   return Object.fromEntries(kept.map(([name, value]) => [name, value ?? ""]));
 }
 
-/** Runs a program that must succeed, and returns what it wrote to stdout. */
-export async function outputOf(
-  file: string,
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<string> {
-  const { code, signal, stdout, stderr } = await run(file, args, options);
+/** Runs a program that must succeed. */
+export async function succeed(file: string, args: readonly string[], options?: RunOptions): Promise<Ended> {
+  const ended = await run(file, args, options);
+  const { code, signal, stdout, stderr } = ended;
   if (code !== 0)
     throw new Error(`${file} ${args.join(" ")} ended with ${code ?? signal}:\n${stderr}${stdout}`);
-  return stdout;
+  return ended;
 }
+
+/** What a program that must succeed wrote to stdout. */
+export const outputOf = async (...words: Parameters<typeof succeed>): Promise<string> =>
+  (await succeed(...words)).stdout;
