@@ -47,9 +47,7 @@ const WITHOUT: readonly Group[] = [
     why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
   },
   {
-    modules: ["airbyte-message", "error-text", "singer-about", "singer-stream"].map(
-      (name) => `protocol/${name}`,
-    ),
+    modules: ["airbyte-message", "error-text", "singer-about"].map((name) => `protocol/${name}`),
     tested: "test/protocol/airbyte.test.ts",
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
   },

@@ -1,5 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, objectOf, quoted } from "../json.ts";
+import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 import {
@@ -7,12 +8,13 @@ import {
   automaticFields,
   type CatalogNode,
   crumb,
+  isSelectedByDefault,
   type Metadata,
   metadataIn,
+  methodsOf,
   NO_FIELDS,
   type ReplicationMethod,
   rootOf,
-  type TapStream,
 } from "./singer.ts";
 
 /** A stream that was asked for. `schema` holds only what leaves. */
@@ -24,7 +26,7 @@ export type Selection = {
   readonly method: ReplicationMethod;
   /** What the catalog lets out of each row. Null: there is no catalog, and everything leaves. */
   readonly rules: FieldRules | null;
-  /** See TapStream. */
+  /** See DiscoveredStream. */
   readonly sampled: boolean | null;
 };
 
@@ -40,15 +42,15 @@ export type Selected = {
  * Returns what a catalog selects; without one the streams that are selected by default, with all their fields.
  * A catalog lists all that may leave, at every depth. Keys and cursors always leave.
  */
-export function select(catalog: unknown, streams: readonly TapStream[]): Selected {
+export function select(catalog: unknown, streams: readonly DiscoveredStream[]): Selected {
   const selected: Selected = { selections: [], unknown: [], refusals: [], warnings: [] };
   if (catalog === undefined) {
-    selected.selections.push(...streams.filter(({ selectedByDefault }) => selectedByDefault).map(complete));
+    selected.selections.push(...streams.filter(isSelectedByDefault).map(complete));
     return selected;
   }
   const entries = catalogEntries(catalog).filter(isSelected);
   for (const entry of entries) {
-    const stream = streams.find(({ name }) => name === streamId(entry));
+    const stream = streams.find(({ spec }) => spec.name === streamId(entry));
     if (stream === undefined) selected.unknown.push(streamId(entry));
     else selected.selections.push(choose(entry, stream, selected));
   }
@@ -69,44 +71,48 @@ const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
 /** Without a catalog no field is withheld, whether or not the live rows told it. */
-function complete({ name: stream, schema, keyProperties, replicationKey, methods }: TapStream): Selection {
-  return { stream, schema, keyProperties, replicationKey, method: methods[0], rules: null, sampled: null };
+function complete(stream: DiscoveredStream): Selection {
+  const { spec, schema } = stream;
+  const [replicationKey, [method]] = [cursorOf(stream), methodsOf(stream)];
+  const [keyProperties, rules, sampled] = [spec.primaryKey, null, null];
+  return { stream: spec.name, schema, keyProperties, replicationKey, method, rules, sampled };
 }
 
 /** @param told takes refusals and warnings */
-function choose(entry: CatalogNode, stream: TapStream, told: Selected): Selection {
-  const { name, replicationKey, sampled } = stream;
+function choose(entry: CatalogNode, stream: DiscoveredStream, told: Selected): Selection {
+  const { spec, sampled } = stream;
+  const replicationKey = cursorOf(stream);
   const named = entry["schema"];
   const schema = withKeys(isSchema(named) && hasProperties(named) ? named : stream.schema, stream);
   const metadata = metadataIn(entry);
   const keyProperties = chosenKey(entry, schema, stream, told);
   const method = chosenMethod(entry, stream, told);
-  const automatic = automaticFields([...stream.keyProperties, ...keyProperties], replicationKey);
+  const automatic = automaticFields([...spec.primaryKey, ...keyProperties], replicationKey);
   const rules = fieldRules(schema, [], metadata, automatic);
   const leaving = schemaUnder(rules, schema, "leaving");
-  return { stream: name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
+  return { stream: spec.name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
 }
 
 /** A schema that lacks a key or cursor would describe no record of ours. */
-function withKeys(schema: JsonSchema, { schema: own, keyProperties, replicationKey }: TapStream): JsonSchema {
-  const keys = [...automaticFields(keyProperties, replicationKey)];
-  const properties = Object.fromEntries(keys.map((name) => [name, propertiesOf(own)[name] ?? {}]));
+function withKeys(schema: JsonSchema, stream: DiscoveredStream): JsonSchema {
+  const keys = [...automaticFields(stream.spec.primaryKey, cursorOf(stream))];
+  const properties = Object.fromEntries(keys.map((name) => [name, propertiesOf(stream.schema)[name] ?? {}]));
   return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
 }
 
 function chosenKey(
   entry: CatalogNode,
   schema: JsonSchema,
-  { name, keyProperties }: TapStream,
+  { spec: { name, primaryKey } }: DiscoveredStream,
   { warnings }: Selected,
 ): readonly string[] {
   const asked = entry["key_properties"];
-  if (!Array.isArray(asked)) return keyProperties;
+  if (!Array.isArray(asked)) return primaryKey;
   const names = asked.filter((field) => typeof field === "string");
   const missing = names.filter((field) => !Object.hasOwn(propertiesOf(schema), field));
   if (missing.length === 0) return names;
   warnings.push(`Stream "${name}" has no field "${missing.join('", "')}": its own key is used`);
-  return keyProperties;
+  return primaryKey;
 }
 
 /**
@@ -115,9 +121,11 @@ function chosenKey(
  */
 function chosenMethod(
   entry: CatalogNode,
-  { name, methods, replicationKey }: TapStream,
+  stream: DiscoveredStream,
   { warnings, refusals }: Selected,
 ): ReplicationMethod {
+  const { name } = stream.spec;
+  const [methods, replicationKey] = [methodsOf(stream), cursorOf(stream)];
   const root = rootOf(metadataIn(entry));
   const asked =
     root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];

@@ -5,46 +5,23 @@ import { STREAMS } from "./streams.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
 
-/** A stream as this tap can give it. The first method is the one that it takes unless the user wants another. */
-export type TapStream = {
-  readonly name: string;
-  readonly schema: JsonSchema;
-  readonly keyProperties: readonly string[];
-  readonly replicationKey: string | null;
-  readonly methods: readonly [ReplicationMethod, ...ReplicationMethod[]];
-  readonly selectedByDefault: boolean;
-  /** Whether live rows told the fields. Null: the fields are fixed, or nobody knows. */
-  readonly sampled: boolean | null;
-};
-
-/** Returns a discovered stream as a Singer catalog describes it. */
-export function toTapStream(stream: DiscoveredStream): TapStream {
-  const { spec, schema, sampled } = stream;
-  return {
-    name: spec.name,
-    schema,
-    keyProperties: spec.primaryKey,
-    replicationKey: cursorOf(stream),
-    methods: methodsOf(stream),
-    // What costs money or hours must be asked for.
-    selectedByDefault: spec.reading !== "job",
-    sampled,
-  };
-}
-
-function methodsOf(stream: DiscoveredStream): TapStream["methods"] {
+/** How a stream can be replicated; the first method is the one that it takes unless the user wants another. */
+export function methodsOf(stream: DiscoveredStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
   if (stream.spec.reading === "job") return ["INCREMENTAL"];
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
 }
 
+/** What costs money or hours must be asked for. */
+export const isSelectedByDefault = ({ spec }: DiscoveredStream): boolean => spec.reading !== "job";
+
 /** Returns all streams with the fields that a catalog names, so that nobody asks the service again. */
-export function tapStreamsIn(catalog: unknown): readonly TapStream[] {
+export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
   const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
   return STREAMS.map((spec) => {
     const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
     const { schema } = entry;
     const known = isObject(schema) && isObject(schema["properties"]) ? (schema as JsonSchema) : undefined;
-    return toTapStream({ spec, schema: known ?? loadSchema(spec.name), sampled: sampledIn(entry) });
+    return { spec, schema: known ?? loadSchema(spec.name), sampled: sampledIn(entry) };
   });
 }
 
@@ -73,27 +50,32 @@ export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
-export function toSingerCatalog(streams: readonly TapStream[]): { readonly streams: readonly object[] } {
+export function toSingerCatalog(streams: readonly DiscoveredStream[]): {
+  readonly streams: readonly object[];
+} {
   return { streams: streams.map(toEntry) };
 }
 
-function toEntry(stream: TapStream): object {
-  const { name, schema, keyProperties, replicationKey, methods, selectedByDefault, sampled } = stream;
+function toEntry(stream: DiscoveredStream): object {
+  const { spec, schema, sampled } = stream;
+  const { name, primaryKey } = spec;
+  const replicationKey = cursorOf(stream);
+  const [method] = methodsOf(stream);
   const root = {
     inclusion: "available",
-    "selected-by-default": selectedByDefault,
-    "table-key-properties": keyProperties,
+    "selected-by-default": isSelectedByDefault(stream),
+    "table-key-properties": primaryKey,
     "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
-    "forced-replication-method": methods[0],
+    "forced-replication-method": method,
     ...(sampled !== null && { sampled }),
   };
-  const fields = propertyMetadata(schema, [], automaticFields(keyProperties, replicationKey));
+  const fields = propertyMetadata(schema, [], automaticFields(primaryKey, replicationKey));
   return {
     tap_stream_id: name,
     stream: name,
-    key_properties: keyProperties,
+    key_properties: primaryKey,
     ...(replicationKey !== null && { replication_key: replicationKey }),
-    replication_method: methods[0],
+    replication_method: method,
     schema,
     metadata: [{ breadcrumb: [], metadata: root }, ...fields],
   };

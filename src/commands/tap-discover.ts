@@ -1,5 +1,5 @@
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
-import { toSingerCatalog, toTapStream } from "../catalog/singer.ts";
+import { toSingerCatalog } from "../catalog/singer.ts";
 import { streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, TransientError } from "../errors.ts";
@@ -46,7 +46,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
     const declared = streamsOf(undefined).map(declaredStream);
     const streams = config ? await discoverInTime({ config, runtime, reporter: output }) : declared;
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
-    const catalog = asciiJson(toSingerCatalog(streams.map(toTapStream)), 2);
+    const catalog = asciiJson(toSingerCatalog(streams), 2);
     await write(runtime.stdout, `${output.mask.apply(catalog)}\n`);
     return true;
   });

@@ -1,6 +1,6 @@
-import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { ConfiguredStream, DiscoveredStream } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
-import { type TapStream, tapStreamsIn, toTapStream } from "../catalog/singer.ts";
+import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import { ConfigError } from "../errors.ts";
 import { readJson } from "../files/read.ts";
@@ -37,7 +37,7 @@ async function syncSelected(
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     const checkState = (): Promise<void> => output.sink.check();
     if (catalog === undefined) await run.session.openJobs(undefined, [], saved.streams, checkState);
-    const streams = catalog === undefined ? await liveStreams(run) : tapStreamsIn(catalog);
+    const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
     language.say = singer({
@@ -61,11 +61,11 @@ async function syncSelected(
 }
 
 /** Those that the key's plan covers; what they hold is asked of the service. */
-async function liveStreams(run: Run): Promise<readonly TapStream[]> {
+async function liveStreams(run: Run): Promise<readonly DiscoveredStream[]> {
   const readable = await readableStreams(run);
   // Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared.
   const discovered = await discoverStreams(run, true);
-  return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name)).map(toTapStream);
+  return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));
 }
 
 async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<void> {
@@ -77,9 +77,9 @@ async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<voi
 }
 
 /** The catalog decides on the method, whatever a state says of an earlier one. */
-function toAsked(selection: Selection, streams: readonly TapStream[]): Asked {
+function toAsked(selection: Selection, streams: readonly DiscoveredStream[]): Asked {
   const { stream, method, keyProperties, rules } = selection;
-  const declaredSchema = streams.find(({ name }) => name === stream)?.schema ?? null;
+  const declaredSchema = streams.find(({ spec }) => spec.name === stream)?.schema ?? null;
   const configured: ConfiguredStream = {
     name: stream,
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",

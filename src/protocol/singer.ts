@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
+import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import { isObject } from "../json.ts";
-import type { Event } from "../streams/event.ts";
+import type { Event, FieldSchema, Lines, StreamState } from "../streams/event.ts";
 import { StateShare } from "../streams/state-share.ts";
-import { jsonLine, type Language } from "./language.ts";
-import { SingerStream } from "./singer-stream.ts";
+import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
 export type SingerOptions = {
   readonly selections: readonly Selection[];
@@ -113,3 +113,54 @@ class SingerRun {
 
 const isJob = (stream: string): boolean =>
   STREAMS.some(({ name, reading }) => name === stream && reading === "job");
+
+/** What one selected stream says in Singer's messages, in lines. */
+class SingerStream {
+  readonly #selection: Selection;
+  readonly #version: number | undefined;
+  #schema: JsonSchema;
+
+  constructor(selection: Selection, version: number | undefined) {
+    this.#selection = selection;
+    this.#schema = selection.schema;
+    this.#version = selection.method === "FULL_TABLE" ? version : undefined;
+  }
+
+  schema(): string {
+    const { stream, keyProperties, replicationKey } = this.#selection;
+    return jsonLine({
+      type: "SCHEMA",
+      stream,
+      schema: this.#schema,
+      key_properties: keyProperties,
+      bookmark_properties: replicationKey === null ? undefined : [replicationKey],
+    });
+  }
+
+  /** Adds fields to the schema, because some targets cannot take a field that the schema lacks. */
+  widened(added: Readonly<Record<string, FieldSchema>>): string {
+    const properties = { ...propertiesOf(this.#schema), ...added };
+    this.#schema = { ...this.#schema, properties };
+    return this.schema();
+  }
+
+  records(lines: Lines, at: number): string {
+    const stream = asciiJson(this.#selection.stream);
+    const version = this.#version === undefined ? "" : `,"version":${this.#version}`;
+    const time = new Date(at).toISOString();
+    const head = `{"type":"RECORD","stream":${stream}${version},"time_extracted":"${time}","record":`;
+    return splice(head, "}\n", lines);
+  }
+
+  bookmark(state: StreamState): object {
+    const { replicationKey } = this.#selection;
+    const value = replicationKey === null ? null : (state[replicationKey] ?? null);
+    return { ...state, replication_key: replicationKey, replication_key_value: value };
+  }
+
+  /** Only after all rows of the table: targets drop what has an older version at once. */
+  activation(): string {
+    if (this.#version === undefined) return "";
+    return jsonLine({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });
+  }
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { TIMESTAMP } from "../../src/catalog/schema.ts";
-import { toSingerCatalog, toTapStream } from "../../src/catalog/singer.ts";
+import { methodsOf, toSingerCatalog } from "../../src/catalog/singer.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { LOOKUPS, PEOPLE } from "../support/tap-streams.ts";
 
@@ -37,7 +37,7 @@ describe("toSingerCatalog()", () => {
     const spec = STREAMS.find((one) => one.name === name);
     if (spec === undefined) throw new Error(`There is no stream ${name}`);
     const schema = { type: "object", properties: hasDates ? { discoveredAt: TIMESTAMP } : {} };
-    expect(toTapStream({ spec, schema, sampled: null }).methods).toEqual(methods);
+    expect(methodsOf({ spec, schema, sampled: null })).toEqual(methods);
   });
 
   it("has metadata for every property, nested ones too, and for none below arrays", () => {

@@ -1,13 +1,15 @@
-import type { TapStream } from "../../src/catalog/singer.ts";
+import type { DiscoveredStream } from "../../src/catalog/airbyte.ts";
+import { TIMESTAMP } from "../../src/catalog/schema.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
 
-export const PEOPLE: TapStream = {
-  name: "people",
+export const PEOPLE: DiscoveredStream = {
+  spec: STREAMS[0],
   schema: {
     type: "object",
     required: ["id", "name"],
     properties: {
       id: { type: "string" },
-      discoveredAt: { type: ["string", "null"] },
+      discoveredAt: TIMESTAMP,
       name: { type: ["string", "null"] },
       company: {
         type: ["object", "null"],
@@ -16,19 +18,11 @@ export const PEOPLE: TapStream = {
       tags: { type: ["array", "null"], items: { type: "object", properties: { a: {} } } },
     },
   },
-  keyProperties: ["id"],
-  replicationKey: "discoveredAt",
-  methods: ["INCREMENTAL", "FULL_TABLE"],
-  selectedByDefault: true,
   sampled: null,
 };
 
-export const LOOKUPS: TapStream = {
-  name: "lookups",
+export const LOOKUPS: DiscoveredStream = {
+  spec: STREAMS[3],
   schema: { type: "object", properties: { job_id: {} } },
-  keyProperties: ["job_id"],
-  replicationKey: null,
-  methods: ["FULL_TABLE"],
-  selectedByDefault: false,
   sampled: false,
 };
