@@ -149,60 +149,103 @@ describe("parseConfig()", () => {
     expect(emailCheck).toEqual({ ...common, ...checked });
   });
 
-  it.each([
-    [true, "true"],
-    [false, "false"],
-    ["True", "true"],
-    ["all", "all"],
-  ])("takes %j for is_user", (given, isUser) => {
-    expect(configOf({ is_user: given }).isUser).toBe(isUser);
+  it.each<[settings: object, expected: object]>([
+    [{ is_user: true }, { isUser: "true" }],
+    [{ is_user: false }, { isUser: "false" }],
+    [{ is_user: "True" }, { isUser: "true" }],
+    [{ is_user: "all" }, { isUser: "all" }],
+    [{ start_date: "2026-02-01", end_date: "2026-02-01" }, { endDate: "2026-02-01" }],
+    [
+      { base_url: "http://contacts.internal", allow_insecure_http: true },
+      { baseUrl: new URL("http://contacts.internal") },
+    ],
+    [{ api_key: ` ${KEY}\n` }, { apiKey: KEY }],
+    [{ api_key: "x" }, { apiKey: "x" }],
+    [{ email_check: { emails: ["a@b.com"] } }, { externalApi: null, emailCheck: { emails: ["a@b.com"] } }],
+    [
+      { email_check: { emails: " a@b.com, C@d.com\n\nE@f.com\r\n" } },
+      { emailCheck: { emails: ["a@b.com", "C@d.com", "E@f.com"] } },
+    ],
+    [{ email_check: { from_people: true } }, { emailCheck: { fromPeople: true } }],
+    // An empty receipts file means none; another may be set or not.
+    [{ receipts_file: "" }, { receiptsFile: "" }],
+    [{ receipts_file: null }, { receiptsFile: null }],
+    [{ receipts_file: " /data/r.jsonl " }, { receiptsFile: "/data/r.jsonl" }],
+    [
+      { hash_fields: ["email"], hash_salt: "pepper" },
+      { hashFields: ["email"], hashSalt: "pepper" },
+    ],
+    ...[
+      "http://localhost:8080",
+      "http://api.localhost/x",
+      "http://127.9.8.7",
+      "http://localhost.:81/",
+      "http://[::1]:80/",
+      "https://host/path/",
+    ].map((base_url): [object, object] => [{ base_url }, { baseUrl: { host: new URL(base_url).host } }]),
+    ...[
+      ["2026-01-02", "2026-01-02"],
+      ["2026-01-02T00:00:00Z", "2026-01-02"],
+      ["2026-01-02T23:30:00-05:00", "2026-01-03"],
+      ["2026-01-02 10:00:00", "2026-01-02"],
+      [" 2026-01-02T01:00:00.123456+02:00 ", "2026-01-01"],
+    ].map(([given, day]): [object, object] => [
+      { start_date: given, ignore_missing_days: [given, day] },
+      { startDate: day, ignoreMissingDays: [day] },
+    ]),
+  ])("takes %j", (settings, expected) => {
+    expect(configOf(settings)).toMatchObject(expected);
   });
 
-  it.each([
-    ["2026-01-02", "2026-01-02"],
-    ["2026-01-02T00:00:00Z", "2026-01-02"],
-    ["2026-01-02T23:30:00-05:00", "2026-01-03"],
-    ["2026-01-02 10:00:00", "2026-01-02"],
-    [" 2026-01-02T01:00:00.123456+02:00 ", "2026-01-01"],
-  ])("takes the UTC day of %j", (given, day) => {
-    const config = configOf({ start_date: given, ignore_missing_days: [given, day] });
-    expect([config.startDate, config.ignoreMissingDays]).toEqual([day, [day]]);
+  it.each<[job: string, input: object, expected: object]>([
+    ["company_lookup", { from_companies: true }, { companyLookup: { domains: [], fromCompanies: true } }],
+    ["company_lookup", { domains_file: "domains.txt" }, { companyLookup: { domainsFile: "domains.txt" } }],
+    ["company_lookup", { from_people: true }, { companyLookup: { fromPeople: true } }],
+    ["email_verification", { emails_file: "e.csv" }, { emailVerification: { emailsFile: "e.csv" } }],
+  ])("takes %s with %j as its only input", (job, input, expected) => {
+    expect(configOf({ external_api: external, [job]: input })).toMatchObject(expected);
   });
 
-  it.each(["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"])(
-    "refuses the date %j",
-    (day) => {
-      expect(refused({ start_date: day })).toContain("start_date must be a date that exists");
-      expect(refused({ ignore_missing_days: [day] })).toContain("ignore_missing_days[0] must be");
-    },
-  );
-
-  it.each(["yesterday", "01/02/2026", "2026-1-2", "Jan 2, 2026"])("quotes %j, which is no date", (day) => {
-    expect(refused({ end_date: day })).toContain(
-      `end_date must be a date that exists, YYYY-MM-DD or a date-time, not "${day}"`,
-    );
+  it.each<[settings: object, ...words: string[]]>([
+    ...["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"].map(
+      (day): [object, ...string[]] => [
+        { start_date: day, ignore_missing_days: [day] },
+        ...["start_date must be a date that exists", "ignore_missing_days[0] must be"],
+      ],
+    ),
+    ...["yesterday", "01/02/2026", "2026-1-2", "Jan 2, 2026"].map((end_date): [object, string] => [
+      { end_date },
+      `end_date must be a date that exists, YYYY-MM-DD or a date-time, not "${end_date}"`,
+    ]),
+    [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "not be after end_date"],
+    ...["two words", "line\nbreak", "null\0byte", "ключ", "🔑"].map((key): [object, ...string[]] => [
+      { api_key: key, external_api: { ...external, api_key: key } },
+      ...["api_key must look like this: the key alone", "external_api.api_key must"],
+    ]),
+    ...["company_lookup", "email_verification"].flatMap((job): [object, ...string[]][] => {
+      const items = { domains: ["a.com"], emails: ["a@b.com"] };
+      const variable = "CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL";
+      return [
+        [{ [job]: items }, `${job} needs external_api`],
+        [
+          { [job]: items, external_api: { api_key: "k" } },
+          `external_api.api_url is missing: set it in the config or as ${variable}`,
+        ],
+      ];
+    }),
+    ...[{ from_companies: true }, { mails: ["a@b.com"] }].map((email_check): [object, string] => [
+      { email_check },
+      "email_check has nothing to work on",
+    ]),
+    [{ hash_fields: ["email"] }, "hash_salt is missing: hash_fields needs it"],
+  ])("refuses %j", (settings, ...words) => {
+    for (const word of words) expect(refused(settings)).toContain(word);
   });
 
   it("quotes no secret that was pasted into a date, nor what cannot be one", () => {
     expect(refused({ api_key: "sesame", end_date: "sesame" })).not.toContain("sesame");
     expect(refused({ api_key: "open-sesame-1", end_date: "sesame" })).not.toContain("sesame");
     expect(refused({ end_date: KEY })).not.toContain("0123abcd");
-  });
-
-  it("refuses a start after the end, and takes one on the same day", () => {
-    expect(refused({ start_date: "2026-02-02", end_date: "2026-02-01" })).toContain("not be after end_date");
-    expect(configOf({ start_date: "2026-02-01", end_date: "2026-02-01" }).endDate).toBe("2026-02-01");
-  });
-
-  it.each([
-    "http://localhost:8080",
-    "http://api.localhost/x",
-    "http://127.9.8.7",
-    "http://localhost.:81/",
-    "http://[::1]:80/",
-    "https://host/path/",
-  ])("takes the address %s", (address) => {
-    expect(configOf({ base_url: address }).baseUrl.host).toBe(new URL(address).host);
   });
 
   it.each([
@@ -228,24 +271,6 @@ describe("parseConfig()", () => {
     expect(message).toContain(why);
     expect(message).not.toContain("hunter2");
   });
-
-  it("takes plain HTTP anywhere when told so", () => {
-    const config = configOf({ base_url: "http://contacts.internal", allow_insecure_http: true });
-    expect(config.baseUrl.protocol).toBe("http:");
-  });
-
-  it("takes a key of any shape, without the white space around it", () => {
-    expect(configOf({ api_key: ` ${KEY}\n` }).apiKey).toBe(KEY);
-    expect(configOf({ api_key: "x" }).apiKey).toBe("x");
-  });
-
-  it.each(["two words", "line\nbreak", "null\0byte", "ключ", "🔑"])(
-    "refuses the key %j, which no header can hold",
-    (key) => {
-      expect(refused({ api_key: key })).toContain("api_key must look like this: the key alone");
-      expect(refused({ external_api: { ...external, api_key: key } })).toContain("external_api.api_key must");
-    },
-  );
 
   it.each([
     ["api_key", 1_000, (text: string) => ({ api_key: text })],
@@ -295,65 +320,6 @@ describe("parseConfig()", () => {
     ]) {
       expect(message.split(clause), clause).toHaveLength(2);
     }
-  });
-
-  it.each(["company_lookup", "email_verification"])("refuses %s without the External API", (job) => {
-    const items = { domains: ["a.com"], emails: ["a@b.com"] };
-    expect(refused({ [job]: items })).toContain(`${job} needs external_api`);
-    expect(refused({ [job]: items, external_api: { api_key: "k" } })).toContain(
-      "external_api.api_url is missing: set it in the config or as CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL",
-    );
-  });
-
-  it("takes an e-mail check without the External API, but not one without e-mails", () => {
-    expect(configOf({ email_check: { emails: ["a@b.com"] } }).externalApi).toBeNull();
-    for (const email_check of [{ from_companies: true }, { mails: ["a@b.com"] }])
-      expect(refused({ email_check })).toContain("email_check has nothing to work on");
-  });
-
-  it("takes all companies for a look-up without domains", () => {
-    const jobs = { external_api: external, company_lookup: { from_companies: true } };
-    expect(configOf({ ...jobs }).companyLookup).toMatchObject({
-      domains: [],
-      fromCompanies: true,
-    });
-  });
-
-  it.each([
-    ["company_lookup", { domains_file: "domains.txt" }],
-    ["company_lookup", { from_people: true }],
-    ["email_verification", { emails_file: "emails.csv" }],
-    ["email_check", { from_people: true }],
-  ])("takes %s with %j as its only input", (job, input) => {
-    const config = configOf({ external_api: external, [job]: input });
-    expect([config.companyLookup, config.emailVerification, config.emailCheck]).toContainEqual(
-      expect.any(Object),
-    );
-  });
-
-  it("reads a text as a list, at its commas and line breaks", () => {
-    const emails = " a@b.com, C@d.com\n\nE@f.com\r\n";
-    expect(configOf({ email_check: { emails } }).emailCheck?.emails).toEqual([
-      "a@b.com",
-      "C@d.com",
-      "E@f.com",
-    ]);
-  });
-
-  it("tells an empty receipts file, which means none, from one that is not set", () => {
-    expect(configOf({ receipts_file: "" }).receiptsFile).toBe("");
-    expect(configOf({ receipts_file: null }).receiptsFile).toBeNull();
-    expect(configOf({ receipts_file: " /data/r.jsonl " }).receiptsFile).toBe("/data/r.jsonl");
-  });
-
-  it("refuses to hash without a salt", () => {
-    expect(refused({ hash_fields: ["email"] })).toContain("hash_salt is missing: hash_fields needs it");
-    const config = configOf({ hash_fields: ["email"], hash_salt: "pepper" });
-    expect([config.hashFields, config.hashSalt, secretsOf(config)]).toEqual([
-      ["email"],
-      "pepper",
-      [KEY, "pepper"],
-    ]);
   });
 
   it.each(["__proto__", "constructor", "toString", "hasOwnProperty"])(
@@ -518,6 +484,7 @@ describe("secretsOf()", () => {
     const jobs = { external_api: external, company_lookup: { domains: ["a.com"], webhook_url: hook } };
     const secrets = (settings: object): readonly string[] => secretsOf(configOf({ ...settings }));
     expect(secrets({})).toEqual([KEY]);
+    expect(secrets({ hash_fields: ["email"], hash_salt: "pepper" })).toEqual([KEY, "pepper"]);
     expect(secrets(jobs)).toEqual([KEY, "ext_key", hook]);
     expect(secrets({ ...jobs, external_api: { ...external, api_key: KEY } })).toEqual([KEY, hook]);
   });
