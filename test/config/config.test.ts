@@ -157,7 +157,7 @@ describe("parseConfig()", () => {
     [{ start_date: "2026-02-01", end_date: "2026-02-01" }, { endDate: "2026-02-01" }],
     [
       { base_url: "http://contacts.internal", allow_insecure_http: true },
-      { baseUrl: new URL("http://contacts.internal") },
+      { baseUrl: { protocol: "http:", host: "contacts.internal" } },
     ],
     [{ api_key: ` ${KEY}\n` }, { apiKey: KEY }],
     [{ api_key: "x" }, { apiKey: "x" }],
