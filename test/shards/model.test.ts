@@ -34,102 +34,74 @@ const WORLD = fc.record({
   lost: fc.constantFrom(-1, -1, 0, 1, 2),
 });
 
-type World = typeof WORLD extends fc.Arbitrary<infer Value> ? Value : never;
-
 const partsOf = (states: readonly DatedState[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `${nth}`, state }));
 
-/** A first load of an account in shards, while people move. */
-class Load {
-  readonly model: ModelService;
-  readonly lines: string[] = [];
-  isCalm = false;
-  readonly #runtime: World;
-  readonly #roll: ReturnType<typeof dice>;
-  #arrivals = 0;
-
-  constructor(runtime: World) {
-    this.#runtime = runtime;
-    this.#roll = dice(runtime.seed);
-    const list = Array.from({ length: runtime.days }, (_, nth) => addDays(TODAY, nth + 1 - runtime.days));
-    const now = Date.parse(TODAY) + 30_000_000;
-    const dated = peopleOn(list, runtime.perDay).filter(({ at }) => at === null || at < now - 5_000);
-    const people = [...dated, ...undatedPeople(runtime.undated)];
-    this.model = new ModelService({ now, people, latency: 10, moment: () => this.#move() });
-  }
-
-  async plan(): Promise<readonly Cut[]> {
-    return await cutAll(this.model.api(), { from: null, to: null }, this.#runtime.shards);
-  }
-
-  /** Reads a shard in as many tries as it takes; returns the state of the last. */
-  async read({ from, to }: Cut, before: DatedState | null = null): Promise<DatedState> {
-    let state = before ?? { ...NEW_STATE, plan: PLAN };
-    const end = to ?? addDays(TODAY, -2);
-    // A try may be killed, or end incomplete because people move faster than anything can be proven.
-    for (let tries = 0; tries < 40; tries++) {
-      const isKilled = this.#roll(this.#runtime.kills) === 0;
-      const ran = await runStream(this.model.api(), {
-        state,
-        settings: {
-          startDate: from,
-          endDate: to,
-          bringsUndated: to === null,
-          lookbackWindowDays: to === null ? 1 : 0,
-          maxWindowRows: this.#runtime.maxWindowRows,
-        },
-        ...(isKilled && { stopAfter: 1 + this.#roll(6) }),
-      });
-      this.lines.push(...ran.lines);
-      state = ran.state ?? state;
-      if (!ran.complete) continue;
-      expect(
-        uncovered(state.days, [from ?? BEGINNING, end]),
-        "a shard that is complete holds its days",
-      ).toEqual([]);
-      return state;
-    }
-    throw new Error("The shard is never complete");
-  }
-
-  /** All shards but the lost one in any order, some of them twice and some from the state of another. */
-  async readAll(cuts: readonly Cut[]): Promise<readonly DatedState[]> {
-    const { kills, lost, pause } = this.#runtime;
-    const states: DatedState[] = [];
-    const order = cuts.map((cut, nth) => ({ cut, nth, place: this.#roll(1_000) }));
-    for (const { cut, nth } of order.sort((a, b) => a.place - b.place)) {
-      if (nth === lost) continue;
-      const isShared = this.#roll(3) === 0;
-      states.push(await this.read(cut, isShared ? states.at(-1) : null));
-      if (this.#roll(kills) === 0) states.push(await this.read(cut));
-      this.model.now += this.#roll(2) * pause * DAY_MS;
-    }
-    return states;
-  }
-
-  /** A usual run, from a state of the shards on. */
-  async goOn(state: DatedState): Promise<DatedState> {
-    const ran = await runStream(this.model.api(), { state });
-    if (this.isCalm) expect(ran.error).toBeUndefined();
-    this.lines.push(...ran.lines);
-    return ran.state ?? state;
-  }
-
-  #move(): void {
-    if (this.isCalm || this.#roll(this.#runtime.pace) > 0) return;
-    const { people, now } = this.model;
-    if (this.#roll(4) === 0) people.push({ id: `new${this.#arrivals++}`, at: now, user: true });
-    const person = people[this.#roll(Math.max(1, people.length))];
-    if (person !== undefined) person.at = now;
-  }
-}
+type Read = Awaited<ReturnType<typeof runStream>>;
 
 describe("a first load in shards", () => {
   it("brings everyone: any order, kills, lost shards, shards read twice or days later, while people move", async () => {
     await fc.assert(
-      fc.asyncProperty(WORLD, fc.nat(), async (runtime, seed) => {
-        const load = new Load(runtime);
-        const states = await load.readAll(await load.plan());
+      fc.asyncProperty(WORLD, fc.nat(), async (world, seed) => {
+        const roll = dice(world.seed);
+        const lines: string[] = [];
+        let isCalm = false;
+        let arrivals = 0;
+        const move = (): void => {
+          if (isCalm || roll(world.pace) > 0) return;
+          const { people, now } = model;
+          if (roll(4) === 0) people.push({ id: `new${arrivals++}`, at: now, user: true });
+          const person = people[roll(Math.max(1, people.length))];
+          if (person !== undefined) person.at = now;
+        };
+        const days = Array.from({ length: world.days }, (_, nth) => addDays(TODAY, nth + 1 - world.days));
+        const now = Date.parse(TODAY) + 30_000_000;
+        const dated = peopleOn(days, world.perDay).filter(({ at }) => at === null || at < now - 5_000);
+        const people = [...dated, ...undatedPeople(world.undated)];
+        const model = new ModelService({ now, people, latency: 10, moment: move });
+        const run = async (options: Parameters<typeof runStream>[1]): Promise<Read> => {
+          const ran = await runStream(model.api(), options);
+          lines.push(...ran.lines);
+          return ran;
+        };
+        /** A try may be killed, or end incomplete because people move faster than anything can be proven. */
+        const readShard = async (
+          { from, to }: Cut,
+          before: DatedState | null = null,
+        ): Promise<DatedState> => {
+          let state = before ?? { ...NEW_STATE, plan: PLAN };
+          const { maxWindowRows } = world;
+          const dates = { startDate: from, endDate: to, lookbackWindowDays: to === null ? 1 : 0 };
+          const settings = { ...dates, bringsUndated: to === null, maxWindowRows };
+          for (let tries = 0; tries < 40; tries++) {
+            const isKilled = roll(world.kills) === 0;
+            const ran = await run({ state, settings, ...(isKilled && { stopAfter: 1 + roll(6) }) });
+            state = ran.state ?? state;
+            if (!ran.complete) continue;
+            const left = uncovered(state.days, [from ?? BEGINNING, to ?? addDays(TODAY, -2)]);
+            expect(left, "a shard that is complete holds its days").toEqual([]);
+            return state;
+          }
+          throw new Error("The shard is never complete");
+        };
+        /** A usual run, from a state of the shards on. */
+        const goOn = async (state: DatedState): Promise<DatedState> => {
+          const ran = await run({ state });
+          if (isCalm) expect(ran.error).toBeUndefined();
+          return ran.state ?? state;
+        };
+
+        const cuts = await cutAll(model.api(), { from: null, to: null }, world.shards);
+        // All shards but the lost one in any order, some of them twice and some from the state of another.
+        const states: DatedState[] = [];
+        const order = cuts.map((cut, nth) => ({ cut, nth, place: roll(1_000) }));
+        for (const { cut, nth } of order.sort((a, b) => a.place - b.place)) {
+          if (nth === world.lost) continue;
+          const isShared = roll(3) === 0;
+          states.push(await readShard(cut, isShared ? states.at(-1) : null));
+          if (roll(world.kills) === 0) states.push(await readShard(cut));
+          model.now += roll(2) * world.pause * DAY_MS;
+        }
         const parts = partsOf(states);
         const merged = unite("people", parts, true);
         const other = parts.toSorted(
@@ -138,12 +110,12 @@ describe("a first load in shards", () => {
         expect(unite("people", other, true)).toEqual(merged);
         for (const { asked } of states)
           expect(instant(merged.discoveredAt ?? "1970-01-01")).toBeLessThanOrEqual(instant(asked ?? ""));
-        load.model.now += runtime.later * DAY_MS;
-        const first = await load.goOn(merged);
-        load.isCalm = true;
-        load.model.now += 60_000;
-        await load.goOn(await load.goOn(first));
-        expect(byId(load.lines)).toEqual(load.model.served());
+        model.now += world.later * DAY_MS;
+        const first = await goOn(merged);
+        isCalm = true;
+        model.now += 60_000;
+        await goOn(await goOn(first));
+        expect(byId(lines)).toEqual(model.served());
       }),
       { numRuns: RUNS },
     );

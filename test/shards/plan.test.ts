@@ -29,10 +29,9 @@ const toText = (lines: readonly object[]): string => lines.map((line) => JSON.st
 
 describe("a plan", () => {
   it("is read as it was written, lines in any order", () => {
+    const turned = toText(LINES.toReversed()).replaceAll("\n", "\r\n\r\n");
     expect(parsePlan(`${toText(LINES)}\n`, undefined, CONFIG)).toEqual(LINES);
-    expect(parsePlan(toText(LINES.toReversed()).replaceAll("\n", "\r\n\r\n"), "people", CONFIG)).toEqual(
-      LINES,
-    );
+    expect(parsePlan(turned, "people", CONFIG)).toEqual(LINES);
   });
 
   it("may stand beside the plan of another stream", () => {
@@ -110,22 +109,20 @@ describe("a shard", () => {
     ]);
   });
 
-  it.each<[what: string, line: ShardLine, days: readonly unknown[], expected: boolean]>([
-    ["all its days, and those of others", MIDDLE, [["0001-01-01", "2022-01-01", 5]], true],
-    ["days that are checked again", MIDDLE, [["2019-03-03", "2022-01-01", 5, "again"]], true],
-    ["a day too few", MIDDLE, [["2019-03-03", "2021-12-31", 5]], false],
+  it.each<[what: string, line: ShardLine, expected: boolean, ...days: (readonly unknown[])[]]>([
+    ["all its days, and those of others", MIDDLE, true, ["0001-01-01", "2022-01-01", 5]],
+    ["days that are checked again", MIDDLE, true, ["2019-03-03", "2022-01-01", 5, "again"]],
+    ["a day too few", MIDDLE, false, ["2019-03-03", "2021-12-31", 5]],
     [
       "a missing day",
       MIDDLE,
-      [
-        ["2019-03-03", "2021-12-31", 5],
-        ["2022-01-01", "2022-01-01", null, "missing"],
-      ],
       false,
+      ["2019-03-03", "2021-12-31", 5],
+      ["2022-01-01", "2022-01-01", null, "missing"],
     ],
-    ["the days of another shard", MIDDLE, [["0001-01-01", "2019-03-02", 5]], false],
-    ["days up to yesterday of the open shard", OPEN, [["2022-01-02", "2026-11-20", 5]], false],
-  ])("is read once a state holds its days: %s", (_what, line, days, expected) => {
+    ["the days of another shard", MIDDLE, false, ["0001-01-01", "2019-03-02", 5]],
+    ["days up to yesterday of the open shard", OPEN, false, ["2022-01-02", "2026-11-20", 5]],
+  ])("is read once a state holds its days: %s", (_what, line, expected, ...days) => {
     expect(isRead(line, { ...NEW_STATE, plan: DIGEST, days })).toBe(expected);
   });
 
