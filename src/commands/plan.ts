@@ -6,7 +6,7 @@ import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { cutRange, shardsFor, shardWindow } from "../shards/cut.ts";
+import { cutRange, shardWindow } from "../shards/cut.ts";
 import { isWholePlan, parsePlan, planDigest, type ShardLine } from "../shards/plan.ts";
 import { addDays } from "../time.ts";
 
@@ -43,11 +43,9 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
       const last = known.at(-1);
       const range = { from: last?.to ? addDays(last.to, 1) : config.startDate, to: config.endDate };
       const size = await api.count(shardWindow(range.from, range.to));
-      const rows = known.reduce((sum, line) => sum + line.rows, size.rows);
-      const shards = shardsFor({ ...size, rows }, range.to, wanted);
-      const digest = last?.plan ?? planDigest(config, stream, size, shards);
+      const digest = last?.plan ?? planDigest(config, stream, size, wanted);
       let shard = known.length;
-      for await (const cut of cutRange(api, range, size, shards - shard))
+      for await (const cut of cutRange(api, range, size, wanted, known))
         await print({ version: 2, plan: digest, stream, shard: shard++, ...cut });
     });
     return true;

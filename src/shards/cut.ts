@@ -27,25 +27,25 @@ const FIRST_GUESS = "1970-01-02" as Day;
 const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
   to === null || to > addDays(dayOf(asked), -2) ? null : to;
 
-/** How many shards to cut a range into: as many as are asked for, or one for each million rows and the open one. */
-export function shardsFor(size: Size, to: Day | null, wanted: number | undefined): number {
-  const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (closedEnd(to, size) === null ? 1 : 0);
-  return Math.min(MOST_SHARDS, Math.max(1, wanted ?? usual));
-}
-
 /**
  * Cuts a range between days into shards of about the same number of rows, oldest first, with two requests a shard: the
  * list says which day a row stands on, or else counts do. The last shard is open, unless the range ends before yesterday.
  * There are fewer where there are too few days or rows.
  * @param size of the range
+ * @param wanted how many shards; undefined: one for each million rows and the open one
+ * @param known the shards before the range, which count as well
  */
 export async function* cutRange(
   api: Counter,
   { from, to }: Pick<Cut, "from" | "to">,
   size: Size,
-  shards: number,
+  wanted?: number,
+  known: readonly Cut[] = [],
 ): AsyncGenerator<Cut> {
   const end = closedEnd(to, size);
+  const all = known.reduce((sum, { rows }) => sum + rows, size.rows);
+  const usual = Math.ceil(all / ROWS_PER_SHARD) + (end === null ? 1 : 0);
+  const shards = Math.min(MOST_SHARDS, wanted ?? usual) - known.length;
   const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
   let [start, before] = [from, 0];
   for (let nth = 1; nth < shards && (start === null || start <= latest); nth++) {

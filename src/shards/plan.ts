@@ -43,8 +43,9 @@ function settingsDigest(config: Config): string {
   return shortDigest([...values, ...lists.map((list) => list.toSorted())]);
 }
 
-export const planDigest = (config: Config, stream: string, size: Size, shards: number): string =>
-  settingsDigest(config) + shortDigest([stream, size.rows, size.asked, shards]);
+/** @param wanted how many shards were asked for */
+export const planDigest = (config: Config, stream: string, size: Size, wanted?: number): string =>
+  settingsDigest(config) + shortDigest([stream, size.rows, size.asked, wanted]);
 
 /** Whether the last line of a plan ends where the plan does. */
 export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): boolean =>

@@ -1,4 +1,4 @@
-import { type Cut, cutRange, shardsFor, shardWindow } from "../../src/shards/cut.ts";
+import { type Cut, cutRange, shardWindow } from "../../src/shards/cut.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 
 /** All shards of a range, as `plan` cuts them. */
@@ -7,8 +7,8 @@ export async function cutAll(
   { from, to }: Pick<Cut, "from" | "to">,
   wanted: number | undefined,
 ): Promise<readonly Cut[]> {
-  const size = await api.count(shardWindow(from, to));
   const cuts: Cut[] = [];
-  for await (const cut of cutRange(api, { from, to }, size, shardsFor(size, to, wanted))) cuts.push(cut);
+  const size = await api.count(shardWindow(from, to));
+  for await (const cut of cutRange(api, { from, to }, size, wanted)) cuts.push(cut);
   return cuts;
 }
