@@ -63,7 +63,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "sink"],
-      ...["questions", "runtime", "session", "stats", "window-files"],
+      ...["metrics", "questions", "runtime", "session", "stats", "window-files"],
     ].map((name) => `run/${name}`),
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",

@@ -27,28 +27,21 @@ export type RunSummary = Counts & {
 };
 
 /** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamSummary = Counts & {
-  readonly stream: string;
-  /** `interrupted`, too, while it is being read. */
-  readonly outcome: "complete" | "incomplete" | "interrupted";
-  readonly error: string | null;
-  readonly expected_rows: number | null;
-  /** Files that were published; null: none are written. */
-  readonly files: number | null;
-  /** 0: the stream has none, as those of jobs. */
-  readonly windows: number;
-  readonly passes: number | null;
-  readonly missing_days: readonly string[];
-  readonly recheck: readonly (readonly [string, string])[];
-  readonly time_limit_reached: boolean;
-  /** Up to where all rows are delivered: a day or a moment. */
-  readonly saved_up_to: string | null;
-  readonly state_before: unknown;
-  /** The last state whose records had left. */
-  readonly state_after: StreamState | null;
-  /** What jobs bought in this run; null for other streams. */
-  readonly spent: Spent | null;
-};
+export type StreamSummary = Counts &
+  StreamReport & {
+    readonly stream: string;
+    /** `interrupted`, too, while it is being read. */
+    readonly outcome: "complete" | "incomplete" | "interrupted";
+    readonly error: string | null;
+    readonly expected_rows: number | null;
+    /** Files that were published; null: none are written. */
+    readonly files: number | null;
+    readonly state_before: unknown;
+    /** The last state whose records had left. */
+    readonly state_after: StreamState | null;
+    /** What jobs bought in this run; null for other streams. */
+    readonly spent: Spent | null;
+  };
 
 /** A stream, and what no summary says of it. */
 export type CurrentStream = StreamSummary & {
@@ -176,29 +169,29 @@ export class RunStats {
         stream.to = this.#mark();
         stream.report = event.report;
         summary.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
-        summary.windows = event.report?.windows ?? summary.windows;
         summary.error = event.error === undefined ? null : userMessage(event.error);
         break;
     }
   }
 
-  /** What the stream has not reported itself follows from its last state. */
   #summaryOf({ summary, from, to = this.#mark(), report }: Counted): StreamSummary {
     const { state_before, state_after, spent, ...noted } = summary;
-    const { days = [], discoveredAt } = state_after ?? {};
-    return {
-      ...noted,
-      ...countsBetween(from, to),
-      passes: report?.passes ?? null,
-      missing_days: report?.missingDays ?? missingDaysOf(days as Coverage),
-      recheck: report?.recheck ?? withStatus(days as Coverage, "again"),
-      time_limit_reached: report?.timeLimit.reached ?? false,
-      saved_up_to: report?.timeLimit.savedUpTo ?? (typeof discoveredAt === "string" ? discoveredAt : null),
-      state_before,
-      state_after,
-      spent,
-    };
+    const ended = report ?? reportIn(state_after, noted.windows);
+    return { ...noted, ...countsBetween(from, to), ...ended, state_before, state_after, spent };
   }
+}
+
+/** What the last state says of a stream that has reported nothing itself. */
+function reportIn(state: StreamState | null, windows: number): StreamReport {
+  const { days = [], discoveredAt } = state ?? {};
+  return {
+    windows,
+    passes: null,
+    missing_days: missingDaysOf(days as Coverage),
+    recheck: withStatus(days as Coverage, "again"),
+    time_limit_reached: false,
+    saved_up_to: typeof discoveredAt === "string" ? discoveredAt : null,
+  };
 }
 
 /** A moment (monotonic ms), and what the service was asked until then. */
@@ -206,16 +199,10 @@ type Mark = { readonly at: number; readonly usage: Usage };
 
 /** What events say; the rest of a summary follows from it. */
 type Noted = {
-  -readonly [Name in Exclude<keyof StreamSummary, Following>]: StreamSummary[Name];
+  -readonly [Name in Exclude<keyof StreamSummary, Following> | "rows" | "windows"]: StreamSummary[Name];
 };
 
-type Following =
-  | Exclude<keyof Counts, "rows">
-  | "passes"
-  | "missing_days"
-  | "recheck"
-  | "time_limit_reached"
-  | "saved_up_to";
+type Following = keyof Counts | keyof StreamReport;
 
 type Counted = {
   readonly summary: Noted;

@@ -87,8 +87,8 @@ export class Checkpoints {
       complete: error === undefined,
       ...(error !== undefined && { error }),
       report: {
-        ...{ windows: this.#windows, passes, missingDays: missingDaysOf(days), recheck },
-        timeLimit: { reached: isTimeUp, savedUpTo: discoveredAt },
+        ...{ windows: this.#windows, passes, missing_days: missingDaysOf(days), recheck },
+        ...{ time_limit_reached: isTimeUp, saved_up_to: discoveredAt },
       },
     };
   }

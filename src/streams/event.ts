@@ -34,16 +34,18 @@ export const NO_FACTS: RowFacts = {
 /** Lines to write, and what the rows that they came with taught: `facts` may speak of rows that are not written. */
 export type LineBatch = { readonly lines: Lines; readonly facts?: RowFacts | undefined };
 
-/** What became of one stream, for a person. */
+/** What became of one stream, in the words of `--summary`. */
 export type StreamReport = {
+  /** 0: the stream has none, as those of jobs. */
   readonly windows: number;
-  /** Readings of windows, by export or by pages: more than windows if some were read again. */
-  readonly passes: number;
-  readonly missingDays: readonly string[];
+  /** Readings of windows, by export or by pages: more than windows if some were read again. Null: nobody counted them. */
+  readonly passes: number | null;
+  readonly missing_days: readonly string[];
   /** Ranges of days that the next run checks again. */
   readonly recheck: readonly (readonly [first: string, last: string])[];
-  /** Whether the time limit ended the stream, and up to where all is delivered. */
-  readonly timeLimit: { readonly reached: boolean; readonly savedUpTo: string | null };
+  readonly time_limit_reached: boolean;
+  /** Up to where all rows are delivered: a day or a moment. */
+  readonly saved_up_to: string | null;
 };
 
 /** What a stream of jobs bought: its submissions, also those whose answer was lost, and the credits of the answers that came. */

@@ -5,7 +5,8 @@ import { RENEW_MS } from "../../src/files/lock.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { openSink, type Sink, type SinkRuntime } from "../../src/run/sink.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
-import type { RawLine } from "../../src/streams/event.ts";
+import type { Event, RawLine } from "../../src/streams/event.ts";
+import { checkpoint, close, END, open } from "../support/events.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
 import { runs } from "../support/runs.ts";
 
@@ -46,6 +47,11 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   isTaken: fc.boolean(),
 });
 
+const ONE_ROW: Plan = {
+  ...{ windows: [1], width: 1, choices: [0], cutBytes: 1 },
+  ...{ pace: 0, end: "complete", crashAt: 0, isTaken: false },
+};
+
 const FOLDER = "out";
 const SOURCES = ["s1", "s2", "s3"] as RawLine[];
 
@@ -84,7 +90,7 @@ async function play(output: Sink, { windows, width, choices, end }: Plan, sizes:
   sizes.length = from;
   sizes.push(...windows);
   const at = 0;
-  await output.emit({ kind: "open", stream });
+  await output.emit(open(stream));
   const state = (covered: number) => ({
     version: 1,
     discoveredAt: String(from + covered),
@@ -113,24 +119,20 @@ async function play(output: Sink, { windows, width, choices, end }: Plan, sizes:
     if (prefix > before)
       await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
   }
-  if (end === "interrupted") {
-    await output.emit({ kind: "end" });
-    return;
-  }
+  if (end === "interrupted") return await output.emit(END);
   if (end === "complete")
     await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
-  await output.emit({
-    kind: "close",
-    stream,
-    complete: end !== "failed",
-    ...(end === "failed" && { error: new Error() }),
-  });
-  await output.emit({ kind: "open", stream: "sources" });
-  await output.emit({ kind: "records", stream: "sources", lines: SOURCES.slice(0, 2), at });
-  await output.emit({ kind: "records", stream: "sources", lines: SOURCES.slice(2), at });
-  await output.emit({ kind: "checkpoint", stream: "sources", state: { version: 1, full_refresh: null } });
-  await output.emit({ kind: "close", stream: "sources", complete: true });
-  await output.emit({ kind: "end" });
+  const source = (...lines: RawLine[]): Event => ({ kind: "records", stream: "sources", lines, at });
+  for (const event of [
+    end === "failed" ? close(stream, false, new Error()) : close(stream),
+    open("sources"),
+    source(...SOURCES.slice(0, 2)),
+    source(...SOURCES.slice(2)),
+    checkpoint("sources", { version: 1, full_refresh: null }),
+    close("sources"),
+    END,
+  ])
+    await output.emit(event);
 }
 
 const isVisible = (path: string): boolean => !path.includes("/.") && path.endsWith(".jsonl");
@@ -159,11 +161,8 @@ async function check(plans: readonly Plan[]): Promise<number> {
   const look = (): void => {
     const people = [...taken, ...visible(disk, "people")];
     expect(linesIn(people).toSorted()).toEqual(expectedRows(disk, sizes).toSorted());
-    for (const folder of new Set(
-      visible(disk, "sources").map(([path]) => path.split("/").slice(0, 3).join("/")),
-    )) {
-      expect(linesIn([...disk.files(folder)])).toEqual(SOURCES);
-    }
+    const folders = visible(disk, "sources").map(([path]) => path.split("/").slice(0, 3).join("/"));
+    for (const folder of new Set(folders)) expect(linesIn([...disk.files(folder)])).toEqual(SOURCES);
     const now = new Map([...visible(disk, "people"), ...visible(disk, "sources")]);
     for (const [path, text] of seen) expect(now.get(path), path).toBe(text);
     seen = now;
@@ -218,14 +217,13 @@ describe("FolderSink on a disk that fails", () => {
     disk.start();
     const output = await openFolder(runtimeOf(0), 1);
     const stream = "people";
-    const checkpoint = (day: number) => ({
-      ...{ kind: "checkpoint" as const, stream, windows: day },
-      state: { version: 1, discoveredAt: String(day), full_refresh: null },
-    });
-    await output.emit({ kind: "open", stream });
+    const state = { version: 1, discoveredAt: "1", full_refresh: null };
+    await output.emit(open(stream));
     await output.emit({ kind: "records", stream, lines: rowsOf(0, 1), at: 0, window: 0 });
     disk.refuses = (path) => path === refused || path.startsWith(`${FOLDER}/${refused}`);
-    await expect(output.emit(checkpoint(1))).rejects.toThrow("Cannot replace the state file");
+    await expect(output.emit({ kind: "checkpoint", stream, windows: 1, state })).rejects.toThrow(
+      "Cannot replace the state file",
+    );
     disk.refuses = () => false;
     await output.release();
     expect([...disk.files(FOLDER).keys()].filter((path) => path.includes(".part"))).toHaveLength(left);
@@ -248,16 +246,8 @@ describe("FolderSink over crashes", () => {
   });
 
   it("holds them after a crash at each single operation of a run", async () => {
-    const one: Plan = {
-      windows: [2, 0, 3, 1, 2],
-      width: 2,
-      choices: [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0],
-      cutBytes: 12,
-      pace: 0,
-      end: "complete",
-      crashAt: 0,
-      isTaken: false,
-    };
+    const choices = [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0];
+    const one: Plan = { ...ONE_ROW, windows: [2, 0, 3, 1, 2], width: 2, choices, cutBytes: 12 };
     const operations = await check([one]);
     expect(operations).toBeGreaterThan(60);
     for (let crashAt = 1; crashAt <= operations; crashAt += 1) {
@@ -266,34 +256,15 @@ describe("FolderSink over crashes", () => {
   });
 
   it("holds them when the power goes while a run finishes what a killed one left", async () => {
-    const one: Plan = {
-      windows: [1],
-      width: 1,
-      choices: [0],
-      cutBytes: 1,
-      pace: 0,
-      end: "complete",
-      crashAt: 0,
-      isTaken: false,
-    };
-    const operations = await check([one]);
+    const operations = await check([ONE_ROW]);
     for (let killedAt = 1; killedAt <= operations; killedAt += 1) {
+      const killed: Plan = { ...ONE_ROW, end: "kill", crashAt: killedAt };
       // What a run does before it reads, and a little of the reading.
-      for (let cutAt = 9; cutAt <= 27; cutAt += 9) {
-        await check([
-          { ...one, end: "kill", crashAt: killedAt },
-          { ...one, end: "power", crashAt: cutAt },
-          one,
-        ]);
-      }
+      for (let cutAt = 9; cutAt <= 27; cutAt += 9)
+        await check([killed, { ...ONE_ROW, end: "power", crashAt: cutAt }, ONE_ROW]);
       // A run without a row replaces the state, which named what the killed one left.
-      for (let cutAt = 30; cutAt <= 60; cutAt += 10) {
-        await check([
-          { ...one, end: "kill", crashAt: killedAt },
-          { ...one, windows: [], end: "power", crashAt: cutAt },
-          one,
-        ]);
-      }
+      for (let cutAt = 30; cutAt <= 60; cutAt += 10)
+        await check([killed, { ...ONE_ROW, windows: [], end: "power", crashAt: cutAt }, ONE_ROW]);
     }
   });
 });

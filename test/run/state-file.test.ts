@@ -43,25 +43,29 @@ function takeOver(file: string): number {
   return tries.length;
 }
 
-const blobOf = async (name: string): Promise<unknown> =>
+const stateIn = async (name: string): Promise<unknown> =>
   parseStateText(await readFile(name, "utf8")).streams.get("people");
+
+const names = async (): Promise<string[]> => (await readdir(folder)).sort();
+
+const at = (discoveredAt: string) => ["people", { discoveredAt }] as const;
 
 describe("StateFile", () => {
   it("is empty before there is a file, and makes none before there is a state", async () => {
     const file = await openFile();
     expect(file.saved.streams.size).toBe(0);
     await file.release();
-    expect(await readdir(folder)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 
   it("replaces the file and keeps the one before", async () => {
     const file = await openFile();
-    await file.save("people", { discoveredAt: "1" });
-    await file.save("people", { discoveredAt: "2" });
+    await file.save(...at("1"));
+    await file.save(...at("2"));
     await file.release();
-    expect(await blobOf(path)).toEqual({ discoveredAt: "2" });
-    expect(await blobOf(`${path}.previous`)).toEqual({ discoveredAt: "1" });
-    expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+    expect(await stateIn(path)).toEqual({ discoveredAt: "2" });
+    expect(await stateIn(`${path}.previous`)).toEqual({ discoveredAt: "1" });
+    expect(await names()).toEqual(["state.json", "state.json.previous"]);
   });
 
   it("keeps what it does not know, in whatever envelope it was", async () => {
@@ -79,12 +83,12 @@ describe("StateFile", () => {
     await expect(openFile(folder)).rejects.toThrow("it is a folder");
     await expect(openFile("/dev/null")).rejects.toThrow("it is a device");
     expect(existsSync("/dev/null.lock")).toBe(false);
-    expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
+    expect(await names()).toEqual(["real.json", "state.json"]);
   });
 
   it("makes no folder for a path that is mistyped", async () => {
     await expect(openFile(join(folder, "typo", "state.json"))).rejects.toThrow(/there is no folder ".*typo"/);
-    expect(await readdir(folder)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 
   it("takes an empty file for damage, not for a first run", async () => {
@@ -92,58 +96,58 @@ describe("StateFile", () => {
     await expect(openFile()).rejects.toThrow(
       `Cannot use the state file "${path}": it is empty, which no run leaves behind. Put "${path}.previous" in its place`,
     );
-    expect(await readdir(folder)).toEqual(["state.json"]);
+    expect(await names()).toEqual(["state.json"]);
   });
 
   it("names a damaged file and the one before it, and leaves no lock", async () => {
     await writeFile(path, '{"bookmarks": {');
     await expect(openFile()).rejects.toThrow(`${path}.previous`);
     await expect(openFile(join(path, "below"))).rejects.toThrow("a part of its path is no folder");
-    expect(await readdir(folder)).toEqual(["state.json"]);
+    expect(await names()).toEqual(["state.json"]);
   });
 
   it("belongs to one run: the second fails and leaves nothing", async () => {
     const file = await openFile();
     await expect(openFile()).rejects.toThrow(`Cannot use "${path}": another run is using it`);
-    expect(await readdir(folder)).toEqual(["state.json.lock"]);
-    await file.save("people", { discoveredAt: "1" });
+    expect(await names()).toEqual(["state.json.lock"]);
+    await file.save(...at("1"));
   });
 
   it("is left as it was by a run that lost its lock", async () => {
     const stopped = await openFile();
-    await stopped.save("people", { discoveredAt: "1" });
+    await stopped.save(...at("1"));
     await rm(`${path}.lock`);
     const file = await openFile();
-    await file.save("people", { discoveredAt: "2" });
-    await expect(stopped.save("people", { discoveredAt: "old" })).rejects.toThrow(OutputError);
-    expect(await blobOf(path)).toEqual({ discoveredAt: "2" });
+    await file.save(...at("2"));
+    await expect(stopped.save(...at("old"))).rejects.toThrow(OutputError);
+    expect(await stateIn(path)).toEqual({ discoveredAt: "2" });
     await stopped.release();
     await file.check();
   });
 
   it("cannot be replaced by a run that was stopped between its last look at the lock and the rename", async () => {
     const stopped = await openFile();
-    await stopped.save("people", { discoveredAt: "1" });
+    await stopped.save(...at("1"));
     let taken: unknown;
-    const saving = stopped.save("people", { discoveredAt: "old" }, {}, () => {
+    const saving = stopped.save(...at("old"), {}, () => {
       // What a run that takes over does first: it moves the lock away and removes the unfinished try.
       taken = takeOver(path);
     });
     await expect(saving).rejects.toThrow("Cannot replace the state file");
     expect(taken).toBe(1);
-    expect(await blobOf(path)).toEqual({ discoveredAt: "1" });
+    expect(await stateIn(path)).toEqual({ discoveredAt: "1" });
   });
 
   it("leaves a usable file, and nothing else, wherever a write breaks off", async () => {
     const file = await openFile();
-    await file.save("people", { discoveredAt: "1" });
+    await file.save(...at("1"));
     await mkdir(`${path}.previous`);
-    await expect(file.save("people", { discoveredAt: "2" })).rejects.toThrow(
+    await expect(file.save(...at("2"))).rejects.toThrow(
       `Cannot replace the state file "${path}": it is a folder`,
     );
-    expect(await blobOf(path)).toEqual({ discoveredAt: "1" });
+    expect(await stateIn(path)).toEqual({ discoveredAt: "1" });
     await file.release();
-    expect((await readdir(folder)).sort()).toEqual(["state.json", "state.json.previous"]);
+    expect(await names()).toEqual(["state.json", "state.json.previous"]);
     expect((await openFile()).saved.streams.get("people")).toEqual({ discoveredAt: "1" });
   });
 });

@@ -231,7 +231,7 @@ describe("Checkpoints", () => {
     run.finish(closed(0, 3), { newest: `${day(2)}T12:00:00Z` });
     expect(run.close(true).at(-1)).toMatchObject({
       complete: true,
-      report: { timeLimit: { reached: true, savedUpTo: `${day(2)}T12:00:00Z` } },
+      report: { time_limit_reached: true, saved_up_to: `${day(2)}T12:00:00Z` },
     });
     expect(run.state.days).toEqual([span(0, 3, null)]);
   });
@@ -270,7 +270,7 @@ describe("Checkpoints", () => {
     expect(error?.message).toContain(text);
     expect(error?.message).toContain("ignore_missing_days");
     expect(error?.cause).toMatchObject({ message: "why" });
-    expect(closing).toMatchObject({ complete: false, report: { missingDays: days.map(day) } });
+    expect(closing).toMatchObject({ complete: false, report: { missing_days: days.map(day) } });
   });
 
   it("are complete with ranges that people left, and say so", () => {
