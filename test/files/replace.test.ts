@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { publish, removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { tempDir, textsIn } from "../support/temp-dir.ts";
 
 const system = vi.hoisted(() => ({ mayChown: true }));
 vi.mock("node:fs/promises", async (original) => {
@@ -29,14 +29,6 @@ beforeEach(async () => {
   path = join(folder, "state.json");
   system.mayChown = true;
 });
-
-/** What a folder holds: the text of each file, null for a folder. */
-async function textsIn(path: string): Promise<Record<string, string | null>> {
-  const entries = (await readdir(path)).sort().map(async (name) => {
-    return [name, await readFile(join(path, name), "utf8").catch(() => null)] as const;
-  });
-  return Object.fromEntries(await Promise.all(entries));
-}
 
 const modeOf = (name: string): number => statSync(name).mode & 0o777;
 

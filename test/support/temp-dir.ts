@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -21,4 +21,12 @@ export function commonTempDir(): Promise<string> {
 export async function removeTempDirs(): Promise<void> {
   common = undefined;
   for (const folder of made.splice(0)) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** What a folder holds: the text of each file, null for a folder. */
+export async function textsIn(path: string): Promise<Record<string, string | null>> {
+  const entries = (await readdir(path)).sort().map(async (name) => {
+    return [name, await readFile(join(path, name), "utf8").catch(() => null)] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
 }
