@@ -150,28 +150,27 @@ describe("a run is never falsely complete", () => {
     expect(requestsOf(service)).toEqual(["count", "stream", "count", "stream", "count", "stream"]);
   });
 
-  it("delivers a newcomer without a date in the first run of the next day", async () => {
+  it("counts the people without a date once a day, with two requests, and then delivers a newcomer", async () => {
     const service = serviceOf([...peopleOf(lastDays(5), 10), ...undatedPeople(3)]);
-    const first = await sync(service);
+    const lines: string[] = [];
+    const syncNext = async (state: DatedState | null): Promise<[DatedState | null, string[]]> => {
+      requestsOf(service);
+      const ran = await sync(service, { state });
+      expect(ran.complete).toBe(true);
+      lines.push(...ran.lines);
+      return [ran.state, requestsOf(service)];
+    };
+    const [first] = await syncNext(null);
+    service.now += DAY_MS;
+    const [second, daily] = await syncNext(first);
+    expect(daily).toEqual(["count", "count", "count", "stream"]);
     service.people.push({ id: "new", at: null, user: false });
-    const same = await sync(service, { state: first.state });
+    const [third] = await syncNext(second);
     service.now += DAY_MS;
-    requestsOf(service);
-    const next = await sync(service, { state: same.state });
-    expect(byId([...first.lines, ...same.lines, ...next.lines])).toEqual(service.served());
-    expect(next).toMatchObject({ complete: true, state: { undated: { rows: 4 }, checked: "2026-03-21" } });
-    requestsOf(service);
-    await sync(service, { state: next.state });
-    expect(requestsOf(service)).toEqual(["count", "stream"]);
-  });
-
-  it("counts the people without a date once a day, with two requests", async () => {
-    const service = serviceOf([...peopleOf(lastDays(5), 10), ...undatedPeople(3)]);
-    const { state } = await sync(service);
-    service.now += DAY_MS;
-    requestsOf(service);
-    expect((await sync(service, { state })).complete).toBe(true);
-    expect(requestsOf(service)).toEqual(["count", "count", "count", "stream"]);
+    const [fourth] = await syncNext(third);
+    expect(byId(lines)).toEqual(service.served());
+    expect(fourth).toMatchObject({ undated: { rows: 4 }, checked: "2026-03-22" });
+    expect((await syncNext(fourth))[1]).toEqual(["count", "stream"]);
   });
 
   it("emits a person once who is checked again while a closed window is read", async () => {
@@ -342,24 +341,26 @@ describe("there is always a way forward", () => {
     expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
   });
 
-  it("takes two requests for a quiet sync though people are dated in the future", async () => {
-    const people = peopleOf(lastDays(5), 10);
-    people.push({ id: "typo", at: Date.parse("2062-03-01T00:00:00Z"), user: true });
-    const service = serviceOf(people);
-    const { state } = await sync(service);
+  const person = (id: string, at: number): Person => ({ id, at, user: true });
+  it.each<[string, Person[], number, SyncOptions]>([
+    ["where little is new", [], 0, {}],
+    [
+      "though people are dated in the future",
+      [person("typo", Date.parse("2062-03-01T00:00:00Z"))],
+      60_000,
+      {},
+    ],
+    [
+      "where the service's clock is five seconds behind its rows",
+      [person("ahead", NOW + 4_000)],
+      0,
+      { startDate: day("2026-03-19") },
+    ],
+  ])("takes two requests for a quiet sync %s", async (_, others, later, settings) => {
+    const service = serviceOf([...peopleOf(lastDays(5), 10), ...others]);
+    const { state } = await sync(service, settings);
     requestsOf(service);
-    service.now += 60_000;
-    expect((await sync(service, { state })).complete).toBe(true);
-    expect(requestsOf(service)).toEqual(["count", "stream"]);
-  });
-
-  it("takes few requests where the service's clock is five seconds behind its rows", async () => {
-    const people = peopleOf(lastDays(5), 10);
-    people.push({ id: "ahead", at: NOW + 4_000, user: true });
-    const service = serviceOf(people);
-    const { state } = await sync(service, { startDate: day("2026-03-19") });
-    requestsOf(service);
-    const settings = { startDate: day("2026-03-19") };
+    service.now += later;
     expect((await sync(service, { state, ...settings })).complete).toBe(true);
     expect(requestsOf(service)).toEqual(["count", "stream"]);
   });
