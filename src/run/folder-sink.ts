@@ -9,6 +9,7 @@ import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import { fileName, fullName, publishAll, recover, startName, toFolderState } from "./folder-state.ts";
 import type { StateFile } from "./state-file.ts";
+import type { RunStats } from "./stats.ts";
 import { type FileForm, WindowFiles } from "./window-files.ts";
 
 /** How many bytes of rows, before they have names, are worth a commit, and for how long (ms) fewer may wait. */
@@ -21,13 +22,10 @@ export type FolderOptions = {
   readonly cutBytes?: number | undefined;
 };
 
-/** Told of what is saved and published. */
-export type SaveStats = {
-  noteSaved(stream: string, state: StreamState): void;
-  notePublished(stream: string, files: number): void;
+export type FolderRuntime = {
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly stats: Pick<RunStats, "noteSaved" | "notePublished">;
 };
-
-type FolderRuntime = { readonly clock: Pick<Clock, "now" | "monotonic">; readonly stats: SaveStats };
 
 /** The folder of a run. */
 type Folder = {

@@ -17,7 +17,7 @@ import type { StreamApi } from "../streams/stream-api.ts";
 import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
-import { cannotBeCounted, type Session, streamNamed } from "./session.ts";
+import { cannotBeCounted, type Reading, type Session, streamNamed } from "./session.ts";
 
 /** A part of a plan of shards: its digest, and whether it reads the people without a date. */
 export type ShardTask = { readonly plan: string; readonly bringsUndated: boolean };
@@ -87,20 +87,20 @@ async function streamRun(
   savedState: unknown,
 ): Promise<StreamRun> {
   const { config, began } = session;
-  const { dated, listed } = await session.readingOf(spec);
-  if (shard !== undefined && (!dated || isFullRefresh(configured))) throw notSharded(spec);
+  const reading = await session.readingOf(spec);
+  const { isDated } = reading;
+  if (shard !== undefined && (!isDated || isFullRefresh(configured))) throw notSharded(spec);
   const filters = filtersOf(config);
   const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
   return {
     stream: spec.name,
     source: {
-      isDated: dated,
+      ...reading,
       isExported: spec.exportPath !== null,
-      isListed: listed,
       onMissingKey: onMissingKey(spec, configured),
     },
-    api: session.streamApi(spec, { cursor: dated ? spec.cursorField : null, schema }),
-    saved: dated
+    api: session.streamApi(spec, { cursor: isDated ? spec.cursorField : null, schema }),
+    saved: isDated
       ? resumeDated(configured, savedState, filters, shard?.plan ?? null)
       : resumeWhole(configured, savedState, filters),
     settings: { ...config, bringsUndated: shard?.bringsUndated },
@@ -128,12 +128,8 @@ const unknownMode = ({ name, syncMode }: ConfiguredStream): ConfigError =>
   );
 
 /** How the rows of a stream are read. */
-export type Source = {
-  /** In windows of days, or all at once. */
-  readonly isDated: boolean;
+export type Source = Reading & {
   readonly isExported: boolean;
-  /** Whether there is a list, and so counts and pages. */
-  readonly isListed: boolean;
   readonly onMissingKey: RunRules["onMissingKey"];
 };
 

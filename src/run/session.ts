@@ -28,8 +28,8 @@ import type { Runtime } from "./runtime.ts";
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
   Partial<Pick<Runtime, "pid" | "processes">>;
 
-/** How a stream's rows are read: in windows of days, or all at once; and whether there is a list beside the export. */
-export type Reading = { readonly dated: boolean; readonly listed: boolean };
+/** How a stream's rows are read: in windows of days, or all at once; and whether there is a list, and so counts and pages. */
+export type Reading = { readonly isDated: boolean; readonly isListed: boolean };
 
 /** What a person should know of a stream that has an export and no list. */
 export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
@@ -145,19 +145,19 @@ export class Session {
    * to be honoured: a count up to 1969 must be 0.
    */
   async readingOf(spec: RowStreamSpec): Promise<Reading> {
-    if (spec.reading === "list") return { dated: false, listed: true };
-    if (!spec.sampled) return { dated: true, listed: true };
+    if (spec.reading === "list") return { isDated: false, isListed: true };
+    if (!spec.sampled) return { isDated: true, isListed: true };
     try {
       const { elements } = await this.#look(spec, {});
       const [first] = elements;
       const { cursorField } = spec;
       if (cursorField === null || typeof first !== "object" || first === null || !(cursorField in first)) {
-        return { dated: false, listed: true };
+        return { isDated: false, isListed: true };
       }
       const before = await this.#look(spec, { discovered_to: "1969-12-31" });
-      return { dated: before.total === 0 && before.elements.length === 0, listed: true };
+      return { isDated: before.total === 0 && before.elements.length === 0, isListed: true };
     } catch (error) {
-      if (error instanceof NotFoundError) return { dated: false, listed: false };
+      if (error instanceof NotFoundError) return { isDated: false, isListed: false };
       throw error;
     }
   }

@@ -6,7 +6,7 @@ import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event } from "../streams/event.ts";
-import { type FolderOptions, FolderSink, type SaveStats } from "./folder-sink.ts";
+import { type FolderOptions, type FolderRuntime, FolderSink } from "./folder-sink.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
 
 /** Takes all that leaves a run, and knows what of it is saved. */
@@ -46,10 +46,7 @@ export function destinationOf({ state, stateFile, output, compress, fileBytes }:
   return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
 }
 
-export type SinkRuntime = StateFileRuntime & {
-  readonly stdout: NodeJS.WritableStream;
-  readonly stats: SaveStats;
-};
+export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: NodeJS.WritableStream };
 
 /**
  * Opens the state and the place that takes the run's records.

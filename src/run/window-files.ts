@@ -44,10 +44,7 @@ export class WindowFiles {
 
   async append(lines: Lines, window: number): Promise<void> {
     if (lines.length === 0) return;
-    const { start, gzip, cutBytes } = this.#form;
-    await this.#makeFolder();
-    const path = join(this.folder, newPartName(start));
-    const part = this.#open.get(window) ?? new Part(path, gzip, Math.min(WORTH_WRITING, cutBytes));
+    const part = this.#open.get(window) ?? (await this.#newPart());
     this.#open.set(window, part);
     let text = "";
     for (const line of lines) text += `${line}\n`;
@@ -109,6 +106,12 @@ export class WindowFiles {
   async #makeFolder(): Promise<void> {
     if (!this.#hasFolder) await makeFolder(this.folder);
     this.#hasFolder = true;
+  }
+
+  async #newPart(): Promise<Part> {
+    const { start, gzip, cutBytes } = this.#form;
+    await this.#makeFolder();
+    return new Part(join(this.folder, newPartName(start)), gzip, Math.min(WORTH_WRITING, cutBytes));
   }
 
   async #endShared(): Promise<void> {

@@ -136,12 +136,12 @@ describe("Session.readingOf()", () => {
     const { session } = await open((url, response) => {
       response.end(url.includes("discovered_to") ? listOf(total, rows) : listOf(9, all));
     });
-    expect(await session.readingOf(COMPANIES)).toEqual({ dated: isDated, listed: true });
+    expect(await session.readingOf(COMPANIES)).toEqual({ isDated, isListed: true });
   });
 
   it("reads companies from their export where there is no list", async () => {
     const { session } = await open((_, response) => response.writeHead(404).end());
-    expect(await session.readingOf(COMPANIES)).toEqual({ dated: false, listed: false });
+    expect(await session.readingOf(COMPANIES)).toEqual({ isDated: false, isListed: false });
   });
 });
 
