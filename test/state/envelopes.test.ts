@@ -10,14 +10,9 @@ const blobsOf = ({ streams }: SavedState): object => Object.fromEntries(streams)
 
 /** A stream state as platforms and PyAirbyte hand it back. */
 const streamState = (name: string, savedState: unknown): object => ({
-  type: "STREAM",
   stream: { stream_descriptor: { name, namespace: null }, stream_state: savedState },
-  global: null,
-  global_: null,
-  data: null,
-  id: 3,
-  sourceStats: { recordCount: 2000.0, rejectedRecordCount: null },
-  destinationStats: null,
+  ...{ type: "STREAM", global: null, global_: null, data: null, id: 3 },
+  ...{ sourceStats: { recordCount: 2000.0, rejectedRecordCount: null }, destinationStats: null },
 });
 
 type Blobs = Readonly<Record<string, object>>;
@@ -27,33 +22,25 @@ const streamStates = (blobs: Blobs): object[] =>
   Object.entries(blobs).map(([name, stream_state]) => ({ stream_descriptor: { name }, stream_state }));
 
 const exported = (blobs: Blobs): object[] =>
-  Object.entries(blobs).map(([name, savedState]) => ({
-    ...{ streamDescriptor: { name, namespace: undefined }, streamState: savedState },
-  }));
+  Object.entries(blobs).map(([name, streamState]) => ({ streamDescriptor: { name }, streamState }));
 
 /** Every envelope that holds blobs, by who writes it. */
 const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
   "Airbyte's list": list,
   "a list without types": (blobs) => list(blobs).map((message) => ({ ...message, type: undefined })),
   "a list of whole messages": (blobs) => list(blobs).map((state) => ({ type: "STATE", state })),
-  "GLOBAL in a list": (blobs) => [
-    {
-      type: "GLOBAL",
-      global: { shared_state: { lsn: 1 }, stream_states: streamStates(blobs) },
-      stream: null,
-    },
-  ],
+  "GLOBAL in a list": (blobs) => {
+    const global = { shared_state: { lsn: 1 }, stream_states: streamStates(blobs) };
+    return [{ type: "GLOBAL", global, stream: null }];
+  },
   "GLOBAL as Python writes it": (blobs) => ({
     type: "GLOBAL",
     global_: { shared_state: null, stream_states: streamStates(blobs) },
   }),
   "GLOBAL without a type": (blobs) => ({ global: { stream_states: streamStates(blobs) } }),
   "what Airbyte's API exports": (blobs) => ({
-    stateType: "stream",
-    connectionId: "0",
-    state: null,
+    ...{ stateType: "stream", connectionId: "0", state: null, globalState: null },
     streamState: exported(blobs),
-    globalState: null,
   }),
   "the same, global": (blobs) => ({
     stateType: "global",
@@ -88,16 +75,12 @@ const savedState = fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), fc.jsonValu
 const blobs = fc.dictionary(names, savedState, { minKeys: 1 });
 
 describe("parseState()", () => {
-  it.each(Object.entries(ENVELOPES))("reads %s", (_, envelope) => {
-    expect(blobsOf(parseState(envelope({ people, companies })))).toEqual({ people, companies });
-  });
-
   it.each(Object.entries(ENVELOPES))(
     "gives back what was put into %s, as value and as text",
     (_, envelope) => {
       fc.assert(
         fc.property(blobs, (written) => {
-          const saved = { people, ...written };
+          const saved = { people, companies, ...written };
           const text = JSON.stringify(envelope(saved));
           expect(blobsOf(parseState(JSON.parse(text)))).toEqual(JSON.parse(JSON.stringify(saved)));
           expect(blobsOf(parseStateText(`\uFEFF${text}\n`))).toEqual(JSON.parse(JSON.stringify(saved)));
@@ -167,11 +150,8 @@ describe("parseState()", () => {
   });
 
   it("prefers bookmarks to what an older tap left beside them", () => {
-    const state = parseState({
-      airbyte_state: [streamState("people", companies)],
-      bookmarks: { people },
-      note: 1,
-    });
+    const airbyte_state = [streamState("people", companies)];
+    const state = parseState({ airbyte_state, bookmarks: { people }, note: 1 });
     expect([blobsOf(state), state.rest]).toEqual([{ people }, { note: 1 }]);
   });
 
@@ -231,11 +211,8 @@ describe("parseState()", () => {
 
 describe("parseStateText()", () => {
   const line = (value: object): string => JSON.stringify(value);
-  const record = line({
-    type: "RECORD",
-    stream: "people",
-    record: { id: "1", state: { bookmarks: { people: {} } } },
-  });
+  const row = { id: "1", state: { bookmarks: { people: {} } } };
+  const record = line({ type: "RECORD", stream: "people", record: row });
 
   it.each(["", " \n", "\uFEFF", "null", "[]", "{}\n"])("takes %j for no state", (text) => {
     expect(parseStateText(text).streams.size).toBe(0);

@@ -28,8 +28,12 @@ const span = (from: number, to: number, rows: number | null, status?: DayStatus)
 const OPEN: Window = { kind: "open", from: YESTERDAY, undated: false };
 const WHOLE: Window = { kind: "open", from: BEGINNING, undated: true };
 const UNDATED: Window = { kind: "undated" };
-const rowsByDay = (rows: Readonly<Record<number, number>>): ReadonlyMap<Day, number> =>
-  new Map(Object.entries(rows).map(([nth, held]) => [day(Number(nth)), held]));
+/** How many rows a window held on some of its days. */
+const held = (rows: Readonly<Record<number, number>>): Partial<WindowOutcome> => ({
+  rowsByDay: new Map(Object.entries(rows).map(([nth, many]) => [day(Number(nth)), many])),
+});
+const missing = (nth: number): Span => span(nth, nth, null, "missing");
+const again = (from: number, to: number): Span => span(from, to, null, "again");
 
 /** Drives checkpoints as a run does. */
 class Run {
@@ -105,76 +109,34 @@ describe("Checkpoints", () => {
     expect(kinds(run.close())).toEqual(["close"]);
   });
 
-  it.each<[string, Coverage, Window, Partial<WindowOutcome> | null, Partial<Planned>, Coverage]>([
-    ["what it held by day", [], closed(0, 4), { rowsByDay: rowsByDay({ 1: 5, 4: 2 }) }, {}, [span(0, 4, 7)]],
+  const clearing = { clears: "missing" } as const;
+  const bad = missing(2);
+  it.each<[string, Coverage, Window, Partial<WindowOutcome> | null, Coverage, Partial<Planned>?]>([
+    ["what it held by day", [], closed(0, 4), held({ 1: 5, 4: 2 }), [span(0, 4, 7)]],
+    ["empty days before it", [], closed(3, 4), held({ 3: 5 }), [span(0, 4, 5)], { days: [day(0), day(4)] }],
+    ["an empty window", [], closed(0, 4), null, [span(0, 4, 0)]],
+    ["no number where none is known", [], closed(0, 4), {}, [span(0, 4, null)]],
+    ["a missing day that was proven", [bad], closed(2), held({ 2: 3 }), [span(2, 2, 3)], clearing],
+    ["a missing day that stays so", [bad], closed(2), { kind: "missing" }, [bad], clearing],
+    ["a missing day that people left", [bad], closed(2), { kind: "again" }, [again(2, 2)], clearing],
+    ["a range that people left", [], closed(0, 4), { kind: "again" }, [again(0, 4)]],
+    ["a part of one", [again(0, 9)], closed(0, 4), {}, [span(0, 4, null), again(5, 9)], { clears: "again" }],
+    ["a day that is ignored", [bad], closed(2), { kind: "ignored" }, [span(2, 2, null)]],
     [
-      "days before it that were counted empty",
-      [],
-      closed(3, 4),
-      { rowsByDay: rowsByDay({ 3: 5 }) },
-      { days: [day(0), day(4)] },
-      [span(0, 4, 5)],
-    ],
-    ["an empty window", [], closed(0, 4), null, {}, [span(0, 4, 0)]],
-    ["no number where none is known", [], closed(0, 4), {}, {}, [span(0, 4, null)]],
-    [
-      "a missing day that was proven",
-      [span(2, 2, null, "missing")],
-      closed(2),
-      { rowsByDay: rowsByDay({ 2: 3 }) },
-      { clears: "missing" },
-      [span(2, 2, 3)],
-    ],
-    [
-      "a missing day that stays so",
-      [span(2, 2, null, "missing")],
-      closed(2),
-      { kind: "missing" },
-      { clears: "missing" },
-      [span(2, 2, null, "missing")],
-    ],
-    [
-      "a missing day that people left",
-      [span(2, 2, null, "missing")],
-      closed(2),
-      { kind: "again" },
-      { clears: "missing" },
-      [span(2, 2, null, "again")],
-    ],
-    ["a range that people left", [], closed(0, 4), { kind: "again" }, {}, [span(0, 4, null, "again")]],
-    [
-      "a part of a range that people had left",
-      [span(0, 9, null, "again")],
-      closed(0, 4),
-      {},
-      { clears: "again" },
-      [span(0, 4, null), span(5, 9, null, "again")],
-    ],
-    [
-      "a day that is ignored",
-      [span(1, 1, null, "missing")],
-      closed(1),
-      { kind: "ignored" },
-      {},
-      [span(1, 1, null)],
-    ],
-    [
-      "one bad part of a window that was split",
+      "a bad part",
       [],
       closed(0, 4),
       { window: closed(2), kind: "missing" },
-      {},
-      [span(0, 1, 0), span(2, 2, null, "missing"), span(3, 4, 0)],
+      [span(0, 1, 0), bad, span(3, 4, 0)],
     ],
     [
       "a missing day that a window of other days holds",
-      [span(0, 9, 30), span(10, 10, null, "missing")],
+      [span(0, 9, 30), missing(10)],
       closed(8, 11),
-      { rowsByDay: rowsByDay({ 8: 1, 10: 4 }) },
-      {},
+      held({ 8: 1, 10: 4 }),
       [span(0, 9, 30), span(10, 11, 4)],
     ],
-  ])("put into days: %s", (_, days, window, outcome, planned, expected) => {
+  ])("put into days: %s", (_, days, window, outcome, expected, planned) => {
     const run = new Run({ days });
     run.finish(window, outcome, planned);
     expect(run.state.days).toEqual(expected);
@@ -182,10 +144,7 @@ describe("Checkpoints", () => {
 
   it("never hold the run's yesterday, whatever an open window shows", () => {
     const run = new Run({}, { window: { kind: "open", from: day(70), undated: false } });
-    run.finish(
-      { kind: "open", from: day(70), undated: false },
-      { rowsByDay: rowsByDay({ 71: 4, 77: 9, 78: 9 }) },
-    );
+    run.finish({ kind: "open", from: day(70), undated: false }, held({ 71: 4, 77: 9, 78: 9 }));
     expect(run.state.days).toEqual([span(70, 76, 4)]);
     run.finish(OPEN, {});
     expect(run.state.days).toEqual([span(70, 76, 4)]);
@@ -195,7 +154,7 @@ describe("Checkpoints", () => {
     const run = new Run();
     const window: Window = { kind: "open", from: day(60), undated: true };
     const result: WindowResult = [
-      { window: closed(60, 70), kind: "proven", rowsByDay: rowsByDay({ 61: 5 }) },
+      { window: closed(60, 70), kind: "proven", ...held({ 61: 5 }) },
       { window: closed(71, 76), kind: "again", newest: `${day(76)}T00:00:00Z` },
       { window: UNDATED, kind: "proven", undatedRows: 2 },
       {
@@ -213,7 +172,7 @@ describe("Checkpoints", () => {
 
   it("keep few spans, however many windows there are", () => {
     const run = new Run();
-    for (let nth = 0; nth < 70; nth++) run.finish(closed(nth), { rowsByDay: rowsByDay({ [nth]: nth }) });
+    for (let nth = 0; nth < 70; nth++) run.finish(closed(nth), held({ [nth]: nth }));
     expect(run.state.days).toHaveLength(32);
     expect(run.state.days.reduce((sum, [, , rows]) => sum + (rows ?? 0), 0)).toBe((69 * 70) / 2);
   });

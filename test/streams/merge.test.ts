@@ -4,6 +4,8 @@ import { parallel, type Stepped } from "../../src/streams/merge.ts";
 
 type Item = { readonly id: number; readonly parts: number; readonly alone: boolean; readonly fails: boolean };
 
+type Items = readonly Item[] | AsyncIterable<Item>;
+
 /** Readers that say when they begin and end, so that a test sees who was under way together. */
 class Readers {
   readonly begun: number[] = [];
@@ -36,9 +38,9 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await Promise.resolve();
 }
 
-async function* source(items: readonly Item[], ended: { value: boolean }): AsyncGenerator<Item> {
+async function* source(items: Items, ended: { value: boolean }): AsyncGenerator<Item> {
   try {
-    for (const item of items) {
+    for await (const item of items) {
       await turns(item.id % 3);
       yield item;
     }
@@ -54,11 +56,7 @@ type Seen = {
   sourceEnded: boolean;
 };
 
-async function consume(
-  items: readonly Item[],
-  width: number,
-  stopAfter = Number.POSITIVE_INFINITY,
-): Promise<Seen> {
+async function consume(items: Items, width: number, stopAfter = Number.POSITIVE_INFINITY): Promise<Seen> {
   const readers = new Readers();
   const ended = { value: false };
   const steps: Stepped<Item, string, number>[] = [];
@@ -142,13 +140,6 @@ describe("parallel()", () => {
     expect(readers.begun).toEqual([0, 1]);
   });
 
-  it("keeps items apart that must be alone", async () => {
-    const items = [0, 1, 2, 3, 4].map((id) => ({ id, parts: 3, alone: id === 2, fails: false }));
-    const { readers } = await consume(items, 4);
-    expect(readers.aloneBroken).toBe(false);
-    expect(readers.most).toBe(2);
-  });
-
   it("begins nothing after a failure, finishes what is under way, and throws the first", async () => {
     await fc.assert(
       fc.asyncProperty(ITEMS(fc.boolean()), fc.integer({ min: 1, max: 8 }), async (items, width) => {
@@ -169,16 +160,8 @@ describe("parallel()", () => {
       yield { id: 0, parts: 4, alone: false, fails: false };
       throw new Error("no plan");
     }
-    const readers = new Readers();
-    const steps: unknown[] = [];
-    const run = async (): Promise<void> => {
-      for await (const step of parallel(broken(), 2, {
-        isAlone: () => false,
-        read: (item) => readers.read(item),
-      }))
-        steps.push(step);
-    };
-    await expect(run()).rejects.toThrow("no plan");
+    const { steps, error } = await consume(broken(), 2);
+    expect(error).toEqual(new Error("no plan"));
     expect(steps).toHaveLength(5);
   });
 

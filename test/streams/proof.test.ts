@@ -213,23 +213,11 @@ describe("judge()", () => {
   it.each<[string, Window, Count, Partial<Pass>, string]>([
     ["a closed window that shows what was counted", CLOSED, counted(5), { beforeCount: 5 }, "proven"],
     ["a closed window that lacks a row", CLOSED, counted(5), { beforeCount: 4 }, "short"],
-    [
-      "a closed window in which others stand in",
-      CLOSED,
-      counted(5),
-      { beforeCount: 4, distinct: 5 },
-      "short",
-    ],
+    ["one where others stand in", CLOSED, counted(5), { beforeCount: 4, distinct: 5 }, "short"],
     ["a closed window that shows more", CLOSED, counted(5), { beforeCount: 6 }, "too many"],
-    [
-      "an open window that reaches back and lacks a row",
-      REACHING,
-      counted(5),
-      { beforeCount: 4, dated: 9 },
-      "split",
-    ],
-    ["an open window that reaches back and shows more", REACHING, counted(5), { beforeCount: 6 }, "split"],
-    ["an open window that reaches back and is exact", REACHING, counted(5), { beforeCount: 5 }, "proven"],
+    ["one that reaches back, and lacks", REACHING, counted(5), { beforeCount: 4, dated: 9 }, "split"],
+    ["one that reaches back, and shows more", REACHING, counted(5), { beforeCount: 6 }, "split"],
+    ["one that reaches back, and is exact", REACHING, counted(5), { beforeCount: 5 }, "proven"],
     ["yesterday and today with newcomers", RECENT, counted(5), { beforeCount: 4, dated: 7 }, "proven"],
     ["yesterday and today with too few", RECENT, counted(5), { dated: 4, undated: 2 }, "short"],
     ["everything without its undated", WHOLE, counted(5, 2), { beforeCount: 5, undated: 1 }, "split"],
@@ -266,28 +254,22 @@ describe("provenBy()", () => {
 });
 
 describe("nextAttempt()", () => {
-  const ladder = (splits: boolean, rules: { isExported: boolean; isListed: boolean }): string[] =>
-    Array.from({ length: 7 }, (_, failures) => nextAttempt(failures, splits, rules));
-
-  it("tries a window twice and then halves it", () => {
-    expect(ladder(true, { isExported: true, isListed: true }).slice(0, 3)).toEqual([
-      ...["stream", "stream"],
-      "halves",
-    ]);
-  });
-
-  it("tries what cannot be halved five times, reads its pages, and gives up", () => {
-    expect(ladder(false, { isExported: true, isListed: true })).toEqual([
-      ...Array(5).fill("stream"),
-      ...["pages", "give up"],
-    ]);
-  });
-
-  it("has no pages to read where there is no list, and only pages where there is no export", () => {
-    expect(ladder(false, { isExported: true, isListed: false })[5]).toBe("give up");
-    expect(ladder(false, { isExported: false, isListed: true })).toEqual([
-      ...Array(5).fill("pages"),
-      ...["give up", "give up"],
-    ]);
+  const [both, noList, noExport] = [
+    { isExported: true, isListed: true },
+    { isExported: true, isListed: false },
+    { isExported: false, isListed: true },
+  ];
+  it.each([
+    ["tries a window twice and then halves it", true, both, ["stream", "stream", "halves", "halves"]],
+    ["tries five times what has no halves", false, both, [...Array(5).fill("stream"), "pages", "give up"]],
+    ["reads no pages without a list", false, noList, [...Array(5).fill("stream"), "give up"]],
+    [
+      "reads only pages without an export",
+      false,
+      noExport,
+      [...Array(5).fill("pages"), "give up", "give up"],
+    ],
+  ])("%s", (_, splits, rules, expected) => {
+    expect(expected.map((_, failures) => nextAttempt(failures, splits, rules))).toEqual(expected);
   });
 });

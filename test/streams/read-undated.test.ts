@@ -3,7 +3,7 @@ import { DataError } from "../../src/errors.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
 import type { Planned, RunRules, WindowOutcome } from "../../src/streams/window-result.ts";
 import { type ModelOptions, ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
-import { rulesWith } from "../support/run-rules.ts";
+import { drain, rulesWith } from "../support/run-rules.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 const DATED = peopleOn(["2026-03-10", "2026-03-11"], 30);
@@ -23,12 +23,9 @@ async function read(
     { window: { kind: "undated" }, clears: null, ...planned },
     rulesWith({ api, ...rules }),
   );
-  const ids: string[] = [];
-  for (;;) {
-    const next = await reading.next();
-    if (next.done === true) return { outcome: next.value, ids, asked: service.asked.map(({ what }) => what) };
-    ids.push(...next.value.lines.map((line) => String(JSON.parse(line).id)));
-  }
+  const { lines, result: outcome } = await drain(reading);
+  const ids = lines.map((line) => String(JSON.parse(line).id));
+  return { outcome, ids, asked: service.asked.map(({ what }) => what) };
 }
 
 const sweepsOf = (asked: readonly string[]): number => {
@@ -40,11 +37,8 @@ describe("readUndated()", () => {
   it("fetches a handful from the end of the list, by no more pages than hold them and one", async () => {
     const { outcome, ids, asked } = await read(13);
     expect(outcome).toMatchObject({ kind: "proven", undatedRows: 13 });
-    expect(ids.toSorted()).toEqual(
-      undatedPeople(13)
-        .map(({ id }) => id)
-        .toSorted(),
-    );
+    expect(new Set(ids)).toEqual(new Set(undatedPeople(13).map(({ id }) => id)));
+    expect(ids).toHaveLength(13);
     // The first page, two that hold them, and the one before.
     expect(asked.filter((what) => what === "page")).toHaveLength(4);
     expect(asked).not.toContain("stream");

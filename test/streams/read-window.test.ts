@@ -8,7 +8,7 @@ import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.t
 import type { Window } from "../../src/streams/window.ts";
 import type { Planned, WindowResult } from "../../src/streams/window-result.ts";
 import type { Day } from "../../src/time.ts";
-import { apiWith, rulesWith } from "../support/run-rules.ts";
+import { apiWith, drain, rulesWith } from "../support/run-rules.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 const ONE_DAY: Window = { kind: "closed", from: "2026-03-02" as Day, to: "2026-03-02" as Day };
@@ -66,12 +66,8 @@ async function read(
   clears: Planned["clears"] = null,
 ): Promise<{ result: WindowResult; asked: string[]; lines: number }> {
   const { api, asked } = scripted(script);
-  const reading = readWindow({ window, clears }, rulesWith({ api }));
-  for (let lines = 0; ; ) {
-    const next = await reading.next();
-    if (next.done === true) return { result: next.value, asked, lines };
-    lines += next.value.lines.length;
-  }
+  const { lines, result } = await drain(readWindow({ window, clears }, rulesWith({ api })));
+  return { result, asked, lines: lines.length };
 }
 
 describe("readWindow() of a closed window", () => {
@@ -92,11 +88,9 @@ describe("readWindow() of a closed window", () => {
       streams += 1;
       if (streams === 1) throw new Failure("The body is not whole");
     };
-    const reading = readWindow({ window: ONE_DAY, clears: null }, rulesWith({ api: { ...api, stream } }));
-    let lines = 0;
-    for (let next = await reading.next(); next.done !== true; next = await reading.next())
-      lines += next.value.lines.length;
-    expect(lines).toBe(delivered);
+    const planned = { window: ONE_DAY, clears: null };
+    const { lines } = await drain(readWindow(planned, rulesWith({ api: { ...api, stream } })));
+    expect(lines).toHaveLength(delivered);
   });
 
   it("is draining where fewer were shown than counted before, and no fewer than counted after", async () => {
@@ -148,8 +142,7 @@ describe("readWindow() of a closed window", () => {
     ] as const) {
       asked.length = 0;
       const count = { rows: 5, undated: 0, known: true, asked: NOW - age, answered: NOW - age };
-      const reading = readWindow({ window: ONE_DAY, clears: null, count }, rulesWith({ api }));
-      while ((await reading.next()).done !== true);
+      await drain(readWindow({ window: ONE_DAY, clears: null, count }, rulesWith({ api })));
       expect(asked.filter((what) => what === "count")).toHaveLength(counts);
     }
   });
@@ -164,13 +157,9 @@ describe("readWindow() of a closed window", () => {
 describe("readWindow() of everything", () => {
   it("takes no count where nothing is to be verified", async () => {
     const { api, asked } = scripted({ counts: [5], shown: [3] });
-    const reading = readWindow(
-      { window: { kind: "all" }, clears: null },
-      rulesWith({ api, verifyCounts: false }),
-    );
-    let step = await reading.next();
-    while (step.done !== true) step = await reading.next();
-    expect(step.value).toMatchObject([{ kind: "proven" }]);
+    const rules = rulesWith({ api, verifyCounts: false });
+    const { result } = await drain(readWindow({ window: { kind: "all" }, clears: null }, rules));
+    expect(result).toMatchObject([{ kind: "proven" }]);
     expect(asked).toEqual(["stream"]);
   });
 });

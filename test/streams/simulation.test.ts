@@ -54,115 +54,104 @@ function moving({ seed, pace }: World, from: number, calm: () => boolean): (mode
   };
 }
 
-const filterOf = ({ onlyUsers }: World): ((person: Person) => boolean) =>
-  onlyUsers ? ({ user }) => user : () => true;
-
 const settingsOf = ({ maxWindowRows, numWorkers, lookbackWindowDays }: World) => ({
-  maxWindowRows,
-  numWorkers,
-  lookbackWindowDays,
+  ...{ maxWindowRows, numWorkers, lookbackWindowDays },
 });
-
-/** The service of a world, whose people move until it is calm. */
-function movingService(
-  world: World,
-  from: number,
-  calm: () => boolean,
-  others: { readonly cut?: () => Cut | undefined } = {},
-): ModelService {
-  return new ModelService({
-    ...populate(world),
-    filter: filterOf(world),
-    latency: world.latency,
-    moment: moving(world, from, calm),
-    ...others,
-  });
-}
 
 const isProven = (days: Coverage, day: Day): boolean =>
   days.some(([from, to, , status]) => status === undefined && day >= from && day <= to);
 
-function expectNotAhead(service: ModelService, before: ReadonlyMap<string, string>, ran: Ran): void {
-  const delivered = new Set(ran.lines);
-  // Yesterday's and today's rows are the next run's to prove.
-  const days = ran.state?.days ?? [];
+/** All rows of proven days of `before` that are served as they were have been delivered. */
+function expectNotAhead(
+  service: ModelService,
+  before: ReadonlyMap<string, string>,
+  lines: readonly string[],
+  days: Coverage,
+): void {
+  const delivered = new Set(lines);
+  const served = service.served();
   for (const [id, line] of before) {
     const at = JSON.parse(line).discoveredAt as string | null;
-    if (at === null || !isProven(days, at.slice(0, 10) as Day)) continue;
-    const person = service.people.find((one) => one.id === id);
-    const stayed = person?.at !== null && new Date(person?.at ?? 0).toISOString() === at;
-    if (!stayed || !service.served().has(id)) continue;
+    // Yesterday's and today's rows are the next run's to prove.
+    if (at === null || served.get(id) !== line || !isProven(days, at.slice(0, 10) as Day)) continue;
     expect(delivered.has(line), `${line} is behind the state ${JSON.stringify(days)}`).toBe(true);
   }
 }
 
+/** A run of a life: after it `pause` ms pass; it is cut after `stopAfter` events; people move and faults happen unless it is calm. */
+type Run = { readonly calm?: boolean; readonly pause?: number; readonly stopAfter?: number };
+
+/** Plays runs that go on from one another's states. The last one is calm, and nobody may be missing after it. */
+async function live(
+  world: World,
+  salt: number,
+  runs: readonly Run[],
+  cut?: () => Cut | undefined,
+): Promise<void> {
+  let isCalm = false;
+  const service = new ModelService({
+    ...populate(world),
+    filter: ({ user }) => user || !world.onlyUsers,
+    latency: world.latency,
+    moment: moving(world, salt, () => isCalm),
+    cut: () => (isCalm ? undefined : cut?.()),
+  });
+  const lines: string[] = [];
+  let state: DatedState | null = null;
+  for (const { calm = false, pause = 0, stopAfter = Number.POSITIVE_INFINITY } of runs) {
+    isCalm = calm;
+    service.asked.length = 0;
+    const before = service.served();
+    const settings = settingsOf(world);
+    const ran: Ran = await runStream(service.api(), { state, settings, stopAfter });
+    lines.push(...ran.lines);
+    state = ran.state;
+    expectNotAhead(service, before, lines, state?.days ?? []);
+    expect(repeated(ran.lines)).toEqual([]);
+    expect(service.asked.length).toBeLessThan(4_000);
+    if (calm) expect(ran).toMatchObject({ complete: true, error: undefined });
+    service.now += pause;
+  }
+  expectEverybody(service, lines);
+}
+
+function expectEverybody(service: ModelService, lines: readonly string[]): void {
+  const delivered = byId(lines);
+  for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
+}
+
+const HALF_DAY = DAY_MS / 2;
+const STOPS = fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 });
+
 describe("readStream() while people move", () => {
-  it("loses nobody over two runs, repeats nothing in one, and ends", async () => {
+  it.each<[string, number, readonly Run[]]>([
+    ["over two runs", RUNS, [{ pause: 5_000 }, { calm: true }]],
+    ["when days pass between runs", RUNS / 2, [...Array(3).fill({ pause: HALF_DAY }), { calm: true }]],
+  ])("loses nobody %s, repeats nothing in one, and ends", async (_, numRuns, runs) => {
     await fc.assert(
-      fc.asyncProperty(WORLD, async (world) => {
-        let calm = false;
-        const service = movingService(world, 1, () => calm);
-        const before = service.served();
-        const first = await runStream(service.api(), { settings: settingsOf(world) });
-        expectNotAhead(service, before, first);
-        expect(repeated(first.lines)).toEqual([]);
-        expect(service.asked.length).toBeLessThan(4_000);
-        calm = true;
-        service.now += 5_000;
-        const second = await runStream(service.api(), { state: first.state, settings: settingsOf(world) });
-        expect(second.error).toBeUndefined();
-        expect(second.complete).toBe(true);
-        expect(repeated(second.lines)).toEqual([]);
-        const delivered = byId([...first.lines, ...second.lines]);
-        for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
-      }),
-      { numRuns: RUNS },
+      fc.asyncProperty(WORLD, (world) => live(world, 1, runs)),
+      { numRuns },
     );
   });
 
-  it("loses nobody when days pass between runs that all see movement", async () => {
-    await fc.assert(
-      fc.asyncProperty(WORLD, async (world) => {
-        let calm = false;
-        const service = movingService(world, 2, () => calm);
-        const lines: string[] = [];
-        let state: DatedState | null = null;
-        for (let run = 0; run < 4; run++) {
-          calm = run === 3;
-          const ran: Ran = await runStream(service.api(), { state, settings: settingsOf(world) });
-          lines.push(...ran.lines);
-          state = ran.state;
-          service.now += DAY_MS / 2;
-        }
-        const delivered = byId(lines);
-        for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
-      }),
-      { numRuns: RUNS / 2 },
-    );
-  });
-});
-
-describe("readStream() when bodies are cut while people move", () => {
-  it("is not green, or has whole days before yesterday; the next whole run has the rest", async () => {
+  it("is not complete where bodies are cut, or has the days before yesterday; the next run has the rest", async () => {
     await fc.assert(
       fc.asyncProperty(WORLD, fc.constantFrom(2, 4, 9), async (world, rate) => {
-        let calm = false;
         const roll = dice(world.seed ^ 0x55aa);
         const cut = (): Cut | undefined =>
-          calm || roll(rate) > 0 ? undefined : { rows: roll(6), loud: roll(2) === 0 };
-        const service = movingService(world, 3, () => calm, { cut });
-        const before = service.served();
-        const first = await runStream(service.api(), { settings: settingsOf(world) });
-        expectNotAhead(service, before, first);
-        expect(repeated(first.lines)).toEqual([]);
-        calm = true;
-        service.now += 5_000;
-        const second = await runStream(service.api(), { state: first.state, settings: settingsOf(world) });
-        expect(second.complete).toBe(true);
-        const delivered = byId([...first.lines, ...second.lines]);
-        for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
+          roll(rate) > 0 ? undefined : { rows: roll(6), loud: roll(2) === 0 };
+        await live(world, 3, [{ pause: 5_000 }, { calm: true }], cut);
       }),
       { numRuns: RUNS },
+    );
+  });
+
+  it("loses nobody however often it dies", async () => {
+    await fc.assert(
+      fc.asyncProperty(WORLD, STOPS, (world, stops) =>
+        live(world, 4, [...stops.map((stopAfter) => ({ stopAfter })), { calm: true }]),
+      ),
+      { numRuns: RUNS / 2 },
     );
   });
 });
@@ -170,57 +159,19 @@ describe("readStream() when bodies are cut while people move", () => {
 describe("readStream() when the process dies", () => {
   it("has every row in the union with what a run from the last checkpoint brings, cut after any event", async () => {
     const world: World = {
-      seed: 1,
-      days: 30,
-      perDay: 3,
-      undated: 4,
-      before: 3_600_000,
-      latency: 10,
-      pace: 10,
-      maxWindowRows: 10,
-      numWorkers: 2,
-      onlyUsers: false,
-      lookbackWindowDays: 1,
+      ...{ seed: 1, days: 30, perDay: 3, undated: 4, before: 3_600_000, latency: 10, pace: 10 },
+      ...{ maxWindowRows: 10, numWorkers: 2, onlyUsers: false, lookbackWindowDays: 1 },
     };
-    const whole = await runStream(new ModelService(populate(world)).api(), { settings: settingsOf(world) });
+    const settings = settingsOf(world);
+    const whole = await runStream(new ModelService(populate(world)).api(), { settings });
     for (let stopAfter = 1; stopAfter <= whole.events.length; stopAfter++) {
       const service = new ModelService(populate(world));
-      const first = await runStream(service.api(), { settings: settingsOf(world), stopAfter });
+      const first = await runStream(service.api(), { settings, stopAfter });
       expect(service.open.size, "exports that were left open").toBe(0);
-      const rest = await runStream(service.api(), { state: first.state, settings: settingsOf(world) });
-      expect(rest.complete).toBe(true);
+      const rest = await runStream(service.api(), { state: first.state, settings });
+      expect(rest).toMatchObject({ complete: true, state: { undated: { rows: world.undated, seen: null } } });
       expect(byId([...first.lines, ...rest.lines])).toEqual(service.served());
-      expect(rest.state?.undated).toEqual({ rows: world.undated, seen: null });
     }
-  });
-
-  it("loses nobody however often it dies, while people move", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        WORLD,
-        fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 }),
-        async (world, stops) => {
-          let calm = false;
-          const service = movingService(world, 4, () => calm);
-          const lines: string[] = [];
-          let state: DatedState | null = null;
-          for (const stopAfter of [...stops, Number.POSITIVE_INFINITY]) {
-            calm = stopAfter === Number.POSITIVE_INFINITY;
-            const ran: Ran = await runStream(service.api(), {
-              state,
-              settings: settingsOf(world),
-              stopAfter,
-            });
-            lines.push(...ran.lines);
-            state = ran.state;
-            if (calm) expect(ran.complete).toBe(true);
-          }
-          const delivered = byId(lines);
-          for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
-        },
-      ),
-      { numRuns: RUNS / 2 },
-    );
   });
 });
 
@@ -280,23 +231,6 @@ function serviceOf(chain: Chain): ModelService & { isIll: boolean; moves: boolea
   return state;
 }
 
-/** All rows of days before yesterday have been delivered, save days that the state lists as missing or to be checked again. */
-function expectWholeBeforeYesterday(
-  service: ModelService,
-  ran: Ran,
-  delivered: ReadonlySet<string>,
-  day: Day,
-): void {
-  const days = ran.state?.days ?? [];
-  expect(uncovered(days, [BEGINNING, addDays(day, -2)])).toEqual([]);
-  for (const line of service.served().values()) {
-    const on = String(JSON.parse(line).discoveredAt ?? "").slice(0, 10) as Day;
-    if (on !== "" && on < addDays(day, -1) && isProven(days, on)) {
-      expect(delivered.has(line), `${line} was lost by a run that says complete`).toBe(true);
-    }
-  }
-}
-
 describe("readStream() over a chain of runs against faults, while days drain", () => {
   it("is whole whenever it says complete, and delivers everything within three runs after the last fault", async () => {
     await fc.assert(
@@ -313,13 +247,16 @@ describe("readStream() over a chain of runs against faults, while days drain", (
           expect(repeated(ran.lines)).toEqual([]);
           lines.push(...ran.lines);
           state = ran.state;
-          if (ran.complete) expectWholeBeforeYesterday(service, ran, new Set(lines), day);
+          if (ran.complete) {
+            const days = state?.days ?? [];
+            expect(uncovered(days, [BEGINNING, addDays(day, -2)])).toEqual([]);
+            expectNotAhead(service, service.served(), lines, days);
+          }
           if (run >= 3) expect(ran.error, `run ${run}`).toBeUndefined();
           if (chain.newcomers && run < 3) service.people.push({ id: `new${run}`, at: null, user: false });
           service.now += chain.hours * 3_600_000 + (run === 4 ? DAY_MS : 0);
         }
-        const delivered = byId(lines);
-        for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
+        expectEverybody(service, lines);
       }),
       { numRuns: RUNS },
     );
