@@ -5,73 +5,65 @@ import { ROOT } from "./support/run.ts";
 
 type Group = { readonly modules: readonly string[]; readonly tested: string; readonly why: string };
 
+/** Modules of a folder. */
+const within = (folder: string, names: string): string[] =>
+  names.split(" ").map((name) => `${folder}/${name}`);
+
 /** Modules of `src/` without a test of their own name, and the tests that fail when they are broken. `x/*`: a whole folder. */
 const WITHOUT: readonly Group[] = [
   {
-    modules: [
-      "commands/*",
-      "cli",
-      "tap-cli",
-      "main",
-      "source-contact-intelligence",
-      "tap-contact-intelligence",
-    ],
+    modules: "commands/* cli tap-cli main source-contact-intelligence tap-contact-intelligence".split(" "),
     tested: "test/e2e/process.test.ts",
     why: "Commands are tested as programs, in test/e2e.",
   },
   {
-    modules: ["address", "body", "clock", "error-table", "retry-after", "stream-api", "usage"].map(
-      (name) => `api/${name}`,
-    ),
+    modules: within("api", "address body clock error-table retry-after stream-api usage"),
     tested: "test/api/client.test.ts",
     why: "Each is a part of a request.",
   },
   {
-    modules: ["decode", "ending", "row-notes", "rows"].map((name) => `api/${name}`),
+    modules: within("api", "decode ending row-notes rows"),
     tested: "test/api/read-export.test.ts",
     why: "Each is a part of reading an export.",
   },
   {
-    modules: ["address", "environment", "normalize", "problems"].map((name) => `config/${name}`),
+    modules: within("config", "address environment normalize problems"),
     tested: "test/config/config.test.ts",
     why: "Each is a step of parsing a config.",
   },
   {
-    modules: ["catalog/schema", "catalog/privacy-schema", "errors", "json-schema", "latin1", "package-file"],
+    modules: "catalog/schema catalog/privacy-schema errors json-schema latin1 package-file".split(" "),
     tested: "test/catalog/streams.test.ts",
     why: "A few lines that every test of a stream runs.",
   },
   {
-    modules: ["json-error", "reason"].map((name) => `files/${name}`),
+    modules: within("files", "json-error reason"),
     tested: "test/files/lock.test.ts",
     why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
   },
   {
-    modules: ["airbyte-message", "error-text", "singer-about"].map((name) => `protocol/${name}`),
+    modules: within("protocol", "airbyte-message error-text singer-about"),
     tested: "test/protocol/airbyte.test.ts",
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
   },
   {
-    modules: [
-      ...["collect", "company-lookups", "email-jobs", "job-run"],
-      ...["job-type", "jobs", "kinds", "lattice", "older", "parse", "report"],
-      ...["requests", "seal", "submit"],
-    ].map((name) => `jobs/${name}`),
+    modules: within(
+      "jobs",
+      "collect company-lookups email-jobs job-run job-type jobs kinds lattice older parse report requests seal submit",
+    ),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
   },
   {
     modules: [
-      ...["drift", "folder-sink", "folder-state", "outgoing", "probe-streams", "sink"],
-      ...["metrics", "questions", "runtime", "session", "stats", "window-files"],
-    ].map((name) => `run/${name}`),
+      ...within("run", "drift folder-sink folder-state metrics outgoing probe-streams questions"),
+      ...within("run", "runtime session sink stats window-files"),
+    ],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
   },
   {
-    modules: [
-      ...["dated-state", "event", "range", "read-pages", "stream-api", "window-result", "window-size"],
-    ].map((name) => `streams/${name}`),
+    modules: within("streams", "dated-state event range read-pages stream-api window-result window-size"),
     tested: "test/streams/simulation.test.ts",
     why: "Types, and steps of a read that is simulated over random services.",
   },

@@ -12,6 +12,7 @@ import {
   sandboxStage,
 } from "../support/job-stage.ts";
 import { serve } from "../support/serve.ts";
+import type { JobState } from "../support/job-types.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const EXTERNAL_KEY = "svc_99999999_99999999999999999999999999999999";
@@ -284,7 +285,7 @@ describe("company_lookups", () => {
     const { messages } = await (await lookups({ domains: ONE })).play({});
     const steps = messages.flatMap(({ type, state }) =>
       type === "STATE" || type === "RECORD"
-        ? [state?.stream.stream_state.jobs[0]?.subs?.[0]?.step ?? "record"]
+        ? [(state?.stream.stream_state as JobState | undefined)?.jobs[0]?.subs?.[0]?.step ?? "record"]
         : [],
     );
     expect(steps).toEqual(["unknown", "open", "record", "record"]);

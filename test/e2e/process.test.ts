@@ -113,16 +113,10 @@ describe("the process", () => {
     async () => {
       await using sandbox = await startSandbox({ people: 20_000, requestsPerMinute: 0 });
       const state = join(await tempDir(), "state.json");
-      const args = [
-        "read",
-        "--config",
-        await configFor(sandbox),
-        "--stream",
-        "people",
-        "--state-file",
-        state,
-      ];
-      const child = spawn(process.execPath, [CONNECTOR, ...args], { stdio: ["ignore", "pipe", "ignore"] });
+      const args = ["read", "--config", await configFor(sandbox), ...["--stream", "people"]];
+      const child = spawn(process.execPath, [CONNECTOR, ...args, "--state-file", state], {
+        stdio: ["ignore", "pipe", "ignore"],
+      });
       const ended = once(child, "exit");
       child.stdout.on("readable", () => {});
       await expect.poll(() => child.stdout.readableLength, { timeout: 30_000 }).toBeGreaterThan(16_000);

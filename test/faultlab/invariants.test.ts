@@ -8,13 +8,7 @@ const at = (id: string, day: string): Delivered => ({ id, discoveredAt: `${day}T
 
 function outcome(records: readonly Delivered[], state: object, after = records.length): Outcome {
   const checkpoint = { state: state as StreamState, after };
-  return {
-    records,
-    checkpoints: [checkpoint],
-    complete: true,
-    killed: false,
-    error: undefined,
-  };
+  return { records, checkpoints: [checkpoint], complete: true, killed: false, error: undefined };
 }
 
 const STATE = { days: [["0001-01-01", "2026-03-18", 9]], undated: { rows: 0, seen: null } };

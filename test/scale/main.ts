@@ -3,7 +3,7 @@ import { SPREADS, type Spread } from "./account.ts";
 import { type Load, simulate } from "./simulate.ts";
 
 const PAGE = new URL("../../docs/scale.md", import.meta.url);
-const PEOPLE = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+const PEOPLE = [10_000_000, 100_000_000, 1_000_000_000];
 const SPEEDS = [5_000, 20_000, 100_000];
 const SHARDS = [1, 4, 16];
 

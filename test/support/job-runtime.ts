@@ -6,27 +6,15 @@ import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
+import { type AirbyteMessage, errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { Kept } from "./in-process.ts";
 import { doneIn, type Job, type JobState, subsIn } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
 import { testProcess } from "./terminal.ts";
 
-export type Message = {
-  readonly type: string;
-  readonly record?: { readonly stream: string; readonly data: Readonly<Record<string, unknown>> };
-  readonly state?: { readonly stream: { readonly stream_state: JobState } };
-  readonly log?: { readonly level: string; readonly message: string };
-  readonly trace?: {
-    readonly error?: { readonly failure_type: string; readonly message: string };
-    readonly stream_status?: { readonly status: string };
-  };
-  readonly connectionStatus?: { readonly status: string; readonly message: string };
-  readonly catalog?: { readonly streams: readonly { readonly name: string }[] };
-};
-
 export type Ran = {
   readonly code: number;
-  readonly messages: readonly Message[];
+  readonly messages: readonly AirbyteMessage[];
   readonly text: string;
   records(): readonly Readonly<Record<string, unknown>>[];
   /** The stream's last state, as a state file's value. */
@@ -35,7 +23,7 @@ export type Ran = {
   /** How many items the last state says are done. */
   done(): number;
   warnings(): readonly string[];
-  errors(): readonly { readonly failure_type: string; readonly message: string }[];
+  errors(): ReturnType<typeof errorsOf>;
   /** How long the run slept, in ms. */
   readonly slept: number;
 };
@@ -157,28 +145,19 @@ async function offsetOf(sandbox: Moved | undefined): Promise<number> {
 }
 
 function ran(code: number, text: string, slept: number): Ran {
-  const messages = parseMessages(text);
-  const states = messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
+  const messages = expectAirbyteMessages(linesOf(text));
+  const last = messages.flatMap(({ state }) => state ?? []).at(-1);
+  const state = (last?.stream.stream_state ?? { jobs: [], done: [] }) as JobState;
   return {
     code,
     messages,
     text,
     slept,
-    records: () => messages.flatMap(({ record }) => (record === undefined ? [] : [record.data])),
-    state: () => {
-      const last = states.at(-1);
-      return last === undefined ? undefined : [{ type: "STREAM", ...last }];
-    },
-    jobs: () => subsIn(states.at(-1)?.stream.stream_state ?? { jobs: [] }),
-    done: () => doneIn(states.at(-1)?.stream.stream_state ?? { jobs: [], done: [] }),
-    warnings: () =>
-      messages.flatMap(({ log }) => (log === undefined || log.level !== "WARN" ? [] : [log.message])),
-    errors: () => messages.flatMap(({ trace }) => (trace?.error === undefined ? [] : [trace.error])),
+    records: () => messages.flatMap(({ record }) => (record ? [record.data] : [])),
+    state: () => (last === undefined ? undefined : [last]),
+    jobs: () => subsIn(state),
+    done: () => doneIn(state),
+    warnings: () => messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : [])),
+    errors: () => errorsOf(messages),
   };
 }
-
-export const parseMessages = (text: string): readonly Message[] =>
-  text
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line): Message => JSON.parse(line));
