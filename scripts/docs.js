@@ -79,10 +79,8 @@ certificate authority of your own, name its file in \`NODE_EXTRA_CA_CERTS\`.
 
 ## The sync failed, yet records arrived
 
-This is on purpose. A range of days counts as read only when the rows that arrived match the service's own count. If they still
-do not match after several tries, the connector delivers the rows but does not move the state past these days. The stream ends
-INCOMPLETE, the exit code is 1, and the next sync reads the days again. So rows may come twice, but none is lost: see
-[What you can rely on](reliability.md).
+This is on purpose: the connector could not prove some days complete, and the next sync reads them again. Rows may come twice, but
+none is lost. See [What you can rely on](reliability.md#what-complete-means).
 
 ## The sync succeeded, but people are missing
 

@@ -67,8 +67,7 @@ describe("drop_fields and hash_fields", () => {
     const before = await selection(await discover(raw), ["people", "companies"]);
     const drop_fields = [...PRIVATE.drop_fields, "engagement"];
     const config = await configFor(sandbox, { ...PRIVATE, drop_fields });
-    const stale = await tap(["--config", config, "--catalog", before]);
-    expect(stale.code, "the old catalog types employeeCount as a number").toBe(1);
+    const stale = await tap(["--config", config, "--catalog", before], { exits: 1 });
     expect(recordsOf(stale.messages, "companies")).toEqual([]);
     expect(stale.logs.at(-1)?.message).toMatch(
       /"companies": the catalog types "employeeCount" .*Discover again/,
@@ -79,8 +78,7 @@ describe("drop_fields and hash_fields", () => {
     const fresh = await selection(await discover(config), ["people", "companies"]);
     for (const args of [[], ["--catalog", fresh]]) {
       sandbox.fault("new-field:path=/people/stream:after=20");
-      const { code, messages, logs } = await tap(["--config", config, ...args]);
-      expect(code).toBe(0);
+      const { messages, logs } = await tap(["--config", config, ...args]);
       const schemas = schemasOf(messages, "people");
       expect(schemas).toHaveLength(1);
       expect(schemas[0]?.schema?.properties).not.toHaveProperty("lastName");
@@ -96,8 +94,7 @@ describe("drop_fields and hash_fields", () => {
   it("types a hashed field that comes later as text, in a second SCHEMA", async () => {
     const { sandbox, config } = await sandboxWith(QUICK, { hash_fields: ["engagement"], hash_salt: SALT });
     sandbox.fault("new-field:path=/people/stream:after=20");
-    const { code, messages } = await tap(["--config", config]);
-    expect(code).toBe(0);
+    const { messages } = await tap(["--config", config]);
     const schemas = schemasOf(messages, "people");
     expect(schemas[1]?.schema?.properties["engagement"]).toEqual({ type: ["null", "string"] });
   });
@@ -120,8 +117,7 @@ describe("drop_fields and hash_fields", () => {
 
   it("warn of a name that no row had", async () => {
     const { config } = await sandboxWith(QUICK, { drop_fields: ["companies.taxNumber"] });
-    const { code, logs } = await tap(["--config", config]);
-    expect(code).toBe(0);
+    const { logs } = await tap(["--config", config]);
     expect(logs.map(({ message }) => message)).toContainEqual(
       expect.stringContaining('No row had a field "companies.taxNumber"'),
     );

@@ -76,17 +76,11 @@ describe("the fault lab", async () => {
 });
 
 describe("toPage()", () => {
-  const counts = { served: 3, delivered: 3, repeated: 0, requests: 7 };
-  const rowOf = (name: string, more = {}): string =>
-    toRow({ name, happened: "complete, every row", ...counts, violations: [], ...more });
-
-  it("has a row for each scenario: a new one, or the one that was there", () => {
-    const before = toPage(["a|b", "c"], [rowOf("a|b"), rowOf("c")], "");
-    expect(before).toContain("| a\\|b | complete, every row | 3 | 3 | 0 | 7 |\n");
-    const after = toPage(["c", "a|b", "new"], [rowOf("c", { requests: 9 })], before);
-    expect(tableNames(after)).toEqual(["c", "a\\|b", "new"]);
-    expect(after).toContain(
-      "| c | complete, every row | 3 | 3 | 0 | 9 |\n| a\\|b | complete, every row | 3 | 3 | 0 | 7 |\n",
-    );
+  it("has a row for each scenario, in their order", () => {
+    const counts = { served: 3, delivered: 3, repeated: 0, requests: 7, violations: [] };
+    const rows = ["a|b", "c"].map((name) => toRow({ name, happened: "complete", ...counts }));
+    const page = toPage(rows);
+    expect(page).toContain("| a\\|b | complete | 3 | 3 | 0 | 7 |\n| c | complete |");
+    expect(tableNames(page)).toEqual(["a\\|b", "c"]);
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { allScenarios } from "./fault-matrix.ts";
 import { type Result, runScenario, type Scenario } from "./run-scenario.ts";
 import { PAGE, toPage, toRow, toTable } from "./table.ts";
@@ -7,7 +7,7 @@ const AT_ONCE = 2;
 /** What takes longer is named, so that a person who waits knows for what. */
 const SLOW_SECONDS = 10;
 
-/** Plays every scenario, or those whose name holds a text; returns the exit code. `--write`: renews fault-lab.md. */
+/** Plays every scenario, or those whose name holds a text; returns the exit code. `--write`, with all: renews fault-lab.md. */
 export async function main(args: readonly string[], print: (text: string) => void): Promise<number> {
   const only = args.find((arg) => !arg.startsWith("-"));
   const all = await allScenarios();
@@ -18,10 +18,7 @@ export async function main(args: readonly string[], print: (text: string) => voi
   for (const { name, violations } of broken)
     print(`VIOLATED ${name}: ${violations.join("; ")}\n  replay: npm run faultlab -- "${name}"`);
   print(`${results.length} scenarios, ${broken.length} with violations`);
-  if (args.includes("--write")) {
-    const names = all.map(({ name }) => name);
-    writeFileSync(PAGE, toPage(names, results.map(toRow), readFileSync(PAGE, "utf8")));
-  }
+  if (args.includes("--write") && only === undefined) writeFileSync(PAGE, toPage(results.map(toRow)));
   return broken.length === 0 ? 0 : 1;
 }
 

@@ -23,7 +23,7 @@ export function fastClock(skew = 0): Clock {
   };
 }
 
-export type RunSettings = {
+type RunSettings = {
   readonly config: Config;
   /** Default: people. */
   readonly stream?: "people" | "companies" | undefined;

@@ -11,7 +11,7 @@ import { filtered, Pipeline } from "./pipeline.ts";
 import { readProcess } from "./process.ts";
 import { type Delivered, fastClock, labConfig, type Outcome, patienceFor, readOnce } from "./read-once.ts";
 
-export type SoakOptions = {
+type SoakOptions = {
   readonly minutes: number;
   /** The seed of the first pipeline; each further one has the next. */
   readonly seed: number;
@@ -22,18 +22,18 @@ export type SoakOptions = {
   readonly print: (text: string) => void;
 };
 
-const NOTHING = {
-  pipelines: 0,
-  runs: 0,
-  rows: 0,
-  kills: 0,
-  processes: 0,
-  faults: 0,
-  requests: 0,
-  violations: 0,
-};
+const FIGURES = [
+  "pipelines",
+  "runs",
+  "rows",
+  "kills",
+  "processes",
+  "faults",
+  "requests",
+  "violations",
+] as const;
 
-export type Figures = typeof NOTHING;
+export type Figures = Record<(typeof FIGURES)[number], number>;
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -46,7 +46,7 @@ const MOST_PROCESS_MS = 8_000;
 /** Plays one random pipeline after the other until the time is up. Each is the work of its seed alone. */
 export async function soak(options: SoakOptions): Promise<Figures> {
   const { minutes, seed, pipelines, processes = true, print } = options;
-  const figures: Figures = { ...NOTHING };
+  const figures = Object.fromEntries(FIGURES.map((name) => [name, 0])) as Figures;
   const until = performance.now() + minutes * 60_000;
   const directory = mkdtempSync(join(tmpdir(), "soak-"));
   try {

@@ -32,22 +32,9 @@ export function toTable(rows: readonly string[]): string {
   return [...head.map((cells) => `| ${cells.join(" | ")} |`), ...rows].join("\n");
 }
 
-/** The page with a row for each scenario: the new ones, otherwise those of the page as it was. */
-export function toPage(names: readonly string[], rows: readonly string[], before: string): string {
-  const known = new Map([...rowsOf(before), ...rows].map((row) => [nameOf(row), row]));
-  const all = names.map(
-    (name) => known.get(escaped(name)) ?? `| ${escaped(name)} | not played yet | | | | |`,
-  );
-  return `${INTRODUCTION}\n${toTable(all)}\n`;
-}
+/** The page with these rows. */
+export const toPage = (rows: readonly string[]): string => `${INTRODUCTION}\n${toTable(rows)}\n`;
 
 /** The scenarios that a page shows, in its order. */
-export const tableNames = (page: string): readonly string[] => rowsOf(page).map(nameOf);
-
-const rowsOf = (page: string): readonly string[] =>
-  page
-    .split("\n")
-    .filter((line) => line.startsWith("| "))
-    .slice(2);
-
-const nameOf = (row: string): string => row.slice(2).split(" | ")[0] ?? "";
+export const tableNames = (page: string): readonly string[] =>
+  [...page.matchAll(/^\| (.+?) \| /gm)].map(([, name = ""]) => name).slice(2);

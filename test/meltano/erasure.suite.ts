@@ -122,8 +122,7 @@ describe.each<Engine>(["duckdb", "postgres"])(
       Object.assign(whole.streams[0]?.metadata[0]?.metadata ?? {}, { "replication-method": "FULL_TABLE" });
       let received = Date.UTC(2026, 0, 1);
       const rowsOf = async (...args: string[]) => {
-        const { code, messages } = await tap(["--config", config, ...args]);
-        expect(code).toBe(0);
+        const { messages } = await tap(["--config", config, ...args]);
         const rows = recordsOf(messages, "people").map(({ record, version }) => {
           received += 1;
           const moment = new Date(received).toISOString().replace("Z", "");

@@ -2,18 +2,9 @@ import { isObject } from "../../src/json.ts";
 
 type Keyword =
   | ("type" | "properties" | "items" | "oneOf" | "required" | "enum" | "const" | "minimum" | "maximum")
-  | (
-      | "pattern"
-      | "format"
-      | "additionalProperties"
-      | "airbyte_secret"
-      | "airbyte_type"
-      | "order"
-      | "group"
-      | "groups"
-    )
-  | ("display_type" | "advanced_auth" | "streams" | "name" | "id" | "json_schema" | "default_cursor_field")
-  | ("supported_sync_modes" | "source_defined_primary_key");
+  | ("pattern" | "format" | "additionalProperties" | "airbyte_secret" | "airbyte_type" | "order" | "group")
+  | ("groups" | "display_type" | "advanced_auth" | "streams" | "name" | "id" | "json_schema")
+  | ("default_cursor_field" | "supported_sync_modes" | "source_defined_primary_key");
 
 /** A node of an untrusted spec or catalog. */
 export type Node = { readonly [keyword in Keyword]?: unknown };

@@ -8,11 +8,18 @@ export { configFor } from "./configs.ts";
 
 export type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
 
-export type Tapped = Ended & { readonly messages: readonly SingerMessage[]; readonly logs: readonly Log[] };
+type Tapped = Ended & { readonly messages: readonly SingerMessage[]; readonly logs: readonly Log[] };
 
-/** Runs a sync and holds every message that it wrote against what the strictest targets take. */
-export async function tap(args: readonly string[], options: RunOptions = {}): Promise<Tapped> {
+/**
+ * Runs a sync and holds every message that it wrote against what the strictest targets take.
+ * @param exits with which code; null for a run that a signal ends
+ */
+export async function tap(
+  args: readonly string[],
+  { exits = 0, ...options }: RunOptions & { readonly exits?: number | null } = {},
+): Promise<Tapped> {
   const ended = await run(TAP, args, options);
+  expect(ended.code, ended.stderr).toBe(exits);
   const logs = linesOf(ended.stderr).map((line): Log => JSON.parse(line));
   return { ...ended, logs, messages: expectSingerMessages(linesOf(ended.stdout)) };
 }
