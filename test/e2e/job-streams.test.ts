@@ -11,8 +11,8 @@ import {
   type Sync,
   sandboxStage,
 } from "../support/job-stage.ts";
-import { serve } from "../support/serve.ts";
 import type { JobState } from "../support/job-types.ts";
+import { serve } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const EXTERNAL_KEY = "svc_99999999_99999999999999999999999999999999";
