@@ -488,13 +488,10 @@ export class Book {
 
   /** The larger of each counter. Returns whether one of them was not known. */
   #joinSpending(counter: Spending): boolean {
-    const [day, sync, by, submitted, back, credits] = counter;
-    const key = spendingKey(day, sync, by);
+    const key = spendingKey(...counter);
     const known = this.#spent.get(key) ?? counter;
-    const joined: Spending = [
-      ...([day, sync, by] as const),
-      ...([Math.max(submitted, known[3]), Math.max(back, known[4]), Math.max(credits, known[5])] as const),
-    ];
+    const larger = counter.map((part, nth) => (part > (known[nth] ?? 0) ? part : known[nth]));
+    const joined = larger as readonly unknown[] as Spending;
     const isNews = !this.#spent.has(key) || joined.some((part, nth) => part !== known[nth]);
     this.#spent.set(key, joined);
     return isNews;
@@ -561,10 +558,9 @@ export class Book {
 
   #charge(delta: Delta, { sync, day }: Sub, submitted: number, back: number, credits: number): Delta {
     const { by } = this.#options.author;
-    const key = spendingKey(day, sync, by);
-    const before = this.#spent.get(key) ?? [day, sync, by, 0, 0, 0];
+    const before = this.#spent.get(spendingKey(day, sync, by)) ?? [day, sync, by, 0, 0, 0];
     const after: Spending = [day, sync, by, before[3] + submitted, before[4] + back, before[5] + credits];
-    this.#spent.set(key, after);
+    this.#joinSpending(after);
     return { ...delta, spent: [after] };
   }
 
@@ -582,4 +578,5 @@ export class Book {
 }
 
 /** Only a sync, which platforms name, may hold the sign between them. */
-const spendingKey = (day: Day, sync: string, by: string): string => `${day}|${by}|${sync}`;
+const spendingKey = (...[day, sync, by]: readonly [Day, string, string, ...number[]]): string =>
+  `${day}|${by}|${sync}`;

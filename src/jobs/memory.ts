@@ -111,7 +111,10 @@ export class Memory {
       memory = new Memory(options, saved, { blocked: error });
       await memory.#learn();
     }
-    await memory.#receipts?.bind(memory.#unbound());
+    // Receipts of older versions name no address.
+    const receipts = memory.#receipts;
+    const unbound = [...memory.#saved.keys()].filter((setting) => receipts?.services.has(setting) === false);
+    await receipts?.bind(new Map(unbound.map((setting) => [setting, serviceOf(setting, options.config)])));
     for (const [setting, book] of memory.#books)
       if (memory.#hasState(setting)) await memory.write(setting, book.newsToReceipts());
     return memory;
@@ -170,13 +173,6 @@ export class Memory {
 
   async close(): Promise<void> {
     await this.#receipts?.close();
-  }
-
-  /** The addresses of settings that the receipts do not name yet. Those of older versions did not name any. */
-  #unbound(): ReadonlyMap<JobSetting, string> {
-    const { config, streams } = this.#options;
-    const unbound = streams.filter(({ setting }) => this.#receipts?.services.has(setting) === false);
-    return new Map(unbound.map(({ setting }) => [setting, serviceOf(setting, config)]));
   }
 
   #hasState(setting: JobSetting): boolean {

@@ -154,13 +154,3 @@ export const moneyIn = ({ spent, prices, blind }: JsonObject, none?: readonly ne
   prices: listOf(prices === undefined ? none : prices, "prices", parsePrice),
   blind: listOf(blind === undefined ? none : blind, "blind", parseBlind),
 });
-
-/** The object in a line of JSON; undefined for anything else. */
-export function parseLine(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -6,7 +6,7 @@ import { ConfigError } from "../errors.ts";
 import { Lock, type LockRuntime } from "../files/lock.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { replaceFile } from "../files/replace.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject, objectOf, tryParseJson } from "../json.ts";
 import type { Book } from "./book.ts";
 import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
 import type { Delta, Handle } from "./lattice.ts";
@@ -20,7 +20,6 @@ import {
   NONE,
   NotOurs,
   parseEntry,
-  parseLine,
   parsePacked,
   short,
   toCount,
@@ -201,15 +200,15 @@ export class Receipts {
 
   /** A line, and what it says of purchases. Throws ConfigError for what is none of ours. */
   #understood(text: string, place: number, older: OlderReceipts): Understood {
-    const fields = parseLine(text);
+    const fields = tryParseJson(text);
     try {
-      if (fields === undefined) throw new NotOurs("it is no JSON object");
+      if (!isObject(fields)) throw new NotOurs("it is no JSON object");
       const news = newsIn(this.#format === FORMAT ? fields : older.upgrade(fields), this.digests);
       return { fields, news };
     } catch (error) {
       if (!(error instanceof NotOurs)) throw error;
       // Of format 1 a line that is none of ours is one that a crash tore: its request never left.
-      if (this.#format !== FORMAT) return { fields: fields ?? {}, news: null };
+      if (this.#format !== FORMAT) return { fields: objectOf(fields), news: null };
       throw damaged(
         this.#path,
         `what stands at byte ${place - 1} is not what this connector writes: ${error.message}`,
@@ -244,11 +243,7 @@ export class Receipts {
   }
 }
 
-type Header = {
-  readonly format: number;
-  readonly digests: Digesting;
-  readonly services: Map<string, string>;
-};
+type Header = Pick<Receipts, "digests" | "services"> & { readonly format: number };
 
 type Understood = {
   readonly fields: JsonObject;
@@ -261,7 +256,7 @@ const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<stri
 
 async function headerIn(path: string, file: FileHandle): Promise<Header> {
   for await (const [first = { text: "" }] of linesOf(file)) {
-    const fields: JsonObject = { normalization: 1, ...parseLine(first.text) };
+    const fields: JsonObject = { normalization: 1, ...objectOf(tryParseJson(first.text)) };
     const format = toCount(fields["receipts"]);
     if (format > FORMAT) throw damaged(path, "a newer version of this program wrote it");
     if (format === 0) break;
@@ -290,7 +285,7 @@ function newsIn(fields: JsonObject, header: Digesting): Understood["news"] {
 }
 
 const servicesIn = ({ service }: JsonObject): [string, string][] =>
-  Object.entries(isObject(service) ? service : {}).filter(
+  Object.entries(objectOf(service)).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
 
