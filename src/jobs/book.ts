@@ -168,14 +168,9 @@ export class Book {
     this.#add(delta, undefined);
   }
 
-  /** What a state says that its own stream has delivered. */
+  /** Joins the days of answers that a state says its own stream has delivered. */
   addDelivered(stream: string, digests: Digesting, days: Ledger["done"]): void {
-    const delivered = this.#deliveredBy(stream);
-    for (const [day, packed] of days)
-      for (const row of this.#table.addPacked(packed)) {
-        this.#madeBy.set(row, this.#numberOf(digests));
-        delivered.set(row, Math.max(delivered.get(row), numberOfDay(day)));
-      }
+    this.#add({ digests, days }, undefined, this.#deliveredBy(stream));
   }
 
   /** What the states say and the receipts do not. */
@@ -191,9 +186,12 @@ export class Book {
   ): readonly Delta[] {
     const full = new Map([...this.#full.keys()].filter(isHere).map((row) => [row, this.#item(row)]));
     const ledgers = this.#ledgers(full, (row) => (isHere(row) && !this.#full.has(row) ? 1 : 0));
-    const deltas = ledgers.map(({ digests, items, packed: [, days = []] }) => ({ digests, items, days }));
-    const known = deltas.filter(({ items, days }) => items.length + days.length > 0);
-    return [{ digests: this.digests, ...this.money() }, ...known];
+    // A line holds the items of one day, which may be a million.
+    const deltas = ledgers.flatMap(({ digests, items, packed: [, days = []] }): Delta[] => [
+      ...(items.length > 0 ? [{ digests, items }] : []),
+      ...days.map((day) => ({ digests, days: [day] })),
+    ]);
+    return [{ digests: this.digests, ...this.money() }, ...deltas];
   }
 
   /** The handle of an item that stood at one place of the receipts stands at another now. Returns whether it stood there. */
@@ -467,11 +465,15 @@ export class Book {
   }
 
   /** `place` undefined: a state says so. */
-  #add({ digests, items = [], days = [], spent = [], prices = [], blind = [] }: Delta, place?: number): void {
+  #add(delta: Delta, place?: number, delivered?: Column): void {
+    const { digests, items = [], days = [], spent = [], prices = [], blind = [] } = delta;
     const by = this.#numberOf(digests);
     for (const [day, packed] of days) {
-      const item = { ...UNBOUGHT, day };
-      for (const row of this.#table.addPacked(packed)) this.#join(row, by, item, place);
+      const [item, number] = [{ ...UNBOUGHT, day }, numberOfDay(day)];
+      for (const row of this.#table.addPacked(packed)) {
+        this.#join(row, by, item, place);
+        if (delivered !== undefined && number > delivered.get(row)) delivered.set(row, number);
+      }
     }
     for (const [key, item] of items) this.#join(this.#table.add(key), by, item, place);
     const isNews = [

@@ -164,14 +164,14 @@ export class Receipts {
 
   /** Writes changes. Returns when they are on the disk. */
   async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
-    if (deltas.length > 0) await this.#append(deltas.map((delta) => this.#line(setting, delta)).join(""));
+    if (deltas.length > 0) await this.#append(deltas, (delta) => this.#line(setting, delta));
   }
 
   /** The receipts are about these services from now on. */
   async bind(services: ReadonlyMap<string, string>): Promise<void> {
     for (const [setting, service] of services) this.services.set(setting, service);
     if (services.size > 0)
-      await this.#append(`${JSON.stringify({ service: Object.fromEntries(services) })}\n`);
+      await this.#append([{ service: Object.fromEntries(services) }], (line) => `${JSON.stringify(line)}\n`);
   }
 
   async close(): Promise<void> {
@@ -181,10 +181,10 @@ export class Receipts {
   }
 
   /** One write after the other. What fails once fails for good: a file with a hole in it proves nothing. */
-  #append(text: string): Promise<void> {
+  #append<Part>(parts: readonly Part[], toLine: (part: Part) => string): Promise<void> {
     this.#writing = this.#writing.then(() =>
       attempt(this.#path, async () => {
-        await this.#file.appendFile(text);
+        for (const part of parts) await this.#file.appendFile(toLine(part));
         await this.#file.datasync();
       }),
     );

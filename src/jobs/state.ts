@@ -110,7 +110,7 @@ export function tellBook(
   isDelivered: boolean,
 ): void {
   for (const { digests, jobs, done, paid } of ledgers) {
-    book.addState({ digests, items: jobs, days: [...done, ...paid] });
+    book.addState({ digests, items: jobs, days: isDelivered ? paid : [...done, ...paid] });
     if (isDelivered) book.addDelivered(stream, digests, done);
   }
   book.addState({ digests: book.digests, ...money });

@@ -102,6 +102,20 @@ describe("Receipts", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
+  it("are read however long they are, and however long a line is", async () => {
+    const first = await run(async (opened) => {
+      const { id, delta } = opened.verified.intend(KEY, AT);
+      await buy(opened, KEY, AT, 3);
+      await appendFile(path, `{"service":{"a":"${"b".repeat(100)}"}}\n`.repeat(25_000));
+      const answered = opened.verified.answered(KEY, id, AT, 0, "x".repeat(3_000_000));
+      await opened.receipts.write("emailVerification", [delta, answered]);
+      await buy(opened, OTHER, AT, 3);
+    });
+    const { size } = await stat(path);
+    expect(await run()).toMatchObject({ known: first.known, charged: first.charged });
+    expect((await stat(path)).size).toBe(size);
+  });
+
   it("forget what a crash tore behind the last line break", async () => {
     await run((opened) => buy(opened, KEY, AT));
     const before = await readFile(path, "utf8");
