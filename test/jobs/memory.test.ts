@@ -118,8 +118,12 @@ describe("Memory", () => {
     ["without generations", null, { truncates: false, generation: null }, false],
     ["of a full refresh without generations", null, { truncates: true, generation: null }, true],
   ])("counts deliveries %s or owes them", async (_what, generation, refresh, isOwed) => {
-    const { states } = await run({ refresh: { truncates: false, generation } }, buy("a.example", ...BOTH));
-    expect((await run({ states, refresh }, owed)).result).toEqual([isOwed ? BOTH : [], true]);
+    for (const settings of [{}, { receipts_file: "" }]) {
+      const before = { truncates: false, generation };
+      const { states } = await run({ settings, refresh: before }, buy("a.example", ...BOTH));
+      const { result } = await run({ settings, states, refresh }, owed);
+      expect(result).toEqual([isOwed ? BOTH : [], !("receipts_file" in settings)]);
+    }
   });
 
   it("keeps the cursors of inputs, but not where state and receipts have other salts", async () => {

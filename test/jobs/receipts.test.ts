@@ -106,9 +106,9 @@ describe("Receipts", () => {
     const first = await run(async (opened) => {
       const { id, delta } = opened.verified.intend(KEY, AT);
       await buy(opened, KEY, AT, 3);
-      await appendFile(path, `{"service":{"a":"${"b".repeat(100)}"}}\n`.repeat(25_000));
       const answered = opened.verified.answered(KEY, id, AT, 0, "x".repeat(3_000_000));
       await opened.receipts.write("emailVerification", [delta, answered]);
+      await appendFile(path, `{"service":{"a":"${"b".repeat(100)}"}}\n`.repeat(25_000));
       await buy(opened, OTHER, AT, 3);
     });
     const { size } = await stat(path);
