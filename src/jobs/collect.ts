@@ -201,15 +201,13 @@ export function collectFailure({ context: { client }, collecting }: JobRun): Err
   if (collecting.proper.size > 0) return undefined;
   const jobs = [...collecting.jobs.values()];
   const denied = jobs.filter(({ trouble }) => trouble?.kind === "denied");
-  if (denied.length >= DENIED) return accessDenied(denied.length, denied[0]?.trouble?.error);
+  if (denied.length >= DENIED)
+    return new ConfigError(
+      `Cannot collect results: this key may not read any of the ${denied.length} jobs that were asked for. Use the key ` +
+        "that submitted them. Nothing is lost: they are asked for again",
+      { cause: denied[0]?.trouble?.error },
+    );
   const isNews = ({ at, trouble }: Watched): boolean =>
     (trouble?.kind === "unusable" || trouble?.kind === "silent") && client.now() - at < NEWS_FOR;
   return jobs.find(isNews)?.trouble?.error;
 }
-
-const accessDenied = (count: number, cause: Error | undefined): ConfigError =>
-  new ConfigError(
-    `Cannot collect results: this key may not read any of the ${count} jobs that were asked for. Use the key that ` +
-      "submitted them. Nothing is lost: they are asked for again",
-    { cause },
-  );

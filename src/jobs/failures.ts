@@ -63,29 +63,22 @@ export class SubmitFailures {
 
   /** One was not taken. `now`: ms that only grow. */
   refused(error: Error, why: Refusal, now: number): Recovery {
-    switch (why) {
-      case "is-answer":
-        return "refuse";
-      case "other-item":
-        if (this.hasTaken) return "refuse";
-        this.#form += 1;
-        if (this.#form >= FORM_REFUSALS) this.end(wrongForm(error));
-        return "doubt";
-      case "credits":
-        this.outOfCredits();
-        return "end";
-      case "limit":
-        this.#limitedSince ??= now;
-        if (now - this.#limitedSince <= LONGEST_LIMITED) return "again";
-        break;
-      case "time":
-        this.retries += 1;
-        if (this.retries < RETRIES) return "again";
-        break;
-      case "operator":
-        break;
+    if (why === "is-answer" || (why === "other-item" && this.hasTaken)) return "refuse";
+    if (why === "other-item") {
+      this.#form += 1;
+      if (this.#form >= FORM_REFUSALS) this.end(wrongForm(error));
+      return "doubt";
     }
-    this.end(error);
+    if (why === "limit") {
+      this.#limitedSince ??= now;
+      if (now - this.#limitedSince <= LONGEST_LIMITED) return "again";
+    }
+    if (why === "time") {
+      this.retries += 1;
+      if (this.retries < RETRIES) return "again";
+    }
+    if (why === "credits") this.outOfCredits();
+    else this.end(error);
     return "end";
   }
 }

@@ -1,5 +1,5 @@
 import { addDays, type Day, dayOf } from "../time.ts";
-import type { Book } from "./book.ts";
+import type { Book, InputCursor } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
 import { entriesOf } from "./items.ts";
 import type { JobType } from "./job-type.ts";
@@ -53,16 +53,19 @@ export class Inputs {
   failure: unknown;
   /** Items that were found since this was emptied last and whose answers are out or not delivered, by key. */
   readonly found = new Map<string, string>();
-  /** Whether every entry of the lists was looked at, and every row. */
-  hasSeenAll = true;
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
   /** What passes over rows found, by source. */
-  readonly #passes: { source: RowSource; through: Day; full: Day; keys: string[] }[] = [];
+  readonly #passes: { readonly cursor: InputCursor; readonly keys: readonly string[] }[] = [];
 
   constructor(options: InputOptions) {
     this.#options = options;
+  }
+
+  /** Whether every entry of the lists was looked at, and every row. */
+  get hasSeenAll(): boolean {
+    return this.failure === undefined && this.#passes.length === this.#options.sources.length;
   }
 
   /**
@@ -70,7 +73,7 @@ export class Inputs {
    * @param seen is told of each item as often as the config names it
    */
   async configured(seen?: (candidate: Candidate) => void): Promise<readonly Candidate[]> {
-    const { book, sources, type } = this.#options;
+    const { book, type } = this.#options;
     const { list, file, kind, settingName } = type;
     const found: Candidate[] = [];
     const look = (text: string, place: string): void => {
@@ -95,9 +98,8 @@ export class Inputs {
       if (file !== null)
         await readItemFile(file, kind, (text, line) => look(text, `line ${line} of "${file}"`));
     } catch (error) {
-      this.#fail(error);
+      this.failure ??= error;
     }
-    if (sources.length > 0) this.hasSeenAll = false;
     return found;
   }
 
@@ -107,10 +109,9 @@ export class Inputs {
       try {
         yield* this.#pass(source);
       } catch (error) {
-        this.#fail(error);
+        this.failure ??= error;
       }
     }
-    this.hasSeenAll = this.failure === undefined && this.#passes.length === this.#options.sources.length;
     this.#sortLater();
     yield this.#later;
   }
@@ -118,22 +119,21 @@ export class Inputs {
   /** Moves the cursors of passes that saw all rows and left no item that is still wanted. */
   moveCursors(): void {
     const { book } = this.#options;
-    for (const { source, through, full, keys } of this.#passes) {
-      if (!keys.every((key) => isDoneWith(book.get(key)))) continue;
-      book.inputs.set(source.from, { from: source.from, filters: source.filters, through, full });
-    }
+    for (const { cursor, keys } of this.#passes)
+      if (keys.every((key) => isDoneWith(book.get(key)))) book.inputs.set(cursor.from, cursor);
   }
 
   async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
     const { type, now, book } = this.#options;
+    const { from, filters } = source;
     const today = dayOf(now());
     const cursor = this.#cursorOf(source, today);
-    const from = cursor === undefined ? null : addDays(cursor.through, 1);
-    const count = await source.count(from);
+    const first = cursor === undefined ? null : addDays(cursor.through, 1);
+    const count = await source.count(first);
     const keys: string[] = [];
     const texts = new Set<string>();
     let rows = 0;
-    for await (const batch of source.read(from, count)) {
+    for await (const batch of source.read(first, count)) {
       rows += batch.length;
       const found: Candidate[] = [];
       for (const text of batch) {
@@ -141,7 +141,7 @@ export class Inputs {
         if (texts.size < MOST_SEEN) texts.add(text);
         for (const entry of entriesOf(type.kind, text)) {
           if (entry.item === null) continue;
-          const candidate = { key: book.keyOf(entry), item: entry.item, place: `a row of ${source.from}` };
+          const candidate = { key: book.keyOf(entry), item: entry.item, place: `a row of ${from}` };
           if (this.#reasonNow(candidate) === "new") found.push(candidate);
           if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
         }
@@ -150,20 +150,16 @@ export class Inputs {
     }
     // A pass that saw less than there is proves nothing.
     if (count === undefined || rows < count) return;
-    this.#passes.push({ source, through: addDays(today, -2), full: cursor?.full ?? today, keys });
+    const full = cursor?.full ?? today;
+    this.#passes.push({ cursor: { from, filters, through: addDays(today, -2), full }, keys });
   }
 
-  #cursorOf({ from, filters, isDated }: RowSource, today: Day): { through: Day; full: Day } | undefined {
+  #cursorOf({ from, filters, isDated }: RowSource, today: Day): InputCursor | undefined {
     const cursor = this.#options.book.inputs.get(from);
     if (!isDated || this.#options.readsAll) return undefined;
     if (cursor === undefined || cursor.filters !== filters) return undefined;
     if (cursor.through >= today || cursor.full > today) return undefined;
     return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
-  }
-
-  #fail(error: unknown): void {
-    this.failure ??= error;
-    this.hasSeenAll = false;
   }
 
   /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is held. */

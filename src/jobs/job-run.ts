@@ -18,8 +18,6 @@ type JobClient = Pick<Client, "requestSlot" | "backOff" | "now"> & {
   /** Submits an item, once, in a slot that was waited for. */
   submit(item: string): Promise<Submission>;
   ask(jobId: string): Promise<JobReply>;
-  /** How far (ms) the service's clock is ahead of this machine's. */
-  skew(): number;
 };
 
 /** What one stream is to do in this run. */
@@ -61,7 +59,7 @@ export type JobContext = {
   readonly inputs: Inputs;
   readonly memory: Pick<Memory, "salt" | "hasReceipts" | "write" | "state">;
   readonly client: JobClient;
-  readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  readonly clock: Clock;
   /** By the monotonic clock: when the run is to end. */
   readonly endsAt: number;
   readonly signal: AbortSignal;
@@ -84,9 +82,6 @@ export type Watched = {
   trouble?: Trouble | undefined;
 };
 
-/** An item that the service refused, by the submission. */
-export type Refused = Pick<Candidate, "key" | "place"> & { readonly id: string };
-
 /** The state of one stream's run. The functions of run, submit, collect and checkpoints work on it. */
 export class JobRun {
   readonly context: JobContext;
@@ -105,7 +100,7 @@ export class JobRun {
     queue: [] as Candidate[],
     /** Items that the service does not take, for the report. */
     refused: [] as { readonly place: string; readonly code: string }[],
-    doubted: [] as (Refused & { readonly code: string })[],
+    doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
     /** The ids of the submissions of this run. */
     own: new Set<string>(),
     /** How long (ms) one submission took in the last batch. */

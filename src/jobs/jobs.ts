@@ -136,7 +136,6 @@ export async function openJobs(
           ask: (jobId) => askOnce(client, type, jobId),
           backOff: (failures) => client.backOff(failures),
           now: () => client.now(),
-          skew: () => client.now() - clock.now(),
         },
         toLines: (records) => parser.toLines(records),
         checkLocks: async () => {

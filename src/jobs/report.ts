@@ -134,43 +134,8 @@ const warning = (stream: string, text: string): Notice => ({
   text: `${stream}: ${text}`,
 });
 
-/** One configured item. Moments are RFC 3339; null: none. */
-export type ItemStatus = {
-  readonly item: string;
-  readonly place: string;
-  /** `new`, `answered` but not delivered, `done`, `doubted`, or the step of its last submission. */
-  readonly step: string;
-  readonly job_id: string | null;
-  readonly submitted: string | null;
-  /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
-  readonly due: string | null;
-  readonly credits: number | null;
-  readonly code: string | null;
-};
-
 /** What the next run of one setting would do, and what is known of it. */
-export type Forecast = {
-  readonly setting: string;
-  /** How many configured items the next run would submit. */
-  readonly would_submit: number;
-  /** Configured items that wait, those beyond the caps included. */
-  readonly waiting: number;
-  /** The streams whose rows name more items, which are known only when they are read. */
-  readonly unknown_inputs: readonly string[];
-  /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
-  readonly may_cost: number | null;
-  readonly open: number;
-  readonly unknown: number;
-  /** Entries of the config that are no items, and the places of the first. */
-  readonly invalid: { readonly count: number; readonly places: readonly string[] };
-  readonly submitted_today: number;
-  readonly submitted_this_month: number;
-  readonly spent_today: number;
-  readonly spent_this_month: number;
-  /** Day, submissions and credits. */
-  readonly spent: readonly (readonly [string, number, number])[];
-  readonly items: readonly ItemStatus[];
-};
+export type Forecast = Awaited<ReturnType<typeof forecastOf>>;
 
 /**
  * What the next run would submit and where every configured item stands. Asks the service nothing, takes no lock and
@@ -195,7 +160,7 @@ export async function forecastsOf(
   }
 }
 
-async function forecastOf(setting: JobSetting, config: Config, memory: Memory): Promise<Forecast> {
+async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   const { book, hasState } = memory.of(setting);
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const type = jobTypeOf(setting, config);
@@ -204,7 +169,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory): 
     ...{ type, sources: [], book, stream: streams[0] ?? "", readsAll: false },
     now: () => now,
   });
-  const items = new Map<string, ItemStatus>();
+  const items = new Map<string, ReturnType<typeof itemStatus>>();
   await inputs.configured((candidate) => {
     const isDone = streams.some((stream) => !book.owes(stream, candidate.key));
     if (!items.has(candidate.key)) items.set(candidate.key, itemStatus(candidate, book, type, isDone));
@@ -220,12 +185,13 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory): 
   return {
     setting: type.settingName,
     would_submit: wouldSubmit,
+    /** Configured items that wait, those beyond the caps included. */
     waiting: inputs.waiting,
+    /** The streams whose rows name more items, which are known only when they are read. */
     unknown_inputs: type.froms,
+    /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
-    open,
-    unknown,
-    invalid: inputs.invalid,
+    ...{ open, unknown, invalid: inputs.invalid },
     submitted_today: charged.day.submitted,
     submitted_this_month: charged.month.submitted,
     spent_today: charged.day.credits,
@@ -235,21 +201,25 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory): 
   };
 }
 
+/** One configured item. Moments are RFC 3339; null: none. */
 function itemStatus(
   { key, item, place }: Candidate,
   book: Book,
   { resubmitRules }: JobType,
   isDone: boolean,
-): ItemStatus {
+) {
   const [known, handle] = [book.get(key), book.handle(key)];
   const subs = subsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
   const step = last?.step === "void" ? (isDoubted(known) ? "doubted" : answered) : (last?.step ?? answered);
   return {
-    ...{ item, place, step },
+    ...{ item, place },
+    /** `new`, `answered` but not delivered, `done`, `doubted`, or the step of its last submission. */
+    step,
     job_id: last?.job ?? handle?.job ?? null,
     submitted: toMoment(last?.at ?? handle?.at),
+    /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
     due: toMoment(nextAt(known, resubmitRules)),
     credits: last === undefined ? (handle?.cost ?? null) : null,
     code: last?.code ?? null,

@@ -51,7 +51,7 @@ async function* begin(run: JobRun): AsyncGenerator<Event> {
 
 /** A clock that is days off would make nothing of caps by day. It may also be set while the run goes on. */
 function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
-  const skew = context.client.skew();
+  const skew = context.client.now() - context.clock.now();
   if (Math.abs(skew) <= MOST_SKEW_MS || failures.ended) return;
   failures.ended = true;
   const hours = Math.round(Math.abs(skew) / 3_600_000);

@@ -5,9 +5,9 @@ import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
 import { deliver, schedule, watch } from "./collect.ts";
 import { sealedText } from "./email-jobs.ts";
 import type { Candidate } from "./inputs.ts";
-import { type JobRun, type Refused, remember } from "./job-run.ts";
+import { type JobRun, remember } from "./job-run.ts";
 import type { Submission } from "./job-type.ts";
-import { openOf, type Sub } from "./lattice.ts";
+import { openOf } from "./lattice.ts";
 import { seal } from "./seal.ts";
 import { reasonToSubmit } from "./wanted.ts";
 
@@ -181,7 +181,11 @@ async function recover(
   if (why === "time") await context.client.backOff(retries);
 }
 
-async function refuse(run: JobRun, { key, id, place }: Refused, code: string): Promise<void> {
+async function refuse(
+  run: JobRun,
+  { key, id, place }: Omit<PendingSubmission, "at">,
+  code: string,
+): Promise<void> {
   run.submitting.refused.push({ place, code });
   await remember(run, run.context.book.notTaken(key, id, "refused", code));
 }
@@ -203,9 +207,8 @@ function places({ context, collecting, submitting }: JobRun): number {
   const { book, type, client } = context;
   if (type.setting !== "companyLookup") return Number.POSITIVE_INFINITY;
   const now = client.now();
-  const open: Sub[] = [];
-  for (const [, item] of book.inFull())
-    open.push(...openOf(item).filter(({ notBefore }) => (notBefore ?? 0) - now <= LONG_WAIT_MS));
+  const all = [...book.inFull()].flatMap(([, item]) => openOf(item));
+  const open = all.filter(({ notBefore }) => (notBefore ?? 0) - now <= LONG_WAIT_MS);
   if (collecting.hasAnswered) return OPEN_AT_ONCE - open.filter(({ at }) => now - at <= LONG_WAIT_MS).length;
   const own = open.filter(({ id }) => submitting.own.has(id));
   const silent = own.filter(({ at }) => now - at >= SILENT_MS).length;

@@ -125,9 +125,9 @@ export class JobService {
         ask: async (jobId) => this.#ask(jobId),
         backOff: async () => {},
         now,
-        skew: () => 0,
       },
       clock: {
+        now,
         monotonic: now,
         sleep: async (ms) => {
           this.now += ms;
