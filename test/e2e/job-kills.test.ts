@@ -8,6 +8,7 @@ import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { airbyteCatalogOf, tapCatalogOf } from "../support/job-catalogs.ts";
+import { jobConfig } from "../support/job-stage.ts";
 import { runs } from "../support/runs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -153,17 +154,13 @@ class Life {
   }
 
   #config(wait: number): Promise<string> {
-    const { url } = this.#service;
-    return file("config.json", {
-      base_url: url,
-      api_key: "k",
-      requests_per_minute: 6000,
+    const settings = {
       receipts_file: this.#receipts,
-      external_api: { api_url: url, api_key: "k" },
       company_lookup: { domains: this.domains, max_wait_seconds: wait, max_credits_per_sync: 1000 },
       email_check: { emails: this.emails, max_wait_seconds: wait },
       email_verification: { emails: this.emails },
-    });
+    };
+    return file("config.json", jobConfig(this.#service, settings));
   }
 
   #take({ type, stream, record, value, state }: Message): void {

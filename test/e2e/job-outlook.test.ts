@@ -1,10 +1,11 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { jobConfig } from "../support/job-stage.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const KEY = `svc_00000000_${"5".repeat(32)}`;
 /** Nothing listens there. */
@@ -12,21 +13,13 @@ const NOWHERE = "http://127.0.0.1:9";
 
 let folder = "";
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "job-outlook-"));
-});
-afterEach(async () => {
-  await rm(folder, { recursive: true });
+  folder = await tempDir();
 });
 
-const configOf = (url: string, jobs: object): Promise<string> =>
-  file("config.json", {
-    base_url: url,
-    api_key: KEY,
-    requests_per_minute: 6000,
-    receipts_file: join(folder, "receipts.jsonl"),
-    external_api: { api_url: url, api_key: KEY },
-    ...jobs,
-  });
+const configOf = (url: string, jobs: object): Promise<string> => {
+  const receipts_file = join(folder, "receipts.jsonl");
+  return file("config.json", jobConfig({ url, key: KEY }, { receipts_file, ...jobs }));
+};
 
 const JOBS = {
   company_lookup: {
@@ -120,12 +113,8 @@ describe("jobs", () => {
       jobs: [{ item: "y", step: "done", at: "2026-03-02T10:00:00Z" }],
     };
     const stream = { stream_descriptor: { name: "company_lookups", namespace: "sales" }, stream_state };
-    const { code, stderr } = await shown(
-      "--config",
-      config,
-      "--state",
-      await file("s.json", [{ type: "STREAM", stream }]),
-    );
+    const state = await file("s.json", [{ type: "STREAM", stream }]);
+    const { code, stderr } = await shown("--config", config, "--state", state);
     expect(code).toBe(1);
     expect(stderr).toContain('Cannot use the state of "company_lookups": jobs[0]');
   });

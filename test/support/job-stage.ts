@@ -52,6 +52,12 @@ export type Sync = {
 
 type Service = Sandbox | CountingService;
 
+/** A config for both APIs of a service. */
+export function jobConfig({ url, key = "k" }: { url: string; key?: string }, settings: object): object {
+  const external_api = { api_url: url, api_key: key };
+  return { base_url: url, api_key: key, requests_per_minute: 6000, external_api, ...settings };
+}
+
 /** A connection with its service and what it saved. */
 export class JobStage<Of extends Service = Service> {
   readonly service: Of;
@@ -62,14 +68,10 @@ export class JobStage<Of extends Service = Service> {
   #state: unknown;
 
   constructor(service: Of, setting: Setting, settings: object, config: object) {
-    const { url } = service;
-    const key = "key" in service ? service.key : "k";
     this.service = service;
     this.#setting = setting;
     this.#settings = settings;
-    const base = { base_url: url, api_key: key, requests_per_minute: 6000 };
-    const external = { external_api: { api_url: url, api_key: key } };
-    this.config = { ...base, ...external, [setting]: settings, ...config };
+    this.config = jobConfig(service, { [setting]: settings, ...config });
     this.runtime = new JobRuntime(this.config, service);
   }
 
