@@ -54,13 +54,6 @@ function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
   agenda.splice(low, 0, job);
 }
 
-/** Takes in all that this stream waits for and that is known before rows are read. */
-export function scheduleKnown(run: JobRun): void {
-  const { book } = run.context;
-  const open = [...book.inFull()].flatMap(([key]) => (book.isWanted(key) ? [key] : []));
-  schedule(run, new Set([...open, ...book.undelivered(run.stream)]));
-}
-
 /** Plans the next poll of a job that was submitted in this run, or brought nothing. */
 export function watch({ context, collecting }: JobRun, job: Watched, notBefore: number | null): void {
   const { type, client } = context;

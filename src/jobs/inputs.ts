@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { addDays, type Day, dayOf } from "../time.ts";
 import type { Book, InputCursor } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
@@ -93,7 +94,7 @@ export class Inputs {
     try {
       for (const [index, text] of list.entries()) {
         look(text, `${settingName}.${kind}s[${index}]`);
-        if (index % BATCH === 0) await others();
+        if (index % BATCH === 0) await setImmediate();
       }
       if (file !== null)
         await readItemFile(file, kind, (text, line) => look(text, `line ${line} of "${file}"`));
@@ -192,5 +193,3 @@ function isDoneWith(item: Item): boolean {
   const step = subsOf(item).at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
 }
-
-const others = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,10 +1,6 @@
-import { open } from "node:fs/promises";
-import { StringDecoder } from "node:string_decoder";
+import { createReadStream } from "node:fs";
 import { ConfigError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
-
-/** Bytes that are read at once. */
-const PIECE = 64 * 1024;
 
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.
@@ -34,21 +30,13 @@ export async function readItemFile(
 
 /** The lines of a file, many at once. */
 async function* textLines(path: string): AsyncGenerator<readonly string[]> {
-  const file = await open(path, "r");
-  const decoder = new StringDecoder("utf8");
   let rest = "";
-  try {
-    for (const piece = Buffer.alloc(PIECE); ; ) {
-      const { bytesRead } = await file.read(piece, 0, PIECE);
-      if (bytesRead === 0) break;
-      const lines = (rest + decoder.write(piece.subarray(0, bytesRead))).split(/\r?\n/);
-      rest = lines.pop() ?? "";
-      yield lines;
-    }
-    if (rest !== "") yield [rest + decoder.end()];
-  } finally {
-    await file.close();
+  for await (const piece of createReadStream(path, "utf8")) {
+    const lines = `${rest}${piece}`.split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    yield lines;
   }
+  if (rest !== "") yield [rest];
 }
 
 const CELL = /(?:^|[,;\t])(?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;

@@ -158,9 +158,8 @@ export class JobRun {
 
   /** Nothing more is submitted or asked for. */
   fail(reason: unknown): void {
-    const error = reason instanceof Error ? reason : new Error(String(reason));
-    this.failures.end(error);
-    this.collecting.ended ??= error;
+    this.failures.end(reason);
+    this.collecting.ended ??= this.failures.failure;
   }
 }
 

@@ -91,27 +91,23 @@ export async function openJobs(
     sharedBy.set(setting, { answers, asked: new Set(), hasSeenAll: false, isStarted: false });
   }
 
-  const taskOf = (spec: JobStreamSpec, isSecond: boolean): JobTask => {
-    const { book, hasState, cursors } = memory.of(spec.setting);
-    const { generation, truncates } = refreshOf(tasks.get(spec.name));
-    const buys = !isSecond && tasks.get(spec.name)?.syncMode !== "full_refresh";
-    return {
-      ...{ spec, isSecond, buys, truncates, generation, blocked: memory.blocked },
-      cursor: cursors.get(spec.name) ?? null,
-      knowsThePast: hasState || book.size > 0,
-      // Of what only the receipts know, rows say what this connection wants delivered.
-      readsAllRows: truncates || (!hasState && book.size > 0),
-      mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
-    };
-  };
-
   return {
     read: (spec, schema) => {
       const { setting, name } = spec;
+      const stream = tasks.get(name);
       const shared = sharedBy.get(setting);
       if (shared === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
-      const { book } = memory.of(setting);
-      const task = taskOf(spec, shared.isStarted);
+      const { book, hasState, cursors } = memory.of(setting);
+      const isSecond = shared.isStarted;
+      const task: JobTask = {
+        ...{ spec, isSecond, ...refreshOf(stream), blocked: memory.blocked },
+        buys: !isSecond && stream?.syncMode !== "full_refresh",
+        cursor: cursors.get(name) ?? null,
+        knowsThePast: hasState || book.size > 0,
+        // Of what only the receipts know, rows say what this connection wants delivered.
+        readsAllRows: refreshOf(stream).truncates || (!hasState && book.size > 0),
+        mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
+      };
       // A full refresh buys nothing, so the setting's other stream still has to.
       shared.isStarted ||= task.buys;
       const client = setting === "emailCheck" ? lent.publicApi : lent.externalApi;

@@ -36,15 +36,13 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
   if (knowsThePast || count + rows.length === 0) return;
   const { submissions, credits } = type.caps;
   const most = Math.min(count, submissions.sync, mostSubmissions);
-  const known = memory.hasReceipts
-    ? "there is no state, and the receipts are new"
-    : "there is no state and there are no receipts";
+  const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
   const items =
     count === 0 ? [] : [`up to ${shown(most)} of ${plural(count, "item")} of "${type.settingName}"`];
   const andCredits = costs(type) ? ` and ${plural(credits.sync, "credit")}` : "";
   yield warning(
     stream,
-    `${known}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
+    `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
       `(at most ${plural(submissions.sync, "submission")}${andCredits} a sync)`,
   );
   if (mostSubmissions < count || (rows.length > 0 && Number.isFinite(mostSubmissions)))
@@ -218,16 +216,15 @@ function itemStatus(
     /** `new`, `answered` but not delivered, `done`, `doubted`, or the step of its last submission. */
     step,
     job_id: last?.job ?? handle?.job ?? null,
-    submitted: toMoment(last?.at ?? handle?.at),
+    submitted: toTime(last?.at ?? handle?.at),
     /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
-    due: toMoment(nextAt(known, resubmitRules)),
+    due: toTime(nextAt(known, resubmitRules)),
     credits: last === undefined ? (handle?.cost ?? null) : null,
     code: last?.code ?? null,
   };
 }
 
-const toMoment = (ms = Number.NaN): string | null =>
-  Number.isFinite(ms) ? new Date(ms).toISOString() : null;
+const toTime = (ms = Number.NaN): string | null => (Number.isFinite(ms) ? new Date(ms).toISOString() : null);
 
 /** How far the state of a job stream has come, for a person. Throws ConfigError for what is no state. */
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
@@ -237,9 +234,8 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
   const steps = new Map<string, number>();
   for (const [, item] of ledgers.flatMap(({ jobs }) => jobs))
     for (const { step } of subsOf(item)) steps.set(step, (steps.get(step) ?? 0) + 1);
-  const characters = (packed: readonly (readonly [string, string])[]): number =>
-    packed.reduce((sum, [, digests]) => sum + digests.length, 0);
-  const finished = ledgers.reduce((sum, { done, paid }) => sum + characters([...done, ...paid]), 0) / 16;
+  const packed = ledgers.flatMap(({ done, paid }) => [...done, ...paid]);
+  const finished = packed.reduce((sum, [, digests]) => sum + digests.length, 0) / 16;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
   const spent = bookOfState(spec.name, saved).spentByDay();
   return [

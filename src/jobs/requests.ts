@@ -26,7 +26,8 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const code = envelopeCode(value) ?? resultCode(value);
   if (code === undefined && TAKEN.has(status)) {
     const taken = isObject(value) ? type.taken(value, item, answered) : undefined;
-    return taken ?? { kind: "unknown", error: unreadable(what) };
+    const said = "the service accepted it, but its answer names no job that can be asked for";
+    return taken ?? { kind: "unknown", error: new DataError(`Cannot ${what}: ${said}`) };
   }
   const error = client.refusal(what, status, code);
   const why = retryWhen(status, code);
@@ -40,13 +41,9 @@ const refused = (error: Error, why: RetryWhen, code: string): Submission => ({
 
 /** A submission may fail in the words of a result. */
 function resultCode(value: unknown): string | undefined {
-  if (!isObject(value) || value["status"] !== "error") return undefined;
-  const { error_code } = value;
-  return typeof error_code === "string" ? error_code : undefined;
+  const { status, error_code } = isObject(value) ? value : {};
+  return status === "error" && typeof error_code === "string" ? error_code : undefined;
 }
-
-const unreadable = (what: string): DataError =>
-  new DataError(`Cannot ${what}: the service accepted it, but its answer names no job that can be asked for`);
 
 /** Asks for the result of one job, once. Throws only what concerns all jobs: a key that is not valid, and the end of the run. */
 export async function askOnce(client: Client, type: JobType, jobId: string): Promise<JobReply> {
@@ -100,11 +97,9 @@ export function takenJob(value: JsonObject, dueField?: string): Submission | und
 export function toMoment(value: unknown): number | null {
   if (typeof value !== "string") return null;
   const instant = parseInstant(value);
-  const ms = instant === null ? Date.parse(value) : instant.seconds * 1000 + milliseconds(instant.fraction);
-  return Number.isNaN(ms) ? null : ms;
+  if (instant === null) return Number.isNaN(Date.parse(value)) ? null : Date.parse(value);
+  return instant.seconds * 1000 + Number(instant.fraction.slice(0, 3).padEnd(3, "0"));
 }
-
-const milliseconds = (fraction: string): number => Number(fraction.slice(0, 3).padEnd(3, "0"));
 
 /** The newest of the date-times, in UTC to the millisecond; null if there is none. */
 export function toCursor(values: readonly unknown[]): string | null {

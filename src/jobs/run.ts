@@ -1,6 +1,6 @@
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, lastCheckpoint, signOfLife } from "./checkpoints.ts";
-import { collectDue, collectFailure, moveSchedules, scheduleKnown } from "./collect.ts";
+import { collectDue, collectFailure, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
 import { finalReport, openingReport, progressReport } from "./report.ts";
@@ -38,11 +38,12 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
 
 /** Looks at the items of the config, and at what is out. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { task, inputs, client } = run.context;
+  const { task, inputs, client, book } = run.context;
   const candidates = task.isSecond ? [] : await inputs.configured();
   if (!task.isSecond && (task.buys || task.readsAllRows)) run.source = inputs.others();
   if (task.buys) run.submitting.queue.push(...candidates);
-  scheduleKnown(run);
+  const inFull = [...book.inFull()].map(([key]) => key).filter((key) => book.isWanted(key));
+  schedule(run, new Set([...inFull, ...book.undelivered(run.stream)]));
   if (run.nextDue !== undefined || candidates.length > 0) await client.ready();
   if (task.blocked !== undefined) run.failures.end(task.blocked);
   if (task.buys) yield* openingReport(run, candidates.length);

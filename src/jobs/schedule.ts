@@ -14,16 +14,12 @@ export function nextAt(item: Item, rules: ResubmitRules): number {
 
 /** When the result of a job is to be asked for next; a moment in the past: now. */
 export function dueAt({ at, asked, misses, notBefore }: Sub): number {
-  if (misses > 0 && asked !== null) return asked + pauseAfter(misses, asked - at);
+  const age = (asked ?? at) - at;
+  const pauses = [0, HOUR_MS, DAY_MS, age > OLD ? 30 * DAY_MS : 7 * DAY_MS];
+  if (misses > 0 && asked !== null) return asked + (pauses[Math.min(misses, 3)] ?? 0);
   if (notBefore === null) return Number.NEGATIVE_INFINITY;
   // The service may name any moment, so a job is asked for at least once a day.
   return Math.min(notBefore, (asked ?? at) + DAY_MS);
-}
-
-function pauseAfter(misses: number, age: number): number {
-  if (misses === 1) return HOUR_MS;
-  if (misses === 2) return DAY_MS;
-  return age > OLD ? 30 * DAY_MS : 7 * DAY_MS;
 }
 
 /** How the results of a kind of job are polled in one run, in ms. */

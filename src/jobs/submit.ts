@@ -56,14 +56,14 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
     while (batch.length > 0 && !run.failures.ended && !run.isOver) {
       const posts = batch.splice(0, atOnce(run)).map((pending) => submit(run, pending));
       const news = (await Promise.all(posts)).filter((one) => one !== undefined);
-      const isOnlyInState = ({ kind }: Submission): boolean =>
-        kind === "taken" && !context.memory.hasReceipts;
+      // A kill must not lose the id of a job that only the state remembers.
+      const announces =
+        !context.memory.hasReceipts && news.some(({ submission }) => submission.kind === "taken");
       for (const { key, id, submission } of news) {
         if (submission.kind === "answered") yield* deliver(run, { key, id, job: null }, submission.answer);
-        else if (!isOnlyInState(submission)) yield* checkpointAfterAnswer(run);
+        else if (!announces) yield* checkpointAfterAnswer(run);
       }
-      // A kill must not lose the id of a job that only the state remembers.
-      if (news.some(({ submission }) => isOnlyInState(submission))) yield* checkpoint(run, true);
+      if (announces) yield* checkpoint(run, true);
     }
   } finally {
     for (const pending of batch.reverse()) await withdraw(run, pending);

@@ -106,6 +106,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "the service refuses an item": {
     behaviour: { refuse: only("b.example", envelope(400, "SOURCE_NOT_VERIFIABLE")) },
+    ...{ steps: ["refused"], warns: "refuses company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)" },
     bought: ["a.example", "c.example", "d.example"],
     next: "submits the item again after 30 days",
     later: [
