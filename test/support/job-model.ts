@@ -1,26 +1,27 @@
-import type { JobStreamSpec, StreamSpec } from "../../src/catalog/streams.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import { Book } from "../../src/jobs/book.ts";
 import type { Caps } from "../../src/jobs/caps.ts";
-import { companyLookups } from "../../src/jobs/company-lookups.ts";
 import { newDigests } from "../../src/jobs/identity.ts";
 import { Inputs } from "../../src/jobs/inputs.ts";
 import type { JobContext } from "../../src/jobs/job-run.ts";
-import type { Answer, JobReply, JobType, Submission } from "../../src/jobs/job-type.ts";
+import type { JobReply, Submission } from "../../src/jobs/job-type.ts";
+import { jobTypeOf } from "../../src/jobs/kinds.ts";
 import type { Delta } from "../../src/jobs/lattice.ts";
 import { readJobs } from "../../src/jobs/run.ts";
 import { parseJobState, tellBook, toJobState } from "../../src/jobs/state.ts";
-import type { ResubmitRules } from "../../src/jobs/wanted.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 
 export const DAY = 86_400_000;
-const SPEC: JobStreamSpec = lookups();
-
-function lookups(): JobStreamSpec {
-  const spec: StreamSpec | undefined = STREAMS.find(({ name }) => name === "company_lookups");
-  if (spec?.reading !== "job") throw new Error("no such stream");
-  return spec;
-}
+const SPEC = STREAMS[3];
+const URL = "https://service.example";
+const CONFIG = parseConfig(
+  {
+    ...{ base_url: URL, api_key: "k", external_api: { api_url: URL, api_key: "k" } },
+    company_lookup: { domains: ["a.example"], max_wait_seconds: 300 },
+  },
+  {},
+);
 
 /** What happens next, number by number; when there are none left, nothing goes wrong any more. */
 export class Tape {
@@ -39,7 +40,7 @@ export class Tape {
 /** The process ended at this moment. */
 class Killed extends Error {}
 
-type Taken = { readonly item: string; readonly at: number; readonly price: number; isReady: boolean };
+type Taken = { readonly item: string; readonly price: number; isReady: boolean };
 
 /** A service that takes items and counts what is bought; it loses answers, forgets jobs and answers nonsense as its tape says. */
 export class JobService {
@@ -48,8 +49,6 @@ export class JobService {
   /** Items whose result said that it failed and cost nothing. */
   readonly failed: string[] = [];
   readonly delivered: string[] = [];
-  /** What was charged when each submission left: credits known, and jobs open. */
-  readonly submissions: { readonly item: string; readonly day: string; readonly at: number }[] = [];
   now = Date.UTC(2026, 2, 2, 10);
   /** Receipts that reached the disk. */
   readonly receipts: Delta[] = [];
@@ -70,7 +69,6 @@ export class JobService {
     return [...this.#jobs].flatMap(([id, { item }]) => (this.#told.has(id) ? [] : [item]));
   }
 
-  /** The credits of answered jobs that were submitted in a span of time. */
   price(jobId: string): number {
     return this.#jobs.get(jobId)?.price ?? 0;
   }
@@ -78,7 +76,7 @@ export class JobService {
   /** What one run works with. `saved`: the state that it is given. */
   context(items: readonly string[], saved: unknown, options: RunOptions = {}): JobContext {
     const life = ++this.#life;
-    const { resubmitRules = RULES, caps = CAPS, hasReceipts = true, isFullRefresh = false } = options;
+    const { caps = CAPS, hasReceipts = true, isFullRefresh = false } = options;
     const name = `run${life}`;
     const book = new Book({ author: { sync: name, by: name }, digests: newDigests("salt") });
     if (hasReceipts) for (const delta of this.receipts) book.addReceipt(delta);
@@ -86,22 +84,13 @@ export class JobService {
     if (state !== null) tellBook(book, SPEC.name, state, !isFullRefresh);
     if (hasReceipts) this.receipts.push(...book.newsToReceipts());
     const now = (): number => this.now;
-    const type: JobType = {
-      ...companyLookups({ ...SETTINGS, domains: items }),
-      resubmitRules,
-      caps,
-    };
+    const type = { ...jobTypeOf(SPEC.setting, CONFIG), list: items, caps };
     const inputs = new Inputs({ type, sources: [], book, now, stream: SPEC.name, readsAll: false });
     return {
       ...{ type, book, inputs, endsAt: Number.POSITIVE_INFINITY, signal: new AbortController().signal },
       task: {
-        ...{
-          spec: SPEC,
-          cursor: state?.cursor ?? null,
-          isSecond: false,
-          generation: null,
-          blocked: undefined,
-        },
+        ...{ spec: SPEC, isSecond: false, generation: null, blocked: undefined },
+        cursor: state?.cursor ?? null,
         ...{ buys: !isFullRefresh, truncates: isFullRefresh, knowsThePast: true, readsAllRows: false },
         mostSubmissions: Number.POSITIVE_INFINITY,
       },
@@ -152,8 +141,7 @@ export class JobService {
     const jobId = `job_${this.bought.length}`;
     const price = this.#prices[this.bought.length % this.#prices.length] ?? 1;
     this.bought.push(item);
-    this.submissions.push({ item, day: new Date(this.now).toISOString().slice(0, 10), at: this.now });
-    this.#jobs.set(jobId, { item, at: this.now, price, isReady: false });
+    this.#jobs.set(jobId, { item, price, isReady: false });
     if (fate === "taken") return { kind: "taken", jobId, notBefore: null };
     if (fate === "lost") return { kind: "unknown", error };
     if (life === this.#life) this.kill();
@@ -167,43 +155,22 @@ export class JobService {
     const fate = job.isReady
       ? "ready"
       : this.#tape.choose("ready", "ready", "failed", "pending", "queued", "unusable", "denied", "silent");
-    switch (fate) {
-      case "ready":
-        job.isReady = true;
-        return { kind: "answered", answer: this.#answer(jobId, job, false) };
-      case "failed":
-        this.failed.push(job.item);
-        return { kind: "answered", answer: this.#answer(jobId, job, true) };
-      case "pending":
-        return { kind: "pending", notBefore: null };
-      case "queued":
-        return { kind: "pending", notBefore: this.now + DAY / 3 };
-      case "unusable":
-        return { ...UNUSABLE, error };
-      case "denied":
-        return { kind: "denied", error, code: "ACCESS_DENIED", isRetryable: false };
-      case "silent":
-        return { kind: "silent", error, code: "no answer", isRetryable: false };
-    }
-  }
-
-  #answer(jobId: string, { item, price }: Taken, failed: boolean): Answer {
-    const value = { job_id: jobId, domain: item, status: failed ? "error" : "success" };
-    return {
-      value,
-      cursor: null,
-      cost: failed ? 0 : price,
-      failed,
-      code: failed ? "INTERNAL_ERROR" : null,
-      sources: [],
-    };
+    if (fate === "pending" || fate === "queued")
+      return { kind: "pending", notBefore: fate === "queued" ? this.now + DAY / 3 : null };
+    if (fate === "unusable") return { ...UNUSABLE, error };
+    if (fate === "denied" || fate === "silent") return { kind: fate, error, code: fate, isRetryable: false };
+    const failed = fate === "failed";
+    if (failed) this.failed.push(job.item);
+    else job.isReady = true;
+    const value = { job_id: jobId, domain: job.item, status: failed ? "error" : "success" };
+    const answer = { value, cursor: null, cost: failed ? 0 : job.price, failed, sources: [] };
+    return { kind: "answered", answer: { ...answer, code: failed ? "INTERNAL_ERROR" : null } };
   }
 }
 
 const UNUSABLE = { kind: "known", code: "JOB_NOT_FOUND", isRetryable: false } as const;
 
 export type RunOptions = {
-  readonly resubmitRules?: ResubmitRules;
   readonly caps?: Caps;
   readonly hasReceipts?: boolean;
   readonly isFullRefresh?: boolean;
@@ -211,26 +178,10 @@ export type RunOptions = {
   readonly disk?: () => Promise<void>;
 };
 
-const RULES: ResubmitRules = { refreshAfterDays: null, retryUnknown: false };
 const NONE = Number.POSITIVE_INFINITY;
 export const CAPS: Caps = {
   submissions: { sync: NONE, day: NONE },
   credits: { sync: NONE, day: NONE, month: NONE },
-};
-
-const SETTINGS = {
-  domains: [],
-  domainsFile: null,
-  fromCompanies: false,
-  fromPeople: false,
-  maxLookupsPerSync: 1000,
-  maxCreditsPerSync: 1000,
-  maxCreditsPerDay: null,
-  maxCreditsPerMonth: null,
-  maxWaitSeconds: 300,
-  webhookUrl: null,
-  refreshAfterDays: null,
-  retryUnknown: false,
 };
 
 /** Runs until the end, or until the process dies before its n-th event is delivered. */

@@ -8,25 +8,11 @@ import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { type AirbyteMessage, errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { Kept } from "./in-process.ts";
-import { doneIn, type Job, type JobState, subsIn } from "./job-types.ts";
+import { doneIn, type JobState, subsIn } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
 import { testProcess } from "./terminal.ts";
 
-export type Ran = {
-  readonly code: number;
-  readonly messages: readonly AirbyteMessage[];
-  readonly text: string;
-  records(): readonly Readonly<Record<string, unknown>>[];
-  /** The stream's last state, as a state file's value. */
-  state(): unknown;
-  jobs(): readonly Job[];
-  /** How many items the last state says are done. */
-  done(): number;
-  warnings(): readonly string[];
-  errors(): ReturnType<typeof errorsOf>;
-  /** How long the run slept, in ms. */
-  readonly slept: number;
-};
+export type Ran = ReturnType<typeof ran>;
 
 export type Told = {
   readonly state?: unknown;
@@ -75,15 +61,15 @@ export class JobRuntime {
   /** Reads with files of these contents, besides the config. */
   #read(
     signal: AbortSignal | undefined,
-    files: { config?: object; catalog?: unknown; state?: unknown },
+    { config = {}, catalog, state }: { config?: object; catalog?: unknown; state?: unknown },
   ): Promise<Ran> {
     return this.#run(signal, async (runtime, file) => {
-      const [config, catalog, state] = [
-        await file("config", { ...this.#config, ...files.config }),
-        files.catalog === undefined ? undefined : await file("catalog", files.catalog),
-        files.state === undefined ? undefined : await file("state", files.state),
-      ];
-      return await read({ config, catalog, state, streams: [], format: "airbyte" }, runtime);
+      const files = {
+        config: await file("config", { ...this.#config, ...config }),
+        catalog: catalog === undefined ? undefined : await file("catalog", catalog),
+        state: state === undefined ? undefined : await file("state", state),
+      };
+      return await read({ ...files, streams: [], format: "airbyte" }, runtime);
     });
   }
 
@@ -144,18 +130,19 @@ async function offsetOf(sandbox: Moved | undefined): Promise<number> {
   return Number.isNaN(date) ? 0 : date - Date.now();
 }
 
-function ran(code: number, text: string, slept: number): Ran {
+function ran(code: number, text: string, slept: number) {
   const messages = expectAirbyteMessages(linesOf(text));
   const last = messages.flatMap(({ state }) => state ?? []).at(-1);
   const state = (last?.stream.stream_state ?? { jobs: [], done: [] }) as JobState;
   return {
-    code,
-    messages,
-    text,
+    ...{ code, messages, text },
+    /** How long the run slept, in ms. */
     slept,
     records: () => messages.flatMap(({ record }) => (record ? [record.data] : [])),
-    state: () => (last === undefined ? undefined : [last]),
+    /** The stream's last state, as a state file's value. */
+    state: (): unknown => (last === undefined ? undefined : [last]),
     jobs: () => subsIn(state),
+    /** How many items the last state says are done. */
     done: () => doneIn(state),
     warnings: () => messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : [])),
     errors: () => errorsOf(messages),

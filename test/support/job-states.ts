@@ -8,14 +8,7 @@ export const digestsOf = (items: readonly string[]): readonly string[] =>
 
 /** The state of "email_verifications" that knows these items as done. */
 export const verifiedState = (digests: readonly string[]): object => ({
-  version: 2,
-  verified_at: null,
-  salt: SALT,
-  normalization: 1,
-  jobs: [],
-  done: digests.length === 0 ? [] : [["2026-01-01", digests.join("")]],
-  older: [],
-  spent: [],
-  prices: [],
-  inputs: [],
+  ...{ version: 2, verified_at: null, salt: SALT, normalization: 1 },
+  done: [["2026-01-01", digests.join("")]],
+  ...{ jobs: [], older: [], spent: [], prices: [], inputs: [] },
 });
