@@ -75,10 +75,11 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
 /** How many submissions may be under way at once. */
 const atOnce = ({ failures, context }: JobRun): number => (failures.isProbing ? 1 : context.type.postsAtOnce);
 
-/** How many submissions one state announces: more of them where states are so large that writing them takes its time. */
+/** How many submissions one state announces: in several groups where states are so large that writing them takes its time. */
 function batchSize(run: JobRun): number {
-  if (run.failures.isProbing) return 1;
-  return Math.max(atOnce(run), Math.ceil(run.states.share.pauseMs / run.submitting.msEach));
+  const group = atOnce(run);
+  const groups = run.states.share.pauseMs / run.submitting.msEach / group;
+  return run.failures.isProbing ? 1 : group * Math.max(1, Math.ceil(groups));
 }
 
 /** Writes down what is about to leave. Nothing leaves if that fails. */

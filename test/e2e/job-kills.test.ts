@@ -35,6 +35,8 @@ type Message = {
   readonly state?: { readonly stream: { readonly stream_descriptor: { readonly name: string } } };
 };
 
+type Item = { readonly domain?: string; readonly email?: string };
+
 /** What a line of the receipts says. */
 type Line = {
   readonly for?: string;
@@ -57,7 +59,6 @@ class Life {
   readonly #language: Language;
   readonly #memory: Memory;
   readonly #receipts: string;
-  #state: unknown;
   readonly #states = new Map<string, unknown>();
 
   constructor(service: CountingService, language: Language, memory: Memory, receipts: string) {
@@ -77,15 +78,11 @@ class Life {
   /** Runs the built program; says how it ended. */
   async sync(kill?: Kill): Promise<string> {
     if (this.#memory === "receipts lost") await rm(this.#receipts, { force: true });
-    if (this.#memory === "state lost") {
-      this.#state = undefined;
-      this.#states.clear();
-    }
+    if (this.#memory === "state lost") this.#states.clear();
     const config = await this.#config(kill === undefined ? 20 : this.#wait);
     const catalog = this.#language === "airbyte" ? airbyteCatalogOf(STREAMS) : tapCatalogOf(STREAMS);
     const args = ["--config", config, "--catalog", await file("catalog.json", catalog)];
-    const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
-    if (state !== undefined) args.push("--state", await file("state.json", state));
+    if (this.#state !== undefined) args.push("--state", await file("state.json", this.#state));
     const program = this.#language === "airbyte" ? CONNECTOR : TAP;
     const started = (child: ChildProcess): void => {
       const firstOutput = new Promise<void>((resolve) => child.stdout?.once("data", () => resolve()));
@@ -114,27 +111,23 @@ class Life {
     }
     const digest = (item: string): string =>
       createHmac("sha256", salt).update(item).digest().toString("base64url", 0, 12);
-    return new Set(
-      this.everything
-        .filter(([, setting, item]) => known.has(`${setting} ${digest(item)}`))
-        .map(([one]) => one),
-    );
+    return this.#named((setting, item) => known.has(`${setting} ${digest(item)}`));
   }
 
   /** What the program itself says is unknown, by the last state. */
   async unknown(): Promise<ReadonlySet<string>> {
     const args = ["jobs", "--config", await this.#config(0), "--json"];
-    const state = this.#language === "airbyte" ? [...this.#states.values()] : this.#state;
-    const { stdout } = await run(CONNECTOR, [...args, "--state", await file("state.json", state ?? {})]);
-    const outlooks = JSON.parse(stdout) as { setting: string; items: { item: string; step: string }[] }[];
-    const unknown = new Set(
-      outlooks.flatMap(({ setting, items }) =>
-        items.filter(({ step }) => step === "unknown").map(({ item }) => `${camel(setting)} ${item}`),
-      ),
+    const state = await file("state.json", this.#state ?? {});
+    const { stdout } = await run(CONNECTOR, [...args, "--state", state]);
+    const forecasts = JSON.parse(stdout) as { setting: string; items: { item: string; step: string }[] }[];
+    const unknown = forecasts.flatMap(({ setting, items }) =>
+      items.filter(({ step }) => step === "unknown").map(({ item }) => `${camel(setting)} ${item}`),
     );
-    return new Set(
-      this.everything.filter(([, setting, item]) => unknown.has(`${setting} ${item}`)).map(([one]) => one),
-    );
+    return this.#named((setting, item) => unknown.includes(`${setting} ${item}`));
+  }
+
+  #named(isIt: (setting: string, item: string) => boolean): ReadonlySet<string> {
+    return new Set(this.everything.filter(([, ...one]) => isIt(...one)).map(([name]) => name));
   }
 
   /** All that a life may deliver: its name, the setting and the item. */
@@ -163,16 +156,20 @@ class Life {
     return file("config.json", jobConfig(this.#service, settings));
   }
 
+  /** A state per stream in Airbyte, one for all in Singer. */
+  get #state(): unknown {
+    return this.#language === "airbyte" ? [...this.#states.values()] : this.#states.get("");
+  }
+
   #take({ type, stream, record, value, state }: Message): void {
-    if (type === "STATE" && this.#language === "singer") this.#state = value;
-    if (type === "STATE" && state !== undefined)
-      this.#states.set(state.stream.stream_descriptor.name, { type: "STREAM", ...state });
+    if (type === "STATE")
+      this.#states.set(
+        state?.stream.stream_descriptor.name ?? "",
+        state === undefined ? value : { type: "STREAM", ...state },
+      );
     if (type !== "RECORD" || record === undefined) return;
-    const data = (this.#language === "airbyte" ? record["data"] : record) as Readonly<
-      Record<string, unknown>
-    >;
-    const name = this.#language === "airbyte" ? record["stream"] : stream;
-    this.delivered.add(`${name} ${data["domain"] ?? data["email"]}`);
+    const { domain, email } = (this.#language === "airbyte" ? record["data"] : record) as Item;
+    this.delivered.add(`${this.#language === "airbyte" ? record["stream"] : stream} ${domain ?? email}`);
   }
 }
 

@@ -6,6 +6,7 @@ import {
   DAY,
   HOUR,
   type JobStage,
+  jobConfig,
   MINUTE,
   type Setting,
   type Sync,
@@ -429,15 +430,10 @@ describe("email_verifications", () => {
       // The first is answered by itself, the others once there are ten of them.
       if (answered === 0 || waiting.length === 10) for (const answer of waiting.splice(0)) answer();
     });
-    const runs = new JobRuntime(
-      {
-        ...{ base_url: url, api_key: EXTERNAL_KEY, requests_per_minute: 6000 },
-        external_api: { api_url: url, api_key: EXTERNAL_KEY },
-        receipts_file: join(await tempDir(), "receipts.jsonl"),
-        email_verification: { emails: named(21, (nth) => `e${nth}@x.example`) },
-      },
-      { url, advance: () => undefined },
-    );
+    const receipts_file = join(await tempDir(), "receipts.jsonl");
+    const email_verification = { emails: named(21, (nth) => `e${nth}@x.example`) };
+    const config = jobConfig({ url, key: EXTERNAL_KEY }, { receipts_file, email_verification });
+    const runs = new JobRuntime(config, { url, advance: () => undefined });
     const ran = await runs.readStream("email_verifications");
     expect([ran.code, ran.records().length, most]).toEqual([0, 21, 1]);
   });
@@ -446,37 +442,29 @@ describe("email_verifications", () => {
 describe("a key of the Agency plan", () => {
   const agency = (): Promise<JobStage<Sandbox>> => sandboxStage("email_check", { emails: ["a@x.example"] });
 
-  it("is fine if it can do what is configured, and check submits nothing", async () => {
+  it("is fine if it can do what is configured; check and discover submit nothing", async () => {
     const stage = await agency();
-    const { messages } = await stage.runtime.check();
-    const { status, message } = messages[0]?.connectionStatus ?? {};
-    expect(status).toBe("SUCCEEDED");
-    expect(message).toContain("This key can read sources (5), email_checks");
-    expect(message).toContain("people: ");
+    const { status, message } = (await stage.runtime.check()).messages[0]?.connectionStatus ?? {};
+    expect([status, message]).toEqual([
+      "SUCCEEDED",
+      expect.stringMatching(/This key can read sources \(5\), email_checks.*people: /s),
+    ]);
+    const [discovered] = (await stage.runtime.discover()).messages;
+    const streams = discovered?.catalog?.streams.map(({ name }) => name);
+    expect(streams).toEqual(["people", "companies", "sources", "email_checks"]);
     expect(stage.bought).toEqual([]);
   });
 
   it("is of no use where nothing is configured that it can do", async () => {
-    const stage = await lookups({ domains: ONE }, { plan: "agency" });
-    const { url, key } = stage.service;
-    const runs = new JobRuntime({ base_url: url, api_key: key }, stage.service);
-    const { messages } = await runs.check();
+    const { service } = await agency();
+    const { messages } = await new JobRuntime(jobConfig(service, {}), service).check();
     expect(messages[0]?.connectionStatus?.status).toBe("FAILED");
   });
 
   it("reads without a catalog what it can", async () => {
-    const ran = await (await agency()).runtime.readAll();
-    expect(ran.code).toBe(0);
-    const streams = new Set(ran.messages.flatMap(({ record }) => record?.stream ?? []));
-    expect(streams).toEqual(new Set(["sources", "email_checks"]));
-  });
-
-  it("discovers the streams of the plan that it lacks, too", async () => {
-    const stage = await agency();
-    const { messages } = await stage.runtime.discover();
-    const streams = messages[0]?.catalog?.streams.map(({ name }) => name);
-    expect(streams).toEqual(["people", "companies", "sources", "email_checks"]);
-    expect(stage.bought).toEqual([]);
+    const { code, messages } = await (await agency()).runtime.readAll();
+    const streams = new Set(messages.flatMap(({ record }) => record?.stream ?? []));
+    expect([code, streams]).toEqual([0, new Set(["sources", "email_checks"])]);
   });
 });
 
@@ -499,8 +487,7 @@ describe("check", () => {
     const stage = await lookups({ domains: ONE });
     const { url, key } = stage.service;
     const external_api = { api_url: url, api_key: api_key ?? key };
-    const settings = { base_url: url, api_key: key, external_api, company_lookup: { domains: ONE } };
-    const { messages } = await new JobRuntime(settings, stage.service).check();
+    const { messages } = await new JobRuntime({ ...stage.config, external_api }, stage.service).check();
     expect(messages[0]?.connectionStatus).toEqual({ status, message });
     expect(stage.bought).toEqual([]);
   });
