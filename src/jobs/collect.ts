@@ -101,9 +101,8 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   if (reply.kind === "answered") yield* deliver(run, job, reply.answer);
   else if (reply.notBefore === null && client.now() - job.at >= SLOW) takeTrouble(run, job, STILL_PROCESSING);
   else {
-    const { notBefore } = reply;
-    book.change(job.key, job.id, { asked: client.now(), notBefore, misses: 0, code: null });
-    watch(run, job, notBefore);
+    book.change(job.key, job.id, { asked: client.now(), notBefore: reply.notBefore, misses: 0, code: null });
+    watch(run, job, reply.notBefore);
   }
 }
 

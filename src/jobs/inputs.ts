@@ -166,13 +166,12 @@ export class Inputs {
   /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is held. */
   #reasonNow(candidate: Candidate): SubmitReason | undefined {
     const { book, stream, type, now } = this.#options;
-    const { key } = candidate;
-    const item = book.get(key);
-    if (openOf(item).length > 0 || (book.owes(stream, key) && book.canBeHad(key)))
-      this.found.set(key, candidate.item);
+    const item = book.get(candidate.key);
+    if (openOf(item).length > 0 || (book.owes(stream, candidate.key) && book.canBeHad(candidate.key)))
+      this.found.set(candidate.key, candidate.item);
     const reason = reasonToSubmit(item, type.resubmitRules, now());
-    if (reason === undefined || this.#seen.has(key)) return undefined;
-    this.#seen.add(key);
+    if (reason === undefined || this.#seen.has(candidate.key)) return undefined;
+    this.#seen.add(candidate.key);
     if (reason === "new") return reason;
     const at = subsOf(item).at(-1)?.at ?? Date.parse(item.day);
     this.#later.push({ ...candidate, isRefresh: reason === "refresh", at });

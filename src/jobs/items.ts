@@ -30,9 +30,8 @@ export function entriesOf(kind: ItemKind, text: string): Entry[] {
 }
 
 /** The one spelling of an item; null for what is no host name or no address. */
-export function normalizeItem(kind: ItemKind, text: string): string | null {
-  return kind === "domain" ? toDomain(text) : toAddress(text);
-}
+export const normalizeItem = (kind: ItemKind, text: string): string | null =>
+  kind === "domain" ? toDomain(text) : toAddress(text);
 
 function toDomain(text: string): string | null {
   const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().toLowerCase().replace(/\.$/, "");

@@ -1,20 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { Book } from "../../src/jobs/book.ts";
-import { newDigests } from "../../src/jobs/identity.ts";
+import type { Book } from "../../src/jobs/book.ts";
 import { type InputOptions, Inputs, type RowSource } from "../../src/jobs/inputs.ts";
+import { DAY_MS } from "../../src/time.ts";
 import { file } from "../support/cli.ts";
+import { keyIn, newBook } from "../support/job-books.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 const TODAY = "2026-03-20";
 
-const newBook = (): Book =>
-  new Book({ author: { sync: "s", by: "r" }, digests: newDigests("salt"), isFromRows: true });
-
 /** Submits an item that a list or a row names, and answers it. */
-function answer(book: Book, item: string): void {
-  const key = book.keyOf({ item, kind: "domain", text: item });
-  const { id } = book.intend(key, NOW);
-  book.answered(key, id, NOW, 1, null);
+function answer(book: Book, item: string, at = NOW): void {
+  const key = keyIn(book, item);
+  book.answered(key, book.intend(key, at).id, at, 1, null);
 }
 
 /** A stream of rows that are counted as many as they are, unless said otherwise, and the days that it was read from. */
@@ -33,8 +30,11 @@ function sourceOf(
   };
 }
 
-function inputsOf(book: Book, { list = [], file = null, ...options }: Options): Inputs {
-  const resubmitRules = { refreshAfterDays: null, retryUnknown: false };
+function inputsOf(
+  book: Book,
+  { list = [], file = null, refreshAfterDays = null, ...options }: Options,
+): Inputs {
+  const resubmitRules = { refreshAfterDays, retryUnknown: false };
   return new Inputs({
     ...{ sources: [], book, stream: "company_lookups", readsAll: false, now: () => NOW },
     type: { settingName: "company_lookup", kind: "domain", list, file, resubmitRules },
@@ -42,7 +42,11 @@ function inputsOf(book: Book, { list = [], file = null, ...options }: Options): 
   });
 }
 
-type Options = Partial<InputOptions> & { readonly list?: readonly string[]; readonly file?: string | null };
+type Options = Partial<InputOptions> & {
+  readonly list?: readonly string[];
+  readonly file?: string | null;
+  readonly refreshAfterDays?: number | null;
+};
 
 async function othersOf(inputs: Inputs): Promise<readonly string[]> {
   const found: string[] = [];
@@ -75,17 +79,21 @@ describe("Inputs: the config's", () => {
     expect(inputs.waiting).toBe(5_003);
   });
 
-  it("that were doubted come after what rows name", async () => {
+  it("that were doubted come after what rows name, and refreshes last, the oldest first", async () => {
     const book = newBook();
     const inputs = inputsOf(book, {
-      list: ["old.example", "new.example"],
+      list: ["newer.example", "older.example", "doubted.example", "new.example"],
       sources: [sourceOf(["row.example"])],
+      refreshAfterDays: 1,
     });
-    const key = book.keyOf({ item: "old.example", kind: "domain", text: "old.example" });
+    answer(book, "newer.example", NOW - 3 * DAY_MS);
+    answer(book, "older.example", NOW - 4 * DAY_MS);
+    const key = keyIn(book, "doubted.example");
     book.notTaken(key, book.intend(key, NOW - 1).id, "void", "INVALID_BODY");
     expect((await inputs.configured()).map(({ item }) => item)).toEqual(["new.example"]);
-    expect(await othersOf(inputs)).toEqual(["row.example", "old.example"]);
-    expect(inputs.waiting).toBe(2);
+    const others = ["row", "doubted", "older", "newer"].map((name) => `${name}.example`);
+    expect(await othersOf(inputs)).toEqual(others);
+    expect(inputs.waiting).toBe(4);
   });
 });
 
@@ -109,25 +117,18 @@ describe("Inputs: those of rows", () => {
     expect(source.days).toEqual(["2026-03-19"]);
   });
 
-  it.each([
-    ["the filters are others", { filters: "source=crm" }],
-    ["the rows have no date", { isDated: false }],
-  ])("are looked at from the start where %s", async (_what, changes) => {
+  it.each<[string, Partial<RowSource>, Partial<InputOptions>, unknown]>([
+    ["from the start where the filters are others", { filters: "source=crm" }, {}, null],
+    ["from the start where the rows have no date", { isDated: false }, {}, null],
+    ["from the start where a later run may want more", {}, { readsAll: true }, null],
+    ["from a day on for thirty days", {}, { now: () => NOW + 29 * DAY_MS }, expect.any(String)],
+    ["from the start after thirty days", {}, { now: () => NOW + 30 * DAY_MS }, null],
+  ])("are looked at %s", async (_what, changes, options, first) => {
     const book = newBook();
     await readAll(book, sourceOf(["a.example"]));
     const source = sourceOf(["a.example"]);
-    await readAll(book, { ...source, ...changes });
-    expect(source.days).toEqual([null]);
-  });
-
-  it("are looked at from the start where a later run may want more, and every thirty days", async () => {
-    const book = newBook();
-    await readAll(book, sourceOf(["a.example"]));
-    const [all, month, sooner] = [sourceOf([]), sourceOf([]), sourceOf([])];
-    await readAll(book, all, { readsAll: true });
-    await readAll(book, sooner, { now: () => NOW + 29 * 86_400_000 });
-    await readAll(book, month, { now: () => NOW + 30 * 86_400_000 });
-    expect([all.days, sooner.days, month.days]).toEqual([[null], [expect.any(String)], [null]]);
+    await readAll(book, { ...source, ...changes }, options);
+    expect(source.days).toEqual([first]);
   });
 
   it.each([
