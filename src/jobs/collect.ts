@@ -19,6 +19,8 @@ const DENIED = 3;
 const NEWS_FOR = 7 * 86_400_000;
 /** "Processing" is a usual answer for so long (ms). */
 const SLOW = 2 * 86_400_000;
+/** Before every moment, so that what is due now is due whatever the clock turns out to be. */
+const LONG_AGO = -8.64e15;
 /** Answers that are kept for the setting's other stream. */
 const MOST_ANSWERS_KEPT = 2_000;
 
@@ -33,11 +35,11 @@ export function schedule({ context, collecting, stream }: JobRun, keys: Iterable
       const due = dueAt(sub);
       // Of a setting's two streams the first has asked just now, and waits for what is due later.
       if (job === null || (task.isSecond && (due > now || shared.asked.has(job)))) continue;
-      plan(collecting, { key, id, job, at, due: due > now ? due : (asked ?? 0) });
+      plan(collecting, { key, id, job, at, due: due > now ? due : LONG_AGO + (asked ?? 0) });
     }
     const handle = book.owes(stream, key) ? book.handle(key) : null;
     if (handle !== null && handle.job !== null)
-      plan(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: 0 });
+      plan(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: LONG_AGO });
   }
 }
 

@@ -221,6 +221,21 @@ describe("jobs", () => {
     await stage.play({ bought: ITEMS }, { ...dry, after: 5 * DAY }, dry, dry);
   });
 
+  it("are left to the next run once three questions in a row get no answer", async () => {
+    const stage = await countingStage("email_check", { emails: emailsOf(5), max_wait_seconds: 0 });
+    await stage.play({ bought: 5, delivered: 0 });
+    const asked = new Set<string>();
+    const wild = (_method: string, item: string, response: ServerResponse) => {
+      if (item === "") return false;
+      asked.add(item);
+      response.destroy();
+      return true;
+    };
+    await stage.play({ behaviour: { wild }, fails: "transient_error" });
+    expect(asked.size).toBe(3);
+    await stage.play({ bought: 0, delivered: emailsOf(5) });
+  });
+
   it("with one id for two items are charged and bought once each", async () => {
     const stage = await lookups();
     const wild = (method: string, _item: string, response: ServerResponse) =>
