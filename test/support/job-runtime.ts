@@ -6,7 +6,7 @@ import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
-import { type AirbyteMessage, errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
+import { errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { Kept } from "./in-process.ts";
 import { doneIn, type JobState, subsIn } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
