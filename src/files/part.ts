@@ -23,7 +23,7 @@ export class Part {
     return this.#file === undefined ? this.#pending : undefined;
   }
 
-  /** Appends a text, given as bytes in latin1. Throws the system's errors as they are, also where anything is at the path already. */
+  /** Appends a text, given as bytes in latin1. Throws the system's errors as they are, as where the path is taken. */
   async append(text: string): Promise<void> {
     this.#pending += text;
     this.length += text.length;

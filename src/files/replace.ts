@@ -150,11 +150,9 @@ async function keep(path: string): Promise<void> {
   try {
     await link(path, next).catch(() => copyFile(path, next));
     await rename(next, `${path}.previous`);
+  } finally {
     // A rename onto another link to the same file does nothing, and a killed run may have left that link.
     await rm(next, { force: true });
-  } catch (error) {
-    await rm(next, { force: true });
-    throw error;
   }
 }
 

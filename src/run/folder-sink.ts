@@ -7,7 +7,7 @@ import { codeOf, reasonOf } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
-import { fileName, fullName, publishAll, recover, startName, toFolderState } from "./folder-state.ts";
+import { fileName, fullName, publishAll, recover, startName } from "./folder-state.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
 import { type FileForm, WindowFiles } from "./window-files.ts";
@@ -132,7 +132,7 @@ export class FolderSink {
       announces === true ||
       stream.files.covered >= this.#folder.form.cutBytes ||
       this.#folder.runtime.clock.monotonic() - this.#committedAt >= COMMIT_MS;
-    if (isDue && !isWhole(stream.name, state)) await this.#commit(stream, state);
+    if (isDue && !isFromStart(stream.name, state)) await this.#commit(stream, state);
   }
 
   /** A stream that is read from the start each time counts only when it is complete; of any other, all that a state covers. */
@@ -141,7 +141,7 @@ export class FolderSink {
     if (complete) await files.cover();
     const saved = this.#folder.file.stateOf(key);
     const covered = state ?? saved;
-    if (covered !== undefined && !isWhole(name, covered)) await this.#commit(stream, covered);
+    if (covered !== undefined && !isFromStart(name, covered)) await this.#commit(stream, covered);
     else if (complete && state !== undefined && !(files.isEmpty && isConfirmed(state, saved)))
       await this.#commit(stream, state);
     await files.discard();
@@ -157,11 +157,12 @@ export class FolderSink {
       return numbers.get(name) ?? 0;
     };
     const nextFile = (): string => fileName(form, next());
-    const full = isWhole(name, state) ? fullName(next()) : undefined;
+    const full = isFromStart(name, state) ? fullName(next()) : undefined;
     const taken = await files.take(full === undefined ? undefined : nextFile);
     const pending = taken.parts.map((part) => ({ stream: name, part, name: full ?? nextFile() }));
+    const rest = { output: { numbers: Object.fromEntries(numbers), pending } };
     // Once the new state may have taken effect, the next run decides by the state that it finds.
-    await file.save(key, state, toFolderState({ numbers, pending }), () => files.forget());
+    await file.save(key, state, rest, () => files.forget());
     runtime.stats.noteSaved(name, state);
     await publishAll(path, pending);
     if (pending.length > 0) await syncFolder(files.folder);
@@ -170,7 +171,7 @@ export class FolderSink {
 }
 
 /** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
-function isWhole(stream: string, state: StreamState): boolean {
+function isFromStart(stream: string, state: StreamState): boolean {
   return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
 }
 

@@ -5,7 +5,7 @@ import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { codeOf } from "../files/reason.ts";
 import { publish, syncFolder } from "../files/replace.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject } from "../json.ts";
 
 /** A finished part whose windows the state covers, and the name that it gets or has got. Both lie in the stream's folder. */
 export type Pending = { readonly stream: string; readonly part: string; readonly name: string };
@@ -47,10 +47,6 @@ function parseFolderState(value: unknown): FolderState {
   if (!entries.every(([, number]) => Number.isSafeInteger(number) && number >= 0)) throw damagedState();
   return { numbers: new Map(entries), pending };
 }
-
-export const toFolderState = ({ numbers, pending }: FolderState): JsonObject => ({
-  output: { numbers: Object.fromEntries(numbers), pending },
-});
 
 function isPending(value: unknown): value is Pending {
   if (!isObject(value)) return false;

@@ -7,7 +7,6 @@ import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
-import type { DatedState } from "../streams/dated-state.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
 import { planWindows } from "../streams/plan.ts";
@@ -146,7 +145,7 @@ export type StreamRun = {
 
 /** Reads one stream: measures what there is, plans windows, reads some at once, and says how far it is after each. */
 export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
-  const { stream, api, saved, settings } = run;
+  const { stream, source, api, saved, settings } = run;
   if (saved.kind === "delivered") {
     // Nothing is left to read, but the platform wants to be told so.
     yield { kind: "checkpoint", stream, state: saved.state };
@@ -154,7 +153,10 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     return;
   }
   if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
-  const range = await measure(run, saved.state);
+  const isCounted = settings.verifyCounts && source.isListed && source.isExported;
+  const range = source.isDated
+    ? await measureDays(saved.state, settings, api)
+    : await measureAll(saved.state, isCounted, api);
   if (range.warning !== undefined) {
     yield { kind: "log", level: "warn", text: `The state of "${stream}" ${range.warning}` };
   }
@@ -183,12 +185,6 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     else yield* checkpoints.finish(step.index, step.item, step.result);
   }
   yield* checkpoints.close(passes, isTimeUp);
-}
-
-/** Counts what there is to read. */
-async function measure({ source, api, settings }: StreamRun, saved: DatedState): Promise<Range> {
-  if (source.isDated) return await measureDays(saved, settings, api);
-  return await measureAll(saved, settings.verifyCounts && source.isListed && source.isExported, api);
 }
 
 function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () => void): RunRules {

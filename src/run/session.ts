@@ -172,17 +172,11 @@ export class Session {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
   }
 
-  get #clients(): { readonly publicApi: Client; readonly externalApi: Client } {
-    return { publicApi: this.client, externalApi: this.#externalApi() };
-  }
-
   /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */
-  #externalApi(): Client {
-    const { externalApi } = this.config;
-    if (externalApi === null) return this.client;
-    const names = this.#named(EXTERNAL_API);
-    this.#external ??= this.#openClient(externalApi.apiUrl, externalApi.apiKey, names);
-    return this.#external;
+  get #clients(): { readonly publicApi: Client; readonly externalApi: Client } {
+    const { externalApi: api } = this.config;
+    if (api !== null) this.#external ??= this.#openClient(api.apiUrl, api.apiKey, this.#named(EXTERNAL_API));
+    return { publicApi: this.client, externalApi: this.#external ?? this.client };
   }
 
   /** The names of an API's settings; what is said of a wrong key begins with where that key came from. */

@@ -84,12 +84,10 @@ export async function openSink(
   const writer = new Writer(say, runtime.stdout, save, mask.apply);
   const place =
     file === undefined
-      ? { saved: given ?? NO_STATE, place: null, check: nothing, release: nothing }
+      ? { saved: given ?? parseStateText(""), place: null, check: nothing, release: nothing }
       : held(file);
   return { ...place, emit: writer.emit.bind(writer), close: writer.close.bind(writer) };
 }
-
-const NO_STATE = parseStateText("");
 
 const nothing = async (): Promise<void> => {};
 
