@@ -6,7 +6,6 @@ import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Count, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
-import type { Planned, WindowResult } from "../../src/streams/window-result.ts";
 import { dice } from "../support/dice.ts";
 import {
   lineOf,
@@ -437,33 +436,26 @@ describe("days that people leave while they are read", () => {
     );
   });
 
-  it("are closed for good where the range is too large for pages", async () => {
+  it.each([
+    [null, "again"],
+    ["again", "proven"],
+  ] as const)("of a range too large for pages are closed: %s becomes %s", async (clears, kind) => {
     const window: Window = { kind: "closed", from: day("2026-03-02"), to: day("2026-03-03") };
     const rows = Array.from({ length: 20_005 }, (_, nth): Row => {
-      const cursor = "2026-03-02T12:00:00Z";
-      return { raw: `{"id":${nth}}` as RawLine, key: String(nth), cursor };
+      return { raw: `{"id":${nth}}` as RawLine, key: String(nth), cursor: "2026-03-02T12:00:00Z" };
     });
-    let total = 20_010;
+    let total = 20_017;
     const count = async (): Promise<Count> => {
       total -= 7;
       return { rows: total, undated: 0, known: true, asked: NOW, answered: NOW };
     };
-    const api = apiWith({
-      now: () => NOW,
-      count,
-      stream: async function* () {
-        yield { rows };
-      },
-    });
-    const outcomes = async (clears: Planned["clears"]): Promise<WindowResult> => {
-      total = 20_017;
-      const read = readWindow({ window, clears }, rulesWith({ api }));
-      for (;;) {
-        const { done, value } = await read.next();
-        if (done === true) return value;
-      }
+    const stream = async function* () {
+      yield { rows };
     };
-    expect(await outcomes(null)).toMatchObject([{ kind: "again" }]);
-    expect(await outcomes("again")).toMatchObject([{ kind: "proven" }]);
+    const api = apiWith({ now: () => NOW, count, stream });
+    const read = readWindow({ window, clears }, rulesWith({ api }));
+    let step = await read.next();
+    while (step.done !== true) step = await read.next();
+    expect(step.value).toMatchObject([{ kind }]);
   });
 });
