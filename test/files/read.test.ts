@@ -109,7 +109,7 @@ describe("placeOfJsonError()", () => {
 
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined;
 
-/** Whether a text is the beginning of JSON: of the endings below one makes it whole at the depth where it stands. */
+/** Whether a text is the beginning of JSON: of the endings below one completes it at the depth where it stands. */
 function canContinue(head: string): boolean {
   const stack: string[] = [];
   let quoted = false;

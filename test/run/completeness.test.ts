@@ -296,7 +296,7 @@ describe("there is always a way forward", () => {
     });
     const ran = await sync(service, { maxWindowRows: 60 });
     expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
-    // The rows of the other pages are delivered all the same.
+    // The rows of the other pages are delivered anyway.
     expect(byId(ran.lines).size).toBe(service.people.length - 10);
   });
 
@@ -387,7 +387,7 @@ describe("there is always a way forward", () => {
 });
 
 describe("days that people leave while they are read", () => {
-  /** One in so many moments moves the oldest person to now. */
+  /** At any moment while it is on, moves the oldest person who has not moved to now. */
   const draining = (people: Person[], isOn: () => boolean): ((model: ModelService) => void) => {
     let next = 0;
     return ({ now }) => {
