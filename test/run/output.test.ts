@@ -9,7 +9,8 @@ import { airbyte } from "../../src/protocol/airbyte.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { runToEnd } from "../../src/run/output.ts";
 import { openSink } from "../../src/run/sink.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { checkpoint, close, open, records } from "../support/events.ts";
+import { tempDir, textsIn } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
 describe("openSink()", () => {
@@ -39,6 +40,35 @@ describe("openSink()", () => {
     expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
     await sink.check();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
+  });
+
+  it("begins a folder with the state that --state names, but for the files of another folder", async () => {
+    const [folder, state] = [join(await tempDir(), "out"), join(await tempDir(), "state.json")];
+    const output = { numbers: { people: 7 }, pending: [] };
+    writeFileSync(state, JSON.stringify({ bookmarks: { people: { discoveredAt: "1" } }, kept: 1, output }));
+    const runtime = { ...testProcess(), stats };
+    const sink = await openSink(
+      { kind: "folder", path: folder, gzip: false, state },
+      () => "",
+      new Mask(),
+      runtime,
+    );
+    for (const event of [
+      open("people"),
+      records("people", { id: 1 }),
+      checkpoint("people", { discoveredAt: "2" }),
+      close("people"),
+    ])
+      await sink.emit(event);
+    await sink.release();
+    expect(await readdir(join(folder, "people"))).toEqual([expect.stringMatching(/-000000001\.jsonl$/)]);
+    const written = JSON.parse((await textsIn(folder))["state.json"] ?? "");
+    const numbers = { people: 1 };
+    expect(written).toMatchObject({
+      kept: 1,
+      output: { numbers },
+      bookmarks: { people: { discoveredAt: "2" } },
+    });
   });
 });
 
