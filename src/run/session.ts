@@ -19,6 +19,7 @@ import {
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
+import { isObject } from "../json.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
@@ -145,17 +146,13 @@ export class Session {
    * to be honoured: a count up to 1969 must be 0.
    */
   async readingOf(spec: RowStreamSpec): Promise<Reading> {
-    if (spec.reading === "list") return { isDated: false, isListed: true };
-    if (!spec.sampled) return { isDated: true, isListed: true };
+    const { reading, sampled, cursorField } = spec;
+    if (reading === "list" || !sampled) return { isDated: reading === "dated", isListed: true };
     try {
-      const { elements } = await this.#look(spec, {});
-      const [first] = elements;
-      const { cursorField } = spec;
-      if (cursorField === null || typeof first !== "object" || first === null || !(cursorField in first)) {
-        return { isDated: false, isListed: true };
-      }
-      const before = await this.#look(spec, { discovered_to: "1969-12-31" });
-      return { isDated: before.total === 0 && before.elements.length === 0, isListed: true };
+      const [first] = (await this.#look(spec, {})).elements;
+      const hasDate = cursorField !== null && isObject(first) && cursorField in first;
+      const before = hasDate ? await this.#look(spec, { discovered_to: "1969-12-31" }) : undefined;
+      return { isDated: before?.total === 0 && before.elements.length === 0, isListed: true };
     } catch (error) {
       if (error instanceof NotFoundError) return { isDated: false, isListed: false };
       throw error;
