@@ -74,9 +74,8 @@ function unusable(client: Client, what: string, status: number, code: string | u
   const error = isAnswer
     ? new TransientError(`Cannot ${what}: the answer is not of the interface's form`)
     : client.refusal(what, status, code);
-  const isDenied = status === 403;
   return {
-    kind: isDenied ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
+    kind: status === 403 ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
     ...{ error, code: code ?? `status ${status}`, isRetryable: isAnswer || status >= 500 },
   };
 }
@@ -86,8 +85,7 @@ function unusable(client: Client, what: string, status: number, code: string | u
  * beside the envelope, or in its `data`.
  */
 export function takenJob(value: JsonObject, dueField?: string): Submission | undefined {
-  const { data } = value;
-  const fields = isObject(data) ? { ...value, ...data } : value;
+  const fields = isObject(value["data"]) ? { ...value, ...value["data"] } : value;
   const { job_id: jobId } = fields;
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, notBefore: dueField === undefined ? null : toMoment(fields[dueField]) };
