@@ -61,10 +61,9 @@ export async function* parallel<Item, Part, Result>(
         lanes.add(lane);
         await (single ? lane : begun);
         while (asked.length < width) {
-          const next = source.next();
+          asked.push(source.next());
           // Its failure is nobody's business until it is awaited.
-          next.catch(() => undefined);
-          asked.push(next);
+          asked.at(-1)?.catch(() => undefined);
         }
       }
     } catch (error) {

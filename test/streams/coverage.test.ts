@@ -77,24 +77,16 @@ describe("put() and prove()", () => {
     );
   });
 
+  const around = [span(0, 3, 7), span(6, 9, 9)];
+  const left = (from: number, to: number): Span => span(from, to, null, "again");
   it.each<[string, Coverage, [number, number], Coverage]>([
     ["a part that is read again", [span(0, 9, 20)], [8, 9], [span(0, 9, 20)]],
     ["a part that is read again, and new days", [span(0, 9, 20)], [8, 10], [span(0, 9, 20), span(10, 10, 0)]],
-    [
-      "days on both sides",
-      [span(0, 3, 7), span(6, 9, 9)],
-      [3, 6],
-      [span(0, 3, 7), span(4, 5, 3), span(6, 9, 9)],
-    ],
+    ["days on both sides", around, [3, 6], around.toSpliced(1, 0, span(4, 5, 3))],
     ["all of it", [span(3, 5, 99)], [3, 5], [span(3, 5, 4)]],
     ["more than it", [span(3, 5, 99)], [2, 6], [span(2, 6, 10)]],
     ["a part without a number", [span(0, 9, null)], [8, 9], [span(0, 7, null), span(8, 9, 4)]],
-    [
-      "a part of what left it",
-      [span(0, 9, 20, "again")],
-      [3, 4],
-      [...[span(0, 2, null, "again"), span(3, 4, 1), span(5, 9, null, "again")]],
-    ],
+    ["a part of what left it", [left(0, 9)], [3, 4], [left(0, 2), span(3, 4, 1), left(5, 9)]],
   ])("prove() keeps the number of a proven span: %s", (_, days, [from, to], expected) => {
     expect(
       prove(days, [day(from), day(to)], ([a, b]) => (a === day(3) && b === day(4) ? 1 : rowsIn([a, b]))),
