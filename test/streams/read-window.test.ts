@@ -13,6 +13,7 @@ import { apiWith, drain, rulesWith } from "../support/run-rules.ts";
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 const ONE_DAY: Window = { kind: "closed", from: "2026-03-02" as Day, to: "2026-03-02" as Day };
 const TWO_DAYS: Window = { ...ONE_DAY, to: "2026-03-03" as Day };
+const RECENT: Window = { kind: "open", from: "2026-03-19" as Day, undated: false };
 
 /** Rows of a window's first day; more than ten thousand are four thousand again and again. */
 const rowsOf = (many: number, window: Window): Row[] =>
@@ -129,6 +130,12 @@ describe("readWindow() of a closed window", () => {
     expect(result).toMatchObject([{ kind: "proven" }]);
   });
 
+  it("is halved at once, and not read to its end, where it shows far more", async () => {
+    const { result, asked } = await read({ counts: [3], shown: [10_001, 3] }, TWO_DAYS);
+    expect(result).toMatchObject([{ kind: "proven" }, { kind: "proven" }]);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(3);
+  });
+
   it("is halved at once where it shows more, and no half is skipped for its count of 0", async () => {
     const { asked } = await read({ counts: [3, 0, 4, 0, 4], shown: [4] }, TWO_DAYS);
     expect(asked.filter((what) => what === "stream").length).toBeGreaterThanOrEqual(3);
@@ -146,12 +153,21 @@ describe("readWindow() of a closed window", () => {
       expect(asked.filter((what) => what === "count")).toHaveLength(counts);
     }
   });
+});
 
-  it("gives a body up that shows more than ten thousand rows and twice what was counted", async () => {
-    const { result, asked } = await read({ counts: [5_000], shown: [10_001, 5_000] });
-    expect(result).toMatchObject([{ kind: "proven" }]);
-    expect(asked).toEqual(["count", "stream", "count", "stream"]);
-  });
+describe("readWindow()", () => {
+  it.each([
+    ["closed", ONE_DAY, { counts: [5_000], shown: [10_001, 5_000] }],
+    // Ten thousand rows of four thousand people, then the three thousand that were counted.
+    ["open", RECENT, { counts: [3_000], shown: [10_001, 3_000] }],
+  ])(
+    "of a window that is %s reads a body again that shows far more than was counted",
+    async (_, window, script) => {
+      const { result, asked } = await read(script, window);
+      expect(result).toMatchObject([{ kind: "proven" }]);
+      expect(asked.filter((what) => what === "stream")).toHaveLength(2);
+    },
+  );
 });
 
 describe("readWindow() of everything", () => {
@@ -164,31 +180,15 @@ describe("readWindow() of everything", () => {
   });
 });
 
-describe("readWindow() of an open window", () => {
-  it("takes a body that shows far more than was counted for no proof, and reads it again", async () => {
-    const window: Window = { kind: "open", from: "2026-03-19" as Day, undated: false };
-    // Ten thousand rows of four thousand people, then the three thousand that were counted.
-    const { result, asked } = await read({ counts: [3_000], shown: [10_001, 3_000] }, window);
-    expect(result).toMatchObject([{ kind: "proven" }]);
-    expect(asked.filter((what) => what === "stream")).toHaveLength(2);
-  });
-});
-
 describe("readWindow() of a range that drained before", () => {
-  it("is read by pages if it drains again", async () => {
-    const { result, asked } = await read({ counts: [5, 4], shown: [4], paged: [4] }, TWO_DAYS, "again");
-    expect(result).toMatchObject([{ kind: "proven" }]);
+  it.each([
+    ["is read by pages if it drains again", { counts: [5, 4], shown: [4] }, true],
+    ["is closed for good if its pages drain too", { counts: [6, 5, 5, 4], shown: [5] }, true],
+    ["is not closed where its pages lack rows", { counts: [6, 5, 5], shown: [5, 4] }, false],
+  ])("%s", async (_, script, isProven) => {
+    const { result, asked } = await read({ ...script, paged: [4] }, TWO_DAYS, "again");
+    expect(result.some(({ kind }) => kind === "proven")).toBe(isProven);
     expect(asked).toContain("page 2");
-  });
-
-  it("is closed for good if its pages drain too", async () => {
-    const { result } = await read({ counts: [6, 5, 5, 4], shown: [5], paged: [4] }, TWO_DAYS, "again");
-    expect(result).toMatchObject([{ kind: "proven" }]);
-  });
-
-  it("is not closed where its pages lack rows", async () => {
-    const { result } = await read({ counts: [6, 5, 5], shown: [5, 4], paged: [4] }, TWO_DAYS, "again");
-    expect(result.map(({ kind }) => kind)).not.toContain("proven");
   });
 });
 
@@ -214,7 +214,7 @@ describe("readWindow() by pages", () => {
 
   it.each([
     [ONE_DAY, "failed"],
-    [{ kind: "open", from: "2026-03-19" as Day, undated: false }, "failed"],
+    [RECENT, "failed"],
     [{ kind: "all" }, "proven"],
   ] as const)(
     "takes no short page in the middle for a whole one, verified or not: %j",
@@ -239,14 +239,12 @@ describe("readWindow() by pages", () => {
     expect(result).toMatchObject([{ kind: "again" }]);
   });
 
-  it("delivers the rows of the other pages past three that cannot be parsed, and is not proven", async () => {
-    const { result, lines } = await read({ counts: [60], ...cut, paged: [60], broken: [2, 3, 4] });
-    expect(lines).toBe(30);
+  it.each([
+    ["delivers the rows of the other pages past three that cannot be parsed", [2, 3, 4], 30],
+    ["ends a walk at the fourth page that cannot be parsed", [2, 3, 4, 5], 10],
+  ])("%s, and is not proven", async (_, broken, delivered) => {
+    const { result, lines } = await read({ counts: [60], ...cut, paged: [60], broken });
+    expect(lines).toBe(delivered);
     expect(result).toMatchObject([{ kind: "missing" }]);
-  });
-
-  it("ends a walk at the fourth page that cannot be parsed", async () => {
-    const { lines } = await read({ counts: [60], ...cut, paged: [60], broken: [2, 3, 4, 5] });
-    expect(lines).toBe(10);
   });
 });
