@@ -68,22 +68,12 @@ describe("docs/airbyte.md", () => {
 
   it("CA4: has Airbyte's headings in Airbyte's order", () => {
     const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading);
-    const wanted = [
-      "Contact Intelligence",
-      "Prerequisites",
-      "Setup guide",
-      "Set up Contact Intelligence",
-      "For Airbyte Cloud:",
-      "For Airbyte Open Source:",
-      "Supported sync modes",
-      "Supported Streams",
-      "Performance considerations",
-      "Data type map",
-      "Troubleshooting",
-      "Tutorials",
-      "Changelog",
-    ];
-    expect(headings.filter((heading) => heading !== undefined && wanted.includes(heading))).toEqual(wanted);
+    const wanted =
+      "Contact Intelligence|Prerequisites|Setup guide|Set up Contact Intelligence|For Airbyte Cloud:|" +
+      "For Airbyte Open Source:|Supported sync modes|Supported Streams|Performance considerations|" +
+      "Data type map|Troubleshooting|Tutorials|Changelog";
+    const found = headings.filter((heading = "none") => wanted.split("|").includes(heading));
+    expect(found).toEqual(wanted.split("|"));
   });
 
   it("names every stream with its key", () => {

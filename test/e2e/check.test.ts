@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { check } from "../../src/commands/check.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
-import { configFor, sandboxWith } from "../support/configs.ts";
+import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { deadPort, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
@@ -64,10 +64,7 @@ describe("check", () => {
     await using sandbox = await startSandbox({ people: 3 });
     sandbox.fault("status=503:times=1");
     const stderr = new Terminal();
-    const environment = {
-      CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
-      CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
-    };
+    const environment = environmentOf(sandbox);
     await check({ config: undefined }, testProcess({ environment, stderr }));
     expect(stderr.text).toMatch(/^Try 2 of 2: .*503\)\n$/);
   });

@@ -84,7 +84,7 @@ describe.each(Object.entries(BAD))("%s", (_, answer) => {
     };
     for (const after of [0, 8 * DAY, 8 * DAY]) await stage.play({ after, behaviour, fails: null });
     await stage.play({ after: 8 * DAY, behaviour, isForgotten: true, fails: null });
-    expect(stage.service.boughtTwice).toEqual([]);
+    expect(stage.service.orderedTwice).toEqual([]);
   });
 });
 
@@ -176,7 +176,7 @@ describe("jobs", () => {
       );
       await stage.play(...scene.syncs);
       if (scene.bought !== undefined) expect(stage.bought.toSorted()).toEqual(scene.bought.toSorted());
-      expect(stage.service.boughtTwice).toEqual([]);
+      expect(stage.service.orderedTwice).toEqual([]);
     },
   );
 
@@ -241,7 +241,7 @@ describe("jobs", () => {
     const wild = (method: string, _item: string, response: ServerResponse) =>
       method === "POST" && reply(202, '{"success":true,"data":{"job_id":"job_0_x"}}')(response);
     await stage.play({ behaviour: { wild }, fails: null }, { behaviour: { wild }, fails: null });
-    expect(stage.service.boughtTwice).toEqual([]);
+    expect(stage.service.orderedTwice).toEqual([]);
   });
 
   it("of both streams in one run wait once for one job, read the rows once, and submit what the caps let one stream", async () => {

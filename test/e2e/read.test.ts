@@ -12,7 +12,7 @@ import {
   statusesOf,
 } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, pipe, type RunOptions, run, TAP } from "../support/cli.ts";
-import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
+import { catalogFor, configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
 const stateLines = (stdout: string): string =>
@@ -239,6 +239,15 @@ describe("read", () => {
     expect(await countIn(null)).toBeLessThan(20);
   });
 
+  it("goes on from the state of tap-airbyte-wrapper, bare and as Meltano keeps it", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const { messages } = await read(sandbox);
+    const states = messages.flatMap(({ state }) => state ?? []);
+    const wrapped = { ...states.at(-1)?.stream, airbyte_state: states };
+    for (const state of [wrapped, { singer_state: wrapped }, { completed: { singer_state: wrapped } }])
+      expect(idsOf((await read(sandbox, { state })).messages).length).toBeLessThan(30);
+  });
+
   it("never takes a state that it does not understand for none", async () => {
     await using sandbox = await startSandbox(SMALL);
     const { code, messages } = await read(sandbox, { state: { position: 7 } });
@@ -261,7 +270,7 @@ describe("read", () => {
 
   it("reads what the key can without a catalog, or the named streams, from the environment", async () => {
     await using sandbox = await startSandbox(SMALL);
-    const env = { CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, CONTACT_INTELLIGENCE_API_KEY: sandbox.key };
+    const env = environmentOf(sandbox);
     const all = await connector(["read"], { env });
     expect(["people", "companies", "sources"].map((name) => recordsOf(all.messages, name).length)).toEqual([
       303, 12, 4,

@@ -11,7 +11,7 @@ import { type ReadOptions, read } from "../../src/commands/read.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, type RunOptions, run } from "../support/cli.ts";
-import { configFor, sandboxWith } from "../support/configs.ts";
+import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock, readOptions } from "../support/in-process.ts";
 import { recordsOf, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -156,13 +156,12 @@ const slowly = (): Writable => new Writable({ write: (_chunk, _encoding, done) =
 async function readAt(
   stderr: Terminal,
   stdout: Writable,
-  { url, key }: Sandbox,
+  sandbox: Sandbox,
   env = {},
   options: Partial<ReadOptions> = {},
 ): Promise<number> {
   const environment = {
-    CONTACT_INTELLIGENCE_BASE_URL: url,
-    CONTACT_INTELLIGENCE_API_KEY: key,
+    ...environmentOf(sandbox),
     CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
     ...env,
   };

@@ -13,7 +13,7 @@ const TIMES = [
   ["for ever", "always"],
 ] as const;
 
-const MOVING = ["recheck=2:times=always", "arrive=1:times=always"];
+const MOVING = ["recheck=2:times=always", "arrive=1:times=always"] as const;
 const PACES = [
   ["still", []],
   ["moving", MOVING],
@@ -27,10 +27,7 @@ function windowsOf(): Promise<readonly Span[]> {
     await readOnce({ config: labConfig(sandbox), state: null });
     return sandbox.requests
       .filter(({ path }) => path.endsWith("/stream"))
-      .map(({ query }) => ({
-        from: query["discovered_from"] ?? "none",
-        to: query["discovered_to"] ?? "none",
-      }))
+      .map(({ query: { discovered_from: from = "none", discovered_to: to = "none" } }) => ({ from, to }))
       .sort((a, b) => (a.from < b.from ? -1 : 1));
   });
 }
@@ -106,24 +103,19 @@ const whole = (name: string, ...faults: readonly string[]): Scenario => ({
   expect: "whole",
 });
 
-const complete = (name: string, ...faults: readonly string[]): Scenario => ({
-  ...whole(name, ...faults),
+const complete = (...words: Parameters<typeof whole>): Scenario => ({
+  ...whole(...words),
   expect: "complete",
 });
 
-const refused = (name: string, config?: Scenario["config"]): Scenario => ({
-  name,
-  faults: [name],
-  expect: "refused",
-  ...(config !== undefined && { config }),
-});
+const refused = (name: string): Scenario => ({ ...whole(name), expect: "refused" });
 
 const LINES = ["stream-failed", "garbage", "not-object=null", "not-object=[1]", "no-key", "bad-utf8"];
 const HARMLESS = ["surrogate", "nul", "big-int", "wrong-type", "new-field", "blank-lines", "crlf", "bom"];
 const OTHER_CUTS = ["reset", "midline", "gzip-trailer", "stall"];
 
 const DAY = ":from=2026-02-10:to=2026-02-10";
-const FEW_DAYS = { sandbox: { people: 40, days: 6 } };
+const FEW_DAYS = (fault: string) => (fault === "stall" ? { sandbox: { people: 40, days: 6 } } : {});
 
 /** Every other fault of the sandbox, and totals that are not what they say. */
 function faultScenarios(): readonly Scenario[] {
@@ -131,10 +123,7 @@ function faultScenarios(): readonly Scenario[] {
     ...[...LINES, ...OTHER_CUTS].flatMap((fault) => [
       whole(`${fault}, once`, fault),
       // Each silence lasts its time, so fewer days fall silent.
-      {
-        ...whole(`${fault}, every export, for ever`, `${fault}:times=always`),
-        ...(fault === "stall" && FEW_DAYS),
-      },
+      { ...whole(`${fault}, every export, for ever`, `${fault}:times=always`), ...FEW_DAYS(fault) },
       whole(`${fault} before the first row`, `${fault}:after=0:times=3`),
     ]),
     ...LINES.map((fault) => whole(`${fault} after the last row`, `${fault}:after=all`)),
@@ -184,6 +173,7 @@ function faultScenarios(): readonly Scenario[] {
 /** No export of this day ever closes it, which is why its pages are read. */
 const PAGED = `end${DAY}:times=always:after=1`;
 const CUT_SHORT = "end:times=always";
+const NOTHING_WHOLE = "broken-page and no export that is whole";
 
 /** Lists that lie, beside exports that end early: no page may count for more than it shows. */
 function listScenarios(): readonly Scenario[] {
@@ -212,10 +202,7 @@ function listScenarios(): readonly Scenario[] {
     ]),
     complete("random-order"),
     complete("list-end=20"),
-    {
-      ...whole("broken-page and no export that is whole", "broken-page:times=always", CUT_SHORT),
-      expect: "refused",
-    },
+    { ...whole(NOTHING_WHOLE, "broken-page:times=always", CUT_SHORT), expect: "refused" },
     refused("keyless=3"),
     whole("no-key=4, every export", "no-key=4:times=always"),
     complete("escaped, every export", "escaped:times=always"),
@@ -237,11 +224,7 @@ function listScenarios(): readonly Scenario[] {
       [1, 2, 3, 4, 6].map((skip) => whole(`${fault} after ${skip} requests`, `${fault}:skip=${skip}`)),
     ),
     whole("arrive-undated=1, before every request", "arrive-undated=1:times=12"),
-    whole(
-      "arrive=1 and date-undated=1, before exports and requests",
-      "arrive=1:times=always",
-      "date-undated=1:times=3",
-    ),
+    whole("arrive=1 and date-undated=1, before exports and requests", MOVING[1], "date-undated=1:times=3"),
   ];
 }
 
@@ -341,13 +324,10 @@ function movements(): readonly Scenario[] {
     { ...whole("flip=5, of users only", all("flip=5")), config: { isUser: "true" } },
     whole("midnight during the first export", "midnight", all("recheck=2")),
     whole("midnight during the fourth export", "midnight:skip=3", all("recheck=2")),
-    { ...whole("midnight during the open window", "midnight:from=2026-03-19:to=none", all("arrive=2")) },
+    whole("midnight during the open window", "midnight:from=2026-03-19:to=none", all("arrive=2")),
     { ...whole("a local clock an hour ahead, moving", ...walking), skew: 3_600_000 },
     { ...whole("a local clock an hour behind, moving", ...walking), skew: -3_600_000 },
-    {
-      ...whole("eight workers, moving", ...walking),
-      config: { numWorkers: 8, maxWindowRows: 10 },
-    },
+    { ...whole("eight workers, moving", ...walking), config: { numWorkers: 8, maxWindowRows: 10 } },
     {
       ...whole("eight workers, moving, every fourth export broken off", all("recheck=3"), all("end:skip=3")),
       config: { numWorkers: 8, maxWindowRows: 40 },

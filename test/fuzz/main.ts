@@ -1,19 +1,28 @@
 import { Dice } from "./dice.ts";
 import type { Target } from "./target.ts";
-import { TARGETS } from "./targets.ts";
+import { answers } from "./targets/answers.ts";
+import { catalogs } from "./targets/catalogs.ts";
+import { configs } from "./targets/configs.ts";
+import { lines } from "./targets/lines.ts";
+import { states } from "./targets/states.ts";
 
 /** Milliseconds for which one target is played before another. */
 const TURN_MS = 10_000;
 /** How often (ms) the figures are said. */
 const REPORT_MS = 300_000;
 
-/** How many of each are enough. */
-const GOALS: Readonly<Record<string, number>> = {
-  lines: 5_000_000,
-  configs: 100_000,
-  catalogs: 100_000,
-  states: 100_000,
-  answers: 100_000,
+type Entry = { readonly open: () => Promise<Target>; readonly goal: number; readonly short: number };
+
+/**
+ * Everything that can be thrown at. Open targets are closed by their user.
+ * `goal`: how many things are enough; `short`: how many cases each run of the tests plays.
+ */
+export const TARGETS: Readonly<Record<string, Entry>> = {
+  configs: { open: configs, goal: 100_000, short: 50 },
+  catalogs: { open: catalogs, goal: 100_000, short: 30 },
+  states: { open: states, goal: 100_000, short: 50 },
+  answers: { open: answers, goal: 100_000, short: 12 },
+  lines: { open: lines, goal: 5_000_000, short: 4 },
 };
 
 const USAGE = "Usage: npm run fuzz -- --minutes N [--target NAME] | --target NAME --seed N";
@@ -78,7 +87,7 @@ async function playOn(played: Played, ms: number): Promise<number> {
 
 /** The target that is furthest from its goal; undefined if all goals are reached. */
 function furthest({ units }: Played): string | undefined {
-  const share = (name: string): number => (units.get(name) ?? 0) / (GOALS[name] ?? 1);
+  const share = (name: string): number => (units.get(name) ?? 0) / (TARGETS[name]?.goal ?? 1);
   const [first] = [...units.keys()].toSorted((one, other) => share(one) - share(other));
   return first !== undefined && share(first) < 1 ? first : undefined;
 }
@@ -118,7 +127,7 @@ export async function playOne(target: Target, seed: number): Promise<number> {
 async function open(name: string): Promise<Target> {
   const target = TARGETS[name];
   if (target === undefined) throw new Error(`There is no target "${name}"`);
-  return await target();
+  return await target.open();
 }
 
 function describe(error: unknown): string {

@@ -153,19 +153,23 @@ function judgeSinger(lines: readonly string[], code: number): Run {
   return { complete: NONE, succeeded: code === 0 };
 }
 
-function judgeCheck(said: readonly string[]): Run {
+/** What a command says that reads no rows, and the types of its messages but logs. */
+function toldIn(said: readonly string[]): { messages: AirbyteMessage[]; types: string[] } {
   const messages = said.map(expectAirbyteMessage);
   messages.forEach(judgeTexts);
-  const types = messages.map(({ type }) => type).filter((type) => type !== "LOG");
+  const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
+  return { messages, types };
+}
+
+function judgeCheck(said: readonly string[]): Run {
+  const { messages, types } = toldIn(said);
   const status = messages.at(-1)?.connectionStatus?.status;
   if (types.length !== 1 || status === undefined) throw new Error("Not one CONNECTION_STATUS at the end");
   return { complete: NONE, succeeded: status === "SUCCEEDED" };
 }
 
 function judgeDiscover(said: readonly string[]): Run {
-  const messages = said.map(expectAirbyteMessage);
-  messages.forEach(judgeTexts);
-  const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
+  const { types } = toldIn(said);
   if (types.length !== 1 && !types.every((type) => type === "ERROR"))
     throw new Error(`Discover says ${types.join(", ")}`);
   return { complete: NONE, succeeded: types[0] === "CATALOG" };

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { expectAirbyteMessages, idsOf, linesOf } from "../support/airbyte-messages.ts";
+import { environmentOf } from "../support/configs.ts";
 import { docBlock } from "../support/docs.ts";
 import { filesBelow } from "../support/files-below.ts";
 import { outputOf, ROOT, run } from "../support/run.ts";
@@ -85,10 +86,7 @@ describe("the npm package", () => {
 
   it("syncs from where it is installed", async () => {
     await using sandbox = await startSandbox({ people: 100, requestsPerMinute: 0 });
-    const env = {
-      CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
-      CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
-    };
+    const env = environmentOf(sandbox);
     const output = await outputOf(command("source-contact-intelligence"), ["read"], { cwd: folder, env });
     expect(idsOf(expectAirbyteMessages(linesOf(output)))).toHaveLength(sandbox.people().length);
   });

@@ -109,34 +109,40 @@ describe("contact-intelligence-sandbox", () => {
       expect((await sandboxCommand([word])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
+  /** Starts the sandbox, lends the file of the config that it prints, and ends it by a signal. */
+  async function served(
+    words: readonly string[],
+    signal: NodeJS.Signals,
+    use: (config: string) => Promise<void>,
+  ): Promise<void> {
+    const child = spawn(process.execPath, [SANDBOX, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(child, "close");
+    try {
+      const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+      expect((await lines.next()).value).toContain("http://127.0.0.1:");
+      const config = String((await lines.next()).value).replace("Config: ", "");
+      await use(await file("config.json", JSON.parse(config)));
+      expect(child.exitCode).toBeNull();
+    } finally {
+      child.kill(signal);
+    }
+    expect(await ended).toEqual([null, signal]);
+  }
+
   it("runs with faults until a signal ends it, and serves what its config says", async () => {
     const words = ["--port", "0", "--people", "3", "--plan", "enterprise", "--fault", "garbage:after=1"];
-    const child = spawn(process.execPath, [SANDBOX, ...words], { stdio: ["ignore", "pipe", "inherit"] });
-    const [text] = await once(child.stdout, "data");
-    const config = /Config: (.*)/.exec(String(text))?.[1] ?? "";
-    const path = await file("config.json", config);
-    const read = await run(CONNECTOR, ["read", "--config", path, "--stream", "people", "--format", "jsonl"]);
-    expect(read.stdout.trim().split("\n")).toHaveLength(6);
-    child.kill("SIGTERM");
-    expect(await once(child, "close")).toEqual([null, "SIGTERM"]);
+    await served(words, "SIGTERM", async (config) => {
+      const args = ["read", "--config", config, "--stream", "people", "--format", "jsonl"];
+      expect((await run(CONNECTOR, args)).stdout.trim().split("\n")).toHaveLength(6);
+    });
   });
 
   it("prints a config that works, by the command of docs/meltano.md", async () => {
     const words = docBlock("docs/meltano.md", "sh", "-sandbox ").trim().split(" ").slice(1);
     // The page's port may be taken; 0 is any that is free.
     const args = words.map((word) => (word === "8080" ? "0" : word));
-    const child = spawn(process.execPath, [SANDBOX, ...args], { stdio: ["ignore", "pipe", "inherit"] });
-    const ended = once(child, "close");
-    try {
-      const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-      expect((await lines.next()).value).toContain("http://127.0.0.1:");
-      const config = String((await lines.next()).value).replace("Config: ", "");
-      const path = await file("config.json", JSON.parse(config));
-      expect((await connector(["check", "--config", path])).stdout).toContain("SUCCEEDED");
-      expect(child.exitCode).toBeNull();
-    } finally {
-      child.kill("SIGINT");
-    }
-    expect((await ended)[1]).toBe("SIGINT");
+    await served(args, "SIGINT", async (config) => {
+      expect((await connector(["check", "--config", config])).stdout).toContain("SUCCEEDED");
+    });
   });
 });

@@ -1,6 +1,7 @@
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, type Day, daysBetween, startOf } from "../../src/time.ts";
+import { apiWith } from "../support/run-rules.ts";
 
 /** How the people of an account are spread over its days. */
 const DAYS = { "ten years": 3650, "last 30 days": 30, "one day": 1, "re-checked monthly": 30 };
@@ -65,10 +66,7 @@ export function accountApi(account: Account): StreamApi {
     account.seconds += 0.1;
     return startOf(TODAY) + account.seconds * 1000;
   };
-  const refuse = (): never => {
-    throw new Error("Cannot simulate this request");
-  };
-  return {
+  return apiWith({
     count: async (window) => {
       const at = asked();
       return { rows: account.rows(window), undated: 0, known: true, asked: at, answered: at };
@@ -78,12 +76,7 @@ export function accountApi(account: Account): StreamApi {
       const cursor = `${account.dayAt(place)}T12:00:00Z`;
       return { row: { raw: "" as never, key: '"1"', cursor }, total: null };
     },
-    hasRows: refuse,
-    stream: refuse,
-    page: async () => refuse(),
-    backOff: () => Promise.resolve(),
     now: () => startOf(TODAY) + account.seconds * 1000,
     monotonic: () => account.seconds * 1000,
-    notify: () => undefined,
-  };
+  });
 }

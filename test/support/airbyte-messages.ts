@@ -76,15 +76,9 @@ const ajv = new Ajv({ strict: false, validateFormats: false });
 ajv.addSchema(schema, "protocol");
 const isMessage = ajv.compile<AirbyteMessage>({ $ref: "protocol#/definitions/AirbyteMessage" });
 
-const NAMES: Readonly<Record<string, string>> = {
-  RECORD: "record",
-  STATE: "state",
-  LOG: "log",
-  SPEC: "spec",
-  CONNECTION_STATUS: "connectionStatus",
-  CATALOG: "catalog",
-  TRACE: "trace",
-};
+/** The name of a message's body: that of its type in camel case. */
+const bodyOf = (type: string): string =>
+  type.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The lines of an output: it must end with a whole one. */
 export function linesOf(output: string): string[] {
@@ -119,7 +113,7 @@ export function expectAirbyteMessage(line: string): AirbyteMessage {
   const message = JSON.parse(line);
   must(!/[\u0085\u2028\u2029\r]/.test(line), "no reader splits the line", line);
   if (!isMessage(message)) throw new Error(`No message: ${ajv.errorsText(isMessage.errors)}: ${line}`);
-  const body = NAMES[message.type] ?? "unknown type";
+  const body = bodyOf(message.type);
   must(Object.hasOwn(message, body), "a message has the body that its type names", line);
   const isRecord = message.type === "RECORD";
   must(isRecord || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);

@@ -2,6 +2,12 @@ import { onTestFinished } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { file } from "./cli.ts";
 
+/** What the environment says of a sandbox. */
+export const environmentOf = ({ url, key }: Pick<Sandbox, "url" | "key">): Record<string, string> => ({
+  CONTACT_INTELLIGENCE_BASE_URL: url,
+  CONTACT_INTELLIGENCE_API_KEY: key,
+});
+
 /** A config file for a sandbox. */
 export const configFor = ({ url, key }: Sandbox, settings: object = {}): Promise<string> =>
   file("config.json", { base_url: url, api_key: key, requests_per_minute: 6000, ...settings });

@@ -58,14 +58,9 @@ export class CountingService {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Items that were bought more than once. */
-  get boughtTwice(): readonly string[] {
-    return repeated(this.bought);
-  }
-
   /** Orders that were made more than once: an e-mail may be checked and verified. */
   get orderedTwice(): readonly string[] {
-    return repeated(this.orders);
+    return this.orders.filter((order, nth) => this.orders.indexOf(order) !== nth);
   }
 
   advance(ms: number): void {
@@ -145,9 +140,6 @@ const answer = (status: number, body: unknown): Refusal => ({ status, body });
 
 const jobIdOf = (url: string): string =>
   decodeURIComponent(url.split("/").at(url.endsWith("/result") ? -2 : -1) ?? "");
-
-const repeated = (list: readonly string[]): readonly string[] =>
-  list.filter((one, nth) => list.indexOf(one) !== nth);
 
 /** The service's error envelope. */
 export const envelope = (status: number, code: string): Refusal =>

@@ -21,10 +21,8 @@ export type ModelOptions = {
   /** Epoch ms at which the service's clock starts. */
   readonly now: number;
   readonly people: Person[];
-  /** How far this machine's clock is from the service's, which only matters without a Date header. */
   readonly filter?: (person: Person) => boolean;
   readonly batch?: number;
-  readonly pageSize?: number;
   /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
   readonly cut?: (window: Window, nth: number) => Cut | undefined;
   /** What the service says where `rows` is true. */
@@ -193,14 +191,14 @@ export class ModelService {
   async #page(window: Window, number: number): Promise<Page> {
     this.asked.push({ what: "page", window });
     await this.#tick();
-    const size = this.#options.pageSize ?? 10;
     if (this.#options.breaks?.(window, number, this.#pages++) === true)
       throw new BodyError("The page is no JSON");
-    const rows = this.#listed(window).slice((number - 1) * size, number * size);
-    return { rows: rows.map((person) => this.#row(person)), size, total: this.#total(window) };
+    const rows = this.#listed(window).slice((number - 1) * PAGE_SIZE, number * PAGE_SIZE);
+    return { rows: rows.map((person) => this.#row(person)), size: PAGE_SIZE, total: this.#total(window) };
   }
 }
 
+const PAGE_SIZE = 10;
 const DATED: Window = { kind: "open", from: BEGINNING, undated: false };
 
 function rangeOf(window: Window): { from: number | undefined; to: number } {
@@ -214,15 +212,16 @@ function inWindow({ at }: Person, window: Window): boolean {
   return at === null ? from === undefined : at >= (from ?? -Infinity) && at < to;
 }
 
-export function lineOf({ id, at }: Person): string {
-  const cursor = at === null ? null : new Date(at).toISOString();
-  return JSON.stringify({ id, discoveredAt: cursor });
-}
+const cursorOf = ({ at }: Person): string | null => (at === null ? null : new Date(at).toISOString());
 
-export function rowOf(person: Person): Row {
-  const cursor = person.at === null ? null : new Date(person.at).toISOString();
-  return { raw: lineOf(person) as RawLine, key: JSON.stringify(person.id), cursor };
-}
+export const lineOf = (person: Person): string =>
+  JSON.stringify({ id: person.id, discoveredAt: cursorOf(person) });
+
+export const rowOf = (person: Person): Row => ({
+  raw: lineOf(person) as RawLine,
+  key: JSON.stringify(person.id),
+  cursor: cursorOf(person),
+});
 
 /** People one after the other, `perDay` on each day of the list. */
 export function peopleOn(days: readonly string[], perDay: number): Person[] {
