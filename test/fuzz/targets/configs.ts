@@ -92,14 +92,9 @@ function changed(dice: Dice, url: string): Buffer {
 
 const REQUIRED: ReadonlySet<string> = new Set(["base_url", "api_key"]);
 
-const VARIABLES = [
-  "IS_USER",
-  "ENDPOINTS__X",
-  "ENDPOINTS__COMPANIES",
-  "START_DATE",
-  "DROP_FIELDS",
-  "NUM_WORKERS",
-].map((name) => `CONTACT_INTELLIGENCE_${name}`);
+const VARIABLES = "IS_USER ENDPOINTS__X ENDPOINTS__COMPANIES START_DATE DROP_FIELDS NUM_WORKERS"
+  .split(" ")
+  .map((name) => `CONTACT_INTELLIGENCE_${name}`);
 const TEXTS = ["", "x", "{}", "[]", '["email"]', "2026-01-02", "\u001b[2J", "1e9", "true", "\ud800", "../x"];
 
 function askedFor(dice: Dice, config: string): Asked {
