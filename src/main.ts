@@ -9,16 +9,6 @@ import type { Runtime } from "./run/runtime.ts";
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;
 
-/** The signal that ended the run. */
-class Interrupted extends Error {
-  readonly signal: NodeJS.Signals;
-
-  constructor(signal: NodeJS.Signals) {
-    super(`Interrupted by ${signal}`);
-    this.signal = signal;
-  }
-}
-
 /** Parses a command line; throws UsageError. */
 type Parse = (args: readonly string[], version: string) => Promise<Command>;
 
@@ -26,14 +16,16 @@ type Parse = (args: readonly string[], version: string) => Promise<Command>;
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
+  let interruptedBy: NodeJS.Signals | undefined;
   const endByForce = (signal: NodeJS.Signals): void => {
     for (const act of lastActs) act();
     endBy(signal);
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
-      if (abort.signal.aborted) return;
-      abort.abort(new Interrupted(signal));
+      if (interruptedBy !== undefined) return;
+      interruptedBy = signal;
+      abort.abort(new Error(`Interrupted by ${signal}`));
       setTimeout(() => endByForce(signal), GRACE_MS).unref();
     });
   }
@@ -52,10 +44,9 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
   try {
     process.exitCode = await runProgram(openParse, process.argv.slice(2), runtime);
   } catch (error) {
-    const { reason } = abort.signal;
-    if (!(reason instanceof Interrupted)) throw error;
+    if (interruptedBy === undefined) throw error;
     await written(process.stdout);
-    endBy(reason.signal);
+    endBy(interruptedBy);
   }
 }
 

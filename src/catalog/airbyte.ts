@@ -1,6 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
-import { type JsonSchema, TIMESTAMP } from "./schema.ts";
+import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
 import type { StreamSpec } from "./streams.ts";
 
 /** A stream as `discover` found it. */
@@ -89,7 +89,7 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
     generationId: toId(generation_id),
     minimumGenerationId: toId(minimum_generation_id) ?? undefined,
     syncId: toId(sync_id),
-    schema: isObject(json_schema) && isObject(json_schema["properties"]) ? (json_schema as JsonSchema) : null,
+    schema: schemaIn(json_schema) ?? null,
   };
 }
 

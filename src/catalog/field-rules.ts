@@ -123,8 +123,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
 }
 
 class LineRewriter {
-  readonly #hash: (bytes: string) => string;
-  readonly #acted: ((action: FieldAction, path: readonly string[]) => void) | undefined;
+  readonly #options: RewriteOptions;
   readonly #path: string[] = [];
   #text = "";
   #at = 0;
@@ -132,9 +131,8 @@ class LineRewriter {
   #built = "";
   #done = 0;
 
-  constructor({ hash = refuse, acted }: RewriteOptions) {
-    this.#hash = hash;
-    this.#acted = acted;
+  constructor(options: RewriteOptions) {
+    this.#options = options;
   }
 
   rewrite(line: string, rules: FieldRules): string {
@@ -179,7 +177,7 @@ class LineRewriter {
   }
 
   #act(action: FieldAction): boolean {
-    this.#acted?.(action, this.#path);
+    this.#options.acted?.(action, this.#path);
     if (action.kind === "hash") return this.#hashed();
     const [built, done] = [this.#built, this.#done];
     this.#value(action.inside);
@@ -214,7 +212,8 @@ class LineRewriter {
       this.#at = skipValue(this.#text, start);
       const value = this.#text.slice(start, this.#at);
       const bytes = first === QUOTE ? stringBytes(value) : first === OPEN_OBJECT ? compactJson(value) : value;
-      if (value !== "null") this.#replace(start, this.#at, `"${this.#hash(bytes)}"`);
+      const { hash = refuse } = this.#options;
+      if (value !== "null") this.#replace(start, this.#at, `"${hash(bytes)}"`);
     }
     return true;
   }

@@ -24,6 +24,10 @@ export function propertiesOf(schema: unknown): Readonly<Record<string, JsonSchem
   return Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, objectOf(field)]));
 }
 
+/** The value if it is a schema that names fields. */
+export const schemaIn = (value: unknown): JsonSchema | undefined =>
+  isObject(value) && isObject(value["properties"]) ? (value as JsonSchema) : undefined;
+
 /** A nullable date and time with a zone, in the words of every platform. */
 export const TIMESTAMP: JsonSchema = {
   type: ["null", "string"],

@@ -2,17 +2,15 @@ import { ConfigError } from "../errors.ts";
 import { isObject, objectOf, quoted } from "../json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
-import { type JsonSchema, propertiesOf } from "./schema.ts";
+import { type JsonSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
-  type AutomaticFields,
-  automaticFields,
   type CatalogNode,
   crumb,
   isSelectedByDefault,
   type Metadata,
   metadataIn,
   methodsOf,
-  NO_FIELDS,
+  neededFields,
   type ReplicationMethod,
   rootOf,
 } from "./singer.ts";
@@ -82,21 +80,20 @@ function complete(stream: DiscoveredStream): Selection {
 function choose(entry: CatalogNode, stream: DiscoveredStream, told: Selected): Selection {
   const { spec, sampled } = stream;
   const replicationKey = cursorOf(stream);
-  const named = entry["schema"];
-  const schema = withKeys(isSchema(named) && hasProperties(named) ? named : stream.schema, stream);
+  const schema = withKeys(schemaIn(entry["schema"]) ?? stream.schema, stream);
   const metadata = metadataIn(entry);
   const keyProperties = chosenKey(entry, schema, stream, told);
   const method = chosenMethod(entry, stream, told);
-  const automatic = automaticFields([...spec.primaryKey, ...keyProperties], replicationKey);
-  const rules = fieldRules(schema, [], metadata, automatic);
+  const needed = [...neededFields(stream), ...keyProperties];
+  const rules = fieldRules(schema, [], metadata, needed);
   const leaving = schemaUnder(rules, schema, "leaving");
   return { stream: spec.name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
 }
 
 /** A schema that lacks a key or cursor would describe no record of ours. */
 function withKeys(schema: JsonSchema, stream: DiscoveredStream): JsonSchema {
-  const keys = [...automaticFields(stream.spec.primaryKey, cursorOf(stream))];
-  const properties = Object.fromEntries(keys.map((name) => [name, propertiesOf(stream.schema)[name] ?? {}]));
+  const own = propertiesOf(stream.schema);
+  const properties = Object.fromEntries(neededFields(stream).map((name) => [name, own[name] ?? {}]));
   return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
 }
 
@@ -172,19 +169,19 @@ function fieldRules(
   schema: JsonSchema,
   parent: readonly string[],
   metadata: Metadata,
-  automatic: AutomaticFields,
+  needed: readonly string[] = [],
 ): FieldRules {
   const rules = Object.entries(propertiesOf(schema)).map(([name, property]): [string, FieldRule] => {
     const breadcrumb = [...parent, "properties", name];
-    const stays = automatic.has(name) || fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true);
+    const stays = needed.includes(name) || fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true);
     return [name, stays ? innerRule(property, breadcrumb, metadata) : DESELECTED];
   });
   return { others: UNNAMED, fields: new Map(rules) };
 }
 
 function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: Metadata): FieldRule {
-  if (hasProperties(schema)) return fieldRules(schema, breadcrumb, metadata, NO_FIELDS);
-  return isSchema(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
+  if (schemaIn(schema) !== undefined) return fieldRules(schema, breadcrumb, metadata);
+  return isObject(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
 }
 
 function streamId({ tap_stream_id, stream }: CatalogNode): string {
@@ -195,7 +192,3 @@ function streamId({ tap_stream_id, stream }: CatalogNode): string {
 /** A value of a catalog in a message. */
 const quotedValue = (value: unknown): string =>
   quoted(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
-
-const isSchema = (value: unknown): value is JsonSchema => isObject(value);
-
-const hasProperties = (schema: JsonSchema): boolean => isObject(schema.properties);

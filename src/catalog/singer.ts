@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, objectOf } from "../json.ts";
+import { type JsonObject, objectOf } from "../json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
-import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
+import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import { STREAMS } from "./streams.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
@@ -19,9 +19,7 @@ export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
   const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
   return STREAMS.map((spec) => {
     const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
-    const { schema } = entry;
-    const known = isObject(schema) && isObject(schema["properties"]) ? (schema as JsonSchema) : undefined;
-    return { spec, schema: known ?? loadSchema(spec.name), sampled: sampledIn(entry) };
+    return { spec, schema: schemaIn(entry["schema"]) ?? loadSchema(spec.name), sampled: sampledIn(entry) };
   });
 }
 
@@ -69,7 +67,7 @@ function toEntry(stream: DiscoveredStream): object {
     "forced-replication-method": method,
     ...(sampled !== null && { sampled }),
   };
-  const fields = propertyMetadata(schema, [], automaticFields(primaryKey, replicationKey));
+  const fields = propertyMetadata(schema, [], neededFields(stream));
   return {
     tap_stream_id: name,
     stream: name,
@@ -85,21 +83,17 @@ function toEntry(stream: DiscoveredStream): object {
 function propertyMetadata(
   schema: JsonSchema,
   parent: readonly string[],
-  automatic: AutomaticFields,
+  needed: readonly string[] = [],
 ): readonly object[] {
   return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
     const breadcrumb = [...parent, "properties", name];
-    const inclusion = automatic.has(name) ? "automatic" : "available";
-    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb, NO_FIELDS)];
+    const inclusion = needed.includes(name) ? "automatic" : "available";
+    return [{ breadcrumb, metadata: { inclusion } }, ...propertyMetadata(property, breadcrumb)];
   });
 }
 
 /** Top-level fields that every record needs, so that no selection drops them. */
-export type AutomaticFields = ReadonlySet<string>;
-
-export const NO_FIELDS: AutomaticFields = new Set();
-
-export const automaticFields = (
-  keyProperties: readonly string[],
-  replicationKey: string | null,
-): AutomaticFields => new Set(replicationKey === null ? keyProperties : [...keyProperties, replicationKey]);
+export function neededFields(stream: DiscoveredStream): readonly string[] {
+  const cursor = cursorOf(stream);
+  return cursor === null ? stream.spec.primaryKey : [...stream.spec.primaryKey, cursor];
+}

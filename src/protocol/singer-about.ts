@@ -35,21 +35,22 @@ export function aboutJson(program: Program, spec: Spec): object {
   };
 }
 
+const FORM_ONLY: ReadonlySet<string> = new Set([
+  "airbyte_secret",
+  "airbyte_hidden",
+  "order",
+  "group",
+  "groups",
+]);
+
 /** The config's schema without what only Airbyte's forms know. */
 function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const {
-    airbyte_secret,
-    airbyte_hidden: _hidden,
-    order: _order,
-    group: _group,
-    groups: _groups,
-    ...rest
-  } = property;
+  const rest = Object.entries(property).filter(([name]) => !FORM_ONLY.has(name));
   const { properties, items } = property;
   const inner = Object.entries(properties ?? {}).map(([name, one]) => [name, toSettings(one)]);
   return {
-    ...rest,
-    ...(airbyte_secret === true && { secret: true, writeOnly: true }),
+    ...Object.fromEntries(rest),
+    ...(property.airbyte_secret === true && { secret: true, writeOnly: true }),
     ...(items !== undefined && { items: toSettings(items) }),
     ...(properties !== undefined && { properties: Object.fromEntries(inner) }),
   };
