@@ -50,25 +50,10 @@ const toEscape = (character: string): string => `\\u${character.charCodeAt(0).to
 /** Deeper values are refused: what reads them calls itself once a level, and the stack ends. */
 const MOST_LEVELS = 1000;
 
-/** A JSON text that is nested deeper than 1,000 levels. */
-export class JsonTooDeep extends SyntaxError {
-  override readonly name = "JsonTooDeep";
-}
-
-/**
- * Parses JSON text from outside.
- * @throws JsonTooDeep for more than 1,000 levels, SyntaxError for what is not JSON. The message of the latter may quote the text
- */
-export function parseJson(text: string): unknown {
-  if (isDeep(text))
-    throw new JsonTooDeep(`is nested deeper than ${MOST_LEVELS.toLocaleString("en-US")} levels`);
-  return JSON.parse(text);
-}
-
-/** The same; undefined for what is no JSON, or is nested too deep. */
+/** The value of a JSON text from outside; undefined for what is no JSON, or is nested deeper than 1,000 levels. */
 export function tryParseJson(text: string): unknown {
   try {
-    return parseJson(text);
+    return isDeep(text) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }
