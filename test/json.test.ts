@@ -11,7 +11,7 @@ describe("tryParseJson()", () => {
         expect(tryParseJson(text)).toEqual(JSON.parse(text));
       }),
     );
-    expect(tryParseJson("{nonsense")).toBeUndefined();
+    for (const text of ["{nonsense", `"${"x".repeat(2_000)}`]) expect(tryParseJson(text)).toBeUndefined();
   });
 
   it("takes a thousand levels, and no more", () => {

@@ -94,6 +94,18 @@ describe("cutRange()", () => {
       { from: ago(1), to: null, rows: 18_000 },
     ],
     ["makes one open shard of rows of today", [[0, 1_000_000]], 8, { from: null, to: null, rows: 1_000_000 }],
+    [
+      "cuts no more off behind a day that holds most",
+      [
+        [20, 5],
+        [10, 100],
+        [9, 1],
+        [8, 1],
+        [7, 1],
+      ],
+      5,
+      { from: ago(9), to: null, rows: 3 },
+    ],
     ["has one shard for an empty account", [], 4, { from: null, to: null, rows: 0 }],
   ])("%s", async (_what, days, wanted, last) => {
     const cuts = await cutAll(account(days), { from: null, to: null }, wanted);
@@ -101,10 +113,14 @@ describe("cutRange()", () => {
     expect(cuts.length > 1).toBe(last.from !== null);
   });
 
-  it("has no open shard before an end date that is before yesterday", async () => {
-    const days = [10, 20, 30].map((age) => [age, 5] as const);
-    const cuts = await cutAll(account([...days, [1, 99]]), { from: ago(40), to: ago(5) }, 3);
-    expect([cuts[0]?.from, cuts.at(-1)?.to]).toEqual([ago(40), ago(5)]);
+  it.each([
+    [5, false],
+    [2, false],
+    [1, true],
+  ])("has an open shard only if it ends after all closed days: %i days ago, %s", async (age, isOpen) => {
+    const days = [10, 20, 30].map((one) => [one, 5] as const);
+    const cuts = await cutAll(account([...days, [0, 99]]), { from: ago(40), to: ago(age) }, 3);
+    expect([cuts[0]?.from, cuts.at(-1)?.to]).toEqual([ago(40), isOpen ? null : ago(age)]);
     expect(cuts.map(({ rows }) => rows)).toEqual([5, 5, 5]);
   });
 });

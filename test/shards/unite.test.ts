@@ -66,6 +66,11 @@ describe("unite()", () => {
       [{ ...JANUARY, full_refresh: { generation_id: 1, sync_id: 1, done: true } }],
       { full_refresh: null },
     ],
+    [
+      "knows the undated of the part that was asked last",
+      [{ ...OPEN, asked: "2026-03-05T09:00:00Z", undated: { rows: 5, seen: null } }, OPEN],
+      { undated: { rows: 5, seen: null } },
+    ],
     ["takes an unknown service for the same", [FEBRUARY, { ...JANUARY, service: "s" }], { service: "s" }],
   ])("%s", (_what, states, expected) => {
     expect(unite("people", partsOf(states), false)).toMatchObject(expected);
