@@ -1,6 +1,6 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
-import { isObject, objectOf, valueAt } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../streams/dated-state.ts";
 import type { StreamState } from "../streams/event.ts";
 import { parseDatedState } from "./dated.ts";
@@ -61,8 +61,7 @@ export function resumeDated(
 
 /** A stream that is always read from the start has nothing to continue from, but a full refresh that was delivered is not delivered twice. */
 export function resumeWhole(configured: ConfiguredStream, saved: unknown, filters: Filters): Resume {
-  const isSame = isFullRefresh(configured) && isSameRefresh(saved, configured);
-  if (isSame && valueAt(saved, ["full_refresh", "done"]) === true)
+  if (isFullRefresh(configured) && isSameRefresh(saved, configured) && refreshIn(saved)["done"] === true)
     return { kind: "delivered", state: wholeState(configured) };
   return { kind: "read", state: newState(configured, filters) };
 }
@@ -82,6 +81,8 @@ function isWholeState(saved: unknown): boolean {
 const DATED_KEYS = ["discoveredAt", "replication_key_value", "days", "missing_days"];
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {
-  const { generation_id, sync_id } = objectOf(valueAt(saved, ["full_refresh"]));
+  const { generation_id, sync_id } = refreshIn(saved);
   return generationId !== null && syncId !== null && generation_id === generationId && sync_id === syncId;
 }
+
+const refreshIn = (saved: unknown): JsonObject => objectOf(objectOf(saved)["full_refresh"]);
