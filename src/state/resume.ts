@@ -20,13 +20,13 @@ export const filtersOf = ({ sourceSlug, isUser }: Pick<Config, "sourceSlug" | "i
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
 /** The mark of a full refresh in its checkpoints; null in those of an incremental read. */
-export function fullRefreshOf(configured: ConfiguredStream, done: boolean): FullRefresh | null {
+function fullRefreshOf(configured: ConfiguredStream, done: boolean): FullRefresh | null {
   if (!isFullRefresh(configured)) return null;
   return { generation_id: configured.generationId, sync_id: configured.syncId, done };
 }
 
 /** The state of a stream before anything was read. */
-export function newState(configured: ConfiguredStream, filters: Filters): DatedState {
+function newState(configured: ConfiguredStream, filters: Filters): DatedState {
   return { ...NEW_STATE, filters, full_refresh: fullRefreshOf(configured, false) };
 }
 

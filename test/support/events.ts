@@ -4,7 +4,7 @@ import type { Event, Lines, RawLine, StreamState } from "../../src/streams/event
 /** A value as the bytes of its JSON, one byte a character: what a service sends. */
 export const rawLine = (json: string): RawLine => Buffer.from(json, "utf8").toString("latin1") as RawLine;
 
-export const rawLines = (...values: readonly unknown[]): Lines =>
+const rawLines = (...values: readonly unknown[]): Lines =>
   values.map((value) => rawLine(JSON.stringify(value)));
 
 /** What a reader of the output's bytes sees. */

@@ -158,7 +158,7 @@ function check(sync: Sync, found: object, ran: Ran, at: string): void {
   expect(ran.slept, at).toBeLessThanOrEqual(sleeps);
 }
 
-export const MONDAY = "2026-03-02T10:00:00Z";
+const MONDAY = "2026-03-02T10:00:00Z";
 
 /** A connection to a sandbox, until the test ends. */
 export async function sandboxStage(
