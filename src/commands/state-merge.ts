@@ -2,8 +2,10 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../errors.ts";
 import { readText } from "../files/read.ts";
+import { isObject } from "../json.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
+import { checkManifest } from "../run/manifest.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type ShardState, unite } from "../shards/unite.ts";
 import { parseDatedState } from "../state/dated.ts";
@@ -22,7 +24,8 @@ export async function stateMerge(
   { stdout }: Runtime,
 ): Promise<number> {
   const streams = new Map<string, ShardState[]>();
-  const texts = await Promise.all(states.map(async (path) => await readText("state", await fileAt(path))));
+  const texts: string[] = [];
+  for (const path of states) texts.push(await stateText(path));
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
     const found = [...parseStateText(text).streams].flatMap(([stream, saved]) => {
@@ -51,5 +54,11 @@ export async function stateMerge(
   return 0;
 }
 
-const fileAt = async (path: string): Promise<string> =>
-  (await stat(path).catch(() => undefined))?.isDirectory() === true ? join(path, "state.json") : path;
+/** The text of a state. The rows of a folder are checked too. Throws ConfigError. */
+async function stateText(path: string): Promise<string> {
+  if ((await stat(path).catch(() => undefined))?.isDirectory() !== true) return await readText("state", path);
+  const text = await readText("state", join(path, "state.json"));
+  const { output } = parseStateText(text).rest;
+  await checkManifest(path, isObject(output) ? output["files"] : undefined);
+  return text;
+}

@@ -1,11 +1,18 @@
+import { createHash } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
+
+/** What a finished part holds: how many rows, how many bytes on the disk, and the digest of these in hexadecimal. */
+export type PartContent = { readonly rows: number; readonly bytes: number; readonly sha256: string };
 
 /** A file that has no name yet. It is made once there is a batch to write: until then its text is in memory. */
 export class Part {
   readonly path: string;
   /** Bytes of the text that was appended. */
   length = 0;
+  rows = 0;
+  #bytes = 0;
+  readonly #hash = createHash("sha256");
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
@@ -23,19 +30,21 @@ export class Part {
     return this.#file === undefined ? this.#pending : undefined;
   }
 
-  /** Appends a text, given as bytes in latin1. Throws the system's errors as they are, as where the path is taken. */
-  async append(text: string): Promise<void> {
+  /** Appends the lines of some rows, given as bytes in latin1. Throws the system's errors as they are, as where the path is taken. */
+  async append(text: string, rows: number): Promise<void> {
     this.#pending += text;
+    this.rows += rows;
     this.length += text.length;
     if (this.#pending.length >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk. Nothing can be appended afterwards. */
-  async seal(): Promise<void> {
+  /** Returns when all is on the disk, and what that is. Nothing can be appended afterwards. */
+  async seal(): Promise<PartContent> {
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
     await this.#file?.sync();
     await this.#file?.close();
+    return { rows: this.rows, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
   }
 
   /** Removes the file. */
@@ -53,6 +62,8 @@ export class Part {
   async #write(bytes: Uint8Array): Promise<void> {
     this.#file ??= await open(this.path, "wx", 0o666);
     await this.#file.appendFile(bytes);
+    this.#bytes += bytes.length;
+    this.#hash.update(bytes);
   }
 }
 

@@ -8,6 +8,7 @@ import { syncFolder } from "../files/replace.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import { fileName, fullName, publishAll, recover, startName } from "./folder-state.ts";
+import type { ManifestFile } from "./manifest.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
 import { type FileForm, WindowFiles } from "./window-files.ts";
@@ -33,6 +34,8 @@ type Folder = {
   readonly file: StateFile;
   /** The last that each stream gave a file. */
   readonly numbers: Map<string, number>;
+  /** All that was published in it. */
+  manifest: readonly ManifestFile[];
   readonly form: FileForm;
   readonly runtime: FolderRuntime;
 };
@@ -80,8 +83,8 @@ export class FolderSink {
   ): Promise<FolderSink> {
     const form = { start: startName(runtime.clock.now()), gzip, cutBytes };
     try {
-      const numbers = await recover(path, file.saved.rest["output"]);
-      return new FolderSink({ path, file, numbers, form, runtime });
+      const recovered = await recover(path, file.saved.rest["output"]);
+      return new FolderSink({ path, file, ...recovered, form, runtime });
     } catch (error) {
       await file.release();
       throw failureOf(path, error);
@@ -150,7 +153,7 @@ export class FolderSink {
 
   /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read from the start. */
   async #commit({ name, key, files }: OpenStream, state: StreamState): Promise<void> {
-    const { path, file, numbers, form, runtime } = this.#folder;
+    const { path, file, numbers, manifest, form, runtime } = this.#folder;
     this.#committedAt = runtime.clock.monotonic();
     const next = (): number => {
       numbers.set(name, (numbers.get(name) ?? 0) + 1);
@@ -159,14 +162,24 @@ export class FolderSink {
     const nextFile = (): string => fileName(form, next());
     const full = isFromStart(name, state) ? fullName(next()) : undefined;
     const taken = await files.take(full === undefined ? undefined : nextFile);
-    const pending = taken.parts.map((part) => ({ stream: name, part, name: full ?? nextFile() }));
-    const rest = { output: { numbers: Object.fromEntries(numbers), pending } };
+    const pending = taken.map(({ part, files: held }) => {
+      const visible = full ?? nextFile();
+      const path = (inside?: string): string => [name, visible, inside].filter(Boolean).join("/");
+      return {
+        ...{ stream: name, part, name: visible },
+        files: held.map(({ inside, ...content }) => ({ file: path(inside), ...content })),
+      };
+    });
+    const published = pending.reduce((sum, { files: held }) => sum + held.length, 0);
+    const rest = {
+      output: { numbers: Object.fromEntries(numbers), pending, files: manifest.length + published },
+    };
     // Once the new state may have taken effect, the next run decides by the state that it finds.
     await file.save(key, state, rest, () => files.forget());
     runtime.stats.noteSaved(name, state);
-    await publishAll(path, pending);
+    this.#folder.manifest = await publishAll(path, pending, manifest);
     if (pending.length > 0) await syncFolder(files.folder);
-    runtime.stats.notePublished(name, taken.files);
+    runtime.stats.notePublished(name, published);
   }
 }
 

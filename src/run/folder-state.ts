@@ -4,11 +4,18 @@ import { join } from "node:path";
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { codeOf } from "../files/reason.ts";
-import { publish, syncFolder } from "../files/replace.ts";
+import { publish, removeLeftovers, syncFolder } from "../files/replace.ts";
 import { isObject } from "../json.ts";
+import { extendManifest, isManifestFile, type ManifestFile, manifestPath, readManifest } from "./manifest.ts";
 
 /** A finished part whose windows the state covers, and the name that it gets or has got. Both lie in the stream's folder. */
-export type Pending = { readonly stream: string; readonly part: string; readonly name: string };
+export type Pending = {
+  readonly stream: string;
+  readonly part: string;
+  readonly name: string;
+  /** What it holds, for the manifest; undefined in states of versions that had none. */
+  readonly files?: readonly ManifestFile[];
+};
 
 /** What the state of a folder says of its files: the number that each stream gave last, and what is to be published. */
 type FolderState = { readonly numbers: Map<string, number>; readonly pending: readonly Pending[] };
@@ -50,8 +57,9 @@ function parseFolderState(value: unknown): FolderState {
 
 function isPending(value: unknown): value is Pending {
   if (!isObject(value)) return false;
-  const { stream, part, name } = value;
+  const { stream, part, name, files = [] } = value;
   if (typeof stream !== "string" || typeof part !== "string" || typeof name !== "string") return false;
+  if (!Array.isArray(files) || !files.every(isManifestFile)) return false;
   return STREAM_NAMES.has(stream) && PART.test(part) && VISIBLE.test(name);
 }
 
@@ -62,14 +70,18 @@ const damagedState = (): ConfigError =>
 
 /**
  * Finishes what a killed run left in a folder: publishes what is pending and removes all other parts.
- * Returns the largest number that each stream gave. Throws ConfigError, and the system's errors as they are.
+ * Returns the largest number that each stream gave, and the folder's manifest. Throws ConfigError, and the system's errors as they are.
  * @param output what the folder's state says of its files
  */
-export async function recover(folder: string, output: unknown): Promise<Map<string, number>> {
+export async function recover(
+  folder: string,
+  output: unknown,
+): Promise<{ readonly numbers: Map<string, number>; readonly manifest: readonly ManifestFile[] }> {
   const { numbers, pending } = parseFolderState(output);
   // A run that was killed may have replaced the state and not synced its folder: what is published here would outlive it.
   await syncFolder(folder);
-  await publishAll(folder, pending);
+  await removeLeftovers(manifestPath(folder));
+  const manifest = await publishAll(folder, pending, await readManifest(folder));
   for (const stream of STREAM_NAMES) {
     const names = await readdir(join(folder, stream)).catch((error: unknown) => {
       if (codeOf(error) !== "ENOENT") throw error;
@@ -85,10 +97,21 @@ export async function recover(folder: string, output: unknown): Promise<Map<stri
     const largest = Math.max(0, ...visible);
     if (largest > (numbers.get(stream) ?? 0)) numbers.set(stream, largest);
   }
-  return numbers;
+  return { numbers, manifest };
 }
 
-export async function publishAll(folder: string, pending: readonly Pending[]): Promise<void> {
+/** Names what a state covers in the folder's manifest, which it returns, and then makes it visible. */
+export async function publishAll(
+  folder: string,
+  pending: readonly Pending[],
+  known: readonly ManifestFile[],
+): Promise<readonly ManifestFile[]> {
+  const manifest = await extendManifest(
+    folder,
+    known,
+    pending.flatMap(({ files = [] }) => files),
+  );
   for (const { stream, part, name } of pending)
     await publish(join(folder, stream, part), join(folder, stream, name));
+  return manifest;
 }

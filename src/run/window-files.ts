@@ -1,6 +1,6 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { Part } from "../files/part.ts";
+import { Part, type PartContent } from "../files/part.ts";
 import { makeFolder, syncFolder } from "../files/replace.ts";
 import type { Lines } from "../streams/event.ts";
 import { newPartName } from "./folder-state.ts";
@@ -17,6 +17,12 @@ export type FileForm = {
   readonly cutBytes: number;
 };
 
+/** What is finished and has no name yet: a file, or a folder of files with names of their own. */
+export type Taken = {
+  readonly part: string;
+  readonly files: readonly (PartContent & { readonly inside?: string })[];
+};
+
 /**
  * The rows of one stream that have no name yet. Each window has a part of its own, so that no part ever holds rows of
  * which some are covered by a state and some are not; the rows of a small window wait in memory until they are covered.
@@ -29,8 +35,8 @@ export class WindowFiles {
   readonly #open = new Map<number, Part>();
   /** Takes the rows of small windows once they are covered: that of the first of them. */
   #shared: Part | undefined;
-  /** Paths of what is covered and on the disk. */
-  #ended: string[] = [];
+  /** What is covered and on the disk; no files: it is not finished. */
+  #ended: Taken[] = [];
   #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
@@ -48,7 +54,7 @@ export class WindowFiles {
     this.#open.set(window, part);
     let text = "";
     for (const line of lines) text += `${line}\n`;
-    await part.append(text);
+    await part.append(text, lines.length);
   }
 
   /** Says that the windows below a number, or all, are covered by a state. */
@@ -59,7 +65,7 @@ export class WindowFiles {
       this.covered += part.length;
       if (part.text === undefined) await this.#end(part);
       else if (this.#shared === undefined) this.#shared = part;
-      else await this.#shared.append(part.text);
+      else await this.#shared.append(part.text, part.rows);
       if (this.#shared !== undefined && this.#shared.length >= this.#form.cutBytes) await this.#endShared();
     }
   }
@@ -68,13 +74,12 @@ export class WindowFiles {
    * Puts all that is covered on the disk, and says under which names; it is removed by `discard` until it is forgotten.
    * @param nameOf moves the parts into one folder, which is still hidden too, and gives each its name there
    */
-  async take(nameOf?: () => string): Promise<{ readonly parts: readonly string[]; readonly files: number }> {
+  async take(nameOf?: () => string): Promise<readonly Taken[]> {
     await this.#endShared();
     this.covered = 0;
-    const files = this.#ended.length;
     if (nameOf !== undefined) await this.#gather(nameOf);
     if (this.#ended.length > 0) await syncFolder(this.folder);
-    return { parts: this.#ended.map((path) => basename(path)), files };
+    return this.#ended;
   }
 
   /** What was taken belongs to a state from now on. */
@@ -86,7 +91,7 @@ export class WindowFiles {
   async discard(): Promise<void> {
     for (const part of this.#open.values()) await part.discard();
     await this.#shared?.discard();
-    for (const path of this.#ended) await rm(path, { recursive: true, force: true });
+    for (const { part } of this.#ended) await rm(join(this.folder, part), { recursive: true, force: true });
     this.#open.clear();
     this.#shared = undefined;
     this.forget();
@@ -94,13 +99,16 @@ export class WindowFiles {
 
   async #gather(nameOf: () => string): Promise<void> {
     const parts = [...this.#ended];
-    const hidden = join(this.folder, newPartName("full"));
-    this.#ended.push(hidden);
+    const part = newPartName("full");
+    const hidden = join(this.folder, part);
+    this.#ended.push({ part, files: [] });
     await this.#makeFolder();
     await mkdir(hidden);
-    for (const part of parts) await rename(part, join(hidden, nameOf()));
+    const named = parts.map((from) => ({ from, inside: nameOf() }));
+    for (const { from, inside } of named) await rename(join(this.folder, from.part), join(hidden, inside));
     await syncFolder(hidden);
-    this.#ended = [hidden];
+    const files = named.flatMap(({ from, inside }) => from.files.map((file) => ({ ...file, inside })));
+    this.#ended = [{ part, files }];
   }
 
   async #makeFolder(): Promise<void> {
@@ -121,7 +129,8 @@ export class WindowFiles {
   }
 
   async #end(part: Part): Promise<void> {
-    this.#ended.push(part.path);
-    await part.seal();
+    const name = basename(part.path);
+    const at = this.#ended.push({ part: name, files: [] }) - 1;
+    this.#ended[at] = { part: name, files: [await part.seal()] };
   }
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,13 +14,15 @@ describe("Part", () => {
   ])("is a file once there is a batch to write, and then has every byte, %s", async (_what, gzip) => {
     const folder = await tempDir();
     const part = new Part(join(folder, ".part"), gzip, 8);
-    await part.append("1234567");
+    await part.append("1234567", 1);
     expect([part.text, await readdir(folder)]).toEqual(["1234567", []]);
-    await part.append("\u00e9");
+    await part.append("\u00e9", 1);
     expect([part.text, part.length, await readdir(folder)]).toEqual([undefined, 8, [".part"]]);
-    await part.append("rest");
-    await part.seal();
+    await part.append("rest", 2);
+    const content = await part.seal();
     const bytes = readFileSync(part.path);
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    expect(content).toEqual({ rows: 4, bytes: bytes.length, sha256 });
     expect((gzip ? gunzipSync(bytes) : bytes).toString("latin1")).toBe("1234567\u00e9rest");
     await part.discard();
     expect(await readdir(folder)).toEqual([]);
@@ -28,7 +31,7 @@ describe("Part", () => {
   it("takes no file for its own", async () => {
     const path = join(await tempDir(), ".part");
     await writeFile(path, "precious");
-    await expect(new Part(path, false, 1).append("12")).rejects.toThrow("EEXIST");
+    await expect(new Part(path, false, 1).append("12", 1)).rejects.toThrow("EEXIST");
     expect(readFileSync(path, "utf8")).toBe("precious");
   });
 });

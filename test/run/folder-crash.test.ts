@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
@@ -143,6 +144,16 @@ const visible = (disk: MemoryDisk, stream: string): [path: string, text: string]
 const linesIn = (files: readonly (readonly [string, string])[]): string[] =>
   files.flatMap(([, text]) => text.split("\n").slice(0, -1));
 
+/** What the folder's manifest must say of some files. */
+const described = (files: readonly (readonly [string, string])[]): unknown[] =>
+  files
+    .map(([path, text]) => ({
+      file: path.slice(FOLDER.length + 1),
+      ...{ rows: linesIn([[path, text]]).length, bytes: text.length },
+      sha256: createHash("sha256").update(text).digest("hex"),
+    }))
+    .toSorted((a, b) => (a.file < b.file ? -1 : 1));
+
 function expectedRows(disk: MemoryDisk, sizes: readonly number[]): string[] {
   const text = disk.files(FOLDER).get(`${FOLDER}/state.json`) ?? "";
   const covered = cursorOf(parseStateText(text).streams.get("people"));
@@ -161,6 +172,11 @@ async function check(plans: readonly Plan[]): Promise<number> {
   const look = (): void => {
     const people = [...taken, ...visible(disk, "people")];
     expect(linesIn(people).toSorted()).toEqual(expectedRows(disk, sizes).toSorted());
+    const manifest = disk.files(FOLDER).get(`${FOLDER}/manifest.json`) ?? '{"files":[]}';
+    const { files } = JSON.parse(manifest) as { files: { file: string }[] };
+    expect(files.toSorted((a, b) => (a.file < b.file ? -1 : 1))).toEqual(
+      described([...people, ...visible(disk, "sources")]),
+    );
     const folders = visible(disk, "sources").map(([path]) => path.split("/").slice(0, 3).join("/"));
     for (const folder of new Set(folders)) expect(linesIn([...disk.files(folder)])).toEqual(SOURCES);
     const now = new Map([...visible(disk, "people"), ...visible(disk, "sources")]);

@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -308,6 +308,40 @@ describe("state merge", () => {
     expect(stderr).toBe("");
     const { days, plan } = bookmarkIn(stdout);
     expect([uncovered(days, ["2026-01-01" as Day, "2026-02-03" as Day]), plan]).toEqual([[], "0a"]);
+  });
+
+  it("refuses a folder of which rows were lost, and names the file", async () => {
+    const { folder, lines, read, nameOf } = await loadOf(ACCOUNT);
+    for (const shard of lines.keys()) expect((await read(shard)).code).toBe(0);
+    const folders = [...lines.keys()].map((shard) => join(folder, nameOf(shard)));
+    const merged = async () => await run(CONNECTOR, ["state", "merge", ...folders]);
+    expect((await merged()).code).toBe(0);
+    const [first = ""] = folders;
+    const rows = join("people", readdirSync(join(first, "people"))[0] ?? "");
+    const whole = readFileSync(join(first, rows));
+    const swapped = Buffer.from(whole).fill("x", 20, 21);
+    for (const [path, damage, why] of [
+      [rows, undefined, `${rows} is not there`],
+      [
+        rows,
+        whole.subarray(0, whole.length >> 1),
+        `has ${whole.length >> 1} bytes instead of ${whole.length}`,
+      ],
+      [rows, swapped, `${rows} has other content than the run wrote`],
+      ["manifest.json", undefined, "manifest.json names 0 of the 2 files that the state knows"],
+      ["manifest.json", Buffer.from("{}"), "is not one that this program wrote"],
+    ] as const) {
+      const kept = readFileSync(join(first, path));
+      if (damage === undefined) rmSync(join(first, path));
+      else writeFileSync(join(first, path), damage);
+      const { code, stderr, stdout } = await merged();
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain(why);
+      writeFileSync(join(first, path), kept);
+    }
+    rmSync(join(first, rows));
+    const states = folders.map((one) => join(one, "state.json"));
+    expect((await run(CONNECTOR, ["state", "merge", ...states])).code, "states alone").toBe(0);
   });
 
   it("refuses states of different streams, and one without a dated stream", async () => {
