@@ -104,6 +104,7 @@ function help(): string {
     ...described(":skip=N", "lets N requests pass first"),
     ...described(":after=ROWS", "strikes after this number of rows; all: after the last one"),
     ...described(":from=DAY, :to=DAY", "strikes requests for these days; none: requests that name none"),
+    ...described(":of=rows", "strikes exports and pages alike, but no counts (limit=1)"),
     "For example: --fault end:times=2 --fault recheck=5:times=always",
     "",
     ...describeFaults().flatMap(({ usage, description }) => described(usage, description)),

@@ -46,6 +46,8 @@ export type SandboxOptions = {
   readonly days?: number;
   /** RFC 3339: where the sandbox's clock starts; default now. */
   readonly now?: string;
+  /** RFC 3339: the moment before which all people with a date were checked; default: where the clock starts. */
+  readonly newest?: string;
   readonly key?: string;
   readonly plan?: Plan;
   /** Default 60; 0 means no limit. */
@@ -86,6 +88,8 @@ export type Sandbox = {
   forgetJobs(): void;
   /** Moves the clock. */
   advance(ms: number): void;
+  /** How many requests each active fault has struck, in their order. */
+  strikes(): readonly number[];
   /** Replaces the active faults. */
   fault(...expressions: string[]): void;
   close(): Promise<void>;
@@ -115,6 +119,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     requests: log.entries,
     submissions: account.jobs.submitted,
     ...controls(account),
+    strikes: () => faults.strikes,
     fault: (...expressions) => faults.replace(expressions),
     close,
     [Symbol.asyncDispose]: close,
@@ -147,10 +152,14 @@ const DEFAULTS = {
 } as const;
 
 function accountOptions(options: SandboxOptions): AccountOptions {
-  const { now, companiesDated: companyFilters = true } = options;
-  const start = now === undefined ? undefined : Date.parse(now);
-  if (Number.isNaN(start)) throw new RangeError(`Cannot start the sandbox: "${now}" is not a date-time`);
-  return { ...DEFAULTS, companyFilters, ...options, now: start };
+  const { now, newest, companiesDated: companyFilters = true } = options;
+  return { ...DEFAULTS, companyFilters, ...options, now: momentOf(now), newest: momentOf(newest) };
+}
+
+function momentOf(text: string | undefined): number | undefined {
+  const moment = text === undefined ? undefined : Date.parse(text);
+  if (Number.isNaN(moment)) throw new RangeError(`Cannot start the sandbox: "${text}" is not a date-time`);
+  return moment;
 }
 
 type Controls = Pick<

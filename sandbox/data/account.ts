@@ -20,6 +20,7 @@ export type AccountOptions = {
   readonly seed: number;
   readonly days: number;
   readonly now: number | undefined;
+  readonly newest: number | undefined;
   readonly plan: Plan;
   readonly allowedSources: readonly string[] | undefined;
   readonly pageCap: number;
@@ -67,7 +68,7 @@ export function openAccount(options: AccountOptions): Account {
   const slugs = sources.map(({ slug }) => slug);
   const membership = new Membership(slugs);
   const { plan, pageCap, companyList: hasCompanyList } = options;
-  const people = peopleOf(options, start, membership);
+  const people = peopleOf(options, options.newest ?? start, membership);
   const companies = companiesOf(options, start);
   const jobs: Jobs = {
     lookups: new CompanyLookups(clock, slugs[0] ?? "none", options.jobs),

@@ -18,6 +18,8 @@ export type Answer = {
   readonly gzip?: "accepted" | "always";
   /** There for streams, whose length nobody knows up front. */
   readonly stream?: Scope;
+  /** There for pages of a list. */
+  readonly page?: Scope;
 };
 
 /** How a body ends: properly, properly and then closing the connection, cut by FIN, cut by RST, or not at all. */
@@ -32,6 +34,8 @@ export type Delivery = {
   readonly gzip: boolean;
   /** How many of the last bytes are never sent. */
   readonly holdBack: number;
+  /** After so many bytes nothing more is sent, and the connection closes. */
+  readonly most?: number;
   readonly ending: Ending;
   readonly drip?: { readonly bytes: number; readonly everyMs: number };
   readonly bytesPerSecond?: number | undefined;

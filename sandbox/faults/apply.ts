@@ -40,9 +40,9 @@ function applyFault(response: Response, fault: Fault, account: Account): Respons
       return { answer: { ...answer, pieces }, delivery: { ...delivery, ending } };
     }
     case "event": {
-      const { stream } = answer;
-      if (stream === undefined || spec.when === "before") return response;
-      const happen = (nth: number): void => spec.happen(fault, account, stream, nth);
+      const scope = answer.stream ?? answer.page;
+      if (scope === undefined || spec.when === "before") return response;
+      const happen = (nth: number): void => spec.happen(fault, account, scope, nth);
       const pieces =
         spec.when === "repeatedly"
           ? happenEvery(answer.pieces, Number(fault.options.get("every") ?? 10), happen)

@@ -55,6 +55,12 @@ export const CUT_FAULTS: FaultTable = {
     holdBack: GZIP_TRAILER_BYTES,
     whole: true,
   }),
+  gateway: {
+    kind: "cut",
+    description: "the connection closes after BYTES of a body, as behind a gateway with a time limit",
+    argument: { label: "BYTES", type: "number" },
+    cut: { ending: "end", whole: true, gzip: false, byBytes: true },
+  },
   stall: cut("some rows, then silence", { ending: "hang" }),
   drip: {
     kind: "cut",
@@ -99,6 +105,7 @@ export function applyCut(
     ending: cut.ending,
     holdBack: cut.holdBack ?? (isUnfinished ? GZIP_TAIL_BYTES : 0),
     ...(framing === "length" ? { length: (after + 2) * MORE_THAN_A_ROW } : {}),
+    ...(cut.byBytes ? { most: fault.value } : {}),
     ...(cut.drips ? { drip: dripOf(fault) } : {}),
   };
   return { answer: { ...answer, pieces }, delivery };

@@ -9,6 +9,9 @@ export type Target = {
   readonly acceptsGzip: boolean;
 };
 
+const bringsRows = ({ kind, query }: Target): boolean =>
+  kind === "stream" || (kind === "list" && query.get("limit") !== "1");
+
 type Active = { readonly fault: Fault; passed: number; struck: number };
 
 /** The faults that are active, with how often each has struck. */
@@ -21,6 +24,11 @@ export class FaultBook {
 
   replace(expressions: readonly string[]): void {
     this.#active = expressions.map(activate);
+  }
+
+  /** How many requests each fault has struck, in the order in which they were given. */
+  get strikes(): readonly number[] {
+    return this.#active.map(({ struck }) => struck);
   }
 
   /**
@@ -76,13 +84,16 @@ const isDay = (wanted: string | undefined, asked: string | null): boolean =>
   wanted === undefined || wanted === (asked ?? "none");
 
 /** Cuts strike streams unless a path says otherwise; a gzip cut needs a client that takes gzip. */
-function canStrike({ spec, path }: Fault, { kind, query, acceptsGzip }: Target): boolean {
+function canStrike({ spec, path, ofRows }: Fault, target: Target): boolean {
+  const { kind, query, acceptsGzip } = target;
+  if (ofRows && !bringsRows(target)) return false;
   if (
     spec.only !== undefined &&
     (kind !== "list" || (query.get("limit") === "1") !== (spec.only === "counts"))
   )
     return false;
   if (spec.kind === "cut" && spec.cut.gzip === true && !acceptsGzip) return false;
+  if (ofRows) return true;
   if (spec.on !== undefined) return spec.on.includes(kind);
   return (spec.kind === "cut" && path !== undefined) || fits(spec.kind, kind);
 }

@@ -22,6 +22,8 @@ export type Fault = {
   readonly after: number | undefined;
   readonly from: string | undefined;
   readonly to: string | undefined;
+  /** Whether it strikes exports and pages alike, and nothing else, whatever its kind usually strikes. */
+  readonly ofRows: boolean;
   /** How many requests it has struck before this one. */
   readonly nth: number;
 };
@@ -34,6 +36,8 @@ export type Cut = {
   readonly gzip?: boolean;
   /** How many bytes at the end of the compressed body are missing. */
   readonly holdBack?: number;
+  /** The argument is the number of bytes after which the body ends; a shorter one is complete. */
+  readonly byBytes?: boolean;
   /** Every row is sent. */
   readonly whole?: boolean;
   /** The row after the last whole one is sent in part. */

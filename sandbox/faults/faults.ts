@@ -29,7 +29,7 @@ function faultUsage(name: string, { argument, options = [] }: FaultSpec): string
   return `${name}${argument?.fallback === undefined ? value : `[${value}]`}${own}`;
 }
 
-const QUALIFIERS = ["path", "times", "after", "skip", "from", "to"];
+const QUALIFIERS = ["path", "times", "after", "skip", "from", "to", "of"];
 
 /** Reads `name[=value][:key=value…]`. Throws a message that lists the known faults. */
 export function parseFault(expression: string): Fault {
@@ -60,6 +60,7 @@ export function parseFault(expression: string): Fault {
           : undefined,
     from: given.get("from"),
     to: given.get("to"),
+    ofRows: ofRows(expression, given.get("of")),
     nth: 0,
   };
 }
@@ -92,6 +93,11 @@ function argumentOf(expression: string, name: string, spec: FaultSpec, given: st
   if (argument.type === "number" && !/^-?\d+$/.test(text))
     throw refused(expression, `${argument.label} must be an integer`);
   return text;
+}
+
+function ofRows(expression: string, of: string | undefined): boolean {
+  if (of !== undefined && of !== "rows") throw refused(expression, "of must be rows");
+  return of === "rows";
 }
 
 function whole(expression: string, given: ReadonlyMap<string, string>, key: string, usual: number): number {

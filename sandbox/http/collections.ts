@@ -38,7 +38,8 @@ function listRows(exchange: Exchange, collection: Collection): Answer {
   const total = paging.skipCount && !distortion.shortPage ? 0 : collection.dataset.count(filter);
   const rows = pageOfRows(exchange, collection, filter, paging);
   const isShort = distortion.shortPage && paging.page === middlePage(total, paging.limit);
-  return listAnswer(exchange, paging, total, isShort ? rows.slice(0, Math.floor(rows.length / 2)) : rows);
+  const shown = isShort ? rows.slice(0, Math.floor(rows.length / 2)) : rows;
+  return { ...listAnswer(exchange, paging, total, shown), page: { collection, filter } };
 }
 
 function pageOfRows(exchange: Exchange, collection: Collection, filter: Filter, paging: Paging): string[] {

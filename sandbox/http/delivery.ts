@@ -18,8 +18,11 @@ export async function deliver(answer: Answer, delivery: Delivery, response: Serv
       : { answer, delivery };
   writeHead(ready.answer, ready.delivery, response);
   const write = writer(response, ready.delivery);
+  let left = ready.delivery.most ?? Number.POSITIVE_INFINITY;
   for await (const chunk of body(ready.answer, ready.delivery)) {
-    if (!(await write(chunk))) return;
+    if (!(await write(chunk.length > left ? chunk.subarray(0, left) : chunk))) return;
+    left -= chunk.length;
+    if (left < 0) return await end(response, "fin");
   }
   await end(response, ready.delivery.ending);
 }

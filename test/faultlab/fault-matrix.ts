@@ -129,6 +129,7 @@ function faultScenarios(): readonly Scenario[] {
     ...LINES.map((fault) => whole(`${fault} after the last row`, `${fault}:after=all`)),
     ...HARMLESS.map((fault) => whole(`${fault}, every export`, `${fault}:times=always`)),
     whole("drip=500", "drip=500:times=always"),
+    whole("gateway=4000, every export", "gateway=4000:times=always"),
     whole("long-line of 17 MB", "long-line=17000000"),
     whole("omit=3"),
     { ...whole("omit=3, lists too", "omit=3:lists=too"), expect: "residual" },

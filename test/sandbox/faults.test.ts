@@ -386,3 +386,53 @@ describe("fault expressions", () => {
 });
 
 const announced = ({ head }: Raw): number => Number(/content-length: (\d+)/.exec(head)?.[1]);
+
+describe("a fault of=rows", () => {
+  const PAGE = "/api/v1/public/people?limit=10";
+  const struckBy = async (sandbox: Sandbox, path: string): Promise<number | undefined> => {
+    await rawGet(sandbox, path);
+    return sandbox.strikes()[0];
+  };
+
+  it.each(["end:times=always", "drain=1:every=5", "status=500:times=always"])(
+    "%s strikes exports and pages, and no count",
+    async (fault) => {
+      await using sandbox = await started(`${fault}:of=rows`);
+      expect(await struckBy(sandbox, `${PEOPLE}?limit=1`)).toBe(0);
+      expect(await struckBy(sandbox, PAGE)).toBe(1);
+      expect(await struckBy(sandbox, STREAM)).toBe(2);
+    },
+  );
+
+  it("moves people while a page is sent", async () => {
+    await using sandbox = await started("drain=1:every=5:of=rows");
+    const before = sandbox.people().map(({ discoveredAt }) => discoveredAt);
+    await list(sandbox, "?limit=10");
+    const after = sandbox.people().map(({ discoveredAt }) => discoveredAt);
+    expect(after.filter((date) => !before.includes(date))).toHaveLength(2);
+  });
+
+  it("takes nothing else than rows", () => {
+    expect(() => parseFault("end:of=counts")).toThrow("of must be rows");
+  });
+});
+
+describe("gateway", () => {
+  it("sends so many bytes of a body, and a shorter one completely", async () => {
+    await using sandbox = await started("gateway=2000:of=rows:times=always");
+    const cut = await rawGet(sandbox, STREAM, GZIP);
+    expect(dechunk(cut.body)).toMatchObject({ complete: false });
+    expect(dechunk(cut.body).content).toHaveLength(2000);
+    expect(await list(sandbox, "?limit=2")).toMatchObject({ pagination: { limit: 2 } });
+  });
+});
+
+describe("the option newest", () => {
+  it("says before which moment people were checked", async () => {
+    const newest = "2026-02-01T00:00:00Z";
+    await using sandbox = await startSandbox({ people: 20, days: 10, undated: 0, newest });
+    const dates = sandbox.people().map(({ discoveredAt }) => discoveredAt ?? "");
+    expect(dates.every((date) => date < newest)).toBe(true);
+    expect(dates.every((date) => date > "2026-01-22")).toBe(true);
+  });
+});
