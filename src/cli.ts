@@ -103,7 +103,7 @@ const READ_FLAGS = {
   "shards-at-once": {
     type: "string",
     nargs: 1,
-    describe: "how many shards run at the same time; default 1",
+    describe: "divide the key's requests among this many",
   },
   "log-level": LOG_LEVEL,
 } as const;
@@ -319,7 +319,7 @@ function partOf(
   return {
     plan,
     shard: shard === "open" ? "open" : Number(shard),
-    shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce) ?? 1,
+    shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /** The service measures a minute at its end, jitter included. */
-const SPAN_MS = 61_000;
+export const SPAN_MS = 61_000;
 const BURST = 15;
 
 /** Starts requests of one API key: never more than `perMinute` in any 61 seconds, a small burst first, then evenly. */
@@ -9,15 +9,18 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #perMinute: number;
   readonly #interval: number;
+  readonly #shared: (() => Promise<number>) | undefined;
   readonly #starts: number[] = [];
   #even = Number.NEGATIVE_INFINITY;
   #blockedUntil = Number.NEGATIVE_INFINITY;
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(perMinute: number, clock: Clock) {
+  /** @param shared says in how many ms a start is this run's turn, where several runs share the key */
+  constructor(perMinute: number, clock: Clock, shared?: () => Promise<number>) {
     this.#perMinute = perMinute;
     this.#interval = SPAN_MS / perMinute;
     this.#clock = clock;
+    this.#shared = shared;
   }
 
   /** Resolves when the caller's request may start, first come first served. */
@@ -33,7 +36,12 @@ export class Limiter {
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
-    for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
+    do {
+      for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
+      const turn = Math.ceil((await this.#shared?.()) ?? 0);
+      if (turn > 0) await this.#clock.sleep(turn, signal);
+      // A turn that came while all were blocked is lost.
+    } while (this.#wait() > 0);
     const now = this.#clock.monotonic();
     this.#even = Math.max(this.#even, now) + this.#interval;
     this.#starts.push(now);
@@ -44,6 +52,7 @@ export class Limiter {
     const oldest =
       this.#starts.length < this.#perMinute ? Number.NEGATIVE_INFINITY : (this.#starts[0] ?? 0) + SPAN_MS;
     const even = this.#even - (Math.min(BURST, this.#perMinute) - 1) * this.#interval;
-    return Math.ceil(Math.max(oldest, even, this.#blockedUntil) - this.#clock.monotonic());
+    const own = this.#shared === undefined ? Math.max(oldest, even) : Number.NEGATIVE_INFINITY;
+    return Math.ceil(Math.max(own, this.#blockedUntil) - this.#clock.monotonic());
   }
 }

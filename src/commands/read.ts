@@ -22,7 +22,8 @@ import { isRead, isWholePlan, parsePlan, type ShardLine, shardConfig, shardFolde
 export type ShardOptions = {
   readonly plan: string;
   readonly shard: number | "open";
-  readonly shardsAtOnce: number;
+  /** How many shards divide the key's requests; undefined: they share them in the folder of --output. */
+  readonly shardsAtOnce: number | undefined;
 };
 
 export type ReadOptions = {
@@ -88,7 +89,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     for (const name of options.streams) streamNamed(name, config, "Correct --stream");
   const output = await open(destinationOf(options), config);
   const { saved } = output.sink;
-  return await withRun({ config, runtime, reporter: output }, async (run) => {
+  const sharedFolder = asked.part && asked.part.shardsAtOnce === undefined ? asked.output : undefined;
+  return await withRun({ config, runtime: { ...runtime, sharedFolder }, reporter: output }, async (run) => {
     if (shard !== undefined && isRead(shard.line, saved.streams.get(shard.line.stream))) {
       await run.emit(say(`Shard ${shard.line.shard} of "${shard.line.stream}" is complete already`));
       return true;
@@ -124,7 +126,7 @@ async function openShard(
   const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
   return {
     line,
-    config: shardConfig(config, line, shardsAtOnce),
+    config: shardConfig(config, line, shardsAtOnce ?? 1),
     options: { ...asked, streams: [line.stream], output },
     task: { plan: line.plan, bringsUndated },
   };

@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { Client, type Query } from "../api/client.ts";
 import { type Dispatcher, openDispatcher, proxyVariable } from "../api/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
-import { Limiter } from "../api/limiter.ts";
+import { Limiter, SPAN_MS } from "../api/limiter.ts";
 import { RowParser, type RowRules } from "../api/rows.ts";
 import { notThere, parseList, streamApi } from "../api/stream-api.ts";
 import { sumOfUsages, type Usage } from "../api/usage.ts";
@@ -18,6 +20,7 @@ import {
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
+import { Slots } from "../files/slots.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
 import { isObject } from "../json.ts";
 import { stateKey } from "../state/envelopes.ts";
@@ -27,7 +30,7 @@ import type { Runtime } from "./runtime.ts";
 
 /** What a session needs of the process. */
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
-  Partial<Pick<Runtime, "pid" | "processes">>;
+  Partial<Pick<Runtime, "pid" | "processes" | "sharedFolder">>;
 
 /** How a stream's rows are read: in windows of days, or all at once; and whether there is a list, and so counts and pages. */
 export type Reading = { readonly isDated: boolean; readonly isListed: boolean };
@@ -198,7 +201,7 @@ export class Session {
       proxy: proxyVariable(base, environment),
       dispatcher: dispatcher(true),
       fresh: () => dispatcher(false),
-      limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock)),
+      limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock, this.#turns(apiKey))),
       clock,
       signal,
       random,
@@ -206,6 +209,17 @@ export class Session {
       idleTimeoutMs: idleTimeoutSeconds * 1000,
       ...(this.#tries !== undefined && { tries: this.#tries }),
     });
+  }
+
+  /** Takes turns with the other runs that use the same folder and key. */
+  #turns(apiKey: string): (() => Promise<number>) | undefined {
+    const { clock, sharedFolder } = this.#runtime;
+    if (sharedFolder === undefined) return undefined;
+    const { requestsPerMinute } = this.config;
+    const key = createHash("sha256").update(apiKey).digest("hex").slice(0, 16);
+    const folder = join(sharedFolder, `.requests-${key}-${requestsPerMinute}`);
+    const slots = new Slots(folder, SPAN_MS / requestsPerMinute, clock.now);
+    return () => slots.take();
   }
 
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {

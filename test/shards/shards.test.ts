@@ -88,6 +88,9 @@ const keysIn = (stdout: string): readonly string[] =>
 /** The state of people in a text of bookmarks. */
 const bookmarkIn = (text: string): DatedState => JSON.parse(text).bookmarks.people;
 
+const shardsIn = (folder: string): readonly string[] =>
+  readdirSync(folder).filter((name) => !name.startsWith("."));
+
 const exportsOf = (sandbox: Sandbox): number =>
   sandbox.requests.filter(({ path }) => path.includes("/people/stream")).length;
 
@@ -117,7 +120,7 @@ describe("a first load in shards", () => {
       const [{ code, stderr }] = await Promise.all([read(shard), moving(sandbox)]);
       expect(code, stderr).toBe(0);
     }
-    const folders = readdirSync(folder).map((name) => join(folder, name));
+    const folders = shardsIn(folder).map((name) => join(folder, name));
     const merged = await run(CONNECTOR, ["state", "merge", ...folders]);
     expect(merged.code, merged.stderr).toBe(0);
     const state = bookmarkIn(merged.stdout);
@@ -142,12 +145,12 @@ describe("a first load in shards", () => {
       bytesPerSecond: 300_000,
     });
     await killed(1, undefined, () => exportsOf(sandbox) > 1);
-    expect(readdirSync(folder)).toEqual([nameOf(1)]);
+    expect(shardsIn(folder)).toEqual([nameOf(1)]);
     move(sandbox);
     const [first, second] = await Promise.all([read(1), moving(sandbox).then(() => read(1))]);
     expect([first.code, second.code]).toEqual([0, 1]);
     expect(second.stderr).toContain("another run");
-    expect(readdirSync(folder)).toEqual([nameOf(1)]);
+    expect(shardsIn(folder)).toEqual([nameOf(1)]);
     const held = people();
     expect(checkedOn(sandbox, [daysOf(lines[1])]).filter((id) => !held.has(id))).toEqual([]);
   });
@@ -166,6 +169,20 @@ describe("a first load in shards", () => {
     expect(checkedOn(sandbox, rest).filter((id) => !came.has(id))).toEqual([]);
   });
 
+  it("takes a turn of the key for each request where shards share a folder, and none where they divide it", async () => {
+    const { sandbox, folder, read } = await loadOf(ACCOUNT);
+    const planned = sandbox.requests.length;
+    await Promise.all([read(0), read(1)]);
+    const turns = () => {
+      const [shared = ""] = readdirSync(folder).filter((name) => /^\.requests-[0-9a-f]{16}-6000$/.test(name));
+      return readdirSync(join(folder, shared)).length;
+    };
+    const asked = sandbox.requests.length - planned;
+    expect(turns()).toBe(asked);
+    expect((await read(2, ["--output", folder, "--shards-at-once", "2"])).code).toBe(0);
+    expect(turns()).toBe(asked);
+  });
+
   it("asks nothing for a shard whose days the state holds, and for an index without a line", async () => {
     const { sandbox, folder, lines, read, nameOf } = await loadOf(ACCOUNT);
     const state = ["--state-file", join(await tempDir(), "state.json")];
@@ -177,7 +194,7 @@ describe("a first load in shards", () => {
     expect(absent.code).toBe(0);
     expect(absent.stderr).toContain("has no shard 4: there is nothing to read");
     expect(sandbox.requests).toHaveLength(before);
-    expect(readdirSync(folder)).toEqual([nameOf(0)]);
+    expect(shardsIn(folder)).toEqual([nameOf(0)]);
     const other = await read(1, state);
     expect(keysIn(other.stdout), "from the state of another shard").toHaveLength(lines[1]?.rows ?? 0);
   });
