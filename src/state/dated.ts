@@ -138,8 +138,11 @@ function upgraded(saved: Version1 & { readonly asked?: unknown }, discoveredAt: 
 function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: JsonObject): void {
   if (version === 1 || version === NEW_STATE.version) return;
   const isNewer = typeof version === "number" && version > NEW_STATE.version;
-  const newer = `it was written by a newer version of this program (state version ${version}): update the program`;
-  throw unusable(stream, isNewer ? newer : "version is not a version of this program's state");
+  const newer = "it was written by a newer version of this program (state version";
+  throw unusable(
+    stream,
+    isNewer ? `${newer} ${version}): update the program` : "version is not a version of this program's state",
+  );
 }
 
 function refuseOtherShape(stream: string, saved: JsonObject): void {

@@ -66,7 +66,8 @@ function parseLines(lines: readonly string[]): SavedState {
     const value = tryParseJson(line);
     if (value === undefined && index < lines.length - 1)
       throw unreadableState(`line ${index + 1} is not complete JSON`);
-    if (value === undefined || (isObject(value) && OTHER_MESSAGES.test(String(value["type"])))) continue;
+    const type = isObject(value) ? value["type"] : undefined;
+    if (value === undefined || (typeof type === "string" && OTHER_MESSAGES.test(type))) continue;
     collect(value, state);
     found = true;
   }

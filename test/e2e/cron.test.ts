@@ -38,6 +38,6 @@ it("docs/cron.md has a line that works as cron runs it, also while the run befor
     (await readdir(people)).map((name) => readFile(join(people, name), "utf8")),
   );
   expect(texts.join("").trimEnd().split("\n")).toHaveLength(sandbox.people().length);
-  const left = ["companies", "people", "sources", "state.json", "state.json.previous"];
+  const left = ["companies", "manifest.json", "people", "sources", "state.json", "state.json.previous"];
   expect((await readdir(join(folder, "contacts"))).sort()).toEqual(left);
 });

@@ -162,6 +162,7 @@ describe("parseDatedState()", () => {
     [{ ...minimal, checked: "today" }, "checked is not"],
     [{ ...minimal, service: 1 }, "service is not"],
     [{ ...minimal, witness: [] }, "witness is not"],
+    [{ ...minimal, version: { toString: false } }, "version is not"],
     [{ ...minimal, sources: "crm" }, "sources is not"],
     [{ ...minimal, plan: 1 }, "plan is not"],
     [{ ...minimal, asked: "hunter2" }, "asked is not"],

@@ -251,6 +251,7 @@ describe("parseStateText()", () => {
     ["a record", record],
     ["plain text", "hunter2"],
     ["lines of another shape", '{"a": 1}\n{"b": 2}'],
+    ["lines whose type is no text", `{"type": {"toString": 1}}\n{"bookmarks": {}}`],
   ])("refuses %s", (_, text) => {
     expect(() => parseStateText(text)).toThrow(ConfigError);
     expect(() => parseStateText(text)).not.toThrow("hunter2");
