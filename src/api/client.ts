@@ -52,7 +52,7 @@ export type Export = {
   readonly usage: Usage;
 };
 
-/** What became of a POST. `answered`: epoch ms by the service's clock; `value` undefined: the body is not JSON. */
+/** What became of a POST. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text; undefined: it broke off. */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
   /** 429: every request of the key waits, then this one may be made again. */
@@ -257,7 +257,13 @@ export class Client {
       return { kind, error: redirectError(what, this.#place, status, headers["location"]) };
     }
     const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
-    return { kind: "answered", status, value: toJson(text), answered: this.now() };
+    const value = toJson(text);
+    return {
+      kind: "answered",
+      status,
+      value: value === undefined ? text?.toString() : value,
+      answered: this.now(),
+    };
   }
 
   async #retry<Result>(asking: Asking<Result>): Promise<Result> {

@@ -101,11 +101,15 @@ function seenSchema(schema: JsonSchema, rule: FieldRule, view: "arriving" | "lea
   };
 }
 
-/** A list stays a list, of digests. */
+/** A list stays a list, of digests. What may be something else as well may be one digest. */
 function hashedSchema({ title, description, type, items }: JsonSchema): JsonSchema {
   const words = { ...(title !== undefined && { title }), ...(description !== undefined && { description }) };
-  if (![type].flat().includes("array")) return { ...words, type: ["null", "string"] };
-  return { ...words, type: ["null", "array"], ...(items !== undefined && { items: hashedSchema(items) }) };
+  const kinds = [type].flat();
+  if (!kinds.includes("array")) return { ...words, type: ["null", "string"] };
+  const hashed = kinds.every((kind) => kind === "array" || kind === "null")
+    ? ["null", "array"]
+    : ["null", "string", "array"];
+  return { ...words, type: hashed, ...(items !== undefined && { items: hashedSchema(items) }) };
 }
 
 /** Takes a line of a row, and returns what of it leaves. */

@@ -111,15 +111,23 @@ export function parseConfig(
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length === 0) {
+    const settings = toShape(candidate, configSpec) as Settings;
     const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
+    const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, file);
-    return { ...(toShape(candidate, configSpec) as Settings), warnings, origins };
+    return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
   throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
 }
 
 const MOST_CONFIG_LEVELS = 100;
+
+/** Characters of a salt that cannot be guessed. */
+const SAFE_SALT = 16;
+const SHORT_SALT =
+  `hash_salt has less than ${SAFE_SALT} characters, so that its hashes can be undone by guessing. Choose a longer one: ` +
+  "other hashes come then, so hashed keys no longer match rows that were loaded before";
 
 /** Where the value of each setting that was given comes from, in words. */
 function originsOf(

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { addDays, BEGINNING, type Day, dayOf } from "../time.ts";
 import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts";
-import { type Digesting, digestOf, digestsOf, isSameDigesting } from "./identity.ts";
-import type { Entry } from "./items.ts";
+import { type Digesting, digestOf, isSameDigesting } from "./identity.ts";
+import { type Entry, spellingsOf } from "./items.ts";
 import {
   addPrice,
   type Delta,
@@ -116,8 +116,7 @@ export class Book {
   /** How many items are known. */
   get size(): number {
     let size = 0;
-    for (let row = 0; row < this.#table.size; row++)
-      if (this.#days.get(row) > 0 || this.#full.has(row)) size += 1;
+    for (let row = 0; row < this.#table.size; row++) if (this.#isKnown(row)) size += 1;
     return size;
   }
 
@@ -145,8 +144,14 @@ export class Book {
   keyOf(entry: Entry): string {
     const key = digestOf(this.digests, entry.item ?? "");
     const row = this.#table.add(key);
-    for (const older of this.#digestings.slice(1))
-      for (const old of digestsOf(older, entry)) this.#move(old, key, row);
+    for (const older of this.#digestings.slice(1)) {
+      const spellings = spellingsOf(entry, older.normalization);
+      // Under one salt the item itself has one key. What is known by it, and not owed, needs no second look.
+      const isPlain = older.salt === this.digests.salt && spellings[0] === entry.item;
+      if (isPlain && this.#isKnown(row) && (this.#canBeHad(row) || !this.#isOwed(row))) continue;
+      for (const spelling of spellings) this.#move(digestOf(older, spelling), key, row);
+    }
+    this.#madeBy.set(row, 0);
     this.#flag(row, OWN | NAMED);
     return key;
   }
@@ -419,6 +424,10 @@ export class Book {
     return this.#table.find(this.#moved.get(key) ?? key) ?? -1;
   }
 
+  #isKnown(row: number): boolean {
+    return this.#days.get(row) > 0 || this.#full.has(row);
+  }
+
   #item(row: number): Item {
     const full = this.#full.get(row) ?? UNBOUGHT;
     return { day: dayOfNumber(this.#days.get(row)), handle: full.handle, subs: full.subs };
@@ -442,6 +451,11 @@ export class Book {
 
   *#rowsWith(flags: number): Generator<number> {
     for (let row = 0; row < this.#table.size; row++) if (this.#is(row, flags)) yield row;
+  }
+
+  /** Whether a selected stream lacks the newest answer. */
+  #isOwed(row: number): boolean {
+    return (this.#options.streams ?? []).some((stream) => this.#owes(this.#deliveredBy(stream), row));
   }
 
   #owes(delivered: Column, row: number): boolean {
@@ -539,7 +553,7 @@ export class Book {
   /** What is known of an item under another key is known under this one. */
   #move(old: string, key: string, row: number): void {
     const from = this.#table.find(old);
-    if (from === undefined || from === row || (this.#days.get(from) === 0 && !this.#full.has(from))) return;
+    if (from === undefined || from === row || !this.#isKnown(from)) return;
     this.#join(row, 0, { ...this.#item(from), handle: this.#handle(from) });
     this.#flag(row, this.#flags.get(from));
     for (const delivered of this.#delivered.values())

@@ -82,7 +82,7 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
 });
 
 /** The answer's form is not documented, so it is kept as it is. `answered`: epoch ms. */
-function verified(email: string, answered: number, response: JsonObject): Answer {
+function verified(email: string, answered: number, response: unknown): Answer {
   const cursor = new Date(answered).toISOString();
   const value = { email, verified_at: cursor, response };
   return { value, cursor, cost: 0, failed: false, code: null, sources: [] };
@@ -94,7 +94,7 @@ export const sealedText = ({ value: { verified_at, response } }: Answer): string
 
 /** The answer that was kept. `at`: epoch ms of an answer that an older version kept without its moment. */
 export function unsealedAnswer(email: string, at: number, text: string): Answer {
-  const start = text.indexOf("{");
+  const start = text.startsWith("{") ? 0 : text.indexOf(" ") + 1;
   const answered = start > 0 ? Date.parse(text.slice(0, start - 1)) : at;
   return verified(email, answered, JSON.parse(text.slice(start)));
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { type Entry, NORMALIZATION, oldSpellingsOf } from "./items.ts";
+import { NORMALIZATION } from "./items.ts";
 
 /**
  * How items were turned into digests: by HMAC-SHA-256 under a salt, or, in version 0.1.0, by SHA-256 (salt null). A salt
@@ -28,10 +28,6 @@ export function digestOf({ salt }: Digesting, item: string): string {
   const hash = salt === null ? createHash("sha256") : createHmac("sha256", salt);
   return hash.update(item, "utf8").digest("base64url").slice(0, 16);
 }
-
-/** The digests under which an item may be known. */
-export const digestsOf = (digests: Digesting, entry: Entry): readonly string[] =>
-  (digests.salt === null ? oldSpellingsOf(entry) : [entry.item ?? ""]).map((text) => digestOf(digests, text));
 
 /** The service that a setting uses: its address and the key for it. */
 type Access = { readonly url: URL; readonly key: string };

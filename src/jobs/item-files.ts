@@ -5,28 +5,41 @@ import { reasonOf } from "../files/reason.ts";
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.
  * @param each is told of each text and its line, from 1
- * @throws ConfigError for a file that cannot be read
+ * @throws ConfigError for a file that cannot be read, and for CSV without the column: its cells may be anything
  */
 export async function readItemFile(
   path: string,
   column: string,
   each: (text: string, line: number) => void,
 ): Promise<void> {
-  let place: number | undefined;
+  /** Null: each line is a text. */
+  let place: number | null | undefined;
   let line = 0;
   const take = (raw: string): void => {
     line += 1;
     const text = line === 1 ? raw.replace(/^\uFEFF/, "") : raw;
-    const at = line === 1 ? cellsOf(text).findIndex((name) => name.trim().toLowerCase() === column) : -1;
-    if (at >= 0) place = at;
-    else each(place === undefined ? text : (cellsOf(text)[place] ?? ""), line);
+    if (text.trim() === "") return;
+    if (place === undefined) {
+      const names = cellsOf(text).map((name) => name.trim().toLowerCase());
+      place = names.includes(column) ? names.indexOf(column) : null;
+      if (place !== null) return;
+      if (names.length > 1) throw lacking(path, line, column);
+    }
+    each(place === null ? text : (cellsOf(text)[place] ?? ""), line);
   };
   try {
     for await (const text of textLines(path)) for (const one of text) take(one);
   } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
     throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
+
+const lacking = (path: string, line: number, column: string): ConfigError =>
+  new ConfigError(
+    `Cannot use the file of items "${path}": line ${line} has several cells, so this is CSV, and has no column "${column}". ` +
+      `Name a column "${column}", or write one item on each line`,
+  );
 
 /** The lines of a file, many at once. */
 async function* textLines(path: string): AsyncGenerator<readonly string[]> {
@@ -39,9 +52,10 @@ async function* textLines(path: string): AsyncGenerator<readonly string[]> {
   if (rest !== "") yield [rest];
 }
 
-const CELL = /(?:^|[,;\t])(?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
+const CELL = /[,;\t](?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
 
 /** The cells of a line of CSV; quotes hide separators. */
 function cellsOf(line: string): readonly string[] {
-  return [...line.matchAll(CELL)].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+  const cells = `,${line}`.matchAll(CELL);
+  return [...cells].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
 }

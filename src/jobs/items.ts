@@ -1,4 +1,4 @@
-import { domainToASCII } from "node:url";
+import { domainToASCII, domainToUnicode } from "node:url";
 
 /** What an item is: a domain for company look-ups, an address for e-mail checks and verifications. */
 export type ItemKind = "domain" | "email";
@@ -12,10 +12,13 @@ export type Entry = {
 };
 
 /** Stands beside every digest. A change of the rules below needs a new number, or everything is bought again. */
-export const NORMALIZATION = 1;
+export const NORMALIZATION = 2;
 
 const ZERO_WIDTH = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
+/** Those that no address has, and those that an address may have, but hardly at its ends. */
+const PLAIN_QUOTES = /["\u201c\u201d\u00ab\u00bb]/g;
+const AT_ENDS = /^[\s'`\u2018\u2019]+|[\s'`\u2018\u2019]*[.\u3002]?[\s'`\u2018\u2019]*$/g;
 const LIST = /[,\r\n]/;
 const HOST = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/;
 const ADDRESS = /^[^\s@"(),:;<>[\]\\]{1,64}@[^\s@"(),:;<>[\]\\]+\.[^\s@"(),:;<>[\]\\]+$/;
@@ -33,29 +36,42 @@ export function entriesOf(kind: ItemKind, text: string): Entry[] {
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>
   kind === "domain" ? toDomain(text) : toAddress(text);
 
-function toDomain(text: string): string | null {
+const toDomain = (text: string): string | null => toHost(text, /^www\./);
+
+/** `prefix`: what goes if a name with a dot is left. */
+function toHost(text: string, prefix: RegExp | string): string | null {
   const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().toLowerCase().replace(/\.$/, "");
   // Characters that end a host name in a URL would cut the name short.
   if (/[\s/\\?#@:%[\]]/.test(bare)) return null;
   // Dots of other scripts are dots only now.
   const ascii = domainToASCII(bare).replace(/\.$/, "");
-  const rest = ascii.replace(/^www\./, "");
+  const rest = ascii.replace(prefix, "");
   const host = rest.includes(".") ? rest : ascii;
   const isHost = HOST.test(host) && host.length <= LONGEST_ITEM && !/^[\d.]+$/.test(host);
   return isHost ? host : null;
 }
 
 function toAddress(text: string): string | null {
-  const address = text.replace(ZERO_WIDTH, "").trim().normalize("NFC").toLowerCase();
-  return ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/\p{Surrogate}/u.test(address)
-    ? address
-    : null;
+  const bare = text.replace(ZERO_WIDTH, "").replace(PLAIN_QUOTES, "").replace(AT_ENDS, "").normalize("NFC");
+  const at = bare.lastIndexOf("@") + 1;
+  const host = at === 0 ? null : toHost(bare.slice(at), "");
+  return host === null ? null : checked(`${bare.slice(0, at).toLowerCase()}${host}`);
 }
 
-/** The spellings under which version 0.1.0 may have bought an item: it took a trimmed text in lower case for the item itself. */
-export function oldSpellingsOf({ item, kind, text }: Entry): readonly string[] {
+const checked = (address: string): string | null =>
+  ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/\p{Surrogate}/u.test(address) ? address : null;
+
+/**
+ * The spellings under which a version with this normalization may have bought an item; first how it would have bought
+ * the text. Version 0.1.0 (0) took a trimmed text in lower case for the item itself; 1 left in e-mails what surrounds them.
+ */
+export function spellingsOf({ item, kind, text }: Entry, normalization: number): readonly string[] {
+  if (normalization >= NORMALIZATION || (normalization > 0 && kind === "domain")) return [item ?? ""];
   const old = text.trim().toLowerCase();
-  if (item === null) return [old];
-  const spellings = kind === "domain" ? [item, `www.${item}`, `${item}.`, `www.${item}.`] : [item];
-  return [...new Set([old, ...spellings])];
+  const first = normalization === 0 ? old : checked(old.replace(ZERO_WIDTH, "").trim().normalize("NFC"));
+  if (item === null) return [first ?? ""];
+  if (kind === "domain") return [...new Set([old, item, `www.${item}`, `${item}.`, `www.${item}.`])];
+  const at = item.lastIndexOf("@") + 1;
+  const written = `${item.slice(0, at)}${domainToUnicode(item.slice(at))}`;
+  return [...new Set([first ?? item, item, written].flatMap((one) => [one, `${one}.`, `'${one}'`]))];
 }

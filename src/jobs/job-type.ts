@@ -33,7 +33,7 @@ export type JobType = {
    * What an answer says by which the service has taken an item; undefined if it says nothing of use.
    * @param answered when it came, epoch ms
    */
-  taken(value: JsonObject, item: string, answered: number): Submission | undefined;
+  taken(value: unknown, item: string, answered: number): Submission | undefined;
   /** What an answer says of a job; undefined for what is no answer about the job. */
   result(status: number, value: unknown): JobReply | undefined;
   /** The records of an answer for one of the setting's streams. */

@@ -8,7 +8,7 @@ import { ConfigError } from "../errors.ts";
 import type { LockRuntime } from "../files/lock.ts";
 import type { StreamState } from "../streams/event.ts";
 import { Book } from "./book.ts";
-import { isSameDigesting, newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
+import { newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
 import { jobTypeOf } from "./kinds.ts";
 import type { Delta } from "./lattice.ts";
 import { Receipts } from "./receipts.ts";
@@ -78,7 +78,7 @@ export class Memory {
     this.blocked = blocked;
     this.isForgetful = isForgetful;
     const by = randomBytes(6).toString("base64url");
-    const digests = receipts?.digests ?? newDigests(saltOf(saved));
+    const digests = newDigests(receipts?.digests.salt ?? saltOf(saved));
     this.#books = new Map(
       SETTINGS.map((setting) => {
         const streams = options.streams.filter((stream) => stream.setting === setting);
@@ -190,7 +190,7 @@ export class Memory {
         generation === null || known.service === null ? !truncates : known.generation === generation;
       tellBook(book, name, known, isOfNow);
       // Items under two salts meet only where their rows are read again.
-      const isSalted = known.ledgers.every(({ digests }) => isSameDigesting(digests, book.digests));
+      const isSalted = known.ledgers.every(({ digests }) => digests.salt === book.digests.salt);
       for (const input of isSalted ? known.inputs : [])
         if (input.through > (book.inputs.get(input.from)?.through ?? "")) book.inputs.set(input.from, input);
     }

@@ -2,13 +2,10 @@ import { isUsableId, toSegment } from "../api/address.ts";
 import type { Client } from "../api/client.ts";
 import { envelopeCode, type RetryWhen, retryWhen } from "../api/error-table.ts";
 import { ConfigError, ConnectorError, DataError, TransientError } from "../errors.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, objectOf } from "../json.ts";
 import { parseInstant } from "../time.ts";
 import type { JobReply, JobType, Submission } from "./job-type.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
-
-/** Statuses by which the service may say that it has taken a submission: the interface does not say which. */
-const TAKEN: ReadonlySet<number> = new Set([200, 201, 202]);
 
 /** Any status in which a job's result may come: an error is a result too. */
 export const isResultStatus = (status: number): boolean => status < 300 || status >= 400;
@@ -24,13 +21,15 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   }
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
-  if (code === undefined && TAKEN.has(status)) {
-    const taken = isObject(value) ? type.taken(value, item, answered) : undefined;
+  const why = retryWhen(status, code);
+  // The interface does not say by which status a submission is taken, nor what may stand in a response that is paid for.
+  const isTaken = code === undefined || (type.polling === null && why === undefined);
+  if (status >= 200 && status < 300 && isTaken) {
+    const taken = value === undefined ? undefined : type.taken(value, item, answered);
     const said = "the service accepted it, but its answer names no job that can be asked for";
     return taken ?? { kind: "unknown", error: new DataError(`Cannot ${what}: ${said}`) };
   }
   const error = client.refusal(what, status, code);
-  const why = retryWhen(status, code);
   return why === undefined ? { kind: "unknown", error } : refused(error, why, code ?? `status ${status}`);
 }
 
@@ -84,8 +83,9 @@ function unusable(client: Client, what: string, status: number, code: string | u
  * The job by which a submission was taken; undefined if the answer names none that can be asked for. The fields stand
  * beside the envelope, or in its `data`.
  */
-export function takenJob(value: JsonObject, dueField?: string): Submission | undefined {
-  const fields = isObject(value["data"]) ? { ...value, ...value["data"] } : value;
+export function takenJob(value: unknown, dueField?: string): Submission | undefined {
+  const { data, ...beside } = objectOf(value);
+  const fields = { ...beside, ...objectOf(data) };
   const { job_id: jobId } = fields;
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, notBefore: dueField === undefined ? null : toMoment(fields[dueField]) };

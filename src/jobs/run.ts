@@ -2,6 +2,7 @@ import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";
+import { spellingsOf } from "./items.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
 import { finalReport, openingReport, progressReport } from "./report.ts";
 import { unseal } from "./seal.ts";
@@ -69,8 +70,11 @@ function* deliverSealed(run: JobRun): Generator<Event> {
   inputs.found.clear();
   for (const [key, email] of found) {
     const handle = book.handle(key);
-    const text = unseal(memory.salt, email, handle?.sealed ?? "");
-    if (handle === null || text === undefined || !book.owes(run.stream, key)) continue;
+    if (handle === null || !book.owes(run.stream, key)) continue;
+    let text: string | undefined;
+    for (const spelling of spellingsOf({ item: email, kind: "email", text: email }, 1))
+      text ??= unseal(memory.salt, spelling, handle.sealed ?? "");
+    if (text === undefined) continue;
     const answer = unsealedAnswer(email, handle.at, text);
     yield* recordsOf(run.stream, toLines([answer.value]), client.now());
     advance(run, answer.cursor);

@@ -160,6 +160,12 @@ describe("Privacy", () => {
     expect(leaving(given, "companies", tags).properties?.["tags"]).toEqual({
       ...{ type: ["null", "array"], items: { type: ["null", "string"] } },
     });
+    const response = leaving(
+      privacy([], ["response"]),
+      "email_verifications",
+      loadSchema("email_verifications"),
+    );
+    expect(propertiesOf(response)["response"]).toMatchObject({ type: ["null", "string", "array"] });
     const lookups = leaving(given, "company_lookups", loadSchema("company_lookups"));
     const contact = propertiesOf(lookups.properties?.["contacts"]?.items);
     expect(contact).not.toHaveProperty("email");

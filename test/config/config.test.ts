@@ -414,6 +414,19 @@ describe("parseConfig() from the environment", () => {
     ]);
   });
 
+  it.each([
+    ["a", true],
+    ["password", true],
+    ["\u{1f9c2}".repeat(15), true],
+    ["0123456789abcdef", false],
+  ])("warns of a hash_salt that is easily guessed, and does not say it: %j", (hash_salt, isShort) => {
+    const { warnings, hashSalt } = configOf({ hash_fields: ["email"], hash_salt });
+    expect(hashSalt).toBe(hash_salt);
+    const text =
+      "hash_salt has less than 16 characters, so that its hashes can be undone by guessing. Choose a longer one";
+    expect(warnings).toEqual(isShort ? [expect.stringContaining(text)] : []);
+  });
+
   it("casts by the spec's types", () => {
     const config = parseConfig(account, {
       CONTACT_INTELLIGENCE_NUM_WORKERS: "4",

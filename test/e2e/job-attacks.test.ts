@@ -292,6 +292,34 @@ describe("jobs", () => {
     },
   );
 
+  it.each<[number, string, unknown]>([
+    [200, '[{"valid":true}]', [{ valid: true }]],
+    [200, '"deliverable"', "deliverable"],
+    [200, "0.97", 0.97],
+    [200, "null", null],
+    [200, "false", false],
+    [201, "", ""],
+    [203, "valid: {1}", "valid: {1}"],
+    [206, ' "not} JSON', ' "not} JSON'],
+    [200, '{"status":"error","error_code":"MAILBOX_FULL"}', { status: "error", error_code: "MAILBOX_FULL" }],
+    [
+      200,
+      '{"success":false,"error":{"code":"GREYLISTED"}}',
+      { success: false, error: { code: "GREYLISTED" } },
+    ],
+  ])("that verify e-mails keep what a %i says, whatever it is: %s", async (status, body, response) => {
+    const emails = ["a@x.example", "b@x.example"];
+    const stage = await countingStage("email_verification", { emails });
+    const wild = (method: string, _item: string, answer: ServerResponse) =>
+      method === "POST" && reply(status, body)(answer);
+    const first = await stage.play({ behaviour: { wild }, bought: emails, delivered: emails });
+    const again: Sync = { isForgotten: true, syncMode: "full_refresh", bought: [], delivered: emails };
+    const second = await stage.play({ bought: [], delivered: [] }, again);
+    for (const ran of [first, second])
+      expect(ran.records().map((record) => record["response"])).toEqual([response, response]);
+    expect(first.warnings().filter((text) => !text.includes("nothing is known"))).toEqual([]);
+  });
+
   it("of one stream refreshed, the other incremental, are bought once; the refresh is complete once all is delivered", async () => {
     const { service, config } = await lookups();
     const [configFile, folder] = [await file("config.json", config), await tempDir()];

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { seal } from "../../src/jobs/seal.ts";
 import { file } from "../support/cli.ts";
-import { DAY, sandboxStage } from "../support/job-stage.ts";
+import { countingStage, DAY, sandboxStage } from "../support/job-stage.ts";
+import { digestsOf, verifiedState } from "../support/job-states.ts";
 
 describe("the items of a job", () => {
   it("are a row for each contact in company_lookup_contacts, which buys nothing itself", async () => {
@@ -49,6 +51,66 @@ describe("the items of a job", () => {
     const path = await file("domains.csv", lines.join("\r\n"));
     const stage = await sandboxStage("company_lookup", { domains_file: path });
     await stage.play({ bought: ["1.example"], warns: `line 3 of "${path}"` });
+  });
+
+  it("come from no CSV file that lacks their column; those of the config are submitted", async () => {
+    const emails_file = await file("people.csv", "name,manager_email\nA,boss@x.example\n");
+    const stage = await sandboxStage("email_verification", { emails: ["a@x.example"], emails_file });
+    await stage.play({ bought: ["a@x.example"], fails: "config_error", says: 'has no column \\"email\\"' });
+  });
+
+  it("are one item in every spelling of an e-mail", async () => {
+    const emails = ["a@x.example", "A@x.example.", '"a@x.example"', "'a@x.example'", "a@bücher.example"];
+    const stage = await countingStage("email_verification", {
+      emails: [...emails, "a@xn--bcher-kva.example"],
+    });
+    const bought = ["a@x.example", "a@xn--bcher-kva.example"];
+    await stage.play({ bought, delivered: bought }, { bought: [] }, { isForgotten: true, bought: [] });
+  });
+
+  it("are not bought again that an older version bought in the spelling that it took for another item", async () => {
+    const bought = [
+      "a@x.example.",
+      "'b@x.example'",
+      "c@bücher.example",
+      "d@x.example",
+      "e@xn--bcher-kva.example",
+    ];
+    const spellings = [
+      bought,
+      ["a@x.example", "b@x.example", "c@xn--bcher-kva.example", "'d@x.example.'", "e@bücher.example"],
+    ];
+    const state = { email_verifications: verifiedState(digestsOf(bought)) };
+    for (const receipts_file of [undefined, ""])
+      for (const emails of spellings) {
+        const config = { ...(receipts_file === "" && { receipts_file }) };
+        const stage = await countingStage(
+          "email_verification",
+          { emails: [...emails, "new@x.example"] },
+          config,
+        );
+        const ran = await stage.runtime.readStream("email_verifications", { state });
+        expect([ran.code, stage.bought]).toEqual([0, ["new@x.example"]]);
+        const next = await stage.runtime.readStream("email_verifications", { state: ran.state() });
+        expect([next.code, stage.bought]).toEqual([0, ["new@x.example"]]);
+      }
+  });
+
+  it("bring the responses that an older version sealed for another spelling of an e-mail", async () => {
+    const old = "a@x.example.";
+    const [item] = digestsOf([old]);
+    const [day, sealed] = ["2026-01-01", seal("salt", old, '2026-01-01T00:00:00.000Z {"valid":true}')];
+    const handle = { id: "r.0", at: `${day}T00:00:00.000Z`, day, sealed, sure: true };
+    const lines = [
+      { receipts: 2, service: {}, salt: "salt", normalization: 1 },
+      { for: "emailVerification", items: [{ item, day, handle }] },
+    ];
+    const receipts_file = await file("r.jsonl", `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
+    const stage = await countingStage("email_verification", { emails: ["a@x.example"] }, { receipts_file });
+    const ran = await stage.play({ bought: [], delivered: ["a@x.example"] }, { bought: [], delivered: [] });
+    expect(ran.done()).toBe(1);
+    const again = await stage.play({ isForgotten: true, syncMode: "full_refresh", bought: [] });
+    expect(again.records()).toMatchObject([{ email: "a@x.example", response: { valid: true } }]);
   });
 
   it.each([

@@ -44,6 +44,24 @@ describe("readItemFile()", () => {
     expect(found.map(([text]) => text)).toEqual(lines);
   });
 
+  it.each([
+    ["after empty lines", "\n \r\nname,domain\nA,a.example\n", ["a.example", 4]],
+    ["between empty names", ",domain,\nA,a.example,boss.example\n", ["a.example", 2]],
+  ])("reads a header %s", async (_where, content, row) => {
+    expect(await read(content)).toEqual([row]);
+  });
+
+  it.each([
+    "name,manager_email\nA,boss@x.example\n",
+    '\uFEFF"name";"e-mail"\nA;boss@x.example\n',
+    "\n\nname\tmail\nA\tboss@x.example\n",
+    "name,\nA,boss@x.example\n",
+    "sep=;\nname;email\nA;boss@x.example\n",
+    "a@x.example,boss@x.example\n",
+  ])("refuses a first line of several cells without the column: %j", async (content) => {
+    await expect(read(content, "email")).rejects.toThrow(/line \d .*has no column "email".*Name a column/);
+  });
+
   it("names the file that it cannot read", async () => {
     await expect(readItemFile("/not/there.csv", "domain", () => {})).rejects.toThrow(
       'Cannot read the file of items "/not/there.csv"',

@@ -97,7 +97,7 @@ describe("Receipts", () => {
     expect(second.book.get(KEY).handle).toBeNull();
     expect(second.known[0]?.[0]?.[2]).toMatchObject({ job: `job-${AT}`, sure: true, cost: 3 });
     expect(await readFile(path, "utf8")).toMatch(
-      /^\{"receipts":2,"service":\{\},"salt":"salt","normalization":1\}\n/,
+      /^\{"receipts":2,"service":\{\},"salt":"salt","normalization":2\}\n/,
     );
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
