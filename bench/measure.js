@@ -1,6 +1,7 @@
 // Times whole processes: a candidate's start to its exit, its output read through a pipe as it comes.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 
 const USAGE = new URL("./usage.js", import.meta.url).href;
 
@@ -10,10 +11,14 @@ const USAGE = new URL("./usage.js", import.meta.url).href;
  * Node tell would cost more than what is measured.
  */
 export async function measure([program, ...args], tells = true) {
-  const isNode = tells && program === process.execPath;
+  const isNode = tells && basename(program) === "node";
   const began = process.hrtime.bigint();
   const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, {
-    stdio: ["ignore", "pipe", "inherit", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  let complaint = "";
+  child.stderr.on("data", (chunk) => {
+    complaint = `${complaint}${chunk}`.slice(-2000);
   });
   const run = { seconds: 0, cpu: undefined, peakMiB: undefined, bytes: 0 };
   child.stdout.on("data", (chunk) => {
@@ -28,7 +33,7 @@ export async function measure([program, ...args], tells = true) {
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
   clearInterval(watch);
   run.seconds = Number(process.hrtime.bigint() - began) / 1e9;
-  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}`);
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
   return isNode ? { ...run, ...JSON.parse(usage) } : run;
 }
 
@@ -45,12 +50,12 @@ function recordOf(pid) {
   }
 }
 
-/** Runs candidates in turn, so that a machine whose speed drifts is the same to all of them. The first turn is not counted. */
+/** Runs candidates in turn (`command`: a command, or what makes one for each run), so that a machine whose speed drifts is the same to all of them. The first turn is not counted. */
 export async function takeTurns(candidates, runs, said, tells = true) {
   const results = new Map(candidates.map(({ name }) => [name, []]));
   for (let turn = 0; turn <= runs; turn++) {
     for (const { name, command } of candidates) {
-      const run = await measure(command, tells);
+      const run = await measure(typeof command === "function" ? command() : command, tells);
       if (turn > 0) results.get(name).push(run);
       said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${name}: ${run.seconds.toFixed(2)} s`);
     }

@@ -71,6 +71,35 @@ export function throughputTable(results, count, bytes) {
   return { text: `${count.toLocaleString("en")} rows:\n\n${table(head, rows)}`, bars };
 }
 
+const PATHS = [
+  ["default", "the default: Airbyte messages", 0.95],
+  ["drop", "one field dropped (`drop_fields`)", 1.1],
+  ["drop and hash", "one field dropped and one hashed", 1.4],
+  ["tap", "the Singer tap, all fields selected", 1.12],
+  ["tap, deselected", "the Singer tap, five fields deselected", 1.2],
+  ["only", "five fields named (`only_fields`)", 1.2],
+  ["suppress", "`suppress_file` with 100,000 entries", 1.2],
+  ["output", "files (`--output`)", ""],
+  ["gzip", "files, `--compress gzip`", 1.5],
+  ["quiet", "a quiet sync of 100 people", "0.27 s, 75 MiB"],
+];
+
+/** Each way beside the default one of the same Node, by processor time; its peak memory; seconds where it is short. */
+export function pathsTable(byNode) {
+  const rows = PATHS.flatMap(([name, words, goal]) => {
+    const cells = [...byNode.values()].flatMap((results) => {
+      const runs = results.get(name);
+      if (runs === undefined) return [];
+      const time = `${median(runs.map(seconds)).toFixed(2)} s`;
+      const pair = name === "quiet" ? time : span(ratio(runs, results.get("default"), cpu));
+      return [pair, Math.round(median(runs.map(peak)))];
+    });
+    return cells.length === 0 ? [] : [[words, goal, ...cells]];
+  });
+  const heads = [...byNode.keys()].flatMap((version) => [`Node ${version}`, "MiB"]);
+  return { text: table(["path, processor time by that of the default", "to reach", ...heads], rows) };
+}
+
 export function memoryTable(many, one) {
   const line =
     (kind) =>

@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { ours, prototype, pythonCandidate, shellCandidates } from "./candidates.js";
 import { takeTurns } from "./measure.js";
+import { paths } from "./paths.js";
 import { planning } from "./planning.js";
 import { memoryTable, ratioTable, startUpTable, throughputTable, workersTable } from "./report.js";
 import { prepareRows } from "./rows.js";
@@ -114,6 +115,7 @@ async function workers() {
 
 const sections = {
   throughput,
+  paths: () => paths(rows, runs, said),
   memory,
   workers,
   startUp: async () => [startUpTable(await startUp(20))],

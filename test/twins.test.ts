@@ -56,7 +56,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "drift folder-sink folder-state manifest metrics outgoing probe-streams questions"),
+      ...within("run", "drift folder-sink folder-state manifest metrics probe-streams questions"),
       ...within("run", "runtime session sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",

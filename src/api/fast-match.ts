@@ -80,7 +80,7 @@ export class LinePattern {
     this.#matches += 1;
     const key = found[this.#keyGroup] ?? "";
     const cursor = found[3 - this.#keyGroup] || null;
-    return { raw: line as RawLine, key, cursor };
+    return { raw: line as RawLine, key, cursor, names: this.#names };
   }
 
   /** Takes in the names of a row that obeys the schema, in their order. */
@@ -151,7 +151,9 @@ function valuePattern(
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.has(keyword))) return undefined;
-  const kinds = new Set<unknown>(type === undefined ? SCALARS.keys() : [type].flat());
+  // In a field that may hold anything a list of lists is left to the parser: such fields are many.
+  const anything = depth === 0 ? [...SCALARS.keys(), "array"] : SCALARS.keys();
+  const kinds = new Set<unknown>(type === undefined ? anything : [type].flat());
   // A text that matched in two ways would be tried in both, and with another such field in four.
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {

@@ -112,18 +112,44 @@ function hashedSchema({ title, description, type, items }: JsonSchema): JsonSche
   return { ...words, type: hashed, ...(items !== undefined && { items: hashedSchema(items) }) };
 }
 
-/** Takes a line of a row, and returns what of it leaves. */
-export type Rewrite = (line: string) => string;
+/** Takes a line of a row, and returns what of it leaves. `names`: of a usual row (see UsualNames). */
+export type Rewrite = (line: string, names?: readonly string[]) => string;
 
 /**
  * Returns a function that rebuilds the line of a row by rules. It reads the line token by token: names are decoded
  * before they are compared, so that `"\u0065mail"` is `email`, and a name that stands twice is treated twice. What stays
  * is written as it was spelt, because JSON.parse would round integers above 2^53. Lines are UTF-8 with one byte a
  * character (latin1). The function throws for a line that is no JSON object.
+ *
+ * Of a usual row only the fields are looked at that do not stay: there `"name":` can be nothing but a key. What is left is
+ * the same, byte for byte, in a tenth of the time; of each field an action is told once, not of each row.
  */
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
-  return (line) => rewriter.rewrite(line, rules);
+  let known: readonly string[] | undefined;
+  let cuts: readonly Cut[] = [];
+  return (line, names) => {
+    if (names === undefined) return rewriter.rewrite(line, rules);
+    if (names !== known) [known, cuts] = [names, cutsOf(names, rules)];
+    return cuts.length === 0 ? line : rewriter.cut(line, cuts);
+  };
+}
+
+/** A field of usual rows that does not stay as it is. `start`: its name as it stands there, up to the value. */
+type Cut = {
+  readonly start: string;
+  readonly path: readonly string[];
+  readonly action: FieldAction;
+  told: boolean;
+};
+
+function cutsOf(names: readonly string[], rules: FieldRules): readonly Cut[] {
+  return names.flatMap((name) => {
+    const path = [fromLatin1(name)];
+    const action = ruleFor(path[0] ?? "", rules);
+    // There are no objects for which rules of the fields inside could hold.
+    return action !== "keep" && "kind" in action ? [{ start: `"${name}":`, path, action, told: false }] : [];
+  });
 }
 
 class LineRewriter {
@@ -140,15 +166,41 @@ class LineRewriter {
   }
 
   rewrite(line: string, rules: FieldRules): string {
-    this.#text = line;
+    this.#begin(line);
     this.#at = skipSpace(line, 0);
     this.#path.length = 0;
-    this.#built = "";
-    this.#done = 0;
     if (line.charCodeAt(this.#at) !== OPEN_OBJECT) throw malformedJson();
     this.#object(rules);
     if (skipSpace(line, this.#at) < line.length) throw malformedJson();
     return this.#built + line.slice(this.#done);
+  }
+
+  /** As `rewrite`, of the line of a usual row. @param cuts in the order of the names */
+  cut(line: string, cuts: readonly Cut[]): string {
+    this.#begin(line);
+    for (const cut of cuts) {
+      const start = line.indexOf(cut.start, this.#at);
+      if (start < 0) continue;
+      if (!cut.told) this.#options.acted?.(cut.action, cut.path);
+      cut.told = true;
+      this.#at = start + cut.start.length;
+      if (cut.action.kind === "hash") this.#hashed();
+      else {
+        const after = skipValue(line, this.#at);
+        const isLast = line.charCodeAt(after) === CLOSE_OBJECT;
+        this.#at = isLast ? after : after + 1;
+        this.#replace(start, this.#at, "");
+      }
+    }
+    const rest = line.slice(this.#done);
+    return rest === "}" && this.#built.endsWith(",") ? `${this.#built.slice(0, -1)}}` : this.#built + rest;
+  }
+
+  #begin(line: string): void {
+    this.#text = line;
+    this.#at = 0;
+    this.#built = "";
+    this.#done = 0;
   }
 
   /** A member goes together with the comma before it, or else with the one after it. */

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from "node:crypto";
+import { createHash, createHmac, hash } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { type FieldRule, type FieldRules, lineRewriter, mergeRules, type Rewrite } from "./field-rules.ts";
@@ -49,9 +49,9 @@ export class Privacy {
         if (kind === "withhold") withheld(path);
       },
     });
-    return (line) => {
+    return (line, names) => {
       this.#read.add(stream);
-      return rewrite(line);
+      return rewrite(line, names);
     };
   }
 
@@ -159,8 +159,25 @@ function ruleTreeOf(settings: readonly Setting[]): FieldRules | null {
   return settings.length === 0 ? null : node(settings.filter(({ stream }) => stream !== null));
 }
 
-/** Digests bytes, one a character, to hex. A key object spares the hashing of the salt for each value. */
+/** Bytes that SHA-256 takes at once. */
+const BLOCK = 64;
+/** Longer values are digested by Node's own HMAC. */
+const LONGEST_POOLED = 4096;
+
+/**
+ * The HMAC-SHA-256 of bytes, one a character, in hex. Of short ones it is made of two hashes (RFC 2104) in memory that is
+ * there already, which takes half of the time: an HMAC object is made and thrown away for each value.
+ */
 function hasher(salt: string): (bytes: string) => string {
-  const key = createSecretKey(salt, "utf8");
-  return (bytes) => createHmac("sha256", key).update(bytes, "latin1").digest("hex");
+  const key = Buffer.from(salt, "utf8");
+  const padded = Buffer.concat([key.length > BLOCK ? createHash("sha256").update(key).digest() : key], BLOCK);
+  const inner = Buffer.concat([padded.map((byte) => byte ^ 0x36)], BLOCK + LONGEST_POOLED);
+  const outer = Buffer.concat([padded.map((byte) => byte ^ 0x5c)], BLOCK + 32);
+  return (bytes) => {
+    if (bytes.length > LONGEST_POOLED) return createHmac("sha256", key).update(bytes, "latin1").digest("hex");
+    inner.write(bytes, BLOCK, "latin1");
+    const digest = hash("sha256", inner.subarray(0, BLOCK + bytes.length), "binary");
+    outer.write(digest, BLOCK, "latin1");
+    return hash("sha256", outer, "hex");
+  };
 }

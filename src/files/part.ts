@@ -5,6 +5,9 @@ import { createGzip } from "node:zlib";
 /** What a finished part holds: how many rows, how many bytes on the disk, and the digest of these in hexadecimal. */
 export type PartContent = { readonly rows: number; readonly bytes: number; readonly sha256: string };
 
+/** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
+const LEVEL = 3;
+
 /** A file that has no name yet. It is made once there is a batch to write: until then its text is in memory. */
 export class Part {
   readonly path: string;
@@ -68,7 +71,7 @@ export class Part {
 }
 
 class Gzip {
-  readonly #gzip = createGzip();
+  readonly #gzip = createGzip({ level: LEVEL });
   readonly #chunks: Buffer[] = [];
 
   constructor() {

@@ -5,7 +5,7 @@ import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts"
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
-import { withoutNuls } from "../protocol/prune.ts";
+import { hasNuls, withoutNuls } from "../protocol/prune.ts";
 import type { Event, RawLine } from "../streams/event.ts";
 import { Drift } from "./drift.ts";
 
@@ -58,7 +58,13 @@ export function outgoing(
     nuls += 1;
   };
   const rewrite: Rewrite | null =
-    selection === undefined ? rewriter : (line) => withoutNuls(rewriter?.(line) ?? line, replaced);
+    selection === undefined
+      ? rewriter
+      : (line, names) => {
+          const leaving = rewriter === null ? line : rewriter(line, names);
+          // What came is searched, because searching what was just put together would copy it.
+          return hasNuls(line) ? withoutNuls(leaving, replaced) : leaving;
+        };
   return function* (event) {
     if (event.kind === "records") {
       const properties = event.facts && drift.add(event.facts);
@@ -71,7 +77,7 @@ export function outgoing(
       if (selection?.sampled === false) throw unsampled(stream);
       yield rewrite === null
         ? event
-        : { ...event, lines: event.lines.map((line) => rewrite(line) as RawLine) };
+        : { ...event, lines: event.lines.map((line, nth) => rewrite(line, event.names?.[nth]) as RawLine) };
       return;
     }
     if (event.kind === "close") {

@@ -31,8 +31,22 @@ export const NO_FACTS: RowFacts = {
   unreadable: 0,
 };
 
-/** Lines to write, and what the rows that they came with taught: `facts` may speak of rows that are not written. */
-export type LineBatch = { readonly lines: Lines; readonly facts?: RowFacts | undefined };
+/**
+ * What is known of the line of a usual row: the names that it may have, each at most once and in this order, spelt as JSON
+ * spells them without an escape, one byte a character. It is one object without any space between its tokens and without
+ * an object in it. Undefined: nothing is known.
+ */
+export type UsualNames = readonly string[] | undefined;
+
+/**
+ * Lines to write, and what the rows that they came with taught: `facts` may speak of rows that are not written.
+ * `names`: of each line; absent: nothing is known of any.
+ */
+export type LineBatch = {
+  readonly lines: Lines;
+  readonly names?: readonly UsualNames[];
+  readonly facts?: RowFacts | undefined;
+};
 
 /** What became of one stream, in the words of `--summary`. */
 export type StreamReport = {
@@ -148,11 +162,12 @@ export function retryText({
 /** The event of a batch; none for a batch without lines that taught nothing. */
 export function recordsOf(
   stream: string,
-  { lines, facts }: LineBatch,
+  { lines, names, facts }: LineBatch,
   at: number,
   window?: number,
 ): readonly Event[] {
   if (lines.length === 0 && facts === undefined) return [];
   const place = window === undefined ? {} : { window };
-  return [{ kind: "records", stream, lines, at, ...place, ...(facts !== undefined && { facts }) }];
+  const known = { ...(names !== undefined && { names }), ...(facts !== undefined && { facts }) };
+  return [{ kind: "records", stream, lines, at, ...place, ...known }];
 }

@@ -74,10 +74,11 @@ export class Pass {
   accept({ rows, facts }: Batch): LineBatch {
     const before = this.#unreadable;
     const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (key === "" ? contentOf(raw) : key)));
-    const lines = rows.filter((row, nth) => this.#add(row, keys, nth)).map(({ raw }) => raw);
+    const news = rows.filter((row, nth) => this.#add(row, keys, nth));
+    const [lines, names] = [news.map(({ raw }) => raw), news.map((row) => row.names)];
     const unreadable = this.#unreadable - before;
-    if (unreadable > 0) return { lines, facts: { ...(facts ?? NO_FACTS), unreadable } };
-    return facts === undefined ? { lines } : { lines, facts };
+    if (unreadable > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable } };
+    return facts === undefined ? { lines, names } : { lines, names, facts };
   }
 
   /** How many keys of `beforeCount` each day holds. */

@@ -1,5 +1,5 @@
 import { DataError } from "../errors.ts";
-import type { Notice, RawLine, RowFacts } from "./event.ts";
+import type { Notice, RawLine, RowFacts, UsualNames } from "./event.ts";
 import type { Window } from "./window.ts";
 
 /**
@@ -7,7 +7,12 @@ import type { Window } from "./window.ts";
  * byte for byte in latin1 with its escapes resolved; an empty text stands for a row without one. `cursor` is a text as it
  * was spelt, or the digits of a number.
  */
-export type Row = { readonly raw: RawLine; readonly key: string; readonly cursor: string | null };
+export type Row = {
+  readonly raw: RawLine;
+  readonly key: string;
+  readonly cursor: string | null;
+  readonly names?: UsualNames;
+};
 
 /** Rows that arrived together. `facts`: what they taught; undefined if nothing. */
 export type Batch = { readonly rows: readonly Row[]; readonly facts?: RowFacts | undefined };

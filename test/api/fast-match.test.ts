@@ -156,7 +156,7 @@ describe("LinePattern", () => {
           for (const matched of [pattern.match(line), usual.match(line)]) {
             if (matched === undefined) continue;
             matches += 1;
-            expect(matched).toEqual(parsed(line));
+            expect(matched).toEqual({ ...parsed(line), names: expect.any(Array) });
           }
           if (parsed(line) !== undefined) read(line);
         }
@@ -178,6 +178,7 @@ describe("LinePattern", () => {
           raw: line,
           key: JSON.stringify(row.id),
           cursor: row.at ?? null,
+          names: expect.any(Array),
         });
       }),
     );
@@ -190,7 +191,8 @@ describe("LinePattern", () => {
       read(line);
     }
     const all = '{"name":"x","id":"4","size":5,"at":"2026-01-01T00:00:00Z"}';
-    expect(pattern.match(all)).toEqual({ raw: all, key: '"4"', cursor: "2026-01-01T00:00:00Z" });
+    const names = ["name", "id", "size", "at"];
+    expect(pattern.match(all)).toEqual({ raw: all, key: '"4"', cursor: "2026-01-01T00:00:00Z", names });
   });
 
   it.each<[string, object, string, string?]>([
@@ -222,7 +224,8 @@ describe("LinePattern", () => {
     const { pattern } = open();
     pattern.learn(["at", "name", "id"]);
     const line = '{"at":"2026-01-01T00:00:00Z","name":"x","id":"1"}';
-    expect(pattern.match(line)).toEqual({ raw: line, key: '"1"', cursor: "2026-01-01T00:00:00Z" });
+    const found = { raw: line, key: '"1"', cursor: "2026-01-01T00:00:00Z", names: ["at", "name", "id"] };
+    expect(pattern.match(line)).toEqual(found);
     expect(pattern.match('{"name":"x","id":"1"}')).toMatchObject({ key: '"1"', cursor: null });
     const { pattern: flagged } = open({ properties: { at: { type: "boolean" }, id: { type: "string" } } });
     flagged.learn(["at", "id"]);

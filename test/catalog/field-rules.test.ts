@@ -134,6 +134,31 @@ describe("lineRewriter()", () => {
     );
   });
 
+  it.each<[string, FieldRules, string]>([
+    ["the first field", rules("keep", { a: DROP }), '{"b":"\\",\\"a\\":\\"","c":[null,"}"],"d":-1.5}'],
+    ["the last field", rules("keep", { d: DROP }), '{"a":1,"b":"\\",\\"a\\":\\"","c":[null,"}"]}'],
+    ["neighbours", rules("keep", { b: DROP, c: DROP }), '{"a":1,"d":-1.5}'],
+    ["the last ones", rules("keep", { b: DROP, c: DROP, d: DROP, e: DROP }), '{"a":1}'],
+    ["all but one", rules(DROP, { c: "keep" }), '{"c":[null,"}"]}'],
+    ["everything", rules(DROP, {}), "{}"],
+    ["nothing", rules("keep", { c: rules(DROP, {}), x: DROP, e: DROP }), ""],
+    [
+      "and hashes",
+      rules("keep", { b: HASH, c: HASH, d: DROP }),
+      `{"a":1,"b":"${hashed('","a":"')}","c":[null,"${hashed("}")}"]}`,
+    ],
+  ])("cuts %s of a usual row as it would token by token", (_, given, expected) => {
+    const line = '{"a":1,"b":"\\",\\"a\\":\\"","c":[null,"}"],"d":-1.5}';
+    const told: string[] = [];
+    const acted = (_action: FieldAction, path: readonly string[]): void => void told.push(...path);
+    const rewrite = lineRewriter(given, { hash, acted });
+    const cut = rewrite(line, ["a", "b", "c", "d", "e"]);
+    expect(cut).toBe(expected || line);
+    const toldByCut = told.splice(0);
+    expect(rewrite(line)).toBe(cut);
+    expect(toldByCut).toEqual(told);
+  });
+
   it("throws rather than loops on what is no object", () => {
     const rewrite = lineRewriter(rules(DROP, {}));
     for (const text of [

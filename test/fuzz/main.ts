@@ -3,6 +3,7 @@ import type { Target } from "./target.ts";
 import { answers } from "./targets/answers.ts";
 import { catalogs } from "./targets/catalogs.ts";
 import { configs } from "./targets/configs.ts";
+import { cuts } from "./targets/cuts.ts";
 import { lines } from "./targets/lines.ts";
 import { states } from "./targets/states.ts";
 
@@ -23,6 +24,9 @@ export const TARGETS: Readonly<Record<string, Entry>> = {
   states: { open: states, goal: 100_000, short: 50 },
   answers: { open: answers, goal: 100_000, short: 12 },
   lines: { open: lines, goal: 5_000_000, short: 4 },
+  drops: { open: cuts("drop"), goal: 2_000_000, short: 3 },
+  hashes: { open: cuts("hash"), goal: 2_000_000, short: 3 },
+  selections: { open: cuts("select"), goal: 2_000_000, short: 3 },
 };
 
 const USAGE = "Usage: npm run fuzz -- --minutes N [--target NAME] | --target NAME --seed N";

@@ -55,6 +55,13 @@ describe("Pass", () => {
     expect(emitted).toEqual([row("a", AFTER_ASKED).raw]);
   });
 
+  it("says of each line that it emits what is known of it", () => {
+    const [usual, odd] = [{ ...row("a", IN_MARCH), names: ["id"] }, row("b", IN_MARCH)];
+    const pass = new Pass(REACHING, counted(0), new SeenRows(), rulesWith({}));
+    const { lines, names } = pass.accept({ rows: [odd, odd, usual, usual] });
+    expect({ lines, names }).toEqual({ lines: [odd.raw, usual.raw], names: [undefined, ["id"]] });
+  });
+
   it("emits a key again that was checked again within the same millisecond", () => {
     const seen = new SeenRows();
     const [first, second] = ["2026-03-19T08:00:00.000001Z", "2026-03-19T08:00:00.000002Z"];
