@@ -1,10 +1,12 @@
 // `npm run mutate [-- --count 250 --seed 1 --minutes 30 --only src/streams --workers 2 --results FILE]`: makes single
 // changes to a copy of the source, one at a time, and runs the tests that run the changed code. Prints the survivors and the
-// score. The seed chooses the changes. The results are kept: the next run goes on where this one ended, and tries the
-// survivors again. Remove the file to start from nothing. `--budget 60`: of the tests that run a block, only as many are
-// tried as usually take a minute, the quick ones first. `--quick` leaves out the tests of the built program.
+// score. Changes that do not compile are not counted. The seed chooses the changes: a new one each run, unless it is given.
+// The results are kept: a run with the same seed goes on where it ended, and tries the survivors again. Remove the file to
+// start from nothing. `--dangerous`: the changes of test/mutation/dangerous.md instead. `--budget 60`: of the tests that run
+// a block, only as many are tried as usually take a minute, the quick ones first. `--quick` leaves out the tests of the
+// built program. `--dry` only says what is possible.
 import { spawn, spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import {
   appendFileSync,
   cpSync,
@@ -19,21 +21,26 @@ import {
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { mutationsOf } from "../test/mutation/rules.js";
+import { dangerousChanges, isWorst } from "../test/mutation/dangerous.js";
+import { mutationAt, mutationsOf } from "../test/mutation/rules.js";
 
-const FOLDERS = ["streams", "api", "state", "catalog", "protocol", "jobs", "run"];
-/** Tests of the built program that notice what no test within a process can. */
+/** Tests of the built program that notice what no test within a process can, by the folder of a change. */
 const OF_THE_PROGRAM = {
   jobs: ["job-kills"],
   protocol: ["process", "read-killed"],
   run: ["process", "standalone", "read-killed", "output-killed", "disk-full"],
+  files: ["process", "read-killed", "output-killed", "disk-full", "job-kills"],
+  commands: ["process", "standalone"],
+  "": ["process", "standalone"],
 };
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 const cache = join(root, ".cache", "mutation");
 const { values } = parseArgs({
   options: {
     count: { type: "string", default: "250" },
-    seed: { type: "string", default: "1" },
+    seed: { type: "string", default: String(randomInt(1_000_000)) },
+    dangerous: { type: "boolean", default: false },
+    dry: { type: "boolean", default: false },
     minutes: { type: "string", default: "600" },
     workers: { type: "string", default: "1" },
     quick: { type: "boolean", default: false },
@@ -46,14 +53,26 @@ const equivalents = JSON.parse(readFileSync(join(root, "test/mutation/equivalent
 
 const digest = (...parts) => createHash("sha256").update(parts.join("\n")).digest("hex");
 
-/** The changes to a file. Each has an id that stays the same while the lines around it change. */
-function changesTo(file) {
-  const source = readFileSync(join(root, file), "utf8");
+/** Changes to a file, each with an id that stays the same while the lines around it change. */
+function named(file, changes) {
   const seen = new Map();
-  return mutationsOf(source).map((change) => {
+  return changes.map((change) => {
     const name = digest(file, change.before, change.after);
     seen.set(name, (seen.get(name) ?? 0) + 1);
     return { file, id: digest(name, seen.get(name)).slice(0, 16), ...change };
+  });
+}
+
+/** The list of dangerous changes. Throws for a list that does not fit the source. */
+function listed(sources) {
+  const changes = dangerousChanges(sources);
+  const lost = changes.filter(({ hits }) => hits.length !== 1);
+  for (const { snippet, hits } of lost) console.error(`dangerous.md: in ${hits.length} places: ${snippet}`);
+  if (lost.length > 0)
+    throw new Error(`dangerous.md has ${lost.length} texts that are not in src/ exactly once`);
+  return changes.flatMap(({ hits: [{ file, ...place }], by, harm, what }) => {
+    const change = mutationAt(sources.get(file), { ...place, by });
+    return named(file, [{ ...change, harm, what }]);
   });
 }
 
@@ -79,7 +98,8 @@ function workshop(number) {
   for (const name of [...parts, "README.md", "CHANGELOG.md", "meltano"])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
-  build(folder);
+  writeFileSync(join(folder, "tsconfig.src.json"), JSON.stringify(ONLY_SOURCE));
+  if (!compiles(folder) || !build(folder)) throw new Error("The source does not compile before any change");
   return folder;
 }
 
@@ -88,9 +108,14 @@ const build = (folder) => spawnSync(process.execPath, ["scripts/build.js"], { cw
 /** Whether the compiler takes the source. */
 function compiles(folder) {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const words = ["-p", "tsconfig.json", "--noUnusedLocals", "false", "--noUnusedParameters", "false"];
-  return spawnSync(process.execPath, [tsc, ...words], { cwd: folder }).status === 0;
+  return spawnSync(process.execPath, [tsc, "-p", "tsconfig.src.json"], { cwd: folder }).status === 0;
 }
+
+const ONLY_SOURCE = {
+  extends: "./tsconfig.json",
+  include: ["src"],
+  compilerOptions: { noUnusedLocals: false, noUnusedParameters: false, allowUnreachableCode: true },
+};
 
 /** Ends the tests that run now. */
 const running = new Set();
@@ -176,9 +201,12 @@ const filesBelow = (folder, path) =>
 const testFiles = (folder) =>
   filesBelow(folder, "test").filter(
     (name) =>
-      /^test\/(api|catalog|config|e2e|files|jobs|protocol|run|shards|state|streams)\/.*\.test\.ts$/.test(
+      /^test\/((api|catalog|config|e2e|files|jobs|protocol|run|shards|state|streams|fuzz|faultlab)\/)?[^/]+\.test\.ts$/.test(
         name,
-      ) && !/-memory|disk-full|-kill|acceptance|cron|\/process|standalone/.test(name),
+      ) &&
+      !/-memory|disk-full|-kill|acceptance|cron|e2e\/process|standalone|addresses|architecture|twins|docs|metadata/.test(
+        name,
+      ),
   );
 
 /** Which of the tests fails; undefined if none does. On a busy machine any may fail now and then, so one has to fail twice. */
@@ -193,11 +221,15 @@ async function noticedBy(folder, names, twin, ms) {
   return undefined;
 }
 
+/** The part of the source that a file is in; empty for the files beside the folders. */
+const folderOf = (file) => file.split("/").slice(1, -1).join("/");
+
 /** Tries a change. Returns who noticed it: a test, or the compiler, or nobody. */
 async function attempt(folder, covered, { file, start, end, by, block }) {
   const source = readFileSync(join(folder, file), "utf8");
   writeFileSync(join(folder, file), source.slice(0, start) + by + source.slice(end));
   try {
+    if (!compiles(folder)) return "compiler";
     const twin = file.replace("src/", "test/").replace(".ts", ".test.ts");
     const rank = ({ name, ms }) => (name === twin ? -1 : ms);
     const tests = covered
@@ -211,8 +243,7 @@ async function attempt(folder, covered, { file, start, end, by, block }) {
     });
     const failure = await noticedBy(folder, names, twin, 120_000 + 5_000 * Number(values.budget));
     if (failure !== undefined) return failure;
-    if (!compiles(folder)) return "compiler";
-    const ofProgram = (OF_THE_PROGRAM[file.split("/")[1]] ?? []).map((name) => `test/e2e/${name}.test.ts`);
+    const ofProgram = (OF_THE_PROGRAM[folderOf(file)] ?? []).map((name) => `test/e2e/${name}.test.ts`);
     if (values.quick || ofProgram.length === 0) return null;
     if (!build(folder)) return "compiler";
     return (await noticedBy(folder, ofProgram, twin, 600_000)) ?? null;
@@ -221,19 +252,24 @@ async function attempt(folder, covered, { file, start, end, by, block }) {
   }
 }
 
-const all = FOLDERS.flatMap((folder) =>
-  readdirSync(join(root, "src", folder))
+const sources = new Map(
+  filesBelow(root, "src")
     .filter((name) => name.endsWith(".ts"))
-    .flatMap((name) => changesTo(`src/${folder}/${name}`)),
-).filter(({ file }) => file.includes(values.only));
-const fresh = all.filter((change) => !isEquivalent(change));
-const chosen = fresh
-  .map((change) => ({ change, rank: digest(values.seed, change.id) }))
-  .sort((a, b) => (a.rank < b.rank ? -1 : 1))
-  .slice(0, Number(values.count))
-  .map(({ change }) => change);
+    .map((file) => [file, readFileSync(join(root, file), "utf8")]),
+);
+const all = [...sources].flatMap(([file, source]) => named(file, mutationsOf(source)));
+const fresh = (values.dangerous ? listed(sources) : all.filter((change) => !isEquivalent(change))).filter(
+  ({ file }) => file.includes(values.only),
+);
+const chosen = values.dangerous
+  ? fresh
+  : fresh
+      .map((change) => ({ change, rank: digest(values.seed, change.id) }))
+      .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+      .slice(0, Number(values.count))
+      .map(({ change }) => change);
 const stale = equivalents.filter((known) => !all.some((change) => isSame(known, change)));
-for (const { file, before } of values.only === "src/" ? stale : [])
+for (const { file, before } of stale)
   console.error(`equivalent.json names a change that is no longer possible: ${file}: ${before}`);
 mkdirSync(cache, { recursive: true });
 const kept = existsSync(values.results) ? readFileSync(values.results, "utf8").trim().split("\n") : [];
@@ -248,8 +284,8 @@ const todo = chosen.filter(({ id }) => (found.get(id)?.noticed ?? null) === null
 todo.sort((a, b) => Number(found.has(a.id)) - Number(found.has(b.id)));
 const until = performance.now() + Number(values.minutes) * 60_000;
 console.error(
-  `${all.length} changes are possible, ${all.length - fresh.length} are equivalent, ` +
-    `${chosen.length} are chosen, ${todo.length} of them are tried`,
+  `${all.length} changes are possible, ${chosen.length} are chosen${values.dangerous ? "" : ` by seed ${values.seed}`}, ` +
+    `${todo.length} of them are tried`,
 );
 
 let covered;
@@ -260,23 +296,19 @@ async function work(number) {
   for (let change = todo.shift(); change !== undefined && performance.now() < until; change = todo.shift()) {
     const began = performance.now();
     const noticed = await attempt(folder, tests, change);
-    const { id, file, line, before, after } = change;
-    const result = {
-      id,
-      file,
-      line,
-      before,
-      after,
-      noticed,
-      seconds: Math.round((performance.now() - began) / 1000),
-    };
+    const { id, file, line, before, after, harm, what } = change;
+    const seconds = Math.round((performance.now() - began) / 1000);
+    const result = { id, file, line, before, after, harm, what, noticed, seconds };
     found.set(id, result);
     appendFileSync(values.results, `${JSON.stringify(result)}\n`);
-    if (noticed === null) console.log(`survived ${file}:${line}\n  - ${before}\n  + ${after}`);
+    if (noticed !== null) continue;
+    console.log(
+      `survived ${file}:${line}${harm === undefined ? "" : ` (${harm}: ${what})`}\n  - ${before}\n  + ${after}`,
+    );
   }
   rmSync(folder, { recursive: true, force: true });
 }
-const workers = todo.length === 0 ? 0 : Number(values.workers);
+const workers = todo.length === 0 || values.dry ? 0 : Number(values.workers);
 await Promise.all(Array.from({ length: workers }, (_, index) => work(index + 1)));
 
 const tried = chosen
@@ -287,12 +319,12 @@ const score = (part, of) =>
   of.length === 0
     ? "none, nothing was tried"
     : `${((100 * part.length) / of.length).toFixed(1)} % (${part.length} of ${of.length})`;
-for (const folder of FOLDERS) {
-  const [part, of] = [noticed, tried].map((list) =>
-    list.filter(({ file }) => file.startsWith(`src/${folder}/`)),
-  );
-  if (of.length > 0) console.log(`${folder}: ${score(part, of)}`);
+/** The score of each group, and of all. */
+const groupOf = ({ harm, file }) => harm ?? `src/${folderOf(file)}`;
+for (const group of new Set(tried.map(groupOf))) {
+  const [part, of] = [noticed, tried].map((list) => list.filter((one) => groupOf(one) === group));
+  console.log(`${group}: ${score(part, of)}`);
 }
-console.log(
-  `Score: ${score(noticed, tried)}, seed ${values.seed}, ${chosen.length - tried.length} not counted`,
-);
+const which = values.dangerous ? "the list" : `seed ${values.seed}`;
+console.log(`Score: ${score(noticed, tried)}, ${which}, ${chosen.length - tried.length} not counted`);
+if (values.dangerous && tried.some((one) => one.noticed === null && isWorst(one))) process.exitCode = 1;

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
 import { FAILURES, networkError, PUBLIC_API, statusError } from "../../src/api/error-table.ts";
 import { BodyError, ConfigError, TransientError } from "../../src/errors.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
@@ -187,13 +189,13 @@ describe("Client", () => {
       if (nth === 3) response.end(listOf(2));
       else if (begun !== "") response.write(begun);
     });
-    expect((await openSession(url).api.count(RECENT)).rows).toBe(2);
+    expect((await openSession(url, { idle: 0.1 }).api.count(RECENT)).rows).toBe(2);
     expect(requests).toHaveLength(3);
   });
 
   it("does not wait for ever for the rest of an export", async () => {
     const { url } = await serve((response) => response.write('{"id":"1"}\n'));
-    const error = await errorOf(drain(openSession(url).api));
+    const error = await errorOf(drain(openSession(url, { idle: 0.1 }).api));
     expect(error).toBeInstanceOf(BodyError);
   });
 
@@ -221,7 +223,7 @@ describe("Client", () => {
       gone.push(once(response, "close"));
       response.write('{"id":"1"}\n{"id":"2"}\n');
     });
-    for await (const _ of openSession(url, { idle: 30 }).api.stream(RECENT)) break;
+    for await (const _ of openSession(url).api.stream(RECENT)) break;
     await gone[0];
   });
 
@@ -235,7 +237,7 @@ describe("Client", () => {
       response.writeHead(302, { location: "https://elsewhere.example/" });
       response.write("It has moved. ".repeat(10));
     });
-    await ask(openSession(url, { idle: 30 }));
+    await ask(openSession(url));
     await gone[0];
   });
 
@@ -250,20 +252,20 @@ describe("Client", () => {
     expect(await openSession(url).session.client.post("submit", "/x", {})).toMatchObject({ kind });
   });
 
-  it("ends at once when its signal aborts, waiting for an answer, for a body, or for its turn", async () => {
-    const silent = await serve(() => {});
-    const talking = await serve((response) => response.write('{"id":"1"}\n'));
-    const limited = await serve((response) => refuse(response, 429, "RATE_LIMITED"));
-    for (const run of [
-      ({ api }: Opened) => api.count(RECENT) as Promise<unknown>,
-      ({ api }: Opened) => drain(api),
-    ]) {
-      for (const { url } of [silent, talking, limited]) {
-        const opened = openSession(url, { idle: 30 });
-        const ended = errorOf(run(opened));
-        setTimeout(() => opened.abort.abort(new Error("stop")), 50);
-        await ended;
-      }
+  it.each([
+    ["an answer", () => {}, 0],
+    ["a body", (response: ServerResponse) => response.write('{"id":"1"}\n'), 1],
+    ["its turn", (response: ServerResponse) => refuse(response, 429, "RATE_LIMITED"), 1],
+  ])("ends when its signal aborts while it waits for %s", async (_what, answer, bytes) => {
+    const { url, requests } = await serve(answer);
+    for (const ask of [({ api }: Opened) => api.count(RECENT), ({ api }: Opened) => drain(api)]) {
+      const before = requests.length;
+      const opened = openSession(url, { clock: systemClock });
+      const ended = errorOf(Promise.resolve(ask(opened)));
+      while (requests.length === before || opened.client.usage.bytesReceived < bytes) await turn();
+      opened.abort.abort(new Error("stop"));
+      await ended;
+      expect(requests).toHaveLength(before + 1);
     }
   });
 });
@@ -286,7 +288,7 @@ const CUTS = [
 describe("an export that is cut", () => {
   it.each(CUTS)("by %s %s", async (cut, how) => {
     await withSandbox({ people: 2_000, undated: 0, requestsPerMinute: 0, faults: [cut] }, async ({ url }) => {
-      const rows = drain(openSession(url, { idle: 2 }).api, { kind: "all" });
+      const rows = drain(openSession(url).api, { kind: "all" });
       if (how === "raises") expect(await errorOf(rows)).toBeInstanceOf(BodyError);
       else expect(await rows).toBeLessThan(2_000);
     });

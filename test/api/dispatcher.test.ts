@@ -1,4 +1,6 @@
+import dns from "node:dns";
 import { writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { request } from "undici";
@@ -24,6 +26,20 @@ describe("openDispatcher()", () => {
     expect(await answerOf("http://service.invalid/", environment)).toBe("proxy");
     const around = answerOf("http://service.invalid/", { ...environment, NO_PROXY: "service.invalid" });
     await expect(around).rejects.toThrow(/ENOTFOUND|EAI_AGAIN/);
+  });
+});
+
+describe("openDispatcher() for a name of this machine", () => {
+  it("connects to no other machine that a DNS gives that name", async () => {
+    const { lookup } = dns;
+    const elsewhere = (_name: string, ...rest: [object, () => void]) => lookup("192.0.2.1", ...rest);
+    onTestFinished(() => {
+      Object.assign(dns, { lookup });
+      syncBuiltinESMExports();
+    });
+    Object.assign(dns, { lookup: elsewhere });
+    syncBuiltinESMExports();
+    await expect(answerOf("http://x.localhost:9/", {})).rejects.toMatchObject({ code: "NOT_LOOPBACK" });
   });
 });
 

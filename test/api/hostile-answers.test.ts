@@ -10,11 +10,11 @@ import { errorOf, type Opened, openSession } from "../support/session.ts";
 const ALL = { kind: "all" } as const;
 
 /** A run's dealings with a service that gives these answers. */
-const open = async (answer: RequestListener, idle = 0.3): Promise<Opened> =>
+const open = async (answer: RequestListener, idle = 30): Promise<Opened> =>
   openSession((await serve(answer)).url, { idle });
 
 /** The same where each answer is these bytes, which are said to be encoded so. */
-const openEncoded = (body: Buffer | string, encoding = "gzip", idle = 5): Promise<Opened> =>
+const openEncoded = (body: Buffer | string, encoding = "gzip", idle = 30): Promise<Opened> =>
   open((_, response) => void response.writeHead(200, { "content-encoding": encoding }).end(body), idle);
 
 /** The keys of the rows that an export hands on, and what ends it. */

@@ -1,8 +1,12 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemProcesses } from "../../src/files/processes.ts";
 
 /** The machine's /proc, as each test has it. */
-const proc = vi.hoisted(() => new Map<string, string>());
+const proc = vi.hoisted(() => {
+  vi.resetModules();
+  return new Map<string, string>();
+});
+afterAll(() => void vi.resetModules());
 vi.mock("node:fs", async (original) => {
   const read = (path: string): string => {
     const text = proc.get(path);

@@ -1,44 +1,104 @@
 // Single changes to a TypeScript file that a test should notice.
 import { parseAst } from "rolldown/parseAst";
 
-const SWAPPED = {
-  "===": "!==",
-  "!==": "===",
-  "<": "<=",
-  "<=": "<",
-  ">": ">=",
-  ">=": ">",
-  "+": "-",
-  "-": "+",
-  "*": "/",
-  "/": "*",
-  "%": "*",
-  "&&": "||",
-  "||": "&&",
+const SIGNS = {
+  "===": ["!=="],
+  "!==": ["==="],
+  "<": ["<=", ">="],
+  "<=": ["<", ">"],
+  ">": [">=", "<="],
+  ">=": [">", "<"],
+  "+": ["-"],
+  "-": ["+"],
+  "*": ["/"],
+  "/": ["*"],
+  "%": ["*"],
+  "|": ["&"],
+  "&": ["|"],
+  "&&": ["||"],
+  "||": ["&&"],
+  "??=": ["="],
+  "||=": ["&&="],
+  "&&=": ["||="],
+  "+=": ["-="],
+  "-=": ["+="],
 };
+
+/** Functions and methods that stand in for each other. */
+const TWINS = new Map(
+  [
+    ["min", "max"],
+    ["some", "every"],
+    ["floor", "ceil"],
+    ["earlier", "later"],
+    ["startsWith", "endsWith"],
+    ["push", "unshift"],
+    ["shift", "pop"],
+    ["find", "findLast"],
+    ["indexOf", "lastIndexOf"],
+    ["padStart", "padEnd"],
+    ["all", "race"],
+  ].flatMap(([one, other]) => [
+    [one, other],
+    [other, one],
+  ]),
+);
+
+/** Methods that can be left out: what they are called on stands in their place. */
+const OPTIONAL = /^(filter|toSorted|sort|reverse|trim|slice|toLowerCase|concat|catch|replace|replaceAll)$/;
+
+/** Each turns a regular expression into another. */
+const LOOSER = [
+  [/^\^/, ""],
+  [/\$$/, ""],
+  [/(?<![\\(])\+/, "*"],
+  [/(?<![\\(])\*/, "+"],
+  [/(?<![\\(])\?(?![:=!<])/, ""],
+];
+
+const SIMPLE = /^(Expression|If|ForOf|For|While|Throw)Statement$/;
 
 /** The changes of one node: each replaces the text from `start` to `end`. */
 const RULES = {
   BinaryExpression: (node, text) => operator(node, text),
   LogicalExpression: (node, text) =>
     node.operator === "??" ? [replace(node, text(node.left))] : operator(node, text),
-  UnaryExpression: (node, text) => (node.operator === "!" ? [replace(node, text(node.argument))] : []),
-  ConditionalExpression: ({ consequent, alternate, ...node }, text) => [
+  AssignmentExpression: (node, text) => operator(node, text),
+  UnaryExpression: (node, text) => (/^[!-]$/.test(node.operator) ? [replace(node, text(node.argument))] : []),
+  UpdateExpression: (node, text) => {
+    const other = node.operator === "++" ? "--" : "++";
+    return [replace(node, text(node).replace(node.operator, other))];
+  },
+  AwaitExpression: (node, text) => [replace(node, text(node.argument))],
+  ConditionalExpression: ({ consequent, alternate, test, ...node }, text) => [
     replace(node, `(${text(consequent)})`),
     replace(node, `(${text(alternate)})`),
+    { start: test.end, end: node.end, by: ` ? ${text(alternate)} : ${text(consequent)}` },
   ],
-  IfStatement: ({ test }) => [replace(test, "true"), replace(test, "false")],
+  IfStatement: ({ test, consequent, alternate }, text) => [
+    replace(test, "true"),
+    replace(test, "false"),
+    ...(alternate === null ? [] : swapped(consequent, alternate, text)),
+  ],
   WhileStatement: ({ test }) => [replace(test, "false")],
-  ExpressionStatement: (node, text) =>
-    ["CallExpression", "AwaitExpression", "AssignmentExpression", "UpdateExpression"].includes(
-      node.expression.type,
-    ) && !text(node).startsWith("super(")
-      ? [replace(node, ";")]
-      : [],
+  ForOfStatement: (node) => [replace(node, ";")],
+  ExpressionStatement: (node, text) => (text(node).startsWith("super(") ? [] : [replace(node, ";")]),
+  BlockStatement: ({ body }, text) => neighbours(body, text),
+  CallExpression: ({ arguments: given, ...node }, text) => [
+    ...neighbours(given, text),
+    ...leftOut(node, text),
+  ],
+  NewExpression: ({ arguments: given }, text) => neighbours(given, text),
+  MemberExpression: ({ property, computed }) => (computed ? [] : twin(property)),
+  Identifier: (node) => (/^(earlier|later)$/.test(node.name) ? twin(node) : []),
+  SpreadElement: (node) => [replace(node, "...({} as never)")],
   Literal: (node) => {
+    if (node.regex !== undefined) return looser(node);
     if (typeof node.value === "boolean") return [replace(node, String(!node.value))];
-    if (typeof node.value === "number") return [replace(node, String(node.value + 1))];
-    return [];
+    if (typeof node.value !== "number") return [];
+    const { value } = node;
+    const others = value >= 4 ? [value + 1, Math.floor(value / 2), value * 2] : [value + 1];
+    return others.map((other) => replace(node, String(other)));
   },
   ReturnStatement: ({ argument }) =>
     argument?.type === "CallExpression" || (argument?.type === "Identifier" && argument.name !== "undefined")
@@ -54,10 +114,37 @@ const SKIPPED = /^(TS(?!AsExpression|NonNull|Satisfies)|Import|ExportAll)/;
 
 const replace = ({ start, end }, by) => ({ start, end, by });
 
+/** The sign alone is changed, so that brackets beside it stay. */
 function operator({ left, right, operator: sign }, text) {
-  const other = SWAPPED[sign];
-  if (other === undefined || /^["'`]/.test(text(left)) || /^["'`]/.test(text(right))) return [];
-  return [{ start: left.end, end: right.start, by: ` ${other} `, was: sign }];
+  if (SIGNS[sign] === undefined || /^["'`]/.test(text(left)) || /^["'`]/.test(text(right))) return [];
+  const start = left.end + text({ start: left.end, end: right.start }).indexOf(sign);
+  return SIGNS[sign].map((by) => ({ start, end: start + sign.length, by }));
+}
+
+/** Statements, or arguments, of which each trades places with the next. */
+const neighbours = (nodes, text) =>
+  nodes.slice(1).flatMap((node, nth) => {
+    const before = nodes[nth];
+    const isFree = [before, node].every(({ type }) => !/Statement$/.test(type) || SIMPLE.test(type));
+    return isFree && !/Declaration$/.test(before.type + node.type) ? swapped(before, node, text) : [];
+  });
+
+const swapped = (a, b, text) => [
+  { start: a.start, end: b.end, by: text(b) + text({ start: a.end, end: b.start }) + text(a) },
+];
+
+const twin = (node) => (TWINS.has(node.name) ? [replace(node, TWINS.get(node.name))] : []);
+
+const leftOut = ({ callee, ...node }, text) =>
+  callee.type === "MemberExpression" && OPTIONAL.test(callee.property.name)
+    ? [replace(node, text(callee.object))]
+    : [];
+
+function looser(node) {
+  const { pattern, flags } = node.regex;
+  return LOOSER.map(([from, to]) => pattern.replace(from, to))
+    .filter((other) => other !== pattern && other !== "")
+    .map((other) => replace(node, `/${other}/${flags}`));
 }
 
 /**
@@ -73,6 +160,18 @@ export function mutationsOf(source) {
   return found
     .filter(({ start, end, by }) => source.slice(start, end) !== by)
     .map((change) => described(source, change));
+}
+
+/** A change that somebody chose, as `mutationsOf` gives it. */
+export function mutationAt(source, change) {
+  let [block, length] = [0, source.length];
+  visit(source, (node) => {
+    const body =
+      node.type === "BlockStatement" ? node : isExpressionBody(node, "body") ? node.body : undefined;
+    if (body === undefined || body.start > change.start || body.end < change.end) return;
+    if (body.end - body.start < length) [block, length] = [body.start, body.end - body.start];
+  });
+  return described(source, { ...change, block });
 }
 
 /** Walks over all nodes that run, each with the start of the innermost block that holds it. */
@@ -107,7 +206,7 @@ export function withHits(source, file) {
     .reduce((text, [at, insert]) => text.slice(0, at) + insert + text.slice(at), `${source}\n${hit(0)};\n`);
 }
 
-/** Adds the number of the line, and the line before and after, trimmed. */
+/** Adds the number of the line, and the lines before and after, trimmed. */
 function described(source, change) {
   const { start, end, by } = change;
   const from = source.lastIndexOf("\n", start - 1) + 1;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { RENEW_MS } from "../../src/files/lock.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { openSink, type Sink, type SinkRuntime } from "../../src/run/sink.ts";
@@ -11,7 +11,12 @@ import { checkpoint, close, END, open } from "../support/events.ts";
 import { Crash, type CrashKind, MemoryDisk } from "../support/memory-disk.ts";
 import { runs } from "../support/runs.ts";
 
-const held = vi.hoisted(() => ({ disk: undefined as { readonly module: object } | undefined }));
+const held = vi.hoisted(() => {
+  // Another file of tests may have loaded the source with the real disk.
+  vi.resetModules();
+  return { disk: undefined as { readonly module: object } | undefined };
+});
+afterAll(() => void vi.resetModules());
 vi.mock("node:fs/promises", async (original) => {
   const disk = ["readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
   const names = ["open", "readFile", "writeFile", ...disk];

@@ -1,5 +1,10 @@
+import fc from "fast-check";
 import { afterAll } from "vitest";
+import { IS_LONG } from "./runs.ts";
 import { removeTempDirs } from "./temp-dir.ts";
 
 // Runs for each file of tests, also where several files share a process.
 afterAll(removeTempDirs);
+
+// `npm test` draws the same values each time; `npm run test:long` draws others, and a failure names its seed.
+if (!IS_LONG) fc.configureGlobal({ seed: 20260302 });

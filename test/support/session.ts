@@ -22,8 +22,8 @@ export type Opened = {
 
 type Options = Partial<Pick<Runtime, "clock" | "environment" | "random">> & { readonly idle?: number };
 
-/** A run's dealings with the service at an address, until the test ends. @param idle seconds of silence that it bears */
-export function openSession(url: string, { idle = 0.3, ...given }: Options = {}): Opened {
+/** A run's dealings with the service at an address, until the test ends. @param idle seconds of silence that it bears: a few only in a test of silence */
+export function openSession(url: string, { idle = 30, ...given }: Options = {}): Opened {
   const parsed = parseConfig(
     { base_url: url, api_key: KEY, requests_per_minute: 6000, allow_insecure_http: true },
     {},
