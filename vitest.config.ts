@@ -60,7 +60,7 @@ export default defineConfig({
         test: {
           ...suite,
           name: "suites",
-          include: ["test/{container,package}/*.suite.ts"],
+          include: ["test/{container,jvm,package}/*.suite.ts"],
           testTimeout: 120_000,
           hookTimeout: 600_000,
         },

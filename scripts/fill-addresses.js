@@ -31,13 +31,11 @@ rewrite("package.json", (text) => {
   };
   return `${JSON.stringify({ name, version, description, ...addresses, ...rest }, null, 2)}\n`;
 });
-for (const name of ["spec.json", "metadata.yaml", ...definitions("meltano")])
+const others = ["spec.json", "metadata.yaml", "packaging/python/pyproject.toml", ...definitions("meltano")];
+for (const name of others)
   rewrite(name, (text) =>
     text.replaceAll(`${UNRELEASED}/blob/main/`, `${address}/blob/${tag}/`).replaceAll(UNRELEASED, address),
   );
-rewrite("packaging/python/pyproject.toml", (text) =>
-  text.replace(/^(?=\[project\.scripts\])/m, `[project.urls]\nRepository = ${JSON.stringify(address)}\n\n`),
-);
 
 /** Meltano's definitions below a folder. */
 function definitions(folder) {

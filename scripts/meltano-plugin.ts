@@ -27,6 +27,7 @@ export function hubDefinition(program: Program, spec: Spec): YamlObject {
     keywords: ["api"],
     maintenance_status: "active",
     pip_url: PACKAGE,
+    supported_python_versions: ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"],
   };
 }
 

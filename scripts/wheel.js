@@ -1,6 +1,6 @@
 // Builds the Python wheel into packaging/python/dist and prints its path. Needs Python 3.9 or newer with pip (PYTHON names another).
 import { execFileSync } from "node:child_process";
-import { cpSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -12,6 +12,11 @@ const wheels = join(project, "dist");
 for (const folder of [program, wheels]) rmSync(folder, { recursive: true, force: true });
 for (const name of ["dist", "schemas", "meltano", "spec.json", "package.json", "LICENSE"])
   cpSync(join(root, name), join(program, name), { recursive: true });
+
+writeFileSync(
+  join(project, "sbom.cdx.json"),
+  execFileSync(process.execPath, [join(root, "scripts/sbom.js")], { stdio: ["ignore", "pipe", "inherit"] }),
+);
 
 const python = process.env.PYTHON ?? (process.platform === "win32" ? "python" : "python3");
 const words = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", wheels, project];

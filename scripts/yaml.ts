@@ -1,4 +1,4 @@
-export type YamlValue = string | number | boolean | readonly YamlValue[] | YamlObject;
+type YamlValue = string | number | boolean | readonly YamlValue[] | YamlObject;
 export type YamlObject = { readonly [key: string]: YamlValue };
 
 /** Block YAML with sorted keys and sequences that are not indented, which is what Meltano's Hub lints for. */

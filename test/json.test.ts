@@ -19,6 +19,7 @@ describe("tryParseJson()", () => {
     expect(tryParseJson(nested(1_001))).toBeUndefined();
     expect(tryParseJson(`${'{"a":'.repeat(1_001)}1${"}".repeat(1_001)}`)).toBeUndefined();
     expect(tryParseJson("[".repeat(5_000_000))).toBeUndefined();
+    expect(tryParseJson(`[${"1,".repeat(1_000_000)}${nested(1_000)}]`)).toBeUndefined();
   });
 
   it("does not count brackets in strings, whatever is escaped in them, nor those side by side", () => {

@@ -1,5 +1,6 @@
+#!/bin/sh
 # Writes living.jsonl: the newest contacts/people/full-<number>/ and the files with a higher number.
-newest=$(ls -d contacts/people/full-* | sort | tail -n 1)
+newest=$(printf '%s\n' contacts/people/full-* | sort | tail -n 1)
 number=${newest##*full-}
 for file in "$newest"/*.jsonl* contacts/people/*.jsonl*; do
   own=$(basename "$file" | sed -n 's/.*-\([0-9]\{9\}\)\.jsonl.*/\1/p')

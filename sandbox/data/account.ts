@@ -37,7 +37,7 @@ export type Collection = {
 };
 
 /** Everything that is submitted and then waited for. */
-export type Jobs = {
+type Jobs = {
   readonly lookups: CompanyLookups;
   readonly checks: EmailChecks;
   readonly submitted: Submitted[];

@@ -8,7 +8,7 @@ import type { Exchange } from "./query.ts";
 
 type Handler = (exchange: Exchange) => Answer | Promise<Answer>;
 
-export type Endpoint = {
+type Endpoint = {
   readonly method: "GET" | "POST";
   /** Matches a path; what stands for a part in braces is a named group. */
   readonly pattern: RegExp;

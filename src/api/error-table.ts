@@ -121,7 +121,7 @@ export const FAILURES = {
   SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
 } as const satisfies Record<string, Failure>;
 
-export type FailureCode = keyof typeof FAILURES;
+type FailureCode = keyof typeof FAILURES;
 
 /** What a status means where no known code came with it. */
 export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([

@@ -4,7 +4,7 @@ import { fromLatin1, toLatin1 } from "../latin1.ts";
 // Reads JSON text token by token, where JSON.parse would round integers above 2^53. Texts are UTF-8 with one byte a
 // character (latin1). Every function throws for what is no JSON, as far as it looks.
 
-export const COMMA = 44;
+const COMMA = 44;
 export const OPEN_LIST = 91;
 export const CLOSE_LIST = 93;
 export const OPEN_OBJECT = 123;

@@ -23,7 +23,7 @@ export type Config = Settings & {
  * Each property is one of spec.json, which describes it, with its name in camel case. Null: not set. Lists are distinct,
  * and days sorted; domains and e-mails stay as they are written, each at its place.
  */
-export type Settings = {
+type Settings = {
   readonly baseUrl: URL;
   readonly apiKey: string;
   readonly externalApi: ExternalApi | null;
@@ -52,15 +52,15 @@ export type Settings = {
   readonly receiptsFile: string | null;
 };
 
-export type IsUser = "all" | "true" | "false";
+type IsUser = "all" | "true" | "false";
 
 /** Paths below the base URL. */
 export type Endpoints = { readonly companies: string; readonly sources: string; readonly emailCheck: string };
 
-export type ExternalApi = { readonly apiUrl: URL; readonly apiKey: string };
+type ExternalApi = { readonly apiUrl: URL; readonly apiKey: string };
 
 /** What every job has. */
-export type JobRules = { readonly refreshAfterDays: number | null; readonly retryUnknown: boolean };
+type JobRules = { readonly refreshAfterDays: number | null; readonly retryUnknown: boolean };
 
 export type CompanyLookup = JobRules & {
   readonly domains: readonly string[];

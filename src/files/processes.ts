@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
 /** Whether the process that wrote a name still runs; `unknown` where this machine cannot tell. */
-export type ProcessState = "running" | "ended" | "unknown";
+type ProcessState = "running" | "ended" | "unknown";
 
 /** Names processes so that another process of the same machine can tell whether they still run. */
 export type Processes = {

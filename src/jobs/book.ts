@@ -46,7 +46,7 @@ export type InputCursor = {
 };
 
 /** Who submits: a sync, which may be tried in several runs, and this run. */
-export type Author = { readonly sync: string; readonly by: string };
+type Author = { readonly sync: string; readonly by: string };
 
 export type BookOptions = {
   readonly author: Author;

@@ -112,7 +112,7 @@ function errorText(error: unknown): string {
   return [userMessage(error), causeChain(error), framesOf(error)].filter(Boolean).join("\n");
 }
 
-/** All eight keys that Meltano's parser asks for: it shows a line that lacks one as it is, at info. */
+/** All keys that the Singer SDK's schema of logs asks for. Meltano shows a line that lacks one as it is, at info. */
 function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now }: LogOptions): string {
   return jsonLine({
     level,
@@ -124,6 +124,7 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
     stream_name: stream ?? null,
     message: text,
     metric_info: metric,
+    extra: {},
   });
 }
 

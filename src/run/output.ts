@@ -45,7 +45,7 @@ type Parts = {
 const PROGRESS_EVERY_MS = 30_000;
 
 /** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
-export class Output {
+class Output {
   readonly sink: Sink;
   readonly mask: Mask;
   readonly #parts: Parts;

@@ -224,7 +224,11 @@ describe("tap-contact-intelligence", () => {
     const { logs } = await tap(args);
     const keys = ["level", "pid", "logger_name", "ts", "thread_name", "app_name", "stream_name", "message"];
     for (const log of logs)
-      expect(Object.keys(log)).toEqual(log.message === "METRIC" ? [...keys, "metric_info"] : keys);
+      expect(Object.keys(log)).toEqual([
+        ...keys,
+        ...(log.message === "METRIC" ? ["metric_info"] : []),
+        "extra",
+      ]);
     expect(logs.length).toBeGreaterThan(3);
     expect((await tap(args, { env: { MELTANO_CLI_LOG_LEVEL: "warning" } })).stderr).toBe("");
     expect((await tap([...args, "--log-level", "error"])).stderr).toBe("");

@@ -1,12 +1,8 @@
-import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { systemProcesses } from "../../src/files/processes.ts";
 
 /** The machine's /proc, as each test has it. */
-const proc = vi.hoisted(() => {
-  vi.resetModules();
-  return new Map<string, string>();
-});
-afterAll(() => void vi.resetModules());
+const proc = vi.hoisted(() => new Map<string, string>());
 vi.mock("node:fs", async (original) => {
   const read = (path: string): string => {
     const text = proc.get(path);

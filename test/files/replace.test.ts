@@ -4,15 +4,11 @@ import { lstatSync, statSync } from "node:fs";
 import { chmod, chown, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { publish, removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
 import { tempDir, textsIn } from "../support/temp-dir.ts";
 
-const system = vi.hoisted(() => {
-  vi.resetModules();
-  return { mayChown: true };
-});
-afterAll(() => void vi.resetModules());
+const system = vi.hoisted(() => ({ mayChown: true }));
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
   const open = async (...args: Parameters<typeof real.open>) => {

@@ -5,7 +5,7 @@ export const CANARY_NUMBER = "7316429";
 /** Stands in the values of fields that a run was told to drop, hash or withhold: these may not even be in records. */
 export const FORBIDDEN = "Verboten";
 
-export const SECRET = "00112233445566778899aabbccddeeff";
+const SECRET = "00112233445566778899aabbccddeeff";
 export const KEY = `svc_0a1b2c3d_${SECRET}`;
 
 /** What a text that is no record may not hold. */

@@ -38,7 +38,7 @@ const wellFormed = (text: string): string => Buffer.from(text, "utf8").toString(
 const NOT_ASCII = /[^\p{ASCII}]/u;
 
 /** Throws for what is no UTF-8. */
-export const decode = (line: string): string =>
+const decode = (line: string): string =>
   NOT_ASCII.test(line) ? UTF8.decode(Buffer.from(line, "latin1")) : line;
 
 function isDeep(text: string): boolean {

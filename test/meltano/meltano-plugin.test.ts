@@ -28,6 +28,7 @@ const isListed = new Ajv({ allErrors: true, strictRequired: false }).compile({
         .map((name) => [name, text]),
     ),
     keywords: texts,
+    supported_python_versions: { type: "array", items: { type: "string", pattern: "^3\\.\\d+$" } },
     maintenance_status: { enum: ["active", "beta", "development", "inactive", "unknown"] },
     capabilities: { type: "array", items: { enum: CAPABILITIES }, uniqueItems: true },
     settings_group_validation: { type: "array", items: texts },
@@ -88,7 +89,8 @@ describe("hubDefinition()", () => {
 
 describe("meltanoPlugin()", () => {
   it("is what the Hub lists, without what Meltano would install", () => {
-    const installed = /^(keywords:\n- api|maintenance_status: active|pip_url: .*)\n/gm;
+    const installed =
+      /^(keywords:\n- api|maintenance_status: active|pip_url: .*|supported_python_versions:(?:\n- .*)+)\n/gm;
     const [, ...lines] = meltanoPlugin(program, spec).split("\n");
     expect(lines.join("\n")).toBe(meltanoHubPlugin(program, spec).replaceAll(installed, ""));
   });

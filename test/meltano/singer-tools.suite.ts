@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { run, succeed } from "../support/run.ts";
@@ -47,6 +48,17 @@ describe("the tap", () => {
     const { stdout: more } = await succeed(TAP, [...args, "--state", state]);
     const again = await run(program("singer-tools", "singer-check-tap"), [], { stdin: more });
     expect(again.code).toBe(0);
+  });
+
+  it("logs in lines of the Singer SDK's form", async () => {
+    const script =
+      'from importlib.resources import files; print((files("singer_sdk.schemas") / "logs.schema.json").read_text())';
+    const { stdout: schema } = await succeed(program("singer-sdk", "python"), ["-c", script]);
+    const isLog = new Ajv2020({ strict: false }).compile(JSON.parse(schema));
+    const { stderr } = await succeed(TAP, ["--config", config, "--log-level", "debug"]);
+    const lines = stderr.trimEnd().split("\n");
+    expect(lines.length).toBeGreaterThan(15);
+    for (const line of lines) expect(isLog(JSON.parse(line)), JSON.stringify(isLog.errors)).toBe(true);
   });
 
   it("passes target-stitch's validation", async () => {

@@ -10,7 +10,7 @@ const linesFor = (events: readonly Event[], options = OPTIONS): string[] =>
   events.map(log(options)).join("").split("\n").slice(0, -1);
 
 describe("logLine()", () => {
-  it("has the eight keys that Meltano's parser asks for", () => {
+  it("has the keys that the Singer SDK's schema asks for", () => {
     expect(JSON.parse(logLine({ level: "info", text: "hé" }, OPTIONS))).toEqual({
       level: "info",
       pid: 7,
@@ -20,6 +20,7 @@ describe("logLine()", () => {
       app_name: "tap",
       stream_name: null,
       message: "hé",
+      extra: {},
     });
   });
 

@@ -10,7 +10,7 @@ export type Spread = keyof typeof DAYS;
 
 export const SPREADS = Object.keys(DAYS) as Spread[];
 
-export const TODAY = "2026-11-21" as Day;
+const TODAY = "2026-11-21" as Day;
 const DAY_SECONDS = 86_400;
 
 /**

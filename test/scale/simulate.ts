@@ -9,7 +9,7 @@ import { SETTINGS } from "../support/sync-run.ts";
 import { Account, accountApi, type Spread } from "./account.ts";
 
 /** What one process of the connector can pass on (rows a second), as docs/benchmarks.md measures it. */
-export const CONNECTOR_ROWS_PER_SECOND = 250_000;
+const CONNECTOR_ROWS_PER_SECOND = 250_000;
 const WORKERS = 2;
 /** The service's limit for each key. */
 const REQUESTS_PER_MINUTE = 60;

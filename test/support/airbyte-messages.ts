@@ -4,7 +4,7 @@ import { Ajv } from "ajv";
 export type Json = Readonly<Record<string, unknown>>;
 
 /** A stream as the protocol names it. */
-export type Descriptor = { readonly name: string; readonly namespace?: string | null };
+type Descriptor = { readonly name: string; readonly namespace?: string | null };
 
 export type AirbyteMessage = { readonly type: string } & {
   readonly record?: {

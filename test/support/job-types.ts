@@ -10,7 +10,7 @@ export type Job = {
 };
 
 /** An item of a job stream's state that is written in full. */
-export type JobItem = { readonly item: string; readonly subs?: readonly Job[] };
+type JobItem = { readonly item: string; readonly subs?: readonly Job[] };
 
 /** The state of a job stream, as it is written. */
 export type JobState = {

@@ -26,7 +26,7 @@ export async function tap(
 
 type Metadata = { breadcrumb: string[]; metadata: Record<string, unknown> };
 
-export type Entry = {
+type Entry = {
   tap_stream_id: string;
   replication_method: string;
   schema: { properties: Record<string, { properties?: Record<string, unknown> }> };
