@@ -156,6 +156,13 @@ export class Book {
     return key;
   }
 
+  /** Whether a key is an item's, by the digests of now or by older ones. */
+  isKeyOf(key: string, entry: Entry): boolean {
+    return this.#digestings.some((digests) =>
+      spellingsOf(entry, digests.normalization).some((spelling) => digestOf(digests, spelling) === key),
+    );
+  }
+
   /** Whether answers of an item are wanted: the inputs name it, or rows may have named it. */
   isWanted(key: string): boolean {
     return this.#is(this.#find(key), this.#wanted);

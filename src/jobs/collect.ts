@@ -1,6 +1,7 @@
-import { ConfigError } from "../errors.ts";
+import { ConfigError, DataError } from "../errors.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
+import { normalizeItem } from "./items.ts";
 import { type JobRun, remember, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Trouble } from "./job-type.ts";
 import { type Item, openOf, sourcesOf } from "./lattice.ts";
@@ -60,7 +61,9 @@ function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
 export function watch({ context, collecting }: JobRun, job: Watched, notBefore: number | null): void {
   const { type, client } = context;
   if (type.polling === null) return;
-  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now());
+  const { quickest } = collecting;
+  const atLeast = collecting.hasAnswered ? quickest : 0;
+  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now(), atLeast);
   if (job.polls.next === null) return;
   job.due = job.polls.next;
   plan(collecting, job);
@@ -97,15 +100,40 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
     takeTrouble(run, job, reply);
     return;
   }
+  if (reply.kind === "answered" && namesAnother(run, job, reply.answer)) {
+    takeTrouble(run, job, {
+      ...SWAPPED,
+      error: new DataError(`Cannot ${context.type.collect.what}: ${SWAPPED.code}`),
+    });
+    return;
+  }
   collecting.proper.add(job.id);
   collecting.vainInARow = 0;
   job.trouble = undefined;
-  if (reply.kind === "answered") yield* deliver(run, job, reply.answer);
-  else if (reply.notBefore === null && client.now() - job.at >= SLOW) takeTrouble(run, job, STILL_PROCESSING);
+  if (reply.kind === "answered") {
+    // Of one that was not found unanswered it is only known that it did not take longer.
+    const took = job.waited ?? (client.now() - job.at) / 2;
+    if (run.submitting.own.has(job.id)) collecting.quickest = Math.min(collecting.quickest, took);
+    yield* deliver(run, job, reply.answer);
+  } else if (reply.notBefore === null && client.now() - job.at >= SLOW)
+    takeTrouble(run, job, STILL_PROCESSING);
   else {
     book.change(job.key, job.id, { asked: client.now(), notBefore: reply.notBefore, misses: 0, code: null });
+    job.waited = client.now() - job.at;
     watch(run, job, reply.notBefore);
   }
+}
+
+const SWAPPED = {
+  ...({ kind: "unusable", isRetryable: false } as const),
+  code: "the answer names another item",
+};
+
+/** Whether an answer says that it is about another item than its job's. One that says nothing of use is taken at the job's word. */
+function namesAnother({ context: { type, book } }: JobRun, { key }: Watched, { value }: Answer): boolean {
+  const { [type.kind]: text } = value;
+  const item = typeof text === "string" ? normalizeItem(type.kind, text) : null;
+  return typeof text === "string" && item !== null && !book.isKeyOf(key, { item, kind: type.kind, text });
 }
 
 const STILL_PROCESSING: Trouble = {

@@ -77,6 +77,8 @@ export type Watched = {
   /** When it is asked for next, or was asked for last. */
   due: number;
   polls?: Polls;
+  /** How long (ms) after its submission it was found unanswered. */
+  waited?: number;
   /** How often it brought nothing of use, and what it brought last if that was nothing. */
   vain?: number;
   trouble?: Trouble | undefined;
@@ -110,6 +112,8 @@ export class JobRun {
     answered: 0,
     /** Whether a job of this run was answered. */
     hasAnswered: false,
+    /** How long (ms) every job of this run that was answered took at least. */
+    quickest: Number.POSITIVE_INFINITY,
     /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
     jobs: new Map<string, Watched>(),
     agenda: [] as Watched[],

@@ -31,21 +31,31 @@ export type Polls = { readonly next: number | null; readonly pause: number; read
 /** The service says its time in whole seconds, so what is known of it moves by so much. */
 const CLOCK_STEP = 2_000;
 
+/** Of a first answer that was slow the next jobs' first polls wait no longer (ms). */
+const LATEST_FIRST = 60_000;
+
+/** How much longer each pause is than the one before: times that grow faster would find an answer long after it came. */
+const GROWTH = 1.5;
+
 /**
- * Polls after one that brought nothing: 5, 10, 20 seconds and so on. They begin after a job was submitted, after its first
- * poll in a run that did not submit it, and at a moment that the service names.
+ * Polls after one that brought nothing: pauses of 5, 7.5, 11.25 seconds and so on. They begin after a job was submitted,
+ * after its first poll in a run that did not submit it, and at a moment that the service names.
+ * @param quickest no job of this run was answered sooner (ms)
  */
 export function nextPolls(
   polls: Polls | undefined,
   notBefore: number | null,
   { first, longest, total }: Polling,
   now: number,
+  quickest = 0,
 ): Polls {
   const named = notBefore !== null && notBefore > now ? notBefore : undefined;
-  if (polls === undefined || named !== undefined)
-    return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
+  if (polls === undefined || named !== undefined) {
+    const next = named ?? now + Math.max(first, Math.min(quickest, LATEST_FIRST));
+    return { next, pause: first, until: (named ?? now) + total };
+  }
   const { pause, until } = polls;
   if (now >= until - CLOCK_STEP) return { next: null, pause, until };
-  const longer = Math.min(longest, pause * 2);
+  const longer = Math.min(longest, pause * GROWTH);
   return { next: Math.min(now + longer, until), pause: longer, until };
 }

@@ -18,6 +18,9 @@ const MOST_BEFORE_ANSWER = 5;
 /** A job that waits for longer (ms) holds no place among those in flight. */
 const LONG_WAIT_MS = 3_600_000;
 
+/** Where states take so long that none follows for this long (ms), submissions wait for others to leave with. */
+const LONG_PAUSE_MS = 5_000;
+
 /** An item whose intent is written. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
 
@@ -40,12 +43,11 @@ export async function findItems(run: JobRun): Promise<boolean> {
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const { context, submitting } = run;
   if (run.isOver) return false;
-  const size = batchSize(run);
-  const wanted = Math.min(mayBuy(run), submitting.queue.length, size);
+  const wanted = Math.min(mayBuy(run), submitting.queue.length, batchSize(run));
   const free = places(run);
   const count = Math.min(wanted, free);
   // Where states are large, places have to become free first.
-  const mayWait = size > atOnce(run) && run.pause !== undefined && free < OPEN_AT_ONCE;
+  const mayWait = run.states.share.pauseMs > LONG_PAUSE_MS && run.pause !== undefined && free < OPEN_AT_ONCE;
   if (count < 1 || (count < wanted && mayWait)) return false;
   const batch = await intend(run, submitting.queue.splice(0, count));
   const sent = batch.length;

@@ -107,6 +107,12 @@ const throwsStateAway = (code: string): Scene => ({
   bought: ["d.example"],
 });
 
+/** A gateway that answers every submission, for days, without saying whether it arrived. */
+const unsaid = (submissions: number, after: number, isForgotten = false): Sync => ({
+  ...{ after, submissions, isForgotten, fails: submissions === 3 ? "transient_error" : undefined },
+  behaviour: { refuse: () => ({ status: 503, body: "" }) },
+});
+
 type Scene = {
   readonly setting?: Setting;
   readonly settings?: object;
@@ -123,6 +129,21 @@ const SCENES: Readonly<Record<string, Scene>> = {
     throwsStateAway("INVALID_REQUEST"),
   "A platform that always throws its state away gets what stands behind items that cannot be verified":
     throwsStateAway("SOURCE_NOT_VERIFIABLE"),
+  "A submission endpoint that is down for days leaves three items unknown, then one a day, whatever is remembered":
+    {
+      settings: { domains: emailsOf(20).map((email) => email.replace("@", ".")) },
+      syncs: [
+        unsaid(3, 0),
+        unsaid(1, HOUR),
+        unsaid(0, HOUR),
+        unsaid(0, HOUR, true),
+        unsaid(1, DAY),
+        unsaid(0, HOUR, true),
+        unsaid(1, DAY, true),
+        // One is answered, and the rest follows.
+        { after: DAY, submissions: 20 - 6 },
+      ],
+    },
   "Jobs that are queued until tomorrow hold no place in flight": {
     syncs: [
       {
@@ -235,6 +256,55 @@ describe("jobs", () => {
     expect(asked.size).toBe(3);
     await stage.play({ bought: 0, delivered: emailsOf(5) });
   });
+
+  it.each<[string, Setting, readonly string[], (item: string, other: string) => object]>([
+    ...(["success", "error"] as const).map(
+      (status): [string, Setting, readonly string[], (item: string, other: string) => object] => [
+        `look-ups that end with ${status}`,
+        "company_lookup",
+        ITEMS,
+        (_item: string, domain: string) => ({
+          domain,
+          status,
+          contacts: [],
+          credits_used: 0,
+          error_code: "X",
+        }),
+      ],
+    ),
+    [
+      "checks",
+      "email_check",
+      emailsOf(4),
+      (_item, email) => ({ email, status: "completed", sources: { s: { is_user: true } } }),
+    ],
+  ])(
+    "whose answers are swapped are not delivered, and collected once they are not: %s",
+    async (_, setting, items, body) => {
+      const [a = "", b = ""] = items.slice(-2);
+      const lists = setting === "email_check" ? { emails: items } : { domains: items };
+      const stage = await countingStage(setting, lists);
+      const result = (job_id: string, item: string) => {
+        // Another spelling is no other item.
+        const named =
+          new Map([
+            [a, b],
+            [b, a],
+          ]).get(item) ?? `${item.toUpperCase()}.`;
+        const said = { job_id, ...body(item, named), created_at: new Date().toISOString() };
+        return item === a || item === b ? { status: 200, body: said } : undefined;
+      };
+      await stage.play(
+        {
+          behaviour: { result },
+          delivered: items.slice(0, -2),
+          warns: "no result for 2 jobs (the answer names another",
+        },
+        { after: 8 * DAY, delivered: [a, b], bought: [] },
+      );
+      expect(stage.bought.toSorted()).toEqual(items);
+    },
+  );
 
   it("with one id for two items are charged and bought once each", async () => {
     const stage = await lookups();

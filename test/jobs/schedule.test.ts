@@ -43,7 +43,7 @@ describe("dueAt()", () => {
 describe("nextPolls()", () => {
   const POLLING = { first: 5_000, longest: 60_000, total: 300_000 };
 
-  it("doubles the pause up to the longest, and ends with the last poll at the end of the total", () => {
+  it("makes each pause half as long again up to the longest, and ends with the last poll at the end of the total", () => {
     const waits: number[] = [];
     let now = AT;
     for (let polls = nextPolls(undefined, null, POLLING, AT); polls.next !== null; ) {
@@ -51,8 +51,18 @@ describe("nextPolls()", () => {
       now = polls.next;
       polls = nextPolls(polls, null, POLLING, now);
     }
-    expect(waits).toEqual([5, 10, 20, 40, 60, 60, 60, 45]);
+    const pauses = [5, 7.5, 11.25, 16.875, 25.312_5, 37.968_75, 56.953_125, 60, 60];
+    expect(waits).toEqual([...pauses, 300 - pauses.reduce((sum, pause) => sum + pause)]);
     expect(now).toBe(AT + POLLING.total);
+  });
+
+  it("begins no sooner than the quickest answer came, which no later pause depends on", () => {
+    const polls = nextPolls(undefined, null, POLLING, AT, 45_000);
+    expect(polls).toEqual({ next: AT + 45_000, pause: 5_000, until: AT + POLLING.total });
+    expect(nextPolls(undefined, null, POLLING, AT, 1_000).next).toBe(AT + POLLING.first);
+    expect(nextPolls(undefined, null, POLLING, AT, 250_000).next).toBe(AT + 60_000);
+    expect(nextPolls(undefined, AT + 9_000, POLLING, AT, 65_000).next).toBe(AT + 9_000);
+    expect(nextPolls(polls, null, POLLING, AT + 45_000, 45_000).next).toBe(AT + 52_500);
   });
 
   it("asks no more within a service's clock step of the end", () => {
@@ -70,6 +80,6 @@ describe("nextPolls()", () => {
       pause: 5_000,
       until: AT + 300_000,
     });
-    expect(nextPolls({ next: AT, pause: 5_000, until: AT + HOUR }, AT, POLLING, AT).pause).toBe(10_000);
+    expect(nextPolls({ next: AT, pause: 5_000, until: AT + HOUR }, AT, POLLING, AT).pause).toBe(7_500);
   });
 });
