@@ -202,7 +202,7 @@ describe("RowParser", () => {
     const [raw, like] = ['{"id":"1","name":"x"}', '{"id":"2","name":null}'];
     expect(parser.match(like)).toBeUndefined();
     parser.parse(raw as RawLine, JSON.parse(raw), new RowNotes());
-    expect(parser.match(like)).toEqual({ raw: like, key: '"2"', cursor: null });
+    expect(parser.match(like)).toEqual({ raw: like, key: '"2"', cursor: null, names: ["id", "name"] });
   });
 });
 
