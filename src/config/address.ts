@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /** What is wrong with the root of an API, or undefined. Holds nothing of the address: it may carry a password. */
 export function addressProblem(text: string, insecure: boolean): string | undefined {
   if (/\s/.test(text) || !URL.canParse(text))
@@ -33,3 +35,12 @@ export function serviceUrl(base: URL, path: string): URL {
   url.pathname = `${base.pathname.replace(/\/+$/, "")}/${path.replace(/^\/+/, "")}`;
   return url;
 }
+
+/** Digest of the root of an API as `parseAddress` gives it: the service by which states and receipts go. 16 hexadecimal characters. */
+export const serviceDigest = ({ protocol, host, pathname }: URL): string =>
+  shortHash(`${protocol}//${host}${pathname.replace(/\/+$/, "")}`);
+
+/** Digest of the part of a key that identifies it and is no secret: all before its last "_", or all of it. */
+export const keyDigest = (key: string): string => shortHash(/^(.+)_[^_]*$/s.exec(key)?.[1] ?? key);
+
+const shortHash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

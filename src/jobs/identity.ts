@@ -2,6 +2,7 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
+import { serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { NORMALIZATION } from "./items.ts";
@@ -40,8 +41,7 @@ const externalAccess = ({ externalApi }: Config): Access | undefined =>
 /** Digest of the address of the API that a setting uses, not of the key: a key may be changed. */
 export function serviceOf(setting: JobSetting, config: Config): string {
   const { url } = (setting === "emailCheck" ? undefined : externalAccess(config)) ?? publicAccess(config);
-  const path = url.pathname.replace(/\/+$/, "").replace(/\/api\/v1\/public$/, "");
-  return hex(`${url.protocol}//${url.host}${path}`);
+  return serviceDigest(url);
 }
 
 /** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */

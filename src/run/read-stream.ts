@@ -100,7 +100,7 @@ async function streamRun(
     },
     api: session.streamApi(spec, { cursor: isDated ? spec.cursorField : null, schema }),
     saved: isDated
-      ? resumeDated(configured, savedState, filters, shard?.plan ?? null)
+      ? resumeDated(configured, savedState, filters, shard?.plan ?? null, session.service)
       : resumeWhole(configured, savedState, filters),
     settings: { ...config, bringsUndated: shard?.bringsUndated },
     endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,

@@ -18,12 +18,14 @@ import {
   type StreamSpec,
   streamsOf,
 } from "../catalog/streams.ts";
+import { serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
 import { Slots } from "../files/slots.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
 import { isObject } from "../json.ts";
 import { stateKey } from "../state/envelopes.ts";
+import { refuseOtherService } from "../state/resume.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import type { Runtime } from "./runtime.ts";
@@ -55,6 +57,8 @@ export class Session {
   readonly signal: AbortSignal;
   /** When the run began, by the monotonic clock. */
   readonly began: number;
+  /** Digest of the address of the Public API. */
+  readonly service: string;
   readonly #runtime: SessionRuntime;
   readonly #notify: (notice: Notice) => void;
   readonly #tries: number | undefined;
@@ -66,6 +70,7 @@ export class Session {
   /** @param tries how often a request may fail before it is given up */
   constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
     this.config = config;
+    this.service = serviceDigest(config.baseUrl);
     this.#runtime = runtime;
     this.signal = runtime.signal;
     this.began = runtime.clock.monotonic();
@@ -77,7 +82,8 @@ export class Session {
   }
 
   /**
-   * Takes the locks of the jobs that are asked for, and reads what is remembered of them, before any request.
+   * Refuses states of other services, takes the locks of the jobs that are asked for, and reads what is remembered of them,
+   * before any request.
    * @param streams undefined: every stream that the config has, or those that are named
    * @param states what the state says of each stream
    * @param checkState throws if another run has taken the state that this one saves; called before each submission
@@ -96,6 +102,11 @@ export class Session {
     const every = this.streams
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map(({ name }) => ({ name, syncMode: "incremental" }));
+    const dated = this.streams.flatMap(({ name, reading }) => (reading === "dated" ? [name] : []));
+    for (const { name, syncMode } of streams ?? every) {
+      const goesOn = dated.includes(name) && syncMode === "incremental";
+      if (goesOn) refuseOtherService(name, byName.get(name), this.service);
+    }
     this.#jobs = await openJobs(this.config, streams ?? every, byName, {
       ...this.#runtime,
       ...this.#clients,

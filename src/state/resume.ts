@@ -1,5 +1,6 @@
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
+import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../streams/dated-state.ts";
 import type { StreamState } from "../streams/event.ts";
@@ -39,8 +40,9 @@ export function resumeDated(
   saved: unknown,
   filters: Filters,
   plan: string | null = null,
+  service: string | null = null,
 ): Resume {
-  const fresh = { ...newState(configured, filters), plan };
+  const fresh = { ...newState(configured, filters), plan, service };
   const fromStart = (why: string): Resume => ({
     kind: "read",
     state: fresh,
@@ -50,13 +52,24 @@ export function resumeDated(
   if (isWholeState(saved)) return fromStart("is of a time when its records had no date");
   const state = parseDatedState(configured.name, saved);
   if (state === null) return { kind: "read", state: fresh };
+  refuseOtherService(configured.name, state, service);
   const { source_slug, is_user } = state.filters ?? filters;
   if (source_slug !== filters.source_slug || is_user !== filters.is_user) {
     const made = `source_slug ${source_slug ?? "(none)"} and is_user ${is_user}`;
     return fromStart(`was made with ${made}, the config now says otherwise`);
   }
   if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
-  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan } };
+  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan, service } };
+}
+
+/** Throws ConfigError for a state that was made with another address. A state that names none belongs to any. */
+export function refuseOtherService(stream: string, saved: unknown, service: string | null): void {
+  const made = objectOf(saved)["service"] ?? null;
+  if (made === null || service === null || made === service) return;
+  throw new ConfigError(
+    `Cannot use the state of "${stream}": it was made with another base_url, and says nothing of the service at this one. ` +
+      'Reset the stream or use a state of its own; if this is the same service at a new address, remove "service" from the state',
+  );
 }
 
 /** A stream that is always read from the start has nothing to continue from, but a full refresh that was delivered is not delivered twice. */
