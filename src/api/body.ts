@@ -4,6 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { DataError } from "../errors.ts";
 import { printable } from "../json.ts";
+import type { Outline } from "./outline.ts";
 import type { Usage } from "./usage.ts";
 
 /** An answer's body as it arrives. */
@@ -25,9 +26,13 @@ export function isGzipped(what: string, headers: IncomingHttpHeaders): boolean {
   );
 }
 
+/** What is longer is no answer, whatever it costs: it is not read to its end. */
+const MOST_OUTLINED = 1_073_741_824;
+
 /**
  * Reads a body to its end.
  * @param limit bytes after decompression
+ * @param outline takes a longer body, which is then returned as its outline, however it ended
  * @throws DataError for a longer body, and for an encoding that was not asked for
  */
 export async function readBody(
@@ -35,6 +40,7 @@ export async function readBody(
   { body, headers }: Body,
   limit: number,
   usage: Usage,
+  outline?: Outline,
 ): Promise<Buffer> {
   const gunzips = isGzipped(what, headers) ? [createGunzip()] : [];
   const chunks: Buffer[] = [];
@@ -48,12 +54,19 @@ export async function readBody(
     let size = 0;
     for await (const chunk of source) {
       size += chunk.length;
-      if (size > limit) throw tooLong(what, limit);
       chunks.push(chunk);
+      if (size <= limit) continue;
+      if (outline === undefined || size > MOST_OUTLINED) throw tooLong(what, limit);
+      for (const one of chunks.splice(0)) outline.add(one);
     }
   };
-  await pipeline([body, count, ...gunzips, collect] as unknown as [Readable, NodeJS.WritableStream]);
-  return Buffer.concat(chunks);
+  const through = [body, count, ...gunzips, collect] as unknown as [Readable, NodeJS.WritableStream];
+  await pipeline(through).catch((error: unknown) => {
+    if (outline === undefined || outline.bytes === 0) throw error;
+  });
+  return outline !== undefined && outline.bytes > 0
+    ? Buffer.from(outline.toString(), "latin1")
+    : Buffer.concat(chunks);
 }
 
 const tooLong = (what: string, limit: number): DataError =>

@@ -19,6 +19,7 @@ import {
   wasNeverSent,
 } from "./error-table.ts";
 import type { Limiter } from "./limiter.ts";
+import { Outline } from "./outline.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import { noUsage, type Usage } from "./usage.ts";
 
@@ -176,13 +177,14 @@ export class Client {
 
   /**
    * GETs an answer whose status is a part of it. 429 is still waited for.
-   * @param read returns undefined for what is an error, which is then retried or thrown
+   * @param read returns undefined for what is an error, which is then retried or thrown. `bytes`: how long an answer is
+   * that is too long to keep, and of which only the outline is given; otherwise 0
    */
   ask<Value>(
     what: string,
     path: string,
     accepts: (status: number) => boolean,
-    read: (status: number, value: unknown) => Value | undefined,
+    read: (status: number, value: unknown, bytes: number) => Value | undefined,
   ): Promise<Value> {
     return this.#retry({
       what,
@@ -191,8 +193,10 @@ export class Client {
       accepts: (status) => status !== 429 && accepts(status),
       read: async (response) => {
         const { status } = response;
-        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage));
-        const result = read(status, value);
+        const outline = new Outline();
+        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage, outline));
+        if (outline.bytes > 0) this.#options.signal.throwIfAborted();
+        const result = read(status, value, outline.bytes);
         if (result !== undefined) return result;
         if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
         throw new TransientError(`Cannot ${what}: the answer is not of the interface's form`);

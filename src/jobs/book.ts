@@ -9,8 +9,8 @@ import {
   type Handle,
   higherHandle,
   type Item,
-  isOut,
   isSettled,
+  isUncharged,
   joinItems,
   type KeyedItem,
   type Money,
@@ -33,6 +33,9 @@ const DAYS_KEPT = 62;
 
 /** Answers that are not delivered and can be asked for stand in a state in full: at most 5,000. */
 const MOST_IN_FULL = 5_000;
+
+/** What an answer counts with that is too long to take in and does not say its cost: so many times the dearest one. */
+const TIMES_DEAREST = 10;
 
 /** Where the pass over a stream of inputs got to. */
 export type InputCursor = {
@@ -248,6 +251,21 @@ export class Book {
     return sub?.step === "unknown" ? this.#charge(delta, sub, 0, 1, 0) : delta;
   }
 
+  /**
+   * The answer of an open job is there and cannot be taken in. What it cost is charged once, however often it is asked
+   * for. `cost` null: it does not say, so it counts as ten times the dearest of the last answers.
+   */
+  chargeOpen(key: string, id: string, now: number, cost: number | null): Delta {
+    const { charged = 0 } = this.get(key).subs[id] ?? {};
+    const credits = cost ?? (charged > 0 ? charged : TIMES_DEAREST * this.estimate);
+    const delta = this.change(key, id, { charged: Math.max(charged, credits) });
+    const sub = this.get(key).subs[id];
+    if (sub === undefined || sub.charged === charged) return delta;
+    const prices: Price[] = cost === null ? [] : [[now, cost]];
+    for (const price of prices) this.#prices = addPrice(this.#prices, price);
+    return { ...this.#charge(delta, sub, 0, 0, sub.charged - charged), prices };
+  }
+
   /** The answer came. What it clears may have been charged without an answer, and counts with the estimate. */
   answered(key: string, id: string, now: number, cost: number, sealed: string | null): Delta {
     const item = this.get(key);
@@ -257,12 +275,15 @@ export class Book {
     const handle = { id, at: sub.at, day, job: sub.job, sealed, sure: true, cost };
     const joined = joinItems(item, { ...UNBOUGHT, day, handle });
     const cleared = subsOf(item).filter(
-      (one) => isOut(one) && one.id !== id && joined.subs[one.id] === undefined,
+      (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
     const lost = cleared.length * this.estimate;
     const price: Price = [now, cost];
     this.#prices = addPrice(this.#prices, price);
-    return { ...this.#charge(this.#put(key, joined), sub, 0, 0, cost + lost), prices: [price] };
+    return {
+      ...this.#charge(this.#put(key, joined), sub, 0, 0, Math.max(0, cost - sub.charged) + lost),
+      prices: [price],
+    };
   }
 
   // Deliveries. Each stream knows its own.
@@ -595,7 +616,7 @@ export class Book {
       sum.credits += credits;
     }
     for (const { subs } of this.#full.values())
-      for (const sub of Object.values(subs)) if (isOut(sub) && isIt(sub.day, sub.sync)) sum.open += 1;
+      for (const sub of Object.values(subs)) if (isUncharged(sub) && isIt(sub.day, sub.sync)) sum.open += 1;
     return sum;
   }
 }

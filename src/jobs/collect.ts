@@ -98,6 +98,7 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   if (reply.kind !== "silent") collecting.silentInARow = 0;
   if (reply.kind !== "answered" && reply.kind !== "pending") {
     takeTrouble(run, job, reply);
+    if (reply.cost !== undefined) await charge(run, job, reply.cost);
     return;
   }
   if (reply.kind === "answered" && namesAnother(run, job, reply.answer)) {
@@ -157,6 +158,19 @@ function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
   collecting.vainInARow += 1;
   if (collecting.vainInARow >= VAIN_IN_A_ROW && collecting.proper.size === 0) collecting.ended ??= error;
   if (isRetryable && kind !== "denied" && job.vain < MOST_IN_VAIN) watch(run, job, null);
+}
+
+/** Charges an answer that is too long to take in. Nothing more is submitted in this run: others may cost as much. */
+async function charge(run: JobRun, { key, id }: Watched, cost: number | null): Promise<void> {
+  const { book, client } = run.context;
+  const before = book.get(key).subs[id]?.charged ?? 0;
+  const delta = book.chargeOpen(key, id, client.now(), cost);
+  const credits = (book.get(key).subs[id]?.charged ?? 0) - before;
+  if (credits === 0) return;
+  await remember(run, delta);
+  run.spent.credits += credits;
+  run.collecting.charged += credits;
+  run.failures.ended = true;
 }
 
 /** Delivers an answer. What was paid is on the disk before the records leave. */

@@ -14,6 +14,7 @@ const jobsOfEmails = (settings: EmailVerification) => ({
   },
   resubmitRules: settings,
   bodyOf: (email: string) => ({ email }),
+  costOf: () => 0,
 });
 
 const NONE = Number.POSITIVE_INFINITY;

@@ -121,6 +121,8 @@ export class JobRun {
     proper: new Set<string>(),
     silentInARow: 0,
     vainInARow: 0,
+    /** Credits that answers cost that are too long to take in. */
+    charged: 0,
     /** Why nothing more is asked for. */
     ended: undefined as Error | undefined,
   };

@@ -28,6 +28,8 @@ export type Sub = {
   readonly notBefore: number | null;
   /** When the service was last asked for the result. */
   readonly asked: number | null;
+  /** Credits that are charged already for an answer that is too long to take in. */
+  readonly charged: number;
   /** How often asking brought nothing of use, in runs in which another job was answered properly. */
   readonly misses: number;
   /** What the service said last, if it was not an answer. */
@@ -95,7 +97,7 @@ export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
 /** A submission that is about to leave. */
 export const newSub = (id: string, at: number, day: Day, sync: string): Sub => ({
   ...{ id, at, step: "unknown", day, sync, job: null, ended: null, notBefore: null, asked: null },
-  ...{ misses: 0, code: null, sources: [] },
+  ...{ charged: 0, misses: 0, code: null, sources: [] },
 });
 
 type Ranked = readonly (number | string)[];
@@ -118,8 +120,14 @@ const higherBy =
   };
 
 /** What is not known ranks lowest. */
-const higherSub = higherBy<Sub>(({ step, asked, ended, misses }) => [
-  ...[STEPS.indexOf(step), asked ?? Number.NEGATIVE_INFINITY, ended ?? Number.NEGATIVE_INFINITY, misses],
+const higherSub = higherBy<Sub>(({ step, asked, ended, misses, charged }) => [
+  ...[
+    STEPS.indexOf(step),
+    asked ?? Number.NEGATIVE_INFINITY,
+    ended ?? Number.NEGATIVE_INFINITY,
+    misses,
+    charged,
+  ],
 ]);
 
 /** The better of two handles. */
@@ -191,6 +199,9 @@ export const isSettled = ({ subs }: Item): boolean => !Object.values(subs).some(
 export const sourcesOf = ({ subs }: Item): readonly string[] => [
   ...new Set(Object.values(subs).flatMap(({ sources }) => sources)),
 ];
+
+/** Whether a submission may be paid for, and nobody knows how much. */
+export const isUncharged = (sub: Sub): boolean => isOut(sub) && sub.charged === 0;
 
 /** Whether a submission may be paid for and has brought nothing so far. */
 export const isOut = ({ step }: Sub): boolean => step === "open" || step === "unknown";

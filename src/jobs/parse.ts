@@ -97,6 +97,7 @@ function parseSub(value: unknown): Sub | undefined {
     ...newSub(id, at, day, sync),
     ...{ step: step as Step, job, ended: toMs(fields["ended"]), notBefore: toMs(fields["not_before"]) },
     ...{ asked: toMs(fields["asked"]), misses: toCount(fields["misses"]), code: textOf(fields["code"]) },
+    charged: isAmount(fields["charged"]) ? fields["charged"] : 0,
     sources: Array.isArray(sources) ? sources.filter(isText) : [],
   };
 }

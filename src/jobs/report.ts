@@ -69,7 +69,7 @@ export function progressReport({ context, stream, nextDue }: JobRun): Notice {
 export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
   const { type, book, client, inputs, task } = context;
   const { refused } = run.submitting;
-  const { answered, jobs } = run.collecting;
+  const { answered, jobs, charged: unseen } = run.collecting;
   const { open, unknown, charged, due } = figuresOf(book, client.now());
   const done = `${shown(answered)} answered`;
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
@@ -101,6 +101,8 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
       ([code, count]) =>
         `no result for ${plural(count, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
     ),
+    unseen > 0 &&
+      `answers that are longer than 32 MiB cost ${plural(unseen, "credit")}, so nothing more was submitted in this sync`,
     ...passedCaps(type.caps, charged).map((passed) => `a cap was passed: ${passed}`),
   ];
   for (const one of warnings) if (one !== false) yield warning(stream, one);
@@ -219,7 +221,7 @@ function itemStatus(
     submitted: toTime(last?.at ?? handle?.at),
     /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
     due: toTime(nextAt(known, resubmitRules)),
-    credits: last === undefined ? (handle?.cost ?? null) : null,
+    credits: last === undefined ? (handle?.cost ?? null) : last.charged || null,
     code: last?.code ?? null,
   };
 }

@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
+import { shown } from "../../src/plural.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
@@ -256,6 +257,47 @@ describe("jobs", () => {
     expect(asked.size).toBe(3);
     await stage.play({ bought: 0, delivered: emailsOf(5) });
   });
+
+  it.each<[string, object, number]>([
+    ["says what it cost last", { contacts: [{ note: "x", credits_used: 1 }], credits_used: 12_000 }, 12_000],
+    [
+      "says what it cost first",
+      { credits_used: "12000", contacts: ['"credits_used": 1', { x: [{}] }] },
+      12_000,
+    ],
+    ["does not say what it cost", { contacts: [{ credits_used: 12_000 }] }, 10],
+  ])(
+    "whose answer is longer than 32 MiB and %s is charged once, stays open, and ends the submissions",
+    async (_, body, cost) => {
+      const domains = Array.from({ length: 60 }, (_item, nth) => `i${nth}.example`);
+      const stage = await lookups({ domains, max_credits_per_sync: 50_000 });
+      const text = JSON.stringify({ status: "success", ...body });
+      // In the midst of the first list.
+      const long = text.replace("[", `["${"\\u0022}".repeat(37 * 150_000)}",`);
+      const mebibytes = Math.ceil(long.length / 1_048_576);
+      const behaviour = {
+        wild: (method: string, item: string, response: ServerResponse) =>
+          method === "GET" &&
+          item === "i1.example" &&
+          reply(200, gzipSync(long, { level: 1 }), GZIP)(response),
+      };
+      const used = (credits: number): string => `${shown(credits)} today`;
+      const first = await stage.play({ behaviour, steps: ["open"], warns: `an answer of ${mebibytes} MiB` });
+      const answered = stage.bought.length - 1;
+      expect(answered).toBeLessThan(59);
+      expect(
+        stage.requests.slice(stage.requests.findIndex((request) => request.includes("/job_1_"))).join(),
+      ).not.toContain("POST");
+      expect(first.text).toContain(used(answered + cost));
+      expect(first.text).toContain("so nothing more was submitted in this sync");
+      const capped = { settings: { max_credits_per_month: answered + cost }, bought: [] };
+      await stage.play({ ...capped, behaviour }, { ...capped, isForgotten: true, behaviour });
+      const rest = 59 - answered;
+      const last = await stage.play({ behaviour, bought: rest, delivered: rest, steps: ["open"] });
+      expect(last.text).toContain(used(59 + cost));
+      await stage.play({ after: 8 * DAY, bought: [], delivered: ["i1.example"], steps: [] });
+    },
+  );
 
   it.each<[string, Setting, readonly string[], (item: string, other: string) => object]>([
     ...(["success", "error"] as const).map(
