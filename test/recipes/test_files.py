@@ -1,9 +1,11 @@
 """The recipes of docs/files.md, word for word."""
 
+import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,7 +28,7 @@ def expect_newest(rows, people):
 def test_duckdb_and_parquet(contacts, monkeypatch):
     folder, people = contacts
     monkeypatch.chdir(folder)
-    view, copy = blocks("sql")
+    view, copy, *_ = blocks("sql")
     with duckdb.connect() as database:
         database.execute(view)
         database.execute(copy)
@@ -42,6 +44,40 @@ def test_polars(contacts, monkeypatch):
     names = {}
     exec(blocks("python")[0], names)
     expect_newest(names["people"].to_dicts(), people)
+
+
+def test_pandas(contacts, monkeypatch):
+    folder, people = contacts
+    monkeypatch.chdir(folder)
+    names = {}
+    exec(blocks("python")[1], names)
+    rows = names["people"][["id", "email", "discoveredAt"]].astype(object)
+    expect_newest(rows.where(rows.notna(), None).to_dict("records"), people)
+
+
+def test_companies_and_sources(contacts, monkeypatch):
+    folder, _ = contacts
+    monkeypatch.chdir(folder)
+    with duckdb.connect() as database:
+        for view in blocks("sql")[2:]:
+            database.execute(view)
+        for stream, key in (("sources", "slug"), ("companies", "domain")):
+            files = [json.loads(line) for file in (folder / "contacts" / stream).rglob("*.jsonl") for line in file.open()]
+            keys = [key for (key,) in database.execute(f"SELECT {key} FROM {stream}").fetchall()]
+            assert len(files) > len(keys), "two runs, each with all of them"
+            assert sorted(keys) == sorted({row[key] for row in files})
+
+
+def test_dlt(contacts, monkeypatch):
+    """Loads what two runs left, then finds nothing new; a process of its own, because dlt keeps much of it."""
+    folder, people = contacts
+    script = f"import os; os.chdir({str(folder)!r})\n{blocks('python')[2]}"
+    for _ in ("the files", "nothing new"):
+        subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "DLT_DATA_DIR": str(folder)})
+    with duckdb.connect(str(folder / "warehouse.duckdb")) as database:
+        as_text = "strftime(discovered_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"
+        rows = database.execute(f"SELECT id, email, {as_text} FROM contacts.people").fetchall()
+    expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
 
 
 def postgres_programs():
