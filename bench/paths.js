@@ -10,12 +10,15 @@ import { prepareRows } from "./rows.js";
 import { startServer } from "./server-process.js";
 
 const TAP = new URL("../dist/tap-contact-intelligence.js", import.meta.url).pathname;
+const ONE_WINDOW = { max_window_rows: 100_000_000 };
 const SALT = { hash_salt: "a long random text" };
 const DESELECTED = ["jobTitle", "seniority", "linkedinUrl", "location", "sources"];
-/** Of the major version that the image runs. */
+/** Of the major version that the image runs, and the options that it sets there. */
 const IMAGE_NODE = "node@24";
+const IMAGE_OPTIONS = /^ENV NODE_OPTIONS="(.+)"$/m.exec(
+  readFileSync(new URL("../Dockerfile", import.meta.url), "utf8"),
+)[1];
 
-/** @param nodes `this`: only the Node that runs this */
 export async function paths(rows, runs, said) {
   await prepareRows(rows);
   const folder = mkdtempSync(join(tmpdir(), "paths-"));
@@ -23,9 +26,9 @@ export async function paths(rows, runs, said) {
   const small = await startServer("./sandbox.js", JSON.stringify({ people: 100 }));
   const byNode = new Map();
   try {
-    for (const node of [process.execPath, imageNode()]) {
+    for (const node of [[process.execPath], [imageNode(), ...IMAGE_OPTIONS.split(" ")]]) {
       const candidates = candidatesOf(node, server.url, small.url, folder);
-      byNode.set(versionOf(node), await takeTurns(candidates, runs, said));
+      byNode.set(versionOf(node[0]), await takeTurns(candidates, runs, said));
     }
   } finally {
     server.stop();
@@ -36,15 +39,11 @@ export async function paths(rows, runs, said) {
 }
 
 function candidatesOf(node, url, small, folder) {
-  const read = (config, ...more) => [
-    node,
-    ...ours(url, { max_window_rows: 100_000_000, ...config }).slice(1),
-    ...more,
-  ];
+  const read = (config, ...more) => [...node, ...ours(url, { ...ONE_WINDOW, ...config }).slice(1), ...more];
   const tap = (name, deselected) => {
     const catalog = join(folder, `${name}.json`);
     writeFileSync(catalog, JSON.stringify(catalogOf(deselected)));
-    return [node, TAP, "--config", configFile({ base_url: url }), "--catalog", catalog];
+    return [...node, TAP, "--config", configFile({ base_url: url, ...ONE_WINDOW }), "--catalog", catalog];
   };
   const output = (...more) => {
     const place = join(folder, "rows");
@@ -65,7 +64,7 @@ function candidatesOf(node, url, small, folder) {
     { name: "tap, deselected", command: tap("some", DESELECTED) },
     { name: "output", command: output() },
     { name: "gzip", command: output("--compress", "gzip") },
-    { name: "quiet", command: [node, ...ours(small).slice(1), "--state-file", state] },
+    { name: "quiet", command: [...node, ...ours(small).slice(1), "--state-file", state] },
   ];
 }
 

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { setFlagsFromString } from "node:v8";
 import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
@@ -9,11 +10,18 @@ import type { Runtime } from "./run/runtime.ts";
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;
 
+/**
+ * V8 would optimize undici's parser of HTTP, one function of WebAssembly, after its first answers: 35 MiB and a quarter of
+ * the processor time of a short sync, for nothing. The flag counts bytes that are run, about; V8's own number is 13 million.
+ */
+const LATE_WASM = "--wasm-tiering-budget=1000000000";
+
 /** Parses a command line; throws UsageError. */
 type Parse = (args: readonly string[], version: string) => Promise<Command>;
 
 /** Wires the process: argv, stdio, signals, exit code. The only place that touches `process`. */
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
+  setFlagsFromString(LATE_WASM);
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
   let interruptedBy: NodeJS.Signals | undefined;

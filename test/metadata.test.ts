@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { STREAMS } from "../src/catalog/streams.ts";
@@ -101,6 +102,16 @@ describe("Dockerfile", () => {
     expect(/^ENV AIRBYTE_ENTRYPOINT="(.+)"$/m.exec(dockerfile)?.[1]).toBe(entrypoint.join(" "));
     expect(entrypoint.at(-1)).toMatch(/^\/airbyte\/integration_code\/dist\//);
     expect(existsSync(`${ROOT}${entrypoint.at(-1)?.replace("/airbyte/integration_code/", "")}`)).toBe(true);
+  });
+
+  it("bounds V8's young space by an option that Node takes from the environment", () => {
+    const options = /^ENV NODE_OPTIONS="(.+)"$/m.exec(dockerfile)?.[1] ?? "";
+    expect(options).toContain("--max-semi-space-size=16");
+    const env = { ...process.env, NODE_OPTIONS: options };
+    expect(spawnSync(process.execPath, ["-e", "0"], { env, encoding: "utf8" })).toMatchObject({
+      status: 0,
+      stderr: "",
+    });
   });
 
   it("stands on the base that it builds on, and not as root", () => {

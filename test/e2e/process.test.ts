@@ -37,6 +37,15 @@ describe("the process", () => {
     expect([code, stderr]).toEqual([2, "Name a state file\n"]);
   });
 
+  it("takes at most 90 MiB for a sync of a small account", async () => {
+    const { config } = await sandboxWith({ people: 100 });
+    const tell = 'process.on("exit", () => console.error("peak", process.resourceUsage().maxRSS))';
+    const env = { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(tell)}"` };
+    const { code, stderr } = await run(CONNECTOR, ["read", "--config", config], { asProcess: true, env });
+    expect(code).toBe(0);
+    expect(Number(/^peak (\d+)$/m.exec(stderr)?.[1]) / 1024).toBeLessThan(90);
+  });
+
   it("says what is wrong without what would move a terminal's cursor", async () => {
     const state = await file("state.json", '{"a\\u001b[2J\\u202e\\u2028":{}}');
     const { code, stderr } = await run(CONNECTOR, ["state", "show", state]);
