@@ -35,7 +35,7 @@ export async function paths(rows, runs, said) {
     small.stop();
     rmSync(folder, { recursive: true });
   }
-  return [pathsTable(byNode)];
+  return [pathsTable(byNode, rows)];
 }
 
 function candidatesOf(node, url, small, folder) {
