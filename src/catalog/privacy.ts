@@ -1,7 +1,15 @@
 import { createHash, createHmac, hash } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { type FieldRule, type FieldRules, lineRewriter, mergeRules, type Rewrite } from "./field-rules.ts";
+import { toLatin1 } from "../latin1.ts";
+import {
+  type FieldRule,
+  type FieldRules,
+  isDrop,
+  lineRewriter,
+  mergeRules,
+  type Rewrite,
+} from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
 
@@ -28,6 +36,13 @@ export class Privacy {
   /** The rules of a stream; null if all of its fields leave as they are. */
   rules(stream: string): FieldRules | null {
     return ruleTreeOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
+  }
+
+  /** What stands for a value of a field where a row repeats it elsewhere; null if the field leaves as it is. */
+  echoOf(stream: string, field: string): ((value: string) => string) | null {
+    const rule = this.rules(stream)?.fields.get(field) ?? "keep";
+    if (rule === "keep" || !("kind" in rule)) return null;
+    return (value) => (isDrop(rule) ? "***" : (this.#hash?.(toLatin1(value)) ?? "***"));
   }
 
   /**

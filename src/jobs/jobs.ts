@@ -20,6 +20,7 @@ import type { Event, RawLine } from "../streams/event.ts";
 import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
 import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
+import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
 import type { JobTask, SharedJobs } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
@@ -56,6 +57,8 @@ export type Lent = JobClients & {
   /** The rows of a stream, and the filters that its rows are read under. */
   streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi;
   filtersOf(spec: RowStreamSpec): object;
+  /** What stands for a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
+  echoOf(stream: string, field: string): ((value: string) => string) | null;
   notify(text: string): void;
 };
 
@@ -113,6 +116,7 @@ export async function openJobs(
       const client = setting === "emailCheck" ? lent.publicApi : lent.externalApi;
       const type = jobTypeOf(setting, config);
       const { refreshAfterDays, retryUnknown } = type.resubmitRules;
+      const hide = lent.echoOf(name, type.kind);
       const parser = new RowParser({ key: "", cursor: null, schema });
       const inputs = new Inputs({
         ...{ type, book, stream: name },
@@ -133,7 +137,8 @@ export async function openJobs(
           backOff: (failures) => client.backOff(failures),
           now: () => client.now(),
         },
-        toLines: (records) => parser.toLines(records),
+        toLines: (records) =>
+          parser.toLines(hide === null ? records : records.map((one) => withoutEchoes(one, type.kind, hide))),
         checkLocks: async () => {
           await memory.check();
           await lent.checkState();

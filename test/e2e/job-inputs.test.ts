@@ -1,7 +1,9 @@
+import { createHmac } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { seal } from "../../src/jobs/seal.ts";
 import { file } from "../support/cli.ts";
-import { countingStage, DAY, sandboxStage } from "../support/job-stage.ts";
+import { countingStage, DAY, type Setting, sandboxStage } from "../support/job-stage.ts";
 import { digestsOf, verifiedState } from "../support/job-states.ts";
 
 describe("the items of a job", () => {
@@ -112,6 +114,72 @@ describe("the items of a job", () => {
     const again = await stage.play({ isForgotten: true, syncMode: "full_refresh", bought: [] });
     expect(again.records()).toMatchObject([{ email: "a@x.example", response: { valid: true } }]);
   });
+
+  it.each<[string, Setting, string, object, (item: string) => unknown]>([
+    [
+      "hash",
+      "email_verification",
+      "ann@x.example",
+      { hash_fields: ["email"] },
+      (item) => ({ input: item, did: [item] }),
+    ],
+    [
+      "hash",
+      "email_verification",
+      "ann@x.example",
+      { hash_fields: ["email_verifications.email"] },
+      (item) => `<${item}>`,
+    ],
+    [
+      "hash",
+      "email_verification",
+      "ann@b\u00fccher.example",
+      { hash_fields: ["email"] },
+      (item) => [`?e=${encodeURIComponent(item)}`],
+    ],
+    [
+      "hash",
+      "company_lookup",
+      "x.example",
+      { hash_fields: ["domain"] },
+      (item) => ({ [item]: `https://${item}/` }),
+    ],
+    [
+      "drop",
+      "company_lookup",
+      "x.example",
+      { drop_fields: ["company_lookups.domain"] },
+      (item) => ({ [item]: `https://${item}/` }),
+    ],
+  ])(
+    "do not leave in other fields where their own is to %s: %s %s",
+    async (_, setting, given, config, echo) => {
+      const isLookup = setting === "company_lookup";
+      const stage = await countingStage(setting, isLookup ? { domains: [given] } : { emails: [given] }, {
+        ...{ hash_salt: "a long random text", ...config },
+      });
+      const wild = (method: string, item: string, response: ServerResponse): boolean => {
+        const shouted = echo(item.toUpperCase());
+        const result = {
+          job_id: "job_0_x",
+          domain: item,
+          status: "success",
+          contacts: [{ email: `p@${item}`, shouted }],
+        };
+        if (method !== (isLookup ? "GET" : "POST") || item === "") return false;
+        response.end(JSON.stringify(isLookup ? result : { said: echo(item), shouted }));
+        return true;
+      };
+      const ran = await stage.play({ behaviour: { wild } });
+      const digest = createHmac("sha256", "a long random text")
+        .update(stage.bought[0] ?? "")
+        .digest("hex");
+      const [item = ""] = stage.bought;
+      expect(ran.text.toLowerCase()).not.toContain(item);
+      expect(ran.text.toLowerCase()).not.toContain(encodeURIComponent(item).toLowerCase());
+      expect(JSON.stringify(ran.records())).toContain("hash_fields" in config ? digest : "***");
+    },
+  );
 
   it.each([
     ["the rows of a stream cannot be read", "status=500:times=always:path=people", "the service failed"],
