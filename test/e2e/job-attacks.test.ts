@@ -286,7 +286,13 @@ describe("jobs", () => {
       const answered = stage.bought.length - 1;
       expect(answered).toBeLessThan(59);
       expect(
-        stage.requests.slice(stage.requests.findIndex((request) => request.includes("/job_1_"))).join(),
+        stage.requests
+          .slice(
+            stage.requests.findIndex((request) =>
+              request.includes(`/job_${stage.bought.indexOf("i1.example")}_`),
+            ),
+          )
+          .join(),
       ).not.toContain("POST");
       expect(first.text).toContain(used(answered + cost));
       expect(first.text).toContain("so nothing more was submitted in this sync");
