@@ -4,7 +4,8 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { DataError } from "../errors.ts";
 import { printable } from "../json.ts";
-import type { Outline } from "./outline.ts";
+import type { CostScan } from "./cost-scan.ts";
+
 import type { Usage } from "./usage.ts";
 
 /** An answer's body as it arrives. */
@@ -26,13 +27,13 @@ export function isGzipped(what: string, headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** What is longer is no answer, whatever it costs: it is not read to its end. */
-const MOST_OUTLINED = 1_073_741_824;
+/** What is longer (bytes) is not read to its end, whatever it cost. */
+const MOST_SCANNED = 1_073_741_824;
 
 /**
  * Reads a body to its end.
  * @param limit bytes after decompression
- * @param outline takes a longer body, which is then returned as its outline, however it ended
+ * @param scan takes a longer body, however it ends; nothing is returned of it
  * @throws DataError for a longer body, and for an encoding that was not asked for
  */
 export async function readBody(
@@ -40,7 +41,7 @@ export async function readBody(
   { body, headers }: Body,
   limit: number,
   usage: Usage,
-  outline?: Outline,
+  scan?: CostScan,
 ): Promise<Buffer> {
   const gunzips = isGzipped(what, headers) ? [createGunzip()] : [];
   const chunks: Buffer[] = [];
@@ -56,17 +57,15 @@ export async function readBody(
       size += chunk.length;
       chunks.push(chunk);
       if (size <= limit) continue;
-      if (outline === undefined || size > MOST_OUTLINED) throw tooLong(what, limit);
-      for (const one of chunks.splice(0)) outline.add(one);
+      if (scan === undefined || size > MOST_SCANNED) throw tooLong(what, limit);
+      for (const one of chunks.splice(0)) scan.add(one);
     }
   };
-  const through = [body, count, ...gunzips, collect] as unknown as [Readable, NodeJS.WritableStream];
-  await pipeline(through).catch((error: unknown) => {
-    if (outline === undefined || outline.bytes === 0) throw error;
+  const parts = [body, count, ...gunzips, collect] as unknown as [Readable, NodeJS.WritableStream];
+  await pipeline(parts).catch((error: unknown) => {
+    if (scan === undefined || scan.bytes === 0) throw error;
   });
-  return outline !== undefined && outline.bytes > 0
-    ? Buffer.from(outline.toString(), "latin1")
-    : Buffer.concat(chunks);
+  return Buffer.concat(chunks);
 }
 
 const tooLong = (what: string, limit: number): DataError =>

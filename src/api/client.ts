@@ -7,6 +7,7 @@ import { tryParseJson } from "../json.ts";
 import type { Notice } from "../streams/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
+import { CostScan } from "./cost-scan.ts";
 import { RequestEnding } from "./ending.ts";
 import {
   envelopeCode,
@@ -19,7 +20,6 @@ import {
   wasNeverSent,
 } from "./error-table.ts";
 import type { Limiter } from "./limiter.ts";
-import { Outline } from "./outline.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import { noUsage, type Usage } from "./usage.ts";
 
@@ -177,14 +177,14 @@ export class Client {
 
   /**
    * GETs an answer whose status is a part of it. 429 is still waited for.
-   * @param read returns undefined for what is an error, which is then retried or thrown. `bytes`: how long an answer is
-   * that is too long to keep, and of which only the outline is given; otherwise 0
+   * @param read returns undefined for what is an error, which is then retried or thrown. `scan`: what is known of an
+   * answer that was too long to keep
    */
   ask<Value>(
     what: string,
     path: string,
     accepts: (status: number) => boolean,
-    read: (status: number, value: unknown, bytes: number) => Value | undefined,
+    read: (status: number, value: unknown, scan: CostScan) => Value | undefined,
   ): Promise<Value> {
     return this.#retry({
       what,
@@ -193,10 +193,10 @@ export class Client {
       accepts: (status) => status !== 429 && accepts(status),
       read: async (response) => {
         const { status } = response;
-        const outline = new Outline();
-        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage, outline));
-        if (outline.bytes > 0) this.#options.signal.throwIfAborted();
-        const result = read(status, value, outline.bytes);
+        const scan = new CostScan();
+        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage, scan));
+        if (scan.bytes > 0) this.#options.signal.throwIfAborted();
+        const result = read(status, value, scan);
         if (result !== undefined) return result;
         if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
         throw new TransientError(`Cannot ${what}: the answer is not of the interface's form`);

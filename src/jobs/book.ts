@@ -255,15 +255,15 @@ export class Book {
    * The answer of an open job is there and cannot be taken in. What it cost is charged once, however often it is asked
    * for. `cost` null: it does not say, so it counts as ten times the dearest of the last answers.
    */
-  chargeOpen(key: string, id: string, now: number, cost: number | null): Delta {
+  chargeOpen(key: string, id: string, now: number, cost: number | null): { delta: Delta; credits: number } {
     const { charged = 0 } = this.get(key).subs[id] ?? {};
-    const credits = cost ?? (charged > 0 ? charged : TIMES_DEAREST * this.estimate);
-    const delta = this.change(key, id, { charged: Math.max(charged, credits) });
+    const credits = Math.max(0, (cost ?? (charged || TIMES_DEAREST * this.estimate)) - charged);
+    const delta = this.change(key, id, { charged: charged + credits });
     const sub = this.get(key).subs[id];
-    if (sub === undefined || sub.charged === charged) return delta;
+    if (sub === undefined) return { delta, credits: 0 };
     const prices: Price[] = cost === null ? [] : [[now, cost]];
     for (const price of prices) this.#prices = addPrice(this.#prices, price);
-    return { ...this.#charge(delta, sub, 0, 0, sub.charged - charged), prices };
+    return { delta: { ...this.#charge(delta, sub, 0, 0, credits), prices }, credits };
   }
 
   /** The answer came. What it clears may have been charged without an answer, and counts with the estimate. */

@@ -163,9 +163,7 @@ function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
 /** Charges an answer that is too long to take in. Nothing more is submitted in this run: others may cost as much. */
 async function charge(run: JobRun, { key, id }: Watched, cost: number | null): Promise<void> {
   const { book, client } = run.context;
-  const before = book.get(key).subs[id]?.charged ?? 0;
-  const delta = book.chargeOpen(key, id, client.now(), cost);
-  const credits = (book.get(key).subs[id]?.charged ?? 0) - before;
+  const { delta, credits } = book.chargeOpen(key, id, client.now(), cost);
   if (credits === 0) return;
   await remember(run, delta);
   run.spent.credits += credits;

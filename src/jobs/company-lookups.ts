@@ -33,7 +33,6 @@ export function companyLookups(settings: CompanyLookup): JobType {
     bodyOf: (domain) => ({ domain, ...(webhookUrl !== null && { webhook_url: webhookUrl }) }),
     taken: (value) => takenJob(value),
     result: readResult,
-    costOf: saidCost,
     records: toRecords,
   };
 }
@@ -46,23 +45,21 @@ function readResult(status: number, value: unknown): JobReply | undefined {
   return isPending ? { kind: "pending", notBefore: toMoment(scheduled) } : undefined;
 }
 
-/**
- * Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. What one cost is
- * the larger of what it says and the number of contacts.
- */
+/** Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. */
 function toAnswer(value: JsonObject): Answer {
   const { status, created_at, error_code } = value;
-  const { contacts } = value;
-  const cost = Math.max(Array.isArray(contacts) ? contacts.length : 0, saidCost(value) ?? 0);
+  const cost = costOf(value);
   const code = status === "error" ? (typeof error_code === "string" ? error_code : "error") : null;
   const failed = code !== null && code !== "COMPANY_NOT_FOUND" && cost === 0;
   return { value, cursor: toCursor([created_at]), cost, failed, code, sources: [] };
 }
 
-function saidCost({ credits_used: said }: JsonObject): number | null {
-  const cost =
-    typeof said === "number" || (typeof said === "string" && said.trim() !== "") ? Number(said) : Number.NaN;
-  return Number.isNaN(cost) ? null : Math.min(DEAREST, Math.max(0, cost));
+/** What an answer cost: the larger of what the service says and the number of contacts. */
+function costOf({ credits_used, contacts }: JsonObject): number {
+  const said =
+    typeof credits_used === "number" || typeof credits_used === "string" ? Number(credits_used) : 0;
+  const found = Array.isArray(contacts) ? contacts.length : 0;
+  return Math.min(DEAREST, Math.max(found, Number.isNaN(said) ? 0 : said));
 }
 
 function toRecords(stream: string, { jobId }: AboutAnswer, { value }: Answer): readonly JsonObject[] {

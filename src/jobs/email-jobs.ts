@@ -14,7 +14,6 @@ const jobsOfEmails = (settings: EmailVerification) => ({
   },
   resubmitRules: settings,
   bodyOf: (email: string) => ({ email }),
-  costOf: () => 0,
 });
 
 const NONE = Number.POSITIVE_INFINITY;

@@ -36,8 +36,6 @@ export type JobType = {
   taken(value: unknown, item: string, answered: number): Submission | undefined;
   /** What an answer says of a job; undefined for what is no answer about the job. */
   result(status: number, value: unknown): JobReply | undefined;
-  /** What the top of an answer says that it cost, in credits; null: nothing. */
-  costOf(outline: JsonObject): number | null;
   /** The records of an answer for one of the setting's streams. */
   records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
 };

@@ -1,8 +1,9 @@
 import { isUsableId, toSegment } from "../api/address.ts";
 import type { Client } from "../api/client.ts";
+import type { CostScan } from "../api/cost-scan.ts";
 import { envelopeCode, type RetryWhen, retryWhen } from "../api/error-table.ts";
 import { ConfigError, ConnectorError, DataError, TransientError } from "../errors.ts";
-import { isObject, type JsonObject, objectOf } from "../json.ts";
+import { isObject, objectOf } from "../json.ts";
 import { parseInstant } from "../time.ts";
 import type { JobReply, JobType, Submission } from "./job-type.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
@@ -52,8 +53,8 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
       what,
       path.replace("{job}", () => toSegment(jobId)),
       isResultStatus,
-      (status, value, bytes) => {
-        if (bytes > 0) return tooLong(type, status, objectOf(value), bytes);
+      (status, value, scan) => {
+        if (scan.bytes > 0) return tooLong(type, status, scan);
         const code = envelopeCode(value);
         if (code === "INVALID_API_KEY" || (code === undefined && status === 401))
           throw client.refusal(what, status, "INVALID_API_KEY");
@@ -69,12 +70,12 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
   }
 }
 
-/** An answer that is too long to take in. Only a result costs anything. */
-function tooLong(type: JobType, status: number, outline: JsonObject, bytes: number): JobReply {
+/** An answer that is too long to take in. Only the results of look-ups cost anything. */
+function tooLong({ collect, setting }: JobType, status: number, { bytes, credits }: CostScan): JobReply {
   const code = `an answer of ${Math.ceil(bytes / 1_048_576)} MiB`;
-  const error = new DataError(`Cannot ${type.collect.what}: ${code} is longer than this program takes`);
-  const cost = type.costOf(outline);
-  return { kind: "known", error, code, isRetryable: false, cost: status < 300 ? cost : (cost ?? 0) };
+  const error = new DataError(`Cannot ${collect.what}: ${code} is longer than this program takes`);
+  const cost = setting === "companyLookup" && status < 300 ? credits : 0;
+  return { kind: "known", error, code, isRetryable: false, cost };
 }
 
 function unusable(client: Client, what: string, status: number, code: string | undefined): JobReply {
