@@ -11,17 +11,17 @@ import type { Runtime } from "./run/runtime.ts";
 const GRACE_MS = 8_000;
 
 /**
- * V8 would optimize undici's parser of HTTP, one function of WebAssembly, after its first answers: 35 MiB and a quarter of
- * the processor time of a short sync, for nothing. The flag counts bytes that are run, about; V8's own number is 13 million.
+ * Otherwise V8 optimizes undici's parser of HTTP, one function of WebAssembly, after its first answers: 35 MiB and a quarter
+ * of the processor time of a short sync, for nothing. At its start V8 would conclude the other two from the first.
  */
-const LATE_WASM = "--wasm-tiering-budget=1000000000";
+const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
 
 /** Parses a command line; throws UsageError. */
 type Parse = (args: readonly string[], version: string) => Promise<Command>;
 
 /** Wires the process: argv, stdio, signals, exit code. The only place that touches `process`. */
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
-  setFlagsFromString(LATE_WASM);
+  setFlagsFromString(BASELINE_WASM);
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
   let interruptedBy: NodeJS.Signals | undefined;
