@@ -39,6 +39,9 @@ export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
+/** The key was limited for longer than a run waits. */
+export class LimitedError extends TransientError {}
+
 /** No connection to the service has worked in this run, so that no other request will work either. */
 export class UnreachableError extends TransientError {}
 
@@ -57,6 +60,12 @@ export class DataError extends ConnectorError {
 export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
+
+/** An export that the service could not begin: a gateway gave up, or no byte came. Of fewer rows it may succeed. */
+export class UnmadeError extends BodyError {}
+
+/** An export in which nothing new came for too long while rows were wanted. */
+export class SilenceError extends BodyError {}
 
 /** A body whose check sum is wrong: what was decompressed of it, and passed on, may not be what the service sent. */
 export class ScrambledError extends BodyError {}

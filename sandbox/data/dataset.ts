@@ -47,6 +47,9 @@ export class Dataset {
   readonly #salt: number;
   readonly #slot: number;
   readonly #changes = new Map<number, Change>();
+  readonly #history: Row[] = [];
+  /** How long the history was at each call of `behind`. */
+  readonly #lengths: number[] = [];
   #revision = 0;
   #arrivals = 0;
 
@@ -59,6 +62,16 @@ export class Dataset {
   /** How many dated members there were at first; the identities that faults choose from. */
   get dated(): number {
     return this.#options.dated;
+  }
+
+  /** What a replica holds that lacks what has changed since this number of calls. */
+  behind(calls: number): Dataset {
+    if (calls === 0) return this;
+    this.#lengths.push(this.#history.length);
+    const replica = new Dataset(this.#options);
+    for (const { index, time, usageSlot } of this.#history.slice(0, this.#lengths.at(-1 - calls) ?? 0))
+      replica.check(index, time, usageSlot);
+    return replica;
   }
 
   count(filter: Filter): number {
@@ -117,6 +130,7 @@ export class Dataset {
   /** From now on the member has this time (null: nobody knows) and this usage slot. */
   check(index: number, time: number | null, usageSlot: UsageSlot): void {
     this.#revision++;
+    this.#history.push({ index, time, usageSlot });
     const born = this.#changes.get(index)?.born ?? this.#revision;
     this.#changes.set(index, { index, time, usageSlot, born });
   }

@@ -70,6 +70,17 @@ export const ANSWER_FAULTS: FaultTable = {
     lasts: true,
     answer: () => jsonAnswer(404, errorBody("NOT_FOUND", "No such endpoint")),
   },
+  "export-limit": {
+    kind: "limit",
+    description: "exports of more than ROWS rows answer 504, or how= another status or silence",
+    argument: { label: "ROWS", type: "number" },
+    options: ["how"],
+    lasts: true,
+    answer: ({ options }) => {
+      const how = options.get("how") ?? "504";
+      return how === "silence" ? how : gatewayAnswer(Number(how));
+    },
+  },
   "count-fails": {
     kind: "answer",
     only: "counts",
@@ -84,8 +95,11 @@ function statusAnswer({ value, options }: Fault): Answer {
   if (text !== undefined) return textAnswer(value, "text/plain; charset=utf-8", text);
   const code = options.get("code") ?? CODES.get(value);
   if (code !== undefined) return jsonAnswer(value, errorBody(code, `The service answers ${value} for now`));
-  return textAnswer(value, "text/html", `<html><body><h1>${value}</h1></body></html>\n`);
+  return gatewayAnswer(value);
 }
+
+const gatewayAnswer = (status: number): Answer =>
+  textAnswer(status, "text/html", `<html><body><h1>${status}</h1></body></html>\n`);
 
 function tooManyAnswer({ value, options }: Fault, { account }: Visit): Answer {
   const retryAt = new Date(account.clock.now() + value * 1000).toUTCString();

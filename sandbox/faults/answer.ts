@@ -37,7 +37,8 @@ export type Delivery = {
   /** After so many bytes nothing more is sent, and the connection closes. */
   readonly most?: number;
   readonly ending: Ending;
-  readonly drip?: { readonly bytes: number; readonly everyMs: number };
+  /** `after`: bytes that are sent at once. */
+  readonly drip?: { readonly bytes: number; readonly everyMs: number; readonly after: number };
   readonly bytesPerSecond?: number | undefined;
 };
 

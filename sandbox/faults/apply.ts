@@ -50,6 +50,7 @@ function applyFault(response: Response, fault: Fault, account: Account): Respons
       return { answer: { ...answer, pieces }, delivery };
     }
     case "submission":
+    case "limit":
     case "distortion":
     case "answer":
       return response;

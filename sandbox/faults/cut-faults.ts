@@ -71,7 +71,8 @@ export const CUT_FAULTS: FaultTable = {
   },
   endless: {
     kind: "cut",
-    description: "a body without an end: a blank line, or a piece of the same row, each every= ms",
+    description:
+      "a body without an end: a blank line, or a piece of the same row, each every= ms; after=all behind all rows",
     argument: { label: "LINE", type: "text", fallback: "blank", choices: ["blank", "row"] },
     options: ["every"],
     cut: {
@@ -90,8 +91,9 @@ export function applyCut(
   cut: Cut,
   after: number,
 ): Response {
+  const rows = cut.endless && fault.after !== undefined ? [...firstPieces(answer.pieces, after, false)] : [];
   const pieces = cut.endless
-    ? forEver(answer.pieces, fault, cut.endless)
+    ? forEver(rows.length > 0 ? rows : answer.pieces, rows, fault, cut.endless)
     : cut.whole
       ? answer.pieces
       : firstPieces(answer.pieces, after, cut.torn ?? false);
@@ -106,13 +108,13 @@ export function applyCut(
     holdBack: cut.holdBack ?? (isUnfinished ? GZIP_TAIL_BYTES : 0),
     ...(framing === "length" ? { length: (after + 2) * MORE_THAN_A_ROW } : {}),
     ...(cut.byBytes ? { most: fault.value } : {}),
-    ...(cut.drips ? { drip: dripOf(fault) } : {}),
+    ...(cut.drips ? { drip: { ...dripOf(fault), after: rows.join("").length } } : {}),
   };
   return { answer: { ...answer, pieces }, delivery };
 }
 
 /** `drip=BYTES` says how many bytes go at once; of what is endless, a line break or about a row each second. */
-function dripOf({ value, text, options }: Fault): NonNullable<Delivery["drip"]> {
+function dripOf({ value, text, options }: Fault): Omit<NonNullable<Delivery["drip"]>, "after"> {
   const endless = text === "row" ? 512 : 1;
   const isEndless = Number.isNaN(value);
   return {
@@ -121,14 +123,16 @@ function dripOf({ value, text, options }: Fault): NonNullable<Delivery["drip"]> 
   };
 }
 
-/** One line for ever, made of the first one. */
+/** One line for ever, made of the first one, behind some rows. */
 function* forEver(
   pieces: Iterable<string>,
+  before: readonly string[],
   fault: Fault,
   toLine: NonNullable<Cut["endless"]>,
 ): Generator<string> {
   const [first = "\n"] = pieces;
   const line = toLine(first, fault);
+  yield* before;
   for (;;) yield line;
 }
 

@@ -78,6 +78,19 @@ export const DISTORTION_FAULTS: FaultTable = {
     argument: { label: "ROWS", type: "number" },
     alter: (distortion, { value }) => ({ ...distortion, listEnd: value }),
   },
+  "list-depth": {
+    kind: "distortion",
+    description: "lists answer 500 beyond ROWS rows, as search indexes do beyond 10,000",
+    argument: { label: "ROWS", type: "number" },
+    alter: (distortion, { value }) => ({ ...distortion, listDepth: value }),
+  },
+  lag: {
+    kind: "distortion",
+    description:
+      "lists and exports come from a replica that lacks what changed in the last K requests; totals are of now",
+    argument: COUNT,
+    alter: (distortion, { value }) => ({ ...distortion, lag: value }),
+  },
   "random-order": {
     kind: "distortion",
     description: "lists order rows whose dates share a span of SECONDS at random, again for each request",
@@ -92,6 +105,18 @@ export const DISTORTION_FAULTS: FaultTable = {
       respell(distortion, (text, index, size) =>
         spread(size, value, 0.4).has(index) ? text.replace(/^\{"(?:id|domain)":"[^"]*",/, "{") : text,
       ),
+  },
+  twins: {
+    kind: "distortion",
+    description:
+      "K pairs of members share their key, as two companies of one domain, in lists and in streams",
+    argument: COUNT,
+    alter: (distortion, { value }) =>
+      respell(distortion, (text, index, size) => {
+        const place = [...spread(size, 2 * value, 0.5)].indexOf(index);
+        if (place < 0) return text;
+        return text.replace(/(?<=^\{"(?:id|domain)":")[^"]*/, `pair-${Math.floor(place / 2)}.example`);
+      }),
   },
   dates: {
     kind: "distortion",

@@ -13,6 +13,10 @@ export type Distortion = {
   readonly ignoresFilters: boolean;
   /** Lists show nothing after this place. */
   readonly listEnd: number;
+  /** Lists answer 500 where they would show what stands behind this place. */
+  readonly listDepth: number;
+  /** How many requests the replica is behind that lists and exports come from; totals are of now. */
+  readonly lag: number;
   /** Lists order rows whose dates share a span of this many ms at random; 0 keeps their order. */
   readonly shuffleMs: number;
   /** Makes the shuffle of a request another one. */
@@ -32,6 +36,8 @@ export const FAITHFUL: Distortion = {
   shortPage: false,
   ignoresFilters: false,
   listEnd: Number.POSITIVE_INFINITY,
+  listDepth: Number.POSITIVE_INFINITY,
+  lag: 0,
   shuffleMs: 0,
   shuffle: 0,
   row: (wireText) => wireText,

@@ -107,6 +107,7 @@ function fits(fault: FaultKind["kind"], request: RequestKind): boolean {
       return request === "job";
     case "lines":
     case "event":
+    case "limit":
     case "cut":
       return request === "stream";
   }

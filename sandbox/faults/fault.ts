@@ -59,6 +59,8 @@ export type FaultKind =
       readonly kind: "answer";
       readonly answer: (fault: Fault, visit: Visit) => Answer | Unanswered;
     }
+  /** Answers in the place of an export of more rows than the fault's value. */
+  | { readonly kind: "limit"; readonly answer: (fault: Fault) => Answer | Unanswered }
   | { readonly kind: "cut"; readonly cut: Cut }
   | {
       readonly kind: "lines";

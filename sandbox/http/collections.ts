@@ -44,8 +44,11 @@ function listRows(exchange: Exchange, collection: Collection): Answer {
 
 function pageOfRows(exchange: Exchange, collection: Collection, filter: Filter, paging: Paging): string[] {
   const { distortion } = exchange;
-  const { dataset, write } = collection;
+  const { write } = collection;
+  const dataset = collection.dataset.behind(distortion.lag);
   const offset = firstPlace(exchange, paging);
+  if (offset + paging.limit > distortion.listDepth)
+    throw new ServiceError(500, "INTERNAL_ERROR", "The result window is too large");
   const end = Math.min(paging.limit, distortion.listEnd - offset);
   const rows: string[] = [];
   for (const row of listed(distortion, dataset, filter, offset)) {
@@ -102,10 +105,11 @@ function* listPieces(pagination: string, rows: readonly string[]): Generator<str
 
 function streamRows(exchange: Exchange, collection: Collection): Answer {
   const filter = filterOf(exchange, collection);
+  const replica = collection.dataset.behind(exchange.distortion.lag);
   return {
     status: 200,
     headers: { "content-type": "application/x-ndjson" },
-    pieces: lines(exchange, collection, filter),
+    pieces: lines(exchange, { ...collection, dataset: replica }, filter),
     rows: () => collection.dataset.count(filter),
     gzip: "accepted",
     stream: { collection, filter },

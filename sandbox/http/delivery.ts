@@ -88,8 +88,15 @@ function writer(
   response: ServerResponse,
   { drip, bytesPerSecond }: Delivery,
 ): (chunk: Buffer) => Promise<boolean> {
-  if (drip !== undefined)
-    return (chunk) => writeSlowly(response, chunk, drip.bytes, () => delay(drip.everyMs));
+  if (drip !== undefined) {
+    let atOnce = drip.after;
+    return async (chunk) => {
+      const first = chunk.subarray(0, atOnce);
+      atOnce -= first.length;
+      if (first.length > 0 && !(await writeWhole(response, first))) return false;
+      return await writeSlowly(response, chunk.subarray(first.length), drip.bytes, () => delay(drip.everyMs));
+    };
+  }
   if (bytesPerSecond === undefined) return (chunk) => writeWhole(response, chunk);
   const step = Math.max(1, Math.floor((bytesPerSecond * STEP_MS) / 1000));
   let due = performance.now();

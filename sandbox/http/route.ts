@@ -48,10 +48,7 @@ export async function route(service: Service, asked: Asked): Promise<Decision> {
   const faults = strike(service.faults, { ...asked, kind: endpoint.kind }, asked.fault);
   const replacement = faults.find(({ spec }) => spec.kind === "answer");
   if (replacement?.spec.kind === "answer") {
-    const answer = replacement.spec.answer(replacement, { account, key, path: asked.path });
-    return typeof answer === "string"
-      ? answer
-      : { answer, delivery: plannedDelivery(answer, asked, service) };
+    return inPlace(replacement.spec.answer(replacement, { account, key, path: asked.path }), asked, service);
   }
   checkPlan(account.plan, endpoint.plan);
   const submission = faults.map(({ spec }) => spec).find((spec) => spec.kind === "submission");
@@ -61,9 +58,15 @@ export async function route(service: Service, asked: Asked): Promise<Decision> {
   const distortion = distortionBy(faults);
   const answer = await endpoint.handler({ account, params, query, body, distortion });
   if (submission?.answer === "drop") return "drop";
+  const tooLarge = faults.find(({ spec, value }) => spec.kind === "limit" && answer.rows() > value);
+  if (tooLarge?.spec.kind === "limit") return inPlace(tooLarge.spec.answer(tooLarge), asked, service);
   const said = submission?.answer ?? dated(answer, account.clock.now(), distortion);
   return faultyResponse({ answer: said, delivery: plannedDelivery(said, asked, service) }, faults, account);
 }
+
+/** What a fault answers. */
+const inPlace = (answer: Answer | Unanswered, asked: Asked, service: Service): Decision =>
+  typeof answer === "string" ? answer : { answer, delivery: plannedDelivery(answer, asked, service) };
 
 function strike(
   book: FaultBook,

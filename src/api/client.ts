@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import { serviceUrl } from "../config/address.ts";
-import { ConnectorError, FormError, TransientError, UnreachableError } from "../errors.ts";
+import { ConnectorError, FormError, LimitedError, TransientError, UnreachableError } from "../errors.ts";
 import { tryParseJson } from "../json.ts";
 import type { Notice } from "../streams/event.ts";
 import { isGzipped, readBody } from "./body.ts";
@@ -101,6 +101,7 @@ type Asking<Result> = {
   readonly read: (response: Response) => Promise<Result>;
   /** Whether only the beginning of the answer has a deadline. */
   readonly isExport?: boolean;
+  readonly once?: boolean;
 };
 
 type Tried<Result> =
@@ -204,14 +205,18 @@ export class Client {
     });
   }
 
-  /** Opens an export. What goes wrong after its first byte is the reader's to see. */
-  open(what: string, path: string, query: Query): Promise<Export> {
+  /**
+   * Opens an export. What goes wrong after its first byte is the reader's to see.
+   * @param once whether an export that could not be begun is not asked for again, unless the answer says when
+   */
+  open(what: string, path: string, query: Query, once = false): Promise<Export> {
     return this.#retry({
       what,
       path,
       query,
       accepts: isExported,
       isExport: true,
+      once,
       read: async ({ body, headers }) => {
         const { usage } = this;
         return { body, gzipped: isGzipped(what, headers), idleMs: this.#options.idleTimeoutMs, usage };
@@ -277,7 +282,7 @@ export class Client {
       if (outcome.kind === "done") return outcome.result;
       if (outcome.kind === "limited") {
         limitedMs += outcome.waitMs;
-        if (limitedMs > LONGEST_LIMITED_MS) throw outcome.error;
+        if (limitedMs > LONGEST_LIMITED_MS) throw new LimitedError(outcome.error.message, outcome.error);
         this.#limit(outcome.waitMs);
         continue;
       }
@@ -286,6 +291,7 @@ export class Client {
       const isFirst = !this.#hasConnected && error instanceof TransientError && wasNeverSent(error);
       const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
       if (!(error instanceof TransientError)) throw error;
+      if (asking.once === true && waitMs === 0 && !wasNeverSent(error)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
       const pauseMs = this.#pauseMs(failures, waitMs);
       const what = `${asking.what} at ${this.#place.host}`;

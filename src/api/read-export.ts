@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import split2 from "split2";
-import { BodyError, ConnectorError, ScrambledError } from "../errors.ts";
+import { BodyError, ConnectorError, ScrambledError, SilenceError } from "../errors.ts";
 import { isObject, tryParseJson } from "../json.ts";
 import type { RawLine } from "../streams/event.ts";
 import type { Batch, Row } from "../streams/stream-api.ts";
@@ -60,7 +60,9 @@ export async function* readExport(
   } catch (error) {
     const last = batcher.take();
     if (last !== undefined) yield last;
-    throw error instanceof ConnectorError ? error : brokenOff(what, error);
+    const known = error instanceof ConnectorError ? error : brokenOff(what, error);
+    const { fault } = batcher;
+    throw known instanceof SilenceError && fault ? new BodyError(known.message, { cause: fault }) : known;
   } finally {
     patience.end();
     body.destroy();
@@ -68,9 +70,11 @@ export async function* readExport(
 }
 
 function brokenOff(what: string, cause: unknown): BodyError {
-  return isObject(cause) && cause["code"] === "Z_DATA_ERROR"
-    ? new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause })
-    : new BodyError(`Cannot ${what}: the body broke off`, { cause });
+  const code = isObject(cause) && cause["code"];
+  if (code === "Z_DATA_ERROR")
+    return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
+  const Broken = code === "UND_ERR_BODY_TIMEOUT" ? SilenceError : BodyError;
+  return new Broken(`Cannot ${what}: the body broke off`, { cause });
 }
 
 /** Lets a body flow into lines; the promise fails for what is wrong on the way, and may be left alone. */
@@ -203,8 +207,8 @@ class Batcher {
     if (this.#badLines > MOST_BAD_LINES) throw this.fault;
   }
 
-  tooFewRows(idleMs: number): BodyError {
-    return new BodyError(
+  tooFewRows(idleMs: number): SilenceError {
+    return new SilenceError(
       `Cannot ${this.#what}: no row came for ${idleMs / 1000} s, although the body goes on`,
     );
   }

@@ -1,5 +1,15 @@
 import { elementTexts } from "../catalog/json-text.ts";
-import { BodyError, ConfigError, DataError, FormError, NotFoundError } from "../errors.ts";
+import {
+  BodyError,
+  ConfigError,
+  DataError,
+  FormError,
+  LimitedError,
+  NotFoundError,
+  TransientError,
+  UnmadeError,
+  UnreachableError,
+} from "../errors.ts";
 import { isObject } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
@@ -15,7 +25,8 @@ import {
 } from "../streams/stream-api.ts";
 import { describe, type Window } from "../streams/window.ts";
 import { BEGINNING } from "../time.ts";
-import type { Client, JsonAnswer, Query } from "./client.ts";
+import type { Client, Export, JsonAnswer, Query } from "./client.ts";
+import { wasNeverSent } from "./error-table.ts";
 import { readExport } from "./read-export.ts";
 import { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
@@ -43,7 +54,7 @@ export type Endpoint = {
 export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): StreamApi {
   return {
     count: (window) => countWindow(client, endpoint, window),
-    stream: (window) => exportWindow(client, endpoint, window),
+    stream: (window, once) => exportWindow(client, endpoint, window, once),
     hasRows: (window) => hasRows(client, endpoint, window),
     rowAt: (window, place) => rowAt(client, endpoint, window, place),
     page: (window, number) => readPage(client, endpoint, window, number),
@@ -116,18 +127,37 @@ async function rowAt(
     return { row, total: value.total };
   } catch (error) {
     // Some lists refuse to be looked into so deep.
-    if (error instanceof ConfigError) return undefined;
+    if (error instanceof ConfigError || isUnmade(error)) return undefined;
     throw error;
   }
 }
 
-function exportWindow(client: Client, endpoint: Endpoint, window: Window): AsyncGenerator<Batch> {
+/** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
+const isUnmade = (error: unknown): error is TransientError =>
+  error instanceof TransientError &&
+  !(error instanceof UnreachableError || error instanceof LimitedError || wasNeverSent(error));
+
+function exportWindow(
+  client: Client,
+  endpoint: Endpoint,
+  window: Window,
+  once = false,
+): AsyncGenerator<Batch> {
   const { export: path } = endpoint;
   if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
   const what = `read ${endpoint.stream}${ofWindow(window)}`;
   const query = { ...endpoint.filters, ...dayFilters(window) };
-  return readExport(() => client.open(what, path, query), endpoint.parser, what);
+  const open = (): Promise<Export> =>
+    client.open(what, path, query, once).catch((error: unknown) => {
+      throw once && isUnmade(error) ? unmade(what, error) : error;
+    });
+  return readExport(open, endpoint.parser, what);
 }
+
+const unmade = (what: string, error: TransientError): UnmadeError =>
+  new UnmadeError(`Cannot ${what}: ${error.reason ?? "the answer is not of the interface's form"}`, {
+    cause: error.cause,
+  });
 
 /** Which rows of a stream a window holds; "" for all of them. */
 function ofWindow(window: Window): string {
@@ -141,8 +171,9 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const query = { page: String(number), limit: String(PAGE_SIZE), ...dayFilters(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
-    // The rows of a page that cannot be parsed come another way, or are missing: that is no outage.
-    throw error instanceof FormError ? new BodyError(error.message, { cause: error }) : error;
+    // The rows of a page that cannot be had or parsed come another way, or are missing: that is no outage.
+    if (error instanceof FormError) throw new BodyError(error.message, { cause: error.cause });
+    throw endpoint.export !== undefined && isUnmade(error) ? unmade(what, error) : error;
   });
   const notes = new RowNotes();
   if (!value.elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);

@@ -145,7 +145,7 @@ async function* spans(
     const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
     const window = closedWindow(first, addDays(first, span - 1));
     const count = await api.count(window);
-    if (count.rows > 2 * windowSize.rows && span > 1) {
+    if (count.rows > Math.min(2 * windowSize.rows, windowSize.most) && span > 1) {
       left = Math.max(left, count.rows);
       days = Math.min(span - 1, (span * windowSize.rows) / count.rows);
       continue;

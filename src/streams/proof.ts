@@ -6,7 +6,7 @@ import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, type Row, untrusted } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
-import type { RunRules, WindowOutcome } from "./window-result.ts";
+import type { FailedAttempt, RunRules, WindowOutcome } from "./window-result.ts";
 
 const SEEN = 1;
 const BEFORE_COUNT = 2;
@@ -104,7 +104,8 @@ export class Pass {
     }
     const at = row.cursor === null ? Number.NaN : instant(row.cursor);
     if (this.#hasMoved(at)) return false;
-    const identity = Number.isNaN(at) ? contentOf(row.raw) : identityOf(row.cursor ?? "", at);
+    const isByContent = Number.isNaN(at) || onMissingKey !== "reject";
+    const identity = isByContent ? contentOf(row.raw) : identityOf(row.cursor ?? "", at);
     const flags = this.#flagsOf(row, at);
     const known = this.#seen.add(keys, nth, identity, flags);
     this.#tally(flags, inPass(known), inGroup(known), at);
@@ -230,8 +231,42 @@ export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcom
   };
 }
 
+/**
+ * Whether a stream whose key may be shared, as a domain by two companies, has shown as many different rows as were counted,
+ * the very same in two passes; says so in a warning.
+ */
+export function isProvenByRows(
+  window: Window,
+  rows: number,
+  seen: SeenRows,
+  { onMissingKey, api }: RunRules,
+): boolean {
+  if (onMissingKey === "reject" || !seen.isSameTwice(rows)) return false;
+  const text =
+    `Some of the ${plural(rows, "row")} of ${describe(window)} share their key with another: two passes showed the same ` +
+    "different rows, as many as the service counts. A destination that merges by key keeps one of each";
+  api.notify({ kind: "log", level: "warn", text });
+  return true;
+}
+
+/** What a pass showed beside what was counted before it and after it: equal for passes that fell short alike. */
+export const numbersOf = (shown: number, before: Count, after = before): string =>
+  [shown, before.rows, after.rows].join();
+
 /** More rows were shown than the counts before and after them say. */
 export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
   const shows = `${describe(window)} shows ${plural(shown, "row")}`;
   return untrusted(`${shows}, the counts before and after it say ${before.rows} and ${after.rows}`);
+}
+
+/**
+ * Totals that contradicted the rows in each attempt, by the same numbers, are wrong. Others say that counts and rows are of
+ * different moments, as where a replica lags.
+ * @throws DataError
+ */
+export function refuseContradiction([first, ...others]: readonly FailedAttempt[]): void {
+  if (!(first?.cause instanceof DataError)) return;
+  const isSame = ({ cause, numbers }: FailedAttempt): boolean =>
+    cause instanceof DataError && numbers === first.numbers;
+  if (others.every(isSame)) throw first.cause;
 }

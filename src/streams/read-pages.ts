@@ -1,15 +1,17 @@
-import { BodyError } from "../errors.ts";
+import { BodyError, UnmadeError } from "../errors.ts";
 import { plural } from "../plural.ts";
 import type { LineBatch } from "./event.ts";
-import { contradiction, Pass, provenBy } from "./proof.ts";
+import { contradiction, isProvenByRows, numbersOf, Pass, provenBy, refuseContradiction } from "./proof.ts";
 import type { SeenRows } from "./seen-rows.ts";
 import { type Count, NOT_COUNTED, type Page } from "./stream-api.ts";
 import { describe, halves, type Window } from "./window.ts";
-import type { Attempt, Planned, RunRules } from "./window-result.ts";
+import type { Attempt, FailedAttempt, Planned, RunRules } from "./window-result.ts";
 
 const MOST_WALKS = 5;
 /** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MOST_BROKEN_PAGES = 3;
+/** A walk ends at this number of empty pages in a row: what the total says beyond them is not there. */
+const MOST_EMPTY_PAGES = 3;
 
 /** The walks over a window's pages, and what is known between two of them. */
 type Walks = {
@@ -23,15 +25,15 @@ type Walks = {
   shown: number;
   /** Whether a walk has shown as many rows as were counted. */
   isShown: boolean;
-  /** Why the last walk is no proof. */
-  fault: string;
+  /** Why each walk is no proof. */
+  readonly failed: FailedAttempt[];
 };
 
 /**
  * Reads a window page by page, the last resort for one that no stream could close. A walk over the pages proves a closed
  * window if it shows exactly what was counted, and an open one if a second walk shows nothing that the first lacked.
  * It never closes a window with a shortfall.
- * @throws DataError if the pages show more rows than the totals say
+ * @throws DataError if the pages show more rows than the totals say, by the same numbers in each walk
  */
 export async function* readPages(
   window: Window,
@@ -42,7 +44,7 @@ export async function* readPages(
   const first = window.kind === "all" ? NOT_COUNTED : await rules.api.count(window);
   const walks: Walks = {
     ...{ window, clears, rules, seen },
-    ...{ count: first, shown: 0, isShown: false, fault: "each walk shows rows that the ones before lacked" },
+    ...{ count: first, shown: 0, isShown: false, failed: [] },
   };
   const isClosed = window.kind === "closed";
   const prove = isClosed ? proveClosed : window.kind === "all" ? proveAll : proveOpen;
@@ -54,30 +56,35 @@ export async function* readPages(
     yield* isClosed ? walk.backwards(rows) : walk.forwards(rows + undated);
     const attempt = await prove(walks, pass, walk);
     if (attempt !== undefined) return attempt;
+    if (walk.isUnanswered) break;
   }
+  refuseContradiction(walks.failed);
   const parts = isClosed ? halves(window, rules.yesterday) : undefined;
-  return parts === undefined ? failed(walks) : { kind: "split", parts };
+  return parts === undefined ? lastOf(walks) : { kind: "split", parts };
 }
 
 /** How the attempt ends; undefined: another walk may prove it. Proven by what the walks under one count show together, because a list may order equal dates at random. */
 async function proveClosed(walks: Walks, pass: Pass, { fault }: Walk): Promise<Attempt | undefined> {
-  const { window, clears, rules, count } = walks;
+  const { window, clears, rules, seen, count } = walks;
   const { beforeCount: shown, newest } = pass;
   walks.shown += pass.added;
   const isClean = fault === undefined;
   if (walks.shown === count.rows || (isClean && !rules.verifyCounts)) return provenBy(window, pass, count);
+  if (isClean && isProvenByRows(window, count.rows, seen, rules)) return provenBy(window, pass, count);
   const after = await rules.api.count(window);
-  if (walks.shown > Math.max(count.rows, after.rows)) {
-    throw contradiction(window, walks.shown, count, after);
-  }
-  if (isClean && after.rows < count.rows && shown >= after.rows) {
+  const isTooMany = walks.shown > Math.max(count.rows, after.rows);
+  if (isClean && !isTooMany && after.rows < count.rows && shown >= after.rows) {
     return clears === "again" ? provenBy(window, pass, count) : { window, kind: "again", newest };
   }
-  walks.fault = fault ?? `they show ${shown} of ${plural(count.rows, "row")}`;
-  if (after.rows !== count.rows) {
+  const numbers = isClean ? numbersOf(walks.shown, count, after) : undefined;
+  const short = fault ?? `they show ${shown} of ${plural(count.rows, "row")}`;
+  const cause = isTooMany ? contradiction(window, walks.shown, count, after) : unproven(window, short);
+  walks.failed.push({ kind: "failed", cause, numbers });
+  if (isTooMany) await rules.api.backOff(walks.failed.length);
+  if (isTooMany || after.rows !== count.rows) {
     walks.count = after;
     walks.shown = 0;
-    walks.seen.beginGroup();
+    seen.beginGroup();
   }
   return undefined;
 }
@@ -89,23 +96,28 @@ async function proveOpen(walks: Walks, pass: Pass, { fault }: Walk): Promise<Att
   walks.count = after;
   const isShort =
     pass.dated < Math.min(count.rows, after.rows) || pass.undated < Math.min(count.undated, after.undated);
-  if (fault !== undefined) walks.fault = fault;
-  else if (isShort && rules.verifyCounts) {
-    walks.fault = `they show ${plural(pass.distinct, "row")}, fewer than were counted`;
-  } else if (walks.isShown && pass.added === 0) return provenBy(window, pass, after);
-  else walks.isShown = true;
+  let why = fault ?? "each walk shows rows that the ones before lacked";
+  if (fault === undefined && isShort && rules.verifyCounts) {
+    why = `they show ${plural(pass.distinct, "row")}, fewer than were counted`;
+  } else if (fault === undefined) {
+    if (walks.isShown && pass.added === 0) return provenBy(window, pass, after);
+    walks.isShown = true;
+  }
+  walks.failed.push({ kind: "failed", cause: unproven(window, why) });
   return undefined;
 }
 
 /** Everything, of a stream without days: proven by what the walks over a list of one length show together. */
 async function proveAll(walks: Walks, pass: Pass, { fault, total }: Walk): Promise<Attempt | undefined> {
-  const { window, rules, count } = walks;
+  const { window, rules, seen, count } = walks;
   walks.shown = total === count.rows ? walks.shown + pass.added : pass.distinct;
   walks.count = { ...NOT_COUNTED, rows: total };
-  walks.fault = fault ?? `they show ${walks.shown} of ${plural(total, "row")}`;
-  const isProven = walks.shown >= total || !rules.verifyCounts;
-  if (fault !== undefined || (!isProven && pass.added === 0)) return failed(walks);
-  return isProven ? provenBy(window, pass, NOT_COUNTED) : undefined;
+  const short = fault ?? `they show ${walks.shown} of ${plural(total, "row")}`;
+  walks.failed.push({ kind: "failed", cause: unproven(window, short) });
+  if (fault !== undefined) return lastOf(walks);
+  const isProven = walks.shown >= total || !rules.verifyCounts || isProvenByRows(window, total, seen, rules);
+  if (isProven) return provenBy(window, pass, NOT_COUNTED);
+  return pass.added === 0 ? lastOf(walks) : undefined;
 }
 
 /** One walk over the pages of a window, and what is wrong with it. */
@@ -114,6 +126,8 @@ class Walk {
   fault: string | undefined;
   /** The most rows that a page says there are. */
   total = 0;
+  /** Whether a page failed after all its tries: another walk would meet the same. */
+  isUnanswered = false;
   readonly #window: Window;
   readonly #rules: RunRules;
   readonly #pass: Pass;
@@ -134,9 +148,17 @@ class Walk {
     // The page that comes next is no neighbour of the one before.
     this.#neighbour = "";
     this.#broken = 0;
+    let empty = 0;
     for (let number = last ?? counted; number >= 1 && !this.#isHopeless; number--) {
       const page = await this.#read(number);
+      // Lists that cannot be asked so deep may show what stands further up.
+      if (page === undefined && this.isUnanswered) number = Math.ceil(number / 2);
       if (page === undefined) continue;
+      empty = page.rows.length === 0 ? empty + 1 : 0;
+      if (empty === MOST_EMPTY_PAGES) {
+        this.fault ??= `${empty} pages in a row are empty`;
+        return;
+      }
       if (number < (last ?? counted)) this.#refuseShort(page);
       yield this.#pass.accept(page);
     }
@@ -173,7 +195,7 @@ class Walk {
     return this.#broken > MOST_BROKEN_PAGES;
   }
 
-  /** A page; undefined if it cannot be parsed. */
+  /** A page; undefined if it cannot be had or parsed. */
   async #read(number: number): Promise<Page | undefined> {
     try {
       const page = await this.#rules.api.page(this.#window, number);
@@ -187,6 +209,7 @@ class Walk {
       return page;
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
+      this.isUnanswered ||= error instanceof UnmadeError;
       this.#broken += 1;
       this.fault ??= error.message;
       return undefined;
@@ -208,7 +231,11 @@ class Walk {
   }
 }
 
-const failed = ({ window, fault }: Walks): Attempt => ({
-  kind: "failed",
-  cause: new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${fault}`),
-});
+const unproven = (window: Window, fault: string): BodyError =>
+  new BodyError(`Cannot prove ${describe(window)} complete by its pages: ${fault}`);
+
+/** How the last walk failed. Numbers count if all walks showed the same. */
+function lastOf({ failed, window }: Walks): FailedAttempt {
+  const last = failed.at(-1) ?? { kind: "failed", cause: unproven(window, "there are none") };
+  return failed.every(({ numbers }) => numbers === last.numbers) ? last : { ...last, numbers: undefined };
+}

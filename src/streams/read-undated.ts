@@ -112,7 +112,9 @@ async function* fromExport(
     }
     const found = new Pass(UNDATED_WINDOW, count, seen, rules);
     try {
-      for await (const batch of readBounded(EVERYTHING, count, rules))
+      const { undated, known } = count;
+      const isShown = (): boolean => verifyCounts && known && found.undated >= undated;
+      for await (const batch of readBounded(EVERYTHING, count, rules, isShown))
         yield found.accept(undatedRowsOf(batch));
       found.refuseMissingKeys();
       if (!verifyCounts || found.undated >= count.undated) return deliveredBy(count.known ? count : found);

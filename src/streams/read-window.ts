@@ -1,8 +1,16 @@
-import { BodyError, ScrambledError } from "../errors.ts";
+import { BodyError, DataError, ScrambledError, UnmadeError } from "../errors.ts";
 import { plural } from "../plural.ts";
 import { readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
-import { contradiction, judge, Pass, provenBy } from "./proof.ts";
+import {
+  contradiction,
+  isProvenByRows,
+  judge,
+  numbersOf,
+  Pass,
+  provenBy,
+  refuseContradiction,
+} from "./proof.ts";
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
 import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
@@ -10,6 +18,7 @@ import { type Count, NOT_COUNTED } from "./stream-api.ts";
 import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
 import {
   type Attempt,
+  type FailedAttempt,
   missingInARow,
   type Planned,
   type RunRules,
@@ -22,8 +31,8 @@ const COUNT_LIFETIME = 60_000;
 /** Failed passes after which a window of several days is halved, and after which a single day is read by pages. */
 const PASSES_BEFORE_HALVES = 2;
 const PASSES_BEFORE_PAGES = 5;
-/** A range that drains again is read by pages if it has at most this number (of 1,000 rows each). */
-const MOST_RECHECK_ROWS = 20_000;
+/** A range that drains again is read by pages if it has at most this number of them. */
+const MOST_PAGES_AGAIN = 20;
 
 /** What a part of a window takes over from the window. */
 type Shared = {
@@ -31,7 +40,7 @@ type Shared = {
   /** More rows were shown than counted: a part is read even if its count says 0. */
   readonly isContradicted: boolean;
   /** Attempts that have failed on the very same rows. */
-  readonly failures: number;
+  readonly failed: readonly FailedAttempt[];
 };
 
 /**
@@ -47,24 +56,30 @@ export async function* readWindow(
   const { window, clears } = planned;
   if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
   const counted = await freshCount(planned, rules);
-  const { isContradicted = false, failures: earlier = 0 } = shared ?? {};
+  const { isContradicted = false, failed: earlier = [] } = shared ?? {};
   if (!isContradicted && window.kind === "closed" && counted.known && counted.rows === 0) return [];
   const seen = shared?.seen ?? new SeenRows(counted.rows + counted.undated);
   const parts = halves(window, rules.yesterday);
   const isIgnored =
     window.kind === "closed" && window.from === window.to && rules.ignoredDays.has(window.from);
+  const failed = [...earlier];
+  const isTooLarge = counted.rows > rules.windowSize.most;
   let count: Count | undefined = counted;
-  let cause: unknown;
-  for (let failures = earlier; ; failures++) {
-    const next = nextAttempt(failures, parts !== undefined, rules);
-    if (next === "halves")
-      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failures });
-    if (next === "give up") return [givenUp(window, cause)];
-    if (failures > earlier) await rules.api.backOff(failures);
+  let isPaged = false;
+  for (;;) {
+    const next = nextAttempt(failed.length, { splits: parts !== undefined, isTooLarge, isPaged }, rules);
+    if (next !== "stream") refuseContradiction(failed);
+    if (next === "halves") {
+      learnFrom(failed, counted.rows, true, rules);
+      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failed });
+    }
+    if (next === "give up") return [givenUp(planned, failed)];
+    if (failed.length > earlier.length) await rules.api.backOff(failed.length);
     count = await freshCount({ window, clears, count }, rules);
+    isPaged = next === "pages";
     let attempt: Attempt;
     try {
-      attempt = yield* next === "pages"
+      attempt = yield* isPaged
         ? readPages(window, clears, rules, seen)
         : readExport(window, clears, count, rules, seen);
     } catch (error) {
@@ -74,25 +89,47 @@ export async function* readWindow(
     }
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
-      const all = { seen, isContradicted: isContradicted || attempt.isContradicted === true, failures: 0 };
+      const all = { seen, isContradicted: isContradicted || attempt.isContradicted === true, failed: [] };
       return yield* readParts(attempt.parts, clears, rules, all);
     }
     if (attempt.kind !== "failed") return [attempt];
-    cause = attempt.cause;
+    failed.push(attempt);
     count = attempt.count;
+    const isLast = parts === undefined && rules.isExported && failed.length === PASSES_BEFORE_PAGES;
+    if (isLast) learnFrom(failed, counted.rows, false, rules);
   }
 }
 
-/** What to do with a window after this number of attempts that did not close it. */
+/** What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages. */
 export function nextAttempt(
   failures: number,
-  splits: boolean,
-  { isExported, isListed }: Pick<RunRules, "isExported" | "isListed">,
+  { splits, isTooLarge, isPaged }: { splits: boolean; isTooLarge: boolean; isPaged: boolean },
+  { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,
 ): "stream" | "halves" | "pages" | "give up" {
   if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
-  if (splits) return failures < PASSES_BEFORE_HALVES ? "stream" : "halves";
-  if (failures < PASSES_BEFORE_PAGES) return "stream";
-  return failures === PASSES_BEFORE_PAGES && isListed ? "pages" : "give up";
+  const isByPages = windowSize.exportsFail && isListed;
+  if (splits && isTooLarge && !isByPages) return "halves";
+  const passes = splits ? (isByPages ? 1 : PASSES_BEFORE_HALVES) : PASSES_BEFORE_PAGES;
+  if (failures < passes && !isPaged && (splits || !isByPages)) return "stream";
+  if (!isPaged && isListed && (!splits || isByPages)) return "pages";
+  return splits ? "halves" : "give up";
+}
+
+/** Where exports failed before their end, smaller ones are made from now on; where not even a day's could be begun, none. */
+function learnFrom(failed: readonly FailedAttempt[], rows: number, splits: boolean, rules: RunRules): void {
+  const { api, windowSize } = rules;
+  if (failed.length === 0) return;
+  if (splits) windowSize.tooLarge(rows);
+  else windowSize.dayFailed(rows);
+  const unmade = failed.filter(({ cause }) => cause instanceof UnmadeError);
+  const last = unmade.at(-1)?.cause;
+  if (!(last instanceof UnmadeError) || (!splits && unmade.length < failed.length)) return;
+  windowSize.exportsFail = !splits;
+  const most = plural(windowSize.most, "row");
+  const then = splits
+    ? `Windows of at most ${most} are read instead. Set max_window_rows to ${Math.max(1_000, windowSize.most)} to begin with such`
+    : "It is read page by page, and so are the days after it";
+  api.notify({ kind: "log", level: "warn", text: `${last.message}. ${then}` });
 }
 
 /** A list of a stream without an export says its total on its pages, if it has one. */
@@ -117,7 +154,9 @@ async function* readExport(
   const { api, yesterday, windowSize } = rules;
   const began = api.monotonic();
   const pass = new Pass(window, count, seen, rules);
-  for await (const batch of readWhileNew(window, count, pass, rules)) yield pass.accept(batch);
+  const isShown = (): boolean =>
+    rules.verifyCounts && count.known && judge(window, rules, count, pass) === "proven";
+  for await (const batch of readWhileNew(window, count, pass, rules, isShown)) yield pass.accept(batch);
   pass.refuseMissingKeys();
   windowSize.measure(pass.distinct, api.monotonic() - began);
   if (seen.isFull) {
@@ -149,24 +188,34 @@ async function* afterShort(
   rules: RunRules,
   seen: SeenRows,
 ): AsyncGenerator<LineBatch, Attempt> {
-  if (window.kind !== "closed") return { kind: "failed", cause: unproven(window, count, pass) };
+  if (isProvenByRows(window, count.rows + count.undated, seen, rules)) return provenBy(window, pass, count);
+  const cause = unproven(window, count, pass);
+  if (window.kind !== "closed") return { kind: "failed", cause, numbers: numbersOf(pass.distinct, count) };
   const after = await rules.api.count(window);
   if (pass.beforeCount < after.rows) {
-    return { kind: "failed", cause: unproven(window, count, pass), count: after };
+    return { kind: "failed", cause, count: after, numbers: numbersOf(pass.beforeCount, count, after) };
   }
   if (clears !== "again") return { window, kind: "again", newest: pass.newest };
-  if (after.rows > MOST_RECHECK_ROWS || !rules.isListed) return provenBy(window, pass, count);
-  return yield* readPages(window, clears, rules, seen);
+  const isLong = !rules.isListed || after.rows > MOST_PAGES_AGAIN * (await rules.api.page(window, 1)).size;
+  return isLong ? provenBy(window, pass, count) : yield* readPages(window, clears, rules, seen);
 }
 
 /** More rows than were counted: the totals are too low, or a row came in late. */
 async function afterTooMany(window: Window, count: Count, pass: Pass, rules: RunRules): Promise<Attempt> {
   const parts = halves(window, rules.yesterday);
   if (parts !== undefined) return { kind: "split", parts, isContradicted: true };
-  const after = await rules.api.count(window);
-  if (pass.shown > after.rows) throw contradiction(window, pass.shown, count, after);
-  if (window.kind === "all") return provenBy(window, pass, count);
-  return { kind: "failed", cause: unproven(window, count, pass), count: after };
+  const { api } = rules;
+  const after = await api.count(window);
+  const numbers = numbersOf(pass.shown, count, after);
+  if (pass.shown <= after.rows) {
+    if (window.kind === "all") return provenBy(window, pass, count);
+    return { kind: "failed", cause: unproven(window, count, pass), count: after, numbers };
+  }
+  const cause = contradiction(window, pass.shown, count, after);
+  if (window.kind !== "all") return { kind: "failed", cause, count: after, numbers };
+  const [last, next] = [await api.rowAt(window, pass.shown), await api.rowAt(window, pass.shown + 1)];
+  if (last?.row === undefined || next === undefined || next.row !== undefined) throw cause;
+  return provenBy(window, pass, count);
 }
 
 /** Reads the parts of a window in its place: what the window has emitted is not emitted again. */
@@ -179,16 +228,26 @@ async function* readParts(
   const result: WindowOutcome[] = [];
   for (const [nth, window] of parts.entries()) {
     // While the parts have held nothing, the rest of them is all that failed.
-    const failures = nth > 0 && result.length === 0 ? shared.failures : 0;
+    const failed = nth > 0 && result.length === 0 ? shared.failed : [];
     const planned: Planned = { window, clears };
-    result.push(...(yield* readWindow(planned, rules, { ...shared, failures })));
+    result.push(...(yield* readWindow(planned, rules, { ...shared, failed })));
     if (clears !== "missing") missingInARow(result);
   }
   return result;
 }
 
-function givenUp(window: Window, cause: unknown): WindowOutcome {
-  if (window.kind === "closed") return { window, kind: "missing", cause };
+/** Counts that vary while a day is read say nothing against it the first time. */
+function givenUp({ window, clears }: Planned, failed: readonly FailedAttempt[]): WindowOutcome {
+  const cause = failed.at(-1)?.cause;
+  if (window.kind === "closed") {
+    if (clears === null && failed.some(({ cause: one }) => one instanceof DataError))
+      return { window, kind: "again" };
+    const [first] = failed;
+    const isAlike =
+      failed.length > PASSES_BEFORE_PAGES &&
+      failed.every(({ numbers }) => numbers !== undefined && numbers === first?.numbers);
+    return { window, kind: "missing", cause, isAlike };
+  }
   const last = cause instanceof Error ? `. The last one: ${cause.message}` : "";
   throw new BodyError(
     `Cannot prove ${describe(window)} complete: no attempt showed all its rows${last}. The state stays before it. Run again later`,

@@ -34,6 +34,9 @@ export class SeenRows {
   #words: Uint32Array;
   #marks: Uint8Array;
   #size = 0;
+  /** Of this pass and the one before: how many rows it showed, each once, and what tells them from any others. */
+  #shown = { rows: 0, print: 0 };
+  #before = { rows: 0, print: 0 };
   /** Where the digests of a batch stand; longer than they are. */
   #digests: KeyDigests = new Uint32Array(0);
   /** Where texts stand while they are hashed: a string that is cut from a line gives its characters up slowly. */
@@ -58,8 +61,17 @@ export class SeenRows {
 
   /** Starts a pass: the flags of the pass before are forgotten. */
   beginPass(): void {
+    this.#before = this.#shown;
+    this.#shown = { rows: 0, print: 0 };
     const marks = this.#marks;
     for (let slot = 0; slot < marks.length; slot++) marks[slot] = (marks[slot] ?? 0) & ~FLAGS;
+  }
+
+  /** Whether this pass has shown this number of rows, each counted once, and the pass before showed the very same. */
+  isSameTwice(rows: number): boolean {
+    return (
+      this.#shown.rows === rows && this.#before.rows === rows && this.#shown.print === this.#before.print
+    );
   }
 
   /** Starts a group of passes: the flags of all passes before are forgotten. */
@@ -129,6 +141,10 @@ export class SeenRows {
       slot = slot + 1 === this.#capacity ? 0 : slot + 1;
     }
     const mark = flags | (flags << GROUP_BITS);
+    if (found < 0 || !((marks[found] ?? 0) & FLAGS)) {
+      this.#shown.rows += 1;
+      this.#shown.print = (this.#shown.print + Math.imul(a ^ Math.imul(c, 0x9e3779b1), 0x85ebca6b)) | 0;
+    }
     if (found >= 0) {
       marks[found] = (marks[found] ?? 0) | mark;
       return known;

@@ -50,13 +50,16 @@ export type PlacedRow = { readonly row: Row | undefined; readonly total: number 
 export type StreamApi = {
   /** Asks the service how many rows a window holds now. Retries what time can heal; throws TransientError or ConfigError at the end. */
   count(window: Window): Promise<Count>;
-  /** The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content. */
-  stream(window: Window): AsyncIterable<Batch>;
+  /**
+   * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
+   * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
+   */
+  stream(window: Window, once?: boolean): AsyncIterable<Batch>;
   /** Whether a window holds any row, for services that do not count. */
   hasRows(window: Window): Promise<boolean>;
-  /** What stands at a place (1 and up) of the window's list; undefined if the list does not let itself be asked. */
+  /** What stands at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
-  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be parsed. */
+  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be had or parsed. */
   page(window: Window, number: number): Promise<Page>;
   /** Backs off after the given number of failures (1 and up) of the same work. */
   backOff(failures: number): Promise<void>;

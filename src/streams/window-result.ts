@@ -6,6 +6,8 @@ import { describe, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
 
 const MOST_MISSING_IN_A_ROW = 2;
+/** And of days that fall short alike: a service that counts what is nowhere must not become years of holes either. */
+const MOST_ALIKE_IN_A_ROW = 30;
 
 /** What holds for every window of a run. */
 export type RunRules = {
@@ -60,6 +62,8 @@ export type WindowOutcome = {
   readonly undatedRows?: number | undefined;
   /** Why it is missing. */
   readonly cause?: unknown;
+  /** Every pass, by pages too, showed as many rows and every count said as many: of people who were erased, not of an outage. */
+  readonly isAlike?: boolean;
 };
 
 /** The outcomes of a window, oldest first: one, or one for each part that it was split into. Empty: it held nothing. */
@@ -70,23 +74,31 @@ export type Attempt =
   | WindowOutcome
   /** `isContradicted`: more rows were shown than counted, so no part is skipped for a count of 0. */
   | { readonly kind: "split"; readonly parts: readonly Window[]; readonly isContradicted?: boolean }
-  /** `count`: taken since, if one was. */
-  | { readonly kind: "failed"; readonly cause: unknown; readonly count?: Count };
+  | FailedAttempt;
+
+/** `count`: taken since, if one was. `numbers`: what a clean pass showed and the counts around it said. */
+export type FailedAttempt = {
+  readonly kind: "failed";
+  readonly cause: unknown;
+  readonly count?: Count;
+  readonly numbers?: string | undefined;
+};
 
 /**
  * The missing days at the end of a result, which may go on with the next.
- * @throws BodyError for three missing days in a row: an outage must not become years of holes
+ * @throws BodyError for three missing days in a row that do not fall short alike: an outage must not become years of holes
  */
 export function missingInARow(result: WindowResult): WindowResult {
   let row: WindowOutcome[] = [];
   for (const outcome of result) {
     if (outcome.kind === "missing") row.push(outcome);
     else if (outcome.kind !== "ignored") row = [];
-    if (row.length <= MOST_MISSING_IN_A_ROW) continue;
+    const odd = row.filter(({ isAlike }) => isAlike !== true).length;
+    if (odd <= MOST_MISSING_IN_A_ROW && row.length <= MOST_ALIKE_IN_A_ROW) continue;
     const days = row.map(({ window }) => describe(window)).join(", ");
     throw new BodyError(
       `Cannot read ${days}: ${row.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
-        "The state stays before them. Run again later",
+        'The state stays before them. Run again later. If it can never serve them, name them in "ignore_missing_days"',
       { cause: outcome.cause },
     );
   }

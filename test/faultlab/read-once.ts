@@ -6,7 +6,7 @@ import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { streamEvents } from "../../src/run/read-stream.ts";
 import { Session } from "../../src/run/session.ts";
-import type { StreamState } from "../../src/streams/event.ts";
+import type { Notice, StreamState } from "../../src/streams/event.ts";
 import { testProcess } from "../support/terminal.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
@@ -32,6 +32,7 @@ type RunSettings = {
   readonly clock?: Clock;
   /** Ends the run after this many events, as a kill would. */
   readonly stopAfter?: number;
+  readonly notify?: (notice: Notice) => void;
 };
 
 /** One record as a destination sees it. `id`: its key, whatever that is called. */
@@ -116,10 +117,11 @@ function onStandstill(progress: () => number, callBack: () => void): NodeJS.Time
 /** Reads people once, in this process, from a socket to the events. */
 export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
+  const { notify = () => undefined } = settings;
   const hung = new AbortController();
   const out = new PassThrough().resume();
   const runtime = testProcess({ clock, signal: hung.signal, random: () => 0, stdout: out, stderr: out });
-  const session = new Session(config, runtime, () => undefined);
+  const session = new Session(config, runtime, notify);
   const records: Delivered[] = [];
   const checkpoints: Checkpoint[] = [];
   let [events, complete, killed] = [0, false, false];

@@ -190,6 +190,23 @@ describe("WindowSize", () => {
     expect(sizes).toEqual([25_000, 25_000, 50_000, 100_000, 5_000]);
     const small = new WindowSize(1_000);
     small.measure(20_000, 100);
-    expect(small).toMatchObject({ rows: 1_000, smallRange: 1_000 });
+    expect([small.rows, small.smallRange, small.most]).toEqual([750, 1_000, 1_000]);
+  });
+
+  it("is halved by exports that fail, unless others brought as many rows", () => {
+    const size = new WindowSize(250_000);
+    const mostOnce = (act: () => void): number => {
+      act();
+      return size.most;
+    };
+    expect(mostOnce(() => size.tooLarge(6_000))).toBe(3_000);
+    expect(mostOnce(() => size.tooLarge(9_000))).toBe(3_000);
+    expect(mostOnce(() => size.measure(2_000, 100))).toBe(3_000);
+    expect(mostOnce(() => size.tooLarge(3_000))).toBe(2_000);
+    expect(mostOnce(() => size.measure(20_000, 100))).toBe(20_000);
+    expect(mostOnce(() => size.tooLarge(100))).toBe(20_000);
+    expect(mostOnce(() => size.dayFailed(50_000))).toBe(20_000);
+    // A day of no more rows than that fails too: its rows are to blame.
+    expect(mostOnce(() => size.dayFailed(900))).toBe(250_000);
   });
 });

@@ -8,6 +8,7 @@ import { SeenRows } from "../../src/streams/seen-rows.ts";
 import type { Count, Row } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { RunRules } from "../../src/streams/window-result.ts";
+import { WindowSize } from "../../src/streams/window-size.ts";
 import type { Day } from "../../src/time.ts";
 import { rulesWith } from "../support/run-rules.ts";
 
@@ -252,17 +253,29 @@ describe("nextAttempt()", () => {
     { isExported: true, isListed: false },
     { isExported: false, isListed: true },
   ];
+  const five = (what: string): string[] => Array(5).fill(what);
   it.each([
-    ["tries a window twice and then halves it", true, both, ["stream", "stream", "halves", "halves"]],
-    ["tries five times what has no halves", false, both, [...Array(5).fill("stream"), "pages", "give up"]],
-    ["reads no pages without a list", false, noList, [...Array(5).fill("stream"), "give up"]],
+    ["tries a window twice and then halves it", { splits: true }, both, ["stream", "stream", "halves"]],
+    ["halves at once what is too large", { splits: true, isTooLarge: true }, both, ["halves"]],
+    ["tries five times what has no halves", {}, both, [...five("stream"), "pages", "give up"]],
+    ["reads no pages without a list", {}, noList, [...five("stream"), "give up"]],
+    ["reads only pages without an export", {}, noExport, [...five("pages"), "give up", "give up"]],
+    ["reads a day by pages at once where exports fail", { exportsFail: true }, both, ["pages", "give up"]],
     [
-      "reads only pages without an export",
-      false,
-      noExport,
-      [...Array(5).fill("pages"), "give up", "give up"],
+      "tries more days once where exports fail, then by pages",
+      { splits: true, exportsFail: true },
+      both,
+      ["stream", "pages", "halves"],
     ],
-  ])("%s", (_, splits, rules, expected) => {
-    expect(expected.map((_, failures) => nextAttempt(failures, splits, rules))).toEqual(expected);
+  ])("%s", (_, given, rules, expected) => {
+    const { splits = false, isTooLarge = false, exportsFail = false } = given as Record<string, boolean>;
+    const windowSize = Object.assign(new WindowSize(250_000), { exportsFail });
+    let last = "";
+    const next = expected.map((_, failures) => {
+      const isPaged = last === "pages";
+      last = nextAttempt(failures, { splits, isTooLarge, isPaged }, { ...rules, windowSize });
+      return last;
+    });
+    expect(next).toEqual(expected);
   });
 });
