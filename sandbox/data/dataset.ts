@@ -48,8 +48,6 @@ export class Dataset {
   readonly #slot: number;
   readonly #changes = new Map<number, Change>();
   readonly #history: Row[] = [];
-  /** How long the history was at each call of `behind`. */
-  readonly #lengths: number[] = [];
   #revision = 0;
   #arrivals = 0;
 
@@ -64,12 +62,10 @@ export class Dataset {
     return this.#options.dated;
   }
 
-  /** What a replica holds that lacks what has changed since this number of calls. */
-  behind(calls: number): Dataset {
-    if (calls === 0) return this;
-    this.#lengths.push(this.#history.length);
+  /** What a replica holds that lacks what was checked after this moment (epoch ms). */
+  until(last: number): Dataset {
     const replica = new Dataset(this.#options);
-    for (const { index, time, usageSlot } of this.#history.slice(0, this.#lengths.at(-1 - calls) ?? 0))
+    for (const { index, time, usageSlot } of this.#history.filter(({ time }) => (time ?? 0) <= last))
       replica.check(index, time, usageSlot);
     return replica;
   }

@@ -86,9 +86,8 @@ export const DISTORTION_FAULTS: FaultTable = {
   },
   lag: {
     kind: "distortion",
-    description:
-      "lists and exports come from a replica that lacks what changed in the last K requests; totals are of now",
-    argument: COUNT,
+    description: "lists and exports come from a replica this far behind; totals are of now",
+    argument: { label: "SECONDS", type: "number" },
     alter: (distortion, { value }) => ({ ...distortion, lag: value }),
   },
   "random-order": {

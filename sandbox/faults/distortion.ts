@@ -15,7 +15,7 @@ export type Distortion = {
   readonly listEnd: number;
   /** Lists answer 500 where they would show what stands behind this place. */
   readonly listDepth: number;
-  /** How many requests the replica is behind that lists and exports come from; totals are of now. */
+  /** How many seconds the replica is behind that lists and exports come from; totals are of now. */
   readonly lag: number;
   /** Lists order rows whose dates share a span of this many ms at random; 0 keeps their order. */
   readonly shuffleMs: number;

@@ -60,6 +60,14 @@ export const EVENT_FAULTS: FaultTable = {
       for (const { index, usageSlot } of dataset.undated(value)) dataset.check(index, clock.now(), usageSlot);
     },
   },
+  move: {
+    kind: "event",
+    when: "before",
+    on: ["list", "stream"],
+    description: "K people of any days are checked again, before a request is answered",
+    argument: COUNT,
+    happen: (fault, account, scope) => drain({ ...fault, options: RANDOM }, account, scope, 0),
+  },
   redate: {
     kind: "event",
     when: "before",
@@ -71,6 +79,8 @@ export const EVENT_FAULTS: FaultTable = {
     happen: redate,
   },
 };
+
+const RANDOM = new Map([["order", "random"]]);
 
 function drain(
   { value, nth: request, options }: Fault,

@@ -45,7 +45,7 @@ function listRows(exchange: Exchange, collection: Collection): Answer {
 function pageOfRows(exchange: Exchange, collection: Collection, filter: Filter, paging: Paging): string[] {
   const { distortion } = exchange;
   const { write } = collection;
-  const dataset = collection.dataset.behind(distortion.lag);
+  const dataset = replica(exchange, collection);
   const offset = firstPlace(exchange, paging);
   if (offset + paging.limit > distortion.listDepth)
     throw new ServiceError(500, "INTERNAL_ERROR", "The result window is too large");
@@ -105,16 +105,20 @@ function* listPieces(pagination: string, rows: readonly string[]): Generator<str
 
 function streamRows(exchange: Exchange, collection: Collection): Answer {
   const filter = filterOf(exchange, collection);
-  const replica = collection.dataset.behind(exchange.distortion.lag);
+  const dataset = replica(exchange, collection);
   return {
     status: 200,
     headers: { "content-type": "application/x-ndjson" },
-    pieces: lines(exchange, { ...collection, dataset: replica }, filter),
+    pieces: lines(exchange, { ...collection, dataset }, filter),
     rows: () => collection.dataset.count(filter),
     gzip: "accepted",
     stream: { collection, filter },
   };
 }
+
+/** What lists and exports come from. */
+const replica = ({ distortion: { lag }, account }: Exchange, { dataset }: Collection): Dataset =>
+  lag === 0 ? dataset : dataset.until(account.clock.now() - lag * 1000);
 
 function* lines({ distortion }: Exchange, { dataset, write }: Collection, filter: Filter): Generator<string> {
   const omitted = omittedMembers(dataset.dated, distortion);

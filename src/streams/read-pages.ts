@@ -57,6 +57,7 @@ export async function* readPages(
     const attempt = await prove(walks, pass, walk);
     if (attempt !== undefined) return attempt;
     if (walk.isUnanswered) break;
+    await rules.api.backOff(nth + 1);
   }
   refuseContradiction(walks.failed);
   const parts = isClosed ? halves(window, rules.yesterday) : undefined;
@@ -80,7 +81,6 @@ async function proveClosed(walks: Walks, pass: Pass, { fault }: Walk): Promise<A
   const short = fault ?? `they show ${shown} of ${plural(count.rows, "row")}`;
   const cause = isTooMany ? contradiction(window, walks.shown, count, after) : unproven(window, short);
   walks.failed.push({ kind: "failed", cause, numbers });
-  if (isTooMany) await rules.api.backOff(walks.failed.length);
   if (isTooMany || after.rows !== count.rows) {
     walks.count = after;
     walks.shown = 0;

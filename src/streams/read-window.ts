@@ -190,7 +190,11 @@ async function* afterShort(
 ): AsyncGenerator<LineBatch, Attempt> {
   if (isProvenByRows(window, count.rows + count.undated, seen, rules)) return provenBy(window, pass, count);
   const cause = unproven(window, count, pass);
-  if (window.kind !== "closed") return { kind: "failed", cause, numbers: numbersOf(pass.distinct, count) };
+  if (window.kind !== "closed") {
+    const failed: Attempt = { kind: "failed", cause, numbers: numbersOf(pass.distinct, count) };
+    // A replica that lags shows a little later what is counted now, and never what is counted then.
+    return window.kind === "open" ? { ...failed, count } : failed;
+  }
   const after = await rules.api.count(window);
   if (pass.beforeCount < after.rows) {
     return { kind: "failed", cause, count: after, numbers: numbersOf(pass.beforeCount, count, after) };

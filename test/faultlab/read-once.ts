@@ -33,6 +33,8 @@ type RunSettings = {
   /** Ends the run after this many events, as a kill would. */
   readonly stopAfter?: number;
   readonly notify?: (notice: Notice) => void;
+  /** Spreads the retries: 0 lets none wait. */
+  readonly random?: () => number;
 };
 
 /** One record as a destination sees it. `id`: its key, whatever that is called. */
@@ -117,10 +119,10 @@ function onStandstill(progress: () => number, callBack: () => void): NodeJS.Time
 /** Reads people once, in this process, from a socket to the events. */
 export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const { config, state, clock = fastClock(), stopAfter = Number.POSITIVE_INFINITY } = settings;
-  const { notify = () => undefined } = settings;
+  const { notify = () => undefined, random = () => 0 } = settings;
   const hung = new AbortController();
   const out = new PassThrough().resume();
-  const runtime = testProcess({ clock, signal: hung.signal, random: () => 0, stdout: out, stderr: out });
+  const runtime = testProcess({ clock, signal: hung.signal, random, stdout: out, stderr: out });
   const session = new Session(config, runtime, notify);
   const records: Delivered[] = [];
   const checkpoints: Checkpoint[] = [];

@@ -4,7 +4,7 @@ import { put, type Span } from "../../src/streams/coverage.ts";
 import type { DatedState } from "../../src/streams/dated-state.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
-import type { Count, Row, StreamApi } from "../../src/streams/stream-api.ts";
+import type { Count, Page, Row, StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { dice } from "../support/dice.ts";
 import {
@@ -247,13 +247,18 @@ describe("totals that are lower than what there is", () => {
   it("deliver what was read and name the numbers and the way out", async () => {
     const total: ModelOptions["total"] = (rows) => Math.min(rows, 20);
     for (const isDated of [true, false]) {
-      const service = serviceOf(isDated ? people() : undatedPeople(27), { total });
+      const service = serviceOf(isDated ? people() : undatedPeople(27), { total, turnsBack: !isDated });
       const ran = await sync(service, { source: { isDated, onMissingKey: "pass" } });
       expect(byId(ran.lines)).toEqual(service.served());
       const { cause = ran.error } = ran.error as Error;
       expect(ran.error).toMatchObject({ message: expect.stringContaining('"verify_counts": false') });
       expect(cause).toMatchObject({ message: expect.stringMatching(/Cannot trust .*\b2[17]\b.*\b20\b/) });
     }
+  });
+
+  it("hide no company without a date where the list ends with the last that was shown", async () => {
+    const service = serviceOf(undatedPeople(27), { total: (rows) => Math.min(rows, 20) });
+    expectAll(service, await sync(service, { source: { isDated: false, onMissingKey: "pass" } }));
   });
 
   it("skip no half for its count of 0", async () => {
@@ -452,7 +457,8 @@ describe("days that people leave while they are read", () => {
     const stream = async function* () {
       yield { rows };
     };
-    const api = apiWith({ now: () => NOW, count, stream });
+    const page = async (): Promise<Page> => ({ rows: [], size: 1_000, total: null });
+    const api = apiWith({ now: () => NOW, count, stream, page });
     const read = readWindow({ window, clears }, rulesWith({ api }));
     let step = await read.next();
     while (step.done !== true) step = await read.next();
