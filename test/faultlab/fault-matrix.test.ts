@@ -41,6 +41,12 @@ const SHORT = [
   "gzip-bomb=64, an export",
   "endless=row, an export",
   "companies by windows, list-end=50",
+  "export-limit=100:how=504, in one window",
+  "list-depth=100",
+  "twins=2, companies by windows",
+  "lag=3, while people move",
+  "count=5000000000",
+  "endless=row behind the last row",
 ];
 
 describe("the fault lab", async () => {

@@ -51,6 +51,7 @@ export async function allScenarios(): Promise<readonly Scenario[]> {
     ...drainScenarios(),
     ...hostileScenarios(),
     ...companyScenarios(),
+    ...oddScenarios(),
     ...(await cutScenarios()),
   ];
   return all.map((scenario) =>
@@ -313,6 +314,39 @@ function companyScenarios(): readonly Scenario[] {
       ...beside.map((fault) => named(`${fault}, and every export ends early`, fault, CUT_SHORT)),
     ];
   });
+}
+
+/** Reasonable services that are odd: exports with a limit, lists with a depth, rows that share a key, counts of another moment. */
+function oddScenarios(): readonly Scenario[] {
+  const companies = ["by windows", "as one body"].map((kind) => ({
+    // Their keys are others once the fault is gone.
+    ...{ ...complete(`twins=2, companies ${kind}`, "twins=2"), expect: "residual" as const },
+    stream: "companies" as const,
+    sandbox: { people: 3, companies: 60, companiesDated: kind === "by windows" },
+  }));
+  const lagging = { people: 200, days: 20 };
+  const oneWindow = { maxWindowRows: 250_000 };
+  return [
+    ...["504", "500", "silence"].map((how) => ({
+      ...complete(`export-limit=100:how=${how}, in one window`, `export-limit=100:how=${how}`),
+      config: oneWindow,
+    })),
+    complete("export-limit=0, no export at all", "export-limit=0"),
+    complete("list-depth=100"),
+    whole("list-depth=100, and people without a date arrive", "list-depth=100", "arrive-undated=2:skip=3"),
+    ...companies,
+    { ...whole("omit=20:lists=too, erased people"), faults: ["omit=20:lists=too"], expect: "residual" },
+    ...[1, 3, 6].map((seconds) => ({
+      ...whole(`lag=${seconds}, while people move`, `lag=${seconds}`, "move=1:times=always"),
+      sandbox: lagging,
+      waits: true,
+    })),
+    refused("count=5000000000"),
+    ...["blank", "row"].map((line) => ({
+      ...complete(`endless=${line} behind the last row`, `endless=${line}:after=all:every=20:times=always`),
+      config: oneWindow,
+    })),
+  ];
 }
 
 function movements(): readonly Scenario[] {

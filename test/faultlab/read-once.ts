@@ -23,6 +23,16 @@ export function fastClock(skew = 0): Clock {
   };
 }
 
+/** A clock on which nobody waits, and whose time passes at a sandbox as well. */
+export function sharedClock(sandbox: Sandbox): Clock {
+  const clock = fastClock();
+  const sleep: Clock["sleep"] = (ms, signal) => {
+    sandbox.advance(ms);
+    return clock.sleep(ms, signal);
+  };
+  return { ...clock, sleep };
+}
+
 type RunSettings = {
   readonly config: Config;
   /** Default: people. */
@@ -85,7 +95,14 @@ export async function withSandbox<Value>(
   }
 }
 
-const SILENT: ReadonlySet<string> = new Set(["stall", "stall-headers", "early-hints", "endless", "drip"]);
+const SILENT: ReadonlySet<string> = new Set([
+  "stall",
+  "stall-headers",
+  "early-hints",
+  "endless",
+  "drip",
+  "export-limit",
+]);
 
 /** How many seconds without a new row a run bears: few where a fault falls silent, else more than a busy machine needs. */
 export const patienceFor = (faults: readonly string[]): number =>

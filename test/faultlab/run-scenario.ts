@@ -8,6 +8,7 @@ import {
   type Outcome,
   patienceFor,
   readOnce,
+  sharedClock,
   withSandbox,
 } from "./read-once.ts";
 
@@ -28,6 +29,8 @@ export type Scenario = {
   readonly mostRequestsHealed?: number;
   /** Days whose rows the operator gave up. */
   readonly givenUp?: readonly string[];
+  /** Whether waiting takes its time, at the service as well. */
+  readonly waits?: boolean;
   /** How wrong this machine's clock is (ms). */
   readonly skew?: number;
 };
@@ -73,7 +76,8 @@ async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result>
         config: labConfig(sandbox, { ...scenario.config, idleTimeoutSeconds: patienceFor(under) }),
         stream: scenario.stream,
         state,
-        clock: fastClock(scenario.skew),
+        clock: scenario.waits === true ? sharedClock(sandbox) : fastClock(scenario.skew),
+        random: () => (scenario.waits === true ? 0.5 : 0),
       }),
     );
   sandbox.fault(...faults);

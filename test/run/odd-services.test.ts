@@ -3,7 +3,7 @@ import type { SandboxRequest } from "../../sandbox/http/request-log.ts";
 import type { SandboxOptions } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Day } from "../../src/time.ts";
-import { fastClock, labConfig, type Outcome, readOnce, withSandbox } from "../faultlab/read-once.ts";
+import { labConfig, type Outcome, readOnce, sharedClock, withSandbox } from "../faultlab/read-once.ts";
 
 type Odd = {
   readonly faults: readonly string[];
@@ -33,16 +33,8 @@ function read({ faults, sandbox, config, stream }: Odd): Promise<Ran> {
     service.fault(...faults);
     const said: string[] = [];
     const settings = labConfig(service, { maxWindowRows: 250_000, ...config });
-    const clock = fastClock();
     const outcome = await readOnce({
-      clock: {
-        ...clock,
-        // Time passes at the service as well.
-        sleep: (ms, signal) => {
-          service.advance(ms);
-          return clock.sleep(ms, signal);
-        },
-      },
+      clock: sharedClock(service),
       random: () => 0.5,
       ...{ config: settings, stream, state: null },
       notify: (notice) => void (notice.kind === "log" && said.push(notice.text)),
