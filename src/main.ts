@@ -4,6 +4,7 @@ import { systemClock } from "./api/clock.ts";
 import type { Command } from "./cli.ts";
 import { UsageError } from "./errors.ts";
 import { systemProcesses } from "./files/processes.ts";
+import { wholeOutput } from "./files/whole-output.ts";
 import { readPackageFile } from "./package-file.ts";
 import type { Runtime } from "./run/runtime.ts";
 
@@ -45,7 +46,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     pid: process.pid,
     processes: systemProcesses(process.pid),
     atEnd: (act) => void lastActs.push(act),
-    stdout: process.stdout,
+    stdout: wholeOutput(process.stdout),
     stderr: process.stderr,
     stdin: () => process.stdin,
   };
@@ -53,7 +54,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     process.exitCode = await runProgram(openParse, process.argv.slice(2), runtime);
   } catch (error) {
     if (interruptedBy === undefined) throw error;
-    await written(process.stdout);
+    await written(runtime.stdout);
     endBy(interruptedBy);
   }
 }

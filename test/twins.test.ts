@@ -42,6 +42,11 @@ const WITHOUT: readonly Group[] = [
     why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
   },
   {
+    modules: within("files", "whole-output"),
+    tested: "test/e2e/disk-full.test.ts",
+    why: "It is about the stdout of a process.",
+  },
+  {
     modules: within("protocol", "airbyte-message error-text singer-about"),
     tested: "test/protocol/airbyte.test.ts",
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",

@@ -167,6 +167,7 @@ export class Client {
         throw new FormError(
           `Cannot ${what} at ${this.#place.host}: the answer is not JSON. ` +
             `If it stays so, check ${this.#place.settings.url}: it may point to a web page`,
+          { reason: "the answer is not JSON" },
         );
       }
       const code = envelopeCode(value);
@@ -200,7 +201,8 @@ export class Client {
         const result = read(status, value, scan);
         if (result !== undefined) return result;
         if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
-        throw new TransientError(`Cannot ${what}: the answer is not of the interface's form`);
+        const reason = "the answer is not of the interface's form";
+        throw new TransientError(`Cannot ${what}: ${reason}`, { reason });
       },
     });
   }

@@ -155,7 +155,7 @@ function exportWindow(
 }
 
 const unmade = (what: string, error: TransientError): UnmadeError =>
-  new UnmadeError(`Cannot ${what}: ${error.reason ?? "the answer is not of the interface's form"}`, {
+  new UnmadeError(`Cannot ${what}: ${error.reason ?? error.message}`, {
     cause: error.cause,
   });
 
@@ -231,6 +231,7 @@ export function parseList(value: unknown, stream: string): List {
   if (!Array.isArray(data) || !(total === null || isCount(total))) {
     throw new FormError(
       `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
+      { reason: "the answer is not of the interface's form" },
     );
   }
   if (data.length > MOST_ELEMENTS) {

@@ -252,9 +252,9 @@ function givenUp({ window, clears }: Planned, failed: readonly FailedAttempt[]):
       failed.every(({ numbers }) => numbers !== undefined && numbers === first?.numbers);
     return { window, kind: "missing", cause, isAlike };
   }
-  const last = cause instanceof Error ? `. The last one: ${cause.message}` : "";
+  const why = cause instanceof Error ? cause.message : `Cannot prove ${describe(window)} complete`;
   throw new BodyError(
-    `Cannot prove ${describe(window)} complete: no attempt showed all its rows${last}. The state stays before it. Run again later`,
+    `${why}. No attempt showed all the rows that are counted, so the state stays before them. Run again later`,
     { cause },
   );
 }

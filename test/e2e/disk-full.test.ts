@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CONNECTOR, run } from "../support/cli.ts";
@@ -55,6 +55,25 @@ describe("a full disk", () => {
     spawnSync("rm", ["-f", join(folder, "filler"), join(folder, "filler2")]);
     expect(await run(CONNECTOR, args)).toMatchObject({ code: 0 });
   });
+
+  it.runIf(process.platform === "linux").each([">", ">>"])(
+    "ends a run whose stdout is a file on it, takes no short write for a whole one, and tears no line: %s",
+    async (redirect) => {
+      const { config } = await sandboxWith({ people: 500, undated: 0, requestsPerMinute: 0 });
+      const [out, state] = [join(folder, "rows.jsonl"), join(folder, "state.json")];
+      const script = `"$0" "$1" read --config "$2" --format jsonl --stream people --state-file "$3"`;
+      const args = [process.execPath, CONNECTOR, config, state];
+      // 100 KiB are less than the 500 rows, and no multiple of what is written at once.
+      const small = await runAny("bash", ["-c", `ulimit -f 100; ${script} ${redirect} "$4"`, ...args, out]);
+      expect(small).toMatchObject({ code: 1, stderr: expect.stringContaining("Cannot write the output") });
+      expect(statSync(out).size).toBeGreaterThan(90_000);
+      expect(await runAny("bash", ["-c", `${script} >> "$4"`, ...args, out])).toMatchObject({ code: 0 });
+      const lines = readFileSync(out, "utf8").trim().split("\n");
+      const ids = lines.flatMap((line) => (line.endsWith("}") ? [JSON.parse(line).id] : []));
+      expect(new Set(ids).size).toBe(500);
+      expect(lines.length - ids.length).toBe(redirect === ">" ? 1 : 0);
+    },
+  );
 
   it("is named when stdout is on it", async () => {
     const { config } = await sandboxWith({ people: 500, requestsPerMinute: 0 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SandboxRequest } from "../../sandbox/http/request-log.ts";
 import type { SandboxOptions } from "../../sandbox/server.ts";
 import type { Config } from "../../src/config/config.ts";
+import { retryText } from "../../src/streams/event.ts";
 import type { Day } from "../../src/time.ts";
 import { labConfig, type Outcome, readOnce, sharedClock, withSandbox } from "../faultlab/read-once.ts";
 
@@ -37,7 +38,10 @@ function read({ faults, sandbox, config, stream }: Odd): Promise<Ran> {
       clock: sharedClock(service),
       random: () => 0.5,
       ...{ config: settings, stream, state: null },
-      notify: (notice) => void (notice.kind === "log" && said.push(notice.text)),
+      notify: (notice) => {
+        if (notice.kind === "log") said.push(notice.text);
+        if (notice.kind === "retrying") said.push(retryText(notice));
+      },
     });
     const contents = outcome.records.map((record) => JSON.stringify(record));
     const { requests } = service;
@@ -186,6 +190,19 @@ describe("an export that does not end", () => {
       const ran = await read({ faults: [`${fault}:after=all:every=20:times=always`], config });
       expect(ran).toMatchObject({ complete: true, distinct: 600 });
       expect([ran.exports, ran.records.length]).toEqual([1, 600]);
+    },
+  );
+});
+
+describe("messages", () => {
+  it.each(["html:path=/people$:times=3", "wrong-content:times=3", "broken-page:times=3"])(
+    "say no words twice: %s",
+    async (fault) => {
+      const faults = [fault, "end:times=always:from=2026-03-10:to=2026-03-10"];
+      const ran = await read({ faults, sandbox: { people: 60, days: 20 }, config: { maxWindowRows: 1 } });
+      expect(ran.said).toMatch(/Cannot .*\. Try 2 of 5/);
+      for (const text of [...ran.said.split("\n"), messageOf(ran)])
+        expect(text.match(/Cannot \w+/g)?.length ?? 0).toBeLessThan(2);
     },
   );
 });
