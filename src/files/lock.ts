@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, unlinkSync } from "node:fs";
-import { type FileHandle, link, open, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, link, lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { ConfigError, TransientError } from "../errors.ts";
@@ -217,6 +217,9 @@ async function discard(file: string, watched: string): Promise<void> {
 
 async function lockContent(path: string): Promise<string | undefined> {
   try {
+    // A pipe would be waited for without end, and so would a link that leads nowhere.
+    const stats = await lstat(path);
+    if (!(stats.isFile() || stats.isDirectory())) throw new Error("it is no regular file. Remove it");
     return await readFile(path, "utf8");
   } catch (cause) {
     if (codeOf(cause) === "ENOENT") return undefined;

@@ -67,6 +67,8 @@ export type BookOptions = {
 export type Ledger = {
   readonly digests: Digesting;
   readonly jobs: readonly KeyedItem[];
+  /** What is out of items of other connections. */
+  readonly others: readonly KeyedItem[];
   /** By the day of the answer: what the stream has delivered, and what it has not. */
   readonly done: readonly PackedDay[];
   readonly paid: readonly PackedDay[];
@@ -181,6 +183,16 @@ export class Book {
   /** Joins what a state of this connection says. What the receipts did not say before is news to them. */
   addState(delta: Delta): void {
     this.#add(delta, undefined);
+  }
+
+  /** Joins what a state says of items of other connections, which stay theirs. */
+  addOthers({ digests, items = [] }: Delta): void {
+    for (const [key, item] of items) {
+      const row = this.#table.add(key);
+      const isOwn = this.#is(row, OWN);
+      this.addState({ digests, items: [[key, item]] });
+      if (!isOwn) this.#flags.set(row, this.#flags.get(row) & ~OWN);
+    }
   }
 
   /** Joins the days of answers that a state says its own stream has delivered. */
@@ -319,11 +331,13 @@ export class Book {
   /** Whether a stream has everything: nothing of a named item is out, and each answer is delivered. */
   isComplete(stream: string, isBlind: boolean): boolean {
     const delivered = this.#deliveredBy(stream);
+    let isListed = false;
     for (const row of this.#rowsWith(NAMED)) {
+      isListed = true;
       const lacks = this.#days.get(row) > 0 ? this.#owes(delivered, row) : isBlind;
       if (lacks || !isSettled(this.#item(row))) return false;
     }
-    return true;
+    return isListed || !isBlind;
   }
 
   /** Whether a generation of a stream was begun without knowing an answer of any listed item. */
@@ -414,9 +428,13 @@ export class Book {
       if (!this.#owes(delivered, row)) return 1;
       return handles.has(row) ? 0 : 2;
     });
-    return ledgers.flatMap(({ digests, items, packed: [, done = [], paid = []] }, by) =>
-      by > 0 && items.length + done.length + paid.length === 0 ? [] : [{ digests, jobs: items, done, paid }],
-    );
+    return ledgers.flatMap(({ digests, items, packed: [, done = [], paid = []] }, by) => {
+      const [jobs, others] = [true, false].map((isOwn) =>
+        items.filter(([key]) => this.#is(this.#find(key), OWN) === isOwn),
+      ) as [KeyedItem[], KeyedItem[]];
+      const isEmpty = items.length + done.length + paid.length === 0;
+      return by > 0 && isEmpty ? [] : [{ digests, jobs, others, done, paid }];
+    });
   }
 
   /** The counters that every memory holds; those of more than 62 days ago are forgotten. */

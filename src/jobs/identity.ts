@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
-import { serviceDigest } from "../config/address.ts";
+import { isLoopback, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { NORMALIZATION } from "./items.ts";
@@ -53,14 +53,12 @@ export function receiptsPathOf(config: Config, environment: Environment): Receip
   if (receiptsFile === "") return null;
   if (receiptsFile !== null) return { path: receiptsFile, isNamed: true };
   const { url, key } = externalAccess(config) ?? publicAccess(config);
-  if (LOOPBACK.test(url.hostname)) return null;
+  if (isLoopback(url.hostname)) return null;
   const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
   const { XDG_STATE_HOME: folder = "" } = environment;
   const states = folder === "" ? join(environment["HOME"] ?? homedir(), ".local", "state") : folder;
   const name = `receipts-${hex(`${url.href}\n${keyId}`)}.jsonl`;
   return { path: join(states, "source-contact-intelligence", name), isNamed: false };
 }
-
-const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
 
 const hex = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

@@ -79,7 +79,7 @@ export async function openJobs(
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
     .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
-  const sync = selected.map(({ syncId = null }) => syncId).find((id) => id !== null) ?? null;
+  const sync = selected.map(syncOf).find((id) => id !== null) ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
@@ -147,6 +147,11 @@ export async function openJobs(
     },
     close: () => memory.close(),
   };
+}
+
+/** What the platform calls this sync; null: nothing, or as PyAirbyte calls all of its syncs. */
+function syncOf({ syncId = null, generationId, minimumGenerationId }: SelectedJobs): number | null {
+  return [syncId, generationId, minimumGenerationId].every((id) => id === 1) ? null : syncId;
 }
 
 /** Whether the platform drops what it has once a stream is complete, and the generation that it fills then. */

@@ -7,7 +7,7 @@ import type { Environment } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
 import type { LockRuntime } from "../files/lock.ts";
 import type { StreamState } from "../streams/event.ts";
-import { Book } from "./book.ts";
+import { Book, type Ledger } from "./book.ts";
 import { newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
 import { jobTypeOf } from "./kinds.ts";
 import type { Delta } from "./lattice.ts";
@@ -60,12 +60,12 @@ type Opened = {
 
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
 export class Memory {
-  readonly blocked: Error | undefined;
   readonly isForgetful: boolean;
   readonly #options: LookOptions;
   readonly #receipts: Receipts | undefined;
   readonly #books: ReadonlyMap<JobSetting, Book>;
   readonly #saved: AllSaved;
+  #blocked: ConfigError | undefined;
 
   private constructor(
     options: LookOptions,
@@ -75,7 +75,7 @@ export class Memory {
     this.#options = options;
     this.#saved = saved;
     this.#receipts = receipts;
-    this.blocked = blocked;
+    this.#blocked = blocked;
     this.isForgetful = isForgetful;
     const by = randomBytes(6).toString("base64url");
     const digests = newDigests(receipts?.digests.salt ?? saltOf(saved));
@@ -100,21 +100,14 @@ export class Memory {
    */
   static async open(options: MemoryOptions): Promise<Memory> {
     const saved = savedOf(options);
-    const opened = options.streams.length === 0 ? {} : await openReceipts(options, saltOf(saved));
-    let memory = new Memory(options, saved, opened);
-    try {
-      await memory.#learn();
-    } catch (error) {
-      // What cannot be read is not written either. Jobs that are known are still asked for.
-      if (!(error instanceof ConfigError)) throw error;
-      await memory.close();
-      memory = new Memory(options, saved, { blocked: error });
-      await memory.#learn();
-    }
+    const opened = options.streams.length === 0 ? {} : await openReceipts(options, saved);
+    const memory = new Memory(options, saved, opened);
+    await memory.#learn();
     // Receipts of older versions name no address.
     const receipts = memory.#receipts;
     const unbound = [...memory.#saved.keys()].filter((setting) => receipts?.services.has(setting) === false);
-    await receipts?.bind(new Map(unbound.map((setting) => [setting, serviceOf(setting, options.config)])));
+    if (memory.blocked === undefined)
+      await receipts?.bind(new Map(unbound.map((setting) => [setting, serviceOf(setting, options.config)])));
     for (const [setting, book] of memory.#books)
       if (memory.#hasState(setting)) await memory.write(setting, book.newsToReceipts());
     return memory;
@@ -127,7 +120,13 @@ export class Memory {
     const isForgetful = options.config.receiptsFile === "";
     const memory = new Memory(options, savedOf(options), { ...(receipts && { receipts }), isForgetful });
     await memory.#learn();
+    if (memory.blocked !== undefined) throw memory.blocked;
     return memory;
+  }
+
+  /** Why nothing may be submitted. Jobs that are known are still asked for. */
+  get blocked(): ConfigError | undefined {
+    return this.#blocked;
   }
 
   get hasReceipts(): boolean {
@@ -161,9 +160,9 @@ export class Memory {
     return toJobState({ name, cursorField }, this.of(setting).book, { cursor, service, generation }, now);
   }
 
-  /** Writes to the receipts, if there are any. Returns when that is on the disk. */
+  /** Writes to the receipts, if there are any that can be read. Returns when that is on the disk. */
   async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
-    await this.#receipts?.write(setting, deltas);
+    if (this.#blocked === undefined) await this.#receipts?.write(setting, deltas);
   }
 
   /** Throws TransientError if another run has taken the receipts. */
@@ -181,7 +180,11 @@ export class Memory {
 
   /** Tells the books what receipts and states say. Deliveries count only for their stream and generation. */
   async #learn(): Promise<void> {
-    await this.#receipts?.read(this.#books);
+    await this.#receipts?.read(this.#books).catch((error: unknown) => {
+      // Of damaged receipts what stands before the damage is known.
+      if (!(error instanceof ConfigError)) throw error;
+      this.#blocked = error;
+    });
     for (const { name, setting, generation, truncates } of this.#options.streams) {
       const [book, known] = [this.#books.get(setting), this.#saved.get(setting)?.states.get(name)];
       if (book === undefined || known === undefined) continue;
@@ -222,20 +225,26 @@ function savedOf({ config, states, streams }: LookOptions): AllSaved {
 
 /** The salt of a state, which receipts that begin take over. */
 function saltOf(saved: AllSaved): string | undefined {
-  const states = [...saved.values()].flatMap((one) => [...one.states.values()]);
-  const salts = states.flatMap(({ ledgers }) => ledgers.map(({ digests }) => digests.salt));
+  const salts = ledgersIn(saved).map(({ digests }) => digests.salt);
   return salts.find((salt) => salt !== null) ?? undefined;
 }
 
+const ledgersIn = (saved: AllSaved): Ledger[] =>
+  [...saved.values()].flatMap((one) => [...one.states.values()].flatMap(({ ledgers }) => ledgers));
+
+const knowsNothing = ({ jobs, others, done, paid }: Ledger): boolean =>
+  [jobs, others, done, paid].every((list) => list.length === 0);
+
 /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
-async function openReceipts(options: MemoryOptions, salt: string | undefined): Promise<Opened> {
+async function openReceipts(options: MemoryOptions, saved: AllSaved): Promise<Opened> {
   const { config, environment, lock, notify, streams } = options;
   const place = receiptsPathOf(config, environment);
   if (place === null) return { isForgetful: config.receiptsFile === "" };
   const services = new Map(streams.map(({ setting }) => [setting, serviceOf(setting, config)]));
   try {
-    if (salt === undefined) await checkKey(place, [...services.values()]);
-    return { receipts: await Receipts.open(place.path, lock, notify, salt, services) };
+    const ledgers = ledgersIn(saved);
+    if (ledgers.every(knowsNothing)) await checkKey(place, [...services.values()]);
+    return { receipts: await Receipts.open(place.path, lock, notify, saltOf(saved), services) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     if (error instanceof OtherKey || place.isNamed || (await Receipts.exist(place.path)))

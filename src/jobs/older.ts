@@ -43,7 +43,7 @@ function upgradeJob(value: unknown): JsonObject {
 
 function stepOf(step: unknown, code: unknown): unknown {
   if (step === "doubted") return "void";
-  return step === "failed" && OUT_OF_CREDITS.has(String(code)) ? "unpaid" : step;
+  return step === "failed" && OUT_OF_CREDITS.has(code as string) ? "unpaid" : step;
 }
 
 /** How the steps of version 0.1.0 are understood. A verification that was to be tried again has no job to ask for. */
@@ -103,7 +103,7 @@ export class OlderReceipts {
     if (at === null || (step !== "unknown" && step !== "void" && !isAmount(cost))) return upgraded;
     // Each submission has one line in which it leaves, and one in which its cost is known.
     const charged = isDayValue(day) ? day : dayOf(at);
-    const key = `${String(setting)} ${charged}`;
+    const key = JSON.stringify([setting, charged]);
     const [submitted, back, credits] = this.#spent.get(key) ?? [0, 0, 0];
     const price = isAmount(cost) ? cost : 0;
     const spent = [

@@ -1,6 +1,7 @@
 import { readSync } from "node:fs";
-import { type FileHandle, mkdir, open, realpath, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { type FileHandle, mkdir, open, readlink, realpath, stat } from "node:fs/promises";
+import { platform } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { Lock, type LockRuntime } from "../files/lock.ts";
@@ -315,24 +316,31 @@ function* linesIn(bytes: Buffer, start: number): Generator<Line> {
   }
 }
 
-/** The file that a path leads to. */
+/** The file that a path leads to, through links, whether it is there or not. */
 const resolved = (path: string): Promise<string> =>
   realpath(path).catch(async (error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
-    return join(await realpath(dirname(path)), basename(path));
+    const folder = await realpath(dirname(path));
+    const target = await readlink(path).catch(() => undefined);
+    return target === undefined ? join(folder, basename(path)) : await resolved(resolve(folder, target));
   });
 
-/** Whether there is a file. Throws ConfigError for anything but a regular one. */
+/** Whether there is a file. Throws ConfigError for one that is not regular, has another name, or that anyone may write. */
 async function isThere(path: string): Promise<boolean> {
-  try {
-    if ((await stat(path)).isFile()) return true;
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return false;
+  const stats = await stat(path).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
-  }
-  throw new ConfigError(
-    `Cannot use the receipts "${path}": it is no regular file. Name one in receipts_file`,
-  );
+  });
+  if (stats === undefined) return false;
+  const { mode, nlink } = stats;
+  const isOpen = platform() !== "win32" && (mode & 0o002) !== 0;
+  const why =
+    (!stats.isFile() && "it is no regular file. Name one in receipts_file") ||
+    (nlink > 1 &&
+      "it has another name too (a hard link), under which another run would not see this one. Remove one") ||
+    (isOpen && "anyone may write to it. Look whether it is yours, then run chmod 600 on it");
+  if (why !== false) throw new ConfigError(`Cannot use the receipts "${path}": ${why}`);
+  return true;
 }
 
 const damaged = (path: string, why: string): ConfigError =>

@@ -101,11 +101,12 @@ export function takenJob(value: unknown, dueField?: string): Submission | undefi
   return { kind: "taken", jobId, notBefore: dueField === undefined ? null : toMoment(fields[dueField]) };
 }
 
-/** A moment that the service names, as epoch ms; null for anything else. */
+/** A moment that the service names, as epoch ms, in UTC where it names no zone; null for anything else. */
 export function toMoment(value: unknown): number | null {
   if (typeof value !== "string") return null;
   const instant = parseInstant(value);
-  if (instant === null) return Number.isNaN(Date.parse(value)) ? null : Date.parse(value);
+  if (instant === null)
+    return [`${value}Z`, value].map((text) => Date.parse(text)).find((ms) => !Number.isNaN(ms)) ?? null;
   return instant.seconds * 1000 + Number(instant.fraction.slice(0, 3).padEnd(3, "0"));
 }
 

@@ -12,6 +12,7 @@ import {
   isDayValue,
   listOf,
   moneyIn,
+  NONE,
   NotOurs,
   parseEntry,
   parsePacked,
@@ -44,8 +45,8 @@ export function toJobState(
   now: number,
 ): StreamState {
   const ledgers = book.ledgersFor(name);
-  const [current, ...older] = ledgers.map(({ digests, jobs, ...packed }) => {
-    return { ...digests, jobs: jobs.map(toEntry), ...packed };
+  const [current, ...older] = ledgers.map(({ digests, jobs, others, ...packed }) => {
+    return { ...digests, jobs: jobs.map(toEntry), others: others.map(toEntry), ...packed };
   });
   return {
     version: VERSION,
@@ -90,6 +91,7 @@ function parseLedger(value: unknown): Ledger {
   const fields = objectOf(value);
   return {
     ...{ digests: digestsIn(fields), jobs: listOf(fields["jobs"], "jobs", parseEntry) },
+    others: listOf(fields["others"] ?? NONE, "others", parseEntry),
     done: listOf(fields["done"], "done", parsePacked),
     paid: listOf(fields["paid"], "paid", parsePacked),
   };
@@ -109,7 +111,8 @@ export function tellBook(
   { ledgers, money }: SavedJobs,
   isDelivered: boolean,
 ): void {
-  for (const { digests, jobs, done, paid } of ledgers) {
+  for (const { digests, jobs, others, done, paid } of ledgers) {
+    book.addOthers({ digests, items: others });
     book.addState({ digests, items: jobs, days: isDelivered ? paid : [...done, ...paid] });
     if (isDelivered) book.addDelivered(stream, digests, done);
   }

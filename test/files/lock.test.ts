@@ -1,7 +1,7 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Lock, type LockRuntime, STALE_MS } from "../../src/files/lock.ts";
@@ -173,6 +173,14 @@ describe("Lock", () => {
     );
     await mkdir(`${file}.lock`);
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is a folder$/);
+  });
+
+  it.each([
+    ["a pipe", (path: string) => execFileSync("mkfifo", [path])],
+    ["a link that leads nowhere", (path: string) => symlink("nowhere", path)],
+  ])("waits for no lock that is %s", async (_, make) => {
+    await make(`${file}.lock`);
+    await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is no regular/);
   });
 
   it("shows nothing of a lock that somebody else wrote", async () => {

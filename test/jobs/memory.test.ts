@@ -169,6 +169,9 @@ describe("Memory", () => {
     expect(memory.blocked?.message).toMatch(/name that file in receipts_file.*another organization/);
     await memory.close();
     expect(await receiptsIn()).toEqual(names);
+    // The state of that run knows nothing, and says so.
+    const empty = (await run({ settings })).states;
+    expect((await run({ settings, states: empty }, (one) => one.blocked)).result).toBeDefined();
     const named = { ...settings, receipts_file: join(folder, "source-contact-intelligence", names[0] ?? "") };
     expect((await run({ settings: named }, owed)).result).toEqual([BOTH, true]);
     expect((await run({ settings, states }, owed)).result).toEqual([[], false]);
@@ -181,10 +184,13 @@ describe("Memory", () => {
     await run({ settings }, buy("a.example"));
     await writeFile(settings.receipts_file, `${await readFile(settings.receipts_file, "utf8")}damage\n`);
     const damaged = await open({ settings });
-    expect([damaged.memory.blocked?.message, damaged.memory.hasReceipts]).toEqual([
-      ...[expect.stringContaining("Cannot use the receipts"), false],
-    ]);
+    const text = await readFile(settings.receipts_file, "utf8");
+    expect(damaged.memory.blocked?.message).toContain("Cannot use the receipts");
+    // What stands before the damage is known, and nothing is written behind it.
+    expect(owed(damaged.memory)).toEqual([BOTH, true]);
+    await buy("b.example")(damaged.memory);
     await damaged.memory.close();
+    expect(await readFile(settings.receipts_file, "utf8")).toBe(text);
     await writeFile(join(folder, "source-contact-intelligence"), "a file, no folder");
     const { memory, notes } = await open();
     expect([memory.blocked, memory.isForgetful, notes.length]).toEqual([undefined, true, 1]);

@@ -1,7 +1,18 @@
-import { appendFile, open as openFile, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  chmod,
+  link,
+  mkdir,
+  open as openFile,
+  readFile,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
+import { systemProcesses } from "../../src/files/processes.ts";
 import { Book } from "../../src/jobs/book.ts";
 import { Receipts } from "../../src/jobs/receipts.ts";
 import { seal, unseal } from "../../src/jobs/seal.ts";
@@ -12,7 +23,10 @@ const AT = Date.UTC(2026, 2, 2, 10);
 const day = dayOf(AT);
 const textOf = (at: number): string => new Date(at).toISOString();
 const [KEY, OTHER] = ["k".repeat(16), "v".repeat(16)] as const;
-const RUNTIME = { clock: systemClock, signal: new AbortController().signal, pid: process.pid };
+const RUNTIME = {
+  ...{ clock: systemClock, signal: new AbortController().signal, pid: process.pid },
+  processes: systemProcesses(process.pid),
+};
 const LOOK_UP = "companyLookup";
 
 let folder = "";
@@ -160,18 +174,37 @@ describe("Receipts", () => {
     await expect(open()).rejects.toThrow(/no regular file/);
   });
 
-  it("are one file by whatever link they are named", async () => {
-    const first = await open();
-    const link = join(folder, "link.jsonl");
-    await symlink(path, link);
-    const real = path;
-    path = link;
-    await expect(open()).rejects.toMatchObject({ name: "TransientError" });
-    await buy(first, KEY, AT);
-    await first.receipts.close();
-    expect((await run()).charged.submitted).toBe(1);
-    expect((await stat(real)).size).toBeGreaterThan(100);
+  it.each([
+    ["anyone may write to", () => chmod(path, 0o666), /anyone may write/],
+    ["has two names", () => link(path, `${path}2`), /has another name/],
+  ])("are no file that %s", async (_, spoil, why) => {
+    await run((opened) => buy(opened, KEY, AT));
+    await spoil();
+    await symlink(path, join(folder, "link"));
+    path = join(folder, "link");
+    await expect(open()).rejects.toThrow(why);
+    await expect(look()).rejects.toThrow(why);
   });
+
+  it.each([true, false])(
+    "are one file by whatever link they are named (there before: %s)",
+    async (isThere) => {
+      const real = path;
+      await mkdir(join(folder, "deep"));
+      if (isThere) await run();
+      const [one, two] = [join(folder, "link.jsonl"), join(folder, "deep", "link2.jsonl")];
+      await symlink("deep/r.jsonl", one);
+      await symlink("../link.jsonl", two);
+      path = two;
+      const first = await open();
+      path = one;
+      await expect(open()).rejects.toMatchObject({ name: "TransientError" });
+      await buy(first, KEY, AT);
+      await first.receipts.close();
+      expect((await run()).charged.submitted).toBe(1);
+      expect((await stat(real)).size).toBeGreaterThan(100);
+    },
+  );
 
   it("take nothing more after a write that failed, because a file with a hole proves nothing", async () => {
     const opened = await open();
@@ -226,6 +259,7 @@ describe("receipts of format 1", () => {
   it("are read as what they meant, and written anew in this format", async () => {
     const [w, x, y] = ["w", "x", "y"].map((letter) => letter.repeat(16)) as [string, string, string];
     await write(
+      line(KEY, { for: { toString: 1 }, step: "unknown", day }),
       line(KEY, { step: "unknown", day }),
       line(KEY, { step: "open", job_id: "j", day }),
       '{"for":"companyLookup","item":"kk\n',

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { Book } from "../../src/jobs/book.ts";
 import { digestOf, newDigests, OLD_DIGESTS } from "../../src/jobs/identity.ts";
 import { subsOf } from "../../src/jobs/lattice.ts";
-import { parseJobState } from "../../src/jobs/state.ts";
+import { parseJobState, type SavedJobs, tellBook } from "../../src/jobs/state.ts";
 import { type Day, dayOf } from "../../src/time.ts";
 import { bookFrom, keyIn, newBook, LOOKUPS as SPEC, stateOf } from "../support/job-books.ts";
 import { runs } from "../support/runs.ts";
@@ -132,7 +133,15 @@ describe("a state of version 3", () => {
     expect(book.get(DIGEST).subs["r.0"]).toBeUndefined();
     const again = stateOf(bookFrom({ ...third, done: [], older: [] }), AT);
     const inAnyOrder = expect.arrayContaining(items);
-    expect(again).toEqual({ ...third, jobs: inAnyOrder, done: [], older: [], generation: null, inputs: [] });
+    expect(again).toEqual({
+      ...third,
+      jobs: inAnyOrder,
+      done: [],
+      older: [],
+      others: [],
+      generation: null,
+      inputs: [],
+    });
   });
 
   it("holds no item, and of items that nobody named only what is out", () => {
@@ -146,7 +155,13 @@ describe("a state of version 3", () => {
     expect(JSON.stringify(stateOf(book, AT))).not.toContain("example");
     expect(stateOf(book, AT)).toMatchObject({ jobs: [{ subs: [{ id: ".0" }] }], done: [], paid: [] });
     const open = stateOf(knows({ ...third, done: [], older: [] }), AT);
-    expect(open).toMatchObject({ jobs: [{ item: DIGEST }], done: [], paid: [] });
+    expect(open).toMatchObject({ jobs: [], others: [{ item: DIGEST }], done: [], paid: [] });
+    // The next run knows whose they are.
+    const next = new Book({ author: { sync: "", by: "" }, digests: book.digests, isFromRows: true });
+    tellBook(next, SPEC.name, parseJobState(SPEC, open) as SavedJobs, true);
+    expect(next.isWanted(DIGEST)).toBe(false);
+    expect(stateOf(next, AT)).toEqual(open);
+    expect(next.newsToReceipts().flatMap(({ items = [] }) => items.map(([key]) => key))).toEqual([DIGEST]);
   });
 });
 
@@ -163,6 +178,7 @@ describe("the state of version 2", () => {
     [{ step: "failed", tries: 3 }, "", ["failed", "failed", "failed"], false],
     [{ step: "open", tries: 1, is_refresh: true }, "1970-01-01", ["failed", "open"], false],
     [{ step: "failed", code: "INSUFFICIENT_CREDITS" }, "", ["unpaid"], false],
+    [{ step: "failed", code: { toString: 1 } }, "", ["failed"], false],
     [{ step: "refused", job_id: null }, "", ["refused"], false],
     [{ step: "doubted", job_id: null }, "", ["void"], false],
     [{ step: "answered", ended: "2026-03-03T09:00:00Z" }, "2026-03-03", [], true],

@@ -17,6 +17,8 @@ export type Ran = ReturnType<typeof ran>;
 export type Told = {
   readonly state?: unknown;
   readonly syncMode?: string;
+  /** What the platform numbers, such as `sync_id`. */
+  readonly ids?: object | undefined;
   readonly signal?: AbortSignal;
   /** Settings that take the place of the runtime's. */
   readonly config?: object;
@@ -46,11 +48,11 @@ export class JobRuntime {
   /** Reads a stream, or several in one run. */
   readStream(
     named: string | readonly string[],
-    { state, syncMode = "incremental", signal, config = {} }: Told = {},
+    { state, syncMode = "incremental", ids = {}, signal, config = {} }: Told = {},
   ): Promise<Ran> {
     const streams = [named]
       .flat()
-      .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode }));
+      .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode, ...ids }));
     return this.#read(signal, { config, catalog: { streams }, ...(state !== undefined && { state }) });
   }
 

@@ -25,6 +25,8 @@ export type Sync = {
   readonly config?: object;
   readonly streams?: string | readonly string[];
   readonly syncMode?: string | undefined;
+  /** What the platform numbers, such as `sync_id`. */
+  readonly ids?: object;
   /** Whether the platform has lost the state. */
   readonly isForgotten?: boolean;
 
@@ -116,10 +118,10 @@ export class JobStage<Of extends Service = Service> {
     if (fault !== undefined && "fault" in service) service.fault(...(fault === "" ? [] : [fault]));
     if ("behaviour" in service) service.behaviour = behaviour ?? {};
     service.advance(clockMoves);
-    const { config, streams = `${this.#setting}s`, syncMode, isForgotten = false } = sync;
+    const { config, streams = `${this.#setting}s`, syncMode, ids, isForgotten = false } = sync;
     const ran = await runtime.readStream(streams, {
       config: { ...(settings && { [this.#setting]: { ...this.#settings, ...settings } }), ...config },
-      ...{ syncMode: syncMode ?? "incremental", state: isForgotten ? undefined : this.#state },
+      ...{ ids, syncMode: syncMode ?? "incremental", state: isForgotten ? undefined : this.#state },
     });
     this.#state = ran.state() ?? this.#state;
     return ran;
