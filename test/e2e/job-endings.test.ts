@@ -24,7 +24,7 @@ const only =
 const result = (item: string, answer: ReturnType<typeof envelope>): Behaviour => ({
   result: (_id, asked) => only(item, answer)(asked),
 });
-const ASKED_AGAIN = "asks for the job again after an hour, a day, a week, then weekly, after 90 days monthly";
+const ASKED_AGAIN = "asks again after an hour, a day, a week, then weekly, after 90 days monthly";
 /** A job that brings nothing is not asked for too early, and is delivered once it answers. */
 const askedAgain = (behaviour: Behaviour): readonly Sync[] => [
   { after: HOUR / 2, bought: [], delivered: [] },
@@ -61,7 +61,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     behaviour: { losesAnswer: (item) => item === "b.example" },
     bought: ITEMS,
     delivered: ["a.example", "c.example", "d.example"],
-    next: "leaves the item alone; with `retry_unknown` it submits the item again",
+    next: "leaves it alone, unless `retry_unknown` is set",
     later: [
       NOTHING,
       { settings: { retry_unknown: true }, bought: ["b.example"], delivered: ["b.example"] },
@@ -72,7 +72,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: [...ITEMS, "e.example", "f.example"] },
     behaviour: { losesAnswer: () => true },
     bought: ["a.example", "b.example", "c.example"],
-    next: "tries one item first",
+    next: "submits one item, then one a day until one is answered",
     later: [
       {
         settings: { domains: [...ITEMS, "e.example", "f.example"] },
@@ -82,7 +82,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { bought: ["d.example"], delivered: ["d.example"] },
     ],
   },
-  "a job answers 404, an error or nonsense": {
+  "a job answers 404, an error, nonsense or for another item": {
     behaviour: result("b.example", envelope(404, "JOB_NOT_FOUND")),
     bought: ITEMS,
     next: ASKED_AGAIN,
@@ -91,14 +91,26 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "the key may not see a job (403)": {
     behaviour: result("b.example", envelope(403, "ACCESS_DENIED")),
     bought: ITEMS,
-    next: "asks for the job again, as above",
+    next: "asks again, as above",
     later: askedAgain(result("b.example", envelope(403, "ACCESS_DENIED"))),
+  },
+  "a result is longer than 32 MiB": {
+    behaviour: result("b.example", {
+      status: 200,
+      body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}`,
+    }),
+    ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], warns: "an answer of 34 MiB" },
+    next: "asks again, as above",
+    later: [
+      { after: HOUR / 2, bought: [], delivered: [] },
+      { after: HOUR, bought: [], delivered: ["b.example"] },
+    ],
   },
   "out of credits or quota": {
     behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") },
     bought: [],
     submissions: 1,
-    next: "tries one item, and goes on if the service takes it",
+    next: "tries one item, goes on if it is taken",
     later: [
       { behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") }, bought: [], submissions: 1 },
       { bought: ITEMS },
@@ -108,7 +120,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     behaviour: { refuse: only("b.example", envelope(400, "SOURCE_NOT_VERIFIABLE")) },
     ...{ steps: ["refused"], warns: "refuses company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)" },
     bought: ["a.example", "c.example", "d.example"],
-    next: "submits the item again after 30 days",
+    next: "submits it again after 30 days",
     later: [
       { after: 29 * DAY, bought: [], submissions: 0 },
       { after: 2 * DAY, bought: ["b.example"] },
@@ -134,7 +146,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "a cap is reached": {
     settings: { max_lookups_per_sync: 1 },
     bought: ["a.example"],
-    next: "goes on where the cap allows it",
+    next: "goes on where it allows",
     later: [
       { settings: { max_lookups_per_sync: 1 }, bought: ["b.example"] },
       // Two credits were used today.
@@ -147,7 +159,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     syncMode: "full_refresh",
     bought: [],
     delivered: ITEMS,
-    next: "nothing: the refresh has delivered again what the receipts know",
+    next: "nothing",
     later: [NOTHING],
   },
   "the service's clock is more than 26 hours off": {
