@@ -37,6 +37,11 @@ const WITHOUT: readonly Group[] = [
     why: "A few lines that every test of a stream runs.",
   },
   {
+    modules: ["catalog/only-fields"],
+    tested: "test/catalog/privacy.test.ts",
+    why: "One of the lists that make the rules of a stream, which are tested together.",
+  },
+  {
     modules: within("files", "json-error reason"),
     tested: "test/files/lock.test.ts",
     why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",

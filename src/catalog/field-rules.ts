@@ -18,8 +18,15 @@ import { type JsonSchema, propertiesOf } from "./schema.ts";
 /** What happens to the value of a field. Lists are stepped into: a rule holds for each of their elements. */
 export type FieldRule = "keep" | FieldAction | FieldRules;
 
-/** What happens to the fields of an object. `others` is for those that `fields` does not name. */
-export type FieldRules = { readonly others: FieldRule; readonly fields: ReadonlyMap<string, FieldRule> };
+/**
+ * What happens to the fields of an object. `others` is for those that `fields` does not name. `onlyObjects`: what stands in
+ * the place of the object and is none becomes null.
+ */
+export type FieldRules = {
+  readonly others: FieldRule;
+  readonly fields: ReadonlyMap<string, FieldRule>;
+  readonly onlyObjects?: boolean;
+};
 
 /**
  * `withhold`: dropped because the catalog does not name the field. `setting`: what asked for it, for messages. `inside`:
@@ -48,7 +55,9 @@ export function mergeRules(privacy: FieldRules | null, selection: FieldRules | n
   const fields = [...names].map(
     (name) => [name, stricterOf(ruleFor(name, privacy), ruleFor(name, selection))] as const,
   );
-  return { others: stricterOf(privacy.others, selection.others), fields: new Map(fields) };
+  const onlyObjects = privacy.onlyObjects === true || selection.onlyObjects === true;
+  const others = stricterOf(privacy.others, selection.others);
+  return { others, fields: new Map(fields), ...(onlyObjects && { onlyObjects }) };
 }
 
 function stricterOf(privacy: FieldRule, selection: FieldRule): FieldRule {
@@ -139,16 +148,17 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
 type Cut = {
   readonly start: string;
   readonly path: readonly string[];
-  readonly action: FieldAction;
+  readonly rule: FieldAction | FieldRules;
   told: boolean;
 };
 
 function cutsOf(names: readonly string[], rules: FieldRules): readonly Cut[] {
   return names.flatMap((name) => {
     const path = [fromLatin1(name)];
-    const action = ruleFor(path[0] ?? "", rules);
+    const rule = ruleFor(path[0] ?? "", rules);
     // There are no objects for which rules of the fields inside could hold.
-    return action !== "keep" && "kind" in action ? [{ start: `"${name}":`, path, action, told: false }] : [];
+    const stays = rule === "keep" || (!("kind" in rule) && rule.onlyObjects !== true);
+    return stays ? [] : [{ start: `"${name}":`, path, rule, told: false }];
   });
 }
 
@@ -181,10 +191,12 @@ class LineRewriter {
     for (const cut of cuts) {
       const start = line.indexOf(cut.start, this.#at);
       if (start < 0) continue;
-      if (!cut.told) this.#options.acted?.(cut.action, cut.path);
-      cut.told = true;
+      const { rule, path, told } = cut;
       this.#at = start + cut.start.length;
-      if (cut.action.kind === "hash") this.#hashed();
+      if (!told && "kind" in rule) this.#options.acted?.(rule, path);
+      cut.told = true;
+      if (!("kind" in rule)) this.#value(rule);
+      else if (rule.kind === "hash") this.#hashed();
       else {
         const after = skipValue(line, this.#at);
         const isLast = line.charCodeAt(after) === CLOSE_OBJECT;
@@ -246,7 +258,12 @@ class LineRewriter {
     const first = rules && this.#text.charCodeAt(this.#at);
     if (rules && first === OPEN_OBJECT) this.#object(rules);
     else if (first === OPEN_LIST) this.#list(() => this.#value(rules));
-    else this.#at = skipValue(this.#text, this.#at);
+    else {
+      const start = this.#at;
+      this.#at = skipValue(this.#text, start);
+      const goes = rules?.onlyObjects === true && this.#text.slice(start, this.#at) !== "null";
+      if (goes) this.#replace(start, this.#at, "null");
+    }
     return true;
   }
 

@@ -9,7 +9,9 @@ import {
   lineRewriter,
   mergeRules,
   type Rewrite,
+  ruleFor,
 } from "./field-rules.ts";
+import { onlyRules } from "./only-fields.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
 import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
 
@@ -19,28 +21,36 @@ import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.
  */
 export class Privacy {
   readonly #settings: readonly Setting[];
+  readonly #only: readonly Setting[];
   readonly #hash: ((bytes: string) => string) | undefined;
   readonly #used = new Set<string>();
   /** Streams of which rows came. */
   readonly #read = new Set<string>();
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
-  constructor(config: Pick<Config, "dropFields" | "hashFields" | "hashSalt" | JobSetting>) {
-    const { dropFields, hashFields, hashSalt } = config;
+  constructor(config: Pick<Config, "onlyFields" | "dropFields" | "hashFields" | "hashSalt" | JobSetting>) {
+    const { onlyFields, dropFields, hashFields, hashSalt } = config;
+    this.#only = onlyFields.map((name) => toSetting(name, "only_fields"));
     this.#settings = [...dropFields.map(toDrop), ...hashFields.map(toHash)];
-    const problems = this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config)));
+    const problems = [
+      ...this.#only.flatMap(unknownOf),
+      ...this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config))),
+    ];
     if (problems.length > 0) throw new ConfigError(`Cannot use the config: ${problems.join("; ")}`);
     this.#hash = hashSalt === null ? undefined : hasher(hashSalt);
   }
 
   /** The rules of a stream; null if all of its fields leave as they are. */
   rules(stream: string): FieldRules | null {
-    return ruleTreeOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
+    const spec = STREAMS.find(({ name }) => name === stream);
+    const own = ruleTreeOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
+    return spec === undefined ? own : mergeRules(own, onlyRules(this.#only, spec));
   }
 
   /** What stands for a value of a field where a row repeats it elsewhere; null if the field leaves as it is. */
   echoOf(stream: string, field: string): ((value: string) => string) | null {
-    const rule = this.rules(stream)?.fields.get(field) ?? "keep";
+    const rules = this.rules(stream);
+    const rule = rules === null ? "keep" : ruleFor(field, rules);
     if (rule === "keep" || !("kind" in rule)) return null;
     return (value) => (isDrop(rule) ? "***" : (this.#hash?.(toLatin1(value)) ?? "***"));
   }
@@ -82,10 +92,10 @@ export class Privacy {
   }
 }
 
-/** What one entry of `drop_fields` or `hash_fields` asks. `stream`: null for all; `path`: names from there on. */
+/** What one entry of such a list asks. `stream`: null for all; `path`: names from there on. */
 type Setting = {
   readonly name: string;
-  readonly list: "drop_fields" | "hash_fields";
+  readonly list: "only_fields" | "drop_fields" | "hash_fields";
   readonly stream: string | null;
   readonly path: readonly string[];
 };
@@ -97,6 +107,20 @@ function toSetting(name: string, list: Setting["list"]): Setting {
   const [first = "", ...rest] = name.split(".");
   const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
   return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
+}
+
+/** What is wrong with an entry of `only_fields` that names what no schema has: it would withhold more than was meant. */
+function unknownOf({ name, list, stream, path }: Setting): string[] {
+  if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
+  const inner = path.at(-1) === "*" ? path.slice(0, -1) : path;
+  const meant: readonly StreamSpec[] = STREAMS.filter((spec) => (stream ?? spec.name) === spec.name);
+  const isKnown = meant.some(
+    (spec) => (stream !== null && spec.sampled) || isIn(loadSchema(spec.name), inner),
+  );
+  if (isKnown || inner.length === 0) return [];
+  const whose = stream === null ? "no stream has" : `"${stream}" does not have`;
+  const advice = stream === null ? '. Name a stream whose fields are not declared: "companies.<field>"' : "";
+  return [`${list} ${JSON.stringify(name)} names a field that ${whose}${advice}`];
 }
 
 /** Why a setting cannot be obeyed. One for all streams is held against those that the config has. */

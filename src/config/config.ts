@@ -32,6 +32,7 @@ type Settings = {
   readonly endDate: Day | null;
   readonly sourceSlug: string | null;
   readonly isUser: IsUser;
+  readonly onlyFields: readonly string[];
   readonly dropFields: readonly string[];
   readonly hashFields: readonly string[];
   readonly hashSalt: string | null;

@@ -1,4 +1,4 @@
-import { type Rewrite, schemaUnder } from "../catalog/field-rules.ts";
+import { type FieldRules, isDrop, type Rewrite, ruleFor, schemaUnder } from "../catalog/field-rules.ts";
 import type { Privacy } from "../catalog/privacy.ts";
 import { catalogConflicts } from "../catalog/privacy-schema.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
@@ -29,7 +29,7 @@ export function* catalogWarnings(
   }
   if (dropped.length > 0) {
     yield warningOf(
-      `The catalog of "${stream}" names ${fieldNamesOf(dropped)}, which drop_fields drops. ${REFRESH}`,
+      `The catalog of "${stream}" names ${fieldNamesOf(dropped)}, which the config lets not leave. ${REFRESH}`,
     );
   }
 }
@@ -50,6 +50,8 @@ export function outgoing(
 ): (event: Event) => Generator<Event> {
   const drift = new Drift();
   const withheld = new Set<string>();
+  const rules = privacy.rules(stream);
+  const leaves = ([name]: readonly [string, unknown]): boolean => !isDrop(ruleFor(name, rules ?? KEEP));
   let nuls = 0;
   const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
     if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
@@ -67,10 +69,12 @@ export function outgoing(
         };
   return function* (event) {
     if (event.kind === "records") {
-      const properties = event.facts && drift.add(event.facts);
+      const { facts } = event;
+      const newFields = new Map([...(facts?.newFields ?? [])].filter(leaves));
+      const properties = facts && drift.add({ ...facts, newFields });
       // A Singer catalog is the complete list of fields: nothing is added to it.
       if (properties !== undefined && (selection?.rules ?? null) === null) {
-        const { properties: added = {} } = schemaUnder(privacy.rules(stream), { properties }, "leaving");
+        const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
       if (event.lines.length === 0) return;
@@ -92,6 +96,8 @@ export function outgoing(
     yield event;
   };
 }
+
+const KEEP: FieldRules = { others: "keep", fields: new Map() };
 
 const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text });
 

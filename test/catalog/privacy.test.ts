@@ -22,7 +22,17 @@ const privacy = (
   dropFields: string[],
   hashFields: string[] = [],
   jobs: typeof JOBS | typeof NO_JOBS = NO_JOBS,
-) => new Privacy({ ...jobs, dropFields, hashFields, hashSalt: hashFields.length > 0 ? SALT : null });
+) =>
+  new Privacy({
+    ...jobs,
+    onlyFields: [],
+    dropFields,
+    hashFields,
+    hashSalt: hashFields.length > 0 ? SALT : null,
+  });
+
+const only = (onlyFields: string[], dropFields: string[] = []): Privacy =>
+  new Privacy({ ...NO_JOBS, onlyFields, dropFields, hashFields: [], hashSalt: null });
 
 const digest = (text: string): string => createHmac("sha256", SALT).update(text, "utf8").digest("hex");
 
@@ -258,5 +268,60 @@ describe("any row", () => {
       }),
       { numRuns: 2000 },
     );
+  });
+});
+
+describe("only_fields", () => {
+  it("lets out what is named, the key and the cursor, and nothing that the service adds", () => {
+    const json = row({ id: "1", email: "e", lastName: "l", tomorrow: { email: "x" }, discoveredAt: "d" });
+    expect(sent(only(["email"]), "people", json)).toEqual({ id: "1", email: "e", discoveredAt: "d" });
+    expect(sent(only(["people.email"]), "people", json)).toEqual({ id: "1", email: "e", discoveredAt: "d" });
+    expect(sent(only(["email"], ["people.email"]), "people", json)).toEqual({ id: "1", discoveredAt: "d" });
+    expect(sent(only(["email"]), "companies", '{"domain":"d","name":"n"}')).toEqual({ domain: "d" });
+    expect(only(["people.email"]).rewriter("companies")).toBeNull();
+    expect(only(["email", "companies.*"]).rewriter("companies")).toBeNull();
+  });
+
+  it("names the leaves of an object, or all of it", () => {
+    const json = row({
+      domain: "d",
+      hq: { city: "c", street: "s", geo: { lat: 1 } },
+      x: [{ a: 1, b: 2 }, 3],
+    });
+    const of = (...names: string[]): unknown => sent(only(names), "companies", json);
+    expect(of("companies.hq.city", "companies.x.a")).toEqual({
+      domain: "d",
+      hq: { city: "c" },
+      x: [{ a: 1 }, null],
+    });
+    expect(of("companies.hq.*")).toEqual({ domain: "d", hq: { city: "c", street: "s", geo: { lat: 1 } } });
+    expect(of("companies.hq", "companies.x")).toEqual({ domain: "d", hq: {}, x: [{}, 3] });
+  });
+
+  it.each(['{"hq":"secret"}', '{"hq":["secret",{"city":"c"},["secret"]]}', '{"h\\u0071":7}'])(
+    "withholds in %s what stands where only an inner field was named",
+    (json) => {
+      const given = only(["companies.hq.city"]);
+      const left = JSON.stringify(sent(given, "companies", json));
+      expect(left).not.toMatch(/secret|7/);
+      const rewrite = given.rewriter("companies");
+      if (json.includes("u0071") || json.includes("{", 1)) return;
+      expect(rewrite?.(json, ["hq"])).toBe(rewrite?.(json));
+    },
+  );
+
+  it("holds in schemas, with keys and cursors", () => {
+    const { properties } = leaving(only(["email"]), "people", loadSchema("people"));
+    expect(Object.keys(properties ?? {})).toEqual(["id", "email", "discoveredAt"]);
+    const job = leaving(only(["contacts.email"]), "company_lookups", loadSchema("company_lookups"));
+    expect(Object.keys(job.properties ?? {}).toSorted()).toEqual(["contacts", "created_at", "job_id"]);
+    expect(Object.keys(job.properties?.["contacts"]?.items?.properties ?? {})).toEqual(["email"]);
+  });
+
+  it("refuses a name that no schema has, unless it is of a stream whose fields only the service knows", () => {
+    expect(() => only(["emial"])).toThrow('only_fields "emial" names a field that no stream has');
+    expect(() => only(["people.emial"])).toThrow('"people" does not have');
+    expect(() => only(["people..x"])).toThrow("is no field name");
+    expect(only(["companies.anything"]).rewriter("companies")).not.toBeNull();
   });
 });

@@ -49,6 +49,7 @@ describe("parseConfig()", () => {
       verifyCounts: true,
       ignoreMissingDays: [],
       allowInsecureHttp: false,
+      onlyFields: [],
       dropFields: [],
       hashFields: [],
       hashSalt: null,

@@ -142,3 +142,65 @@ describe("drop_fields and hash_fields", () => {
 /** Rows, whatever the order of their fields. */
 const textsOf = (rows: readonly object[]): Set<string> =>
   new Set(rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))));
+
+describe("only_fields", () => {
+  const ONLY = {
+    only_fields: ["people.email", "people.companySize", "companies.headquarters.city", "sources.slug"],
+  };
+  const PEOPLE = ["id", "email", "companySize", "discoveredAt"];
+  const namesOf = (row: object): string[] => Object.keys(row).toSorted();
+
+  it("holds in every language, in schemas and for fields that the service adds", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK, ONLY);
+    const secrets = sandbox.people().flatMap(({ lastName, linkedinUrl }) => [lastName, linkedinUrl]);
+    const withheld = secrets.filter((text) => text !== null && String(text).length > 8).map(String);
+    const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+    const [people, companies] = JSON.parse(stdout).catalog.streams;
+    expect(namesOf(people.json_schema.properties)).toEqual(PEOPLE.toSorted());
+    expect(Object.keys(companies.json_schema.properties.headquarters.properties)).toEqual(["city"]);
+
+    const outputs: string[] = [];
+    sandbox.fault("new-field:path=/people/stream:after=20");
+    const airbyteRun = await connector(["read", "--config", config]);
+    outputs.push(airbyteRun.stdout, airbyteRun.stderr);
+    for (const row of dataOf(airbyteRun.messages, "people")) expect(namesOf(row)).toEqual(PEOPLE.toSorted());
+    for (const { headquarters } of dataOf(airbyteRun.messages, "companies"))
+      expect(namesOf(headquarters ?? {})).toEqual(headquarters === null ? [] : ["city"]);
+
+    sandbox.fault("new-field:path=/people/stream:after=20");
+    const lines = await run(CONNECTOR, [
+      "read",
+      "--config",
+      config,
+      "--format",
+      "jsonl",
+      "--stream",
+      "people",
+    ]);
+    outputs.push(lines.stdout);
+    expect(linesOf(lines.stdout)).toHaveLength(sandbox.people().length);
+    for (const line of linesOf(lines.stdout)) expect(namesOf(JSON.parse(line))).toEqual(PEOPLE.toSorted());
+
+    const catalog = await selection(await discover(await configFor(sandbox)), ["people"]);
+    for (const args of [[], ["--catalog", catalog]]) {
+      sandbox.fault("new-field:path=/people/stream:after=20");
+      const { messages, logs } = await tap(["--config", config, ...args]);
+      outputs.push(JSON.stringify([messages, logs]));
+      const schemas = schemasOf(messages, "people").map(({ schema }) => namesOf(schema?.properties ?? {}));
+      expect(schemas).toEqual([PEOPLE.toSorted()]);
+      for (const { record } of recordsOf(messages, "people"))
+        expect(namesOf(record ?? {})).toEqual(PEOPLE.toSorted());
+    }
+    for (const text of withheld) expect(outputs.some((output) => output.includes(text))).toBe(false);
+    expect(outputs.join("")).not.toContain("engagement");
+  });
+
+  it("refuses a name that nobody has before the first request", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK, { only_fields: ["emial"] });
+    expect((await run(CONNECTOR, ["check", "--config", config])).stdout).toContain(
+      "names a field that no stream has",
+    );
+    expect((await run(CONNECTOR, ["read", "--config", config])).code).toBe(1);
+    expect(sandbox.requests).toEqual([]);
+  });
+});

@@ -26,6 +26,7 @@ export const TARGETS: Readonly<Record<string, Entry>> = {
   lines: { open: lines, goal: 5_000_000, short: 4 },
   drops: { open: cuts("drop"), goal: 2_000_000, short: 3 },
   hashes: { open: cuts("hash"), goal: 2_000_000, short: 3 },
+  onlys: { open: cuts("only"), goal: 2_000_000, short: 3 },
   selections: { open: cuts("select"), goal: 2_000_000, short: 3 },
 };
 

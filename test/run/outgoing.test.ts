@@ -6,7 +6,7 @@ import { AT, rawLine } from "../support/events.ts";
 
 const privacy = new Privacy({
   ...{ companyLookup: null, emailVerification: null, emailCheck: null },
-  ...{ dropFields: ["email"], hashFields: [], hashSalt: null },
+  ...{ onlyFields: [], dropFields: ["email"], hashFields: [], hashSalt: null },
 });
 
 describe("outgoing()", () => {

@@ -69,6 +69,7 @@ describe("a plan", () => {
     { verify_counts: false },
     { ignore_missing_days: ["2020-01-01"] },
     { drop_fields: ["phone"] },
+    { only_fields: ["email"] },
     { hash_fields: ["email"], hash_salt: "0123456789abcdef" },
   ])("is refused under other settings: %o", (settings) => {
     expect(() => parsePlan(toText(LINES), "people", configOf(settings))).toThrow("the config differs");

@@ -12,7 +12,7 @@ import { LineMaker } from "../line.ts";
 import type { Target } from "../target.ts";
 
 /** What narrows or changes the rows. */
-export type Cutting = "drop" | "hash" | "select";
+export type Cutting = "drop" | "hash" | "select" | "only";
 
 /** Usual rows, of which fields are cut by their place, and the same rows token by token: what leaves is the same. */
 export const cuts = (cutting: Cutting) => async (): Promise<Target> => ({
@@ -33,6 +33,7 @@ function playCuts(cutting: Cutting, dice: Dice): number {
   const other = cutting === "hash" || dice.chance(0.3) ? some(FIELDS) : [];
   const privacy = new Privacy({
     ...{ companyLookup: null, emailVerification: null, emailCheck: null },
+    onlyFields: cutting === "only" ? onlyOf(dice, named) : [],
     dropFields: cutting === "drop" ? named : other.filter(() => cutting === "hash"),
     hashFields: cutting === "hash" ? named : other,
     hashSalt: "s".repeat(1 + dice.below(200)),
@@ -60,6 +61,12 @@ function playCuts(cutting: Cutting, dice: Dice): number {
   }
   return usual;
 }
+
+/** Some as they are, some as if they were objects. */
+const onlyOf = (dice: Dice, names: readonly string[]): string[] =>
+  names
+    .filter((name) => FIELDS.includes(name))
+    .map((name) => (dice.chance(0.2) ? `people.${name}.${dice.pick(["*", "inner"])}` : name));
 
 function selectionOf(deselected: readonly string[]): FieldRules | null {
   const { properties = {} } = SCHEMA;
