@@ -150,11 +150,12 @@ export class Book {
     const key = digestOf(this.digests, entry.item ?? "");
     const row = this.#table.add(key);
     for (const older of this.#digestings.slice(1)) {
-      const spellings = spellingsOf(entry, older.normalization);
       // Under one salt the item itself has one key. What is known by it, and not owed, needs no second look.
-      const isPlain = older.salt === this.digests.salt && spellings[0] === entry.item;
+      const isSameSalt = older.salt === this.digests.salt;
+      const isPlain = isSameSalt && entry.text.trim().toLowerCase() === entry.item;
       if (isPlain && this.#isKnown(row) && (this.#canBeHad(row) || !this.#isOwed(row))) continue;
-      for (const spelling of spellings) this.#move(digestOf(older, spelling), key, row);
+      for (const spelling of spellingsOf(entry, older.normalization))
+        if (!isSameSalt || spelling !== entry.item) this.#move(digestOf(older, spelling), key, row);
     }
     this.#madeBy.set(row, 0);
     this.#flag(row, OWN | NAMED);

@@ -232,25 +232,6 @@ describe("jobs", () => {
       expect(Math.abs((at - Number(posted?.at)) / 1000 - (seconds[nth] ?? 0)), `poll ${nth}`).toBeLessThan(3);
     expect(polls).toHaveLength(seconds.length);
   });
-
-  it.each([
-    [31, 150, 160],
-    [76, 300, 220],
-  ])(
-    "that take %d s each: 40 are answered within %d s, with at most %d polls",
-    async (lookupSeconds, most, polls) => {
-      const domains = named(40, (nth) => `1-${nth}.example`);
-      const stage = await lookups(
-        { domains, max_credits_per_sync: 10_000, max_wait_seconds: 3_600 },
-        { jobs: { lookupSeconds } },
-      );
-      await stage.play({ delivered: 40 });
-      const asked = stage.service.requests.filter(({ path }) => /\/job_(?!0_check)|lookup$/.test(path));
-      // By the clock that the run and the service share, which goes as fast as they sleep.
-      expect((Number(asked.at(-1)?.at) - Number(asked[0]?.at)) / 1000).toBeLessThanOrEqual(most);
-      expect(asked.length - 40).toBeLessThanOrEqual(polls);
-    },
-  );
 });
 
 describe("company_lookups", () => {

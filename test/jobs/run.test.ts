@@ -99,6 +99,25 @@ describe("readJobs()", { timeout: 60_000 }, () => {
     expect(seen).toEqual([3]);
   });
 
+  it.each([
+    [31, 150, 130],
+    [76, 300, 130],
+    [1, 20, 50],
+  ])(
+    "ends 40 look-ups of %d s each within %d s, by the moments that it plans, and %d polls",
+    async (takes, most, polls) => {
+      const items = Array.from({ length: 40 }, (_, nth) => `i${nth}.example`);
+      const service = new JobService(new Tape([]), [1], takes * 1000);
+      const began = service.now;
+      let answered = 0;
+      for await (const event of readJobs(service.context(items, undefined)))
+        if (event.kind === "records") answered += event.lines.length;
+      expect(answered).toBe(40);
+      expect((service.now - began) / 1000).toBeLessThanOrEqual(most);
+      expect(service.polls).toBeLessThanOrEqual(polls);
+    },
+  );
+
   it("passes no cap by more than what was open, under any price list", async () => {
     const prices = fc.array(fc.nat(400), { minLength: 1, maxLength: 30 });
     const cap = (max: number) => fc.integer({ min: 1, max });

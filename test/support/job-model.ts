@@ -40,7 +40,7 @@ export class Tape {
 /** The process ended at this moment. */
 class Killed extends Error {}
 
-type Taken = { readonly item: string; readonly price: number; isReady: boolean };
+type Taken = { readonly item: string; readonly at: number; readonly price: number; isReady: boolean };
 
 /** A service that takes items and counts what is bought; it loses answers, forgets jobs and answers nonsense as its tape says. */
 export class JobService {
@@ -49,19 +49,24 @@ export class JobService {
   /** Items whose result said that it failed and cost nothing. */
   readonly failed: string[] = [];
   readonly delivered: string[] = [];
+  /** How often results were asked for. */
+  polls = 0;
   now = Date.UTC(2026, 2, 2, 10);
   /** Receipts that reached the disk. */
   readonly receipts: Delta[] = [];
   readonly #tape: Tape;
   readonly #prices: readonly number[];
+  /** How long (ms) every job takes. */
+  readonly #takes: number;
   readonly #jobs = new Map<string, Taken>();
   /** The jobs that receipts named. */
   readonly #told = new Set<string>();
   #life = 0;
 
-  constructor(tape: Tape, prices: readonly number[] = [2]) {
+  constructor(tape: Tape, prices: readonly number[] = [2], takes = 0) {
     this.#tape = tape;
     this.#prices = prices;
+    this.#takes = takes;
   }
 
   /** Items that were bought by a submission whose job no memory knows. */
@@ -141,7 +146,7 @@ export class JobService {
     const jobId = `job_${this.bought.length}`;
     const price = this.#prices[this.bought.length % this.#prices.length] ?? 1;
     this.bought.push(item);
-    this.#jobs.set(jobId, { item, price, isReady: false });
+    this.#jobs.set(jobId, { item, at: this.now, price, isReady: false });
     if (fate === "taken") return { kind: "taken", jobId, notBefore: null };
     if (fate === "lost") return { kind: "unknown", error };
     if (life === this.#life) this.kill();
@@ -152,6 +157,8 @@ export class JobService {
     const job = this.#jobs.get(jobId);
     const error = new Error("unusable");
     if (job === undefined) return { ...UNUSABLE, error };
+    this.polls += 1;
+    if (this.now < job.at + this.#takes) return { kind: "pending", notBefore: null };
     const fate = job.isReady
       ? "ready"
       : this.#tape.choose("ready", "ready", "failed", "pending", "queued", "unusable", "denied", "silent");
