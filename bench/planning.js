@@ -48,6 +48,15 @@ const ACCOUNTS = [
     ],
   },
   {
+    service: { people: 60_000, days: 360, faults: ["export-limit=2000"] },
+    syncs: [
+      {
+        name: "60,000 people, exports above 2,000 rows answer 504",
+        reach: "3 requests an export that succeeds, 1.5 times the rows, exit 0",
+      },
+    ],
+  },
+  {
     service: { people: 20_000, now: "2026-03-10T12:00:00Z" },
     syncs: [
       { name: "20,000 people", reach: "3 requests" },
