@@ -203,9 +203,9 @@ function meddle(sandbox: Sandbox, roll: Dice): () => void {
 
 /**
  * Left out: what no rule can see through (totals that agree with losses, filters that hold for some requests only, rows
- * that enter a closed day late, dates that nobody can read), and answers that take their time on a real clock.
+ * that enter a closed day late, a replica that lags, dates that nobody can read), and answers that take their time on a real clock.
  */
-const BLIND = new Set(["count", "filters-ignored", "redate", "keyless", "early-hints"]);
+const BLIND = new Set("count filters-ignored redate keyless early-hints lag twins".split(" "));
 const SLOW = new Set(["stall", "stall-headers", "drip", "long-line", "endless", "gzip-bomb"]);
 const NAMES = [...FAULTS].flatMap(([name, spec]) => (isOfJobs(spec) || BLIND.has(name) ? [] : [name]));
 
@@ -220,7 +220,7 @@ function randomFault(roll: Dice): string {
 
 /** Faults that strike a few rows. */
 const FEW = new Set(
-  "omit duplicate-omit duplicate recheck flip arrive arrive-undated date-undated no-key".split(" "),
+  "omit duplicate-omit duplicate recheck flip move arrive arrive-undated date-undated no-key".split(" "),
 );
 
 /** What a fault's name is followed by. */
@@ -238,6 +238,9 @@ const ARGUMENTS: Readonly<Record<string, (roll: Dice) => string | number>> = {
   drain: (roll) => `1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`,
   "list-end": (roll) => 1 + roll.below(100),
   cap: (roll) => 1 + roll.below(100),
+  gateway: (roll) => roll.pick([1_000, 4_000, 20_000]),
+  "export-limit": (roll) => roll.pick([0, 10, 100]),
+  "list-depth": (roll) => 1 + roll.below(200),
 };
 
 function argumentOf(name: string, roll: Dice): string {
