@@ -1,8 +1,11 @@
 /** A whole UTC day, `YYYY-MM-DD`. Compares as a string. */
 export type Day = string & { readonly __brand: "Day" };
 
-/** The first day there can be. A window that begins here is asked for with this day as its lower filter. */
-export const BEGINNING = "0001-01-01" as Day;
+/**
+ * The first day that is filtered by: some services take the days before it for no filter at all, or refuse them. Rows of
+ * earlier days count as rows without a date.
+ */
+export const BEGINNING = "1970-01-02" as Day;
 
 export const DAY_MS = 86_400_000;
 

@@ -2,6 +2,7 @@ import { elementTexts } from "../catalog/json-text.ts";
 import {
   BodyError,
   ConfigError,
+  ConnectorError,
   DataError,
   FormError,
   LimitedError,
@@ -24,7 +25,7 @@ import {
   untrusted,
 } from "../streams/stream-api.ts";
 import { describe, type Window } from "../streams/window.ts";
-import { BEGINNING } from "../time.ts";
+import { BEGINNING, DAY_MS, type Day, instant, startOf } from "../time.ts";
 import type { Client, Export, JsonAnswer, Query } from "./client.ts";
 import { wasNeverSent } from "./error-table.ts";
 import { readExport } from "./read-export.ts";
@@ -41,6 +42,8 @@ export type Endpoint = {
   readonly list: string;
   /** The setting that says where the list is; null: the interface does. */
   readonly listSetting: string | null;
+  /** The list of sources. */
+  readonly sources: string;
   /** Undefined for a stream that is only listed. */
   readonly export: string | undefined;
   /** The filters that every request carries besides its days. */
@@ -58,6 +61,7 @@ export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: N
     hasRows: (window) => hasRows(client, endpoint, window),
     rowAt: (window, place) => rowAt(client, endpoint, window, place),
     page: (window, number) => readPage(client, endpoint, window, number),
+    sources: () => sourcesOf(client, endpoint),
     backOff: (failures) => client.backOff(failures),
     now: () => client.now(),
     monotonic: () => client.monotonic(),
@@ -67,7 +71,10 @@ export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: N
 
 /** Filters by whole UTC days, both included. */
 function dayFilters(window: Window): Query {
-  if (window.kind === "closed") return { discovered_from: window.from, discovered_to: window.to };
+  if (window.kind === "closed") {
+    const { from, to, source } = window;
+    return { discovered_from: from, discovered_to: to, ...(source !== undefined && { source }) };
+  }
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
 
@@ -89,6 +96,7 @@ async function countRows(client: Client, endpoint: Endpoint, days: Query, isSeco
   const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
   const { asked, answered, value } = answer;
   const { total, elements } = value;
+  refuseIgnoredFilter(endpoint, answer, days);
   if (total === null && endpoint.verify) throw new DataError(withoutTotal(endpoint.stream));
   if (total === null) return { rows: 0, undated: 0, known: false, asked, answered };
   const shown = elements.length;
@@ -100,6 +108,23 @@ async function countRows(client: Client, endpoint: Endpoint, days: Query, isSeco
   return { rows: Math.max(total, shown), undated: 0, known: true, asked, answered };
 }
 
+/** Throws DataError if the row beside a count is of no day that was asked for. Whoever was checked meanwhile may stand there. */
+function refuseIgnoredFilter(
+  { stream, parser }: Endpoint,
+  { value, asked }: JsonAnswer<List & { readonly texts: () => readonly string[] }>,
+  { discovered_from: from, discovered_to: to }: Query,
+): void {
+  if (from === undefined || !isObject(value.elements[0])) return;
+  const { cursor } = parser.parseElement(value.texts()[0] ?? "", new RowNotes());
+  const at = instant(cursor ?? "");
+  const isLater = to !== undefined && at >= startOf(to as Day) + DAY_MS && at < asked;
+  if (cursor !== null && !(at < startOf(from as Day)) && !isLater) return;
+  throw new DataError(
+    `Cannot trust the service's date filters: a count of ${stream} of ${from} to ${to ?? "now"} brought a row of another day. ` +
+      "Tell the service's owner",
+  );
+}
+
 /** What a person should know of a stream whose rows the service does not count. */
 export const withoutTotal = (stream: string): string =>
   `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
@@ -109,6 +134,20 @@ async function hasRows(client: Client, endpoint: Endpoint, window: Window): Prom
   const query = { limit: "1", skip_count: "1", ...dayFilters(window) };
   const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
   return value.elements.length > 0;
+}
+
+/** The interface only names the list of sources: one that is not there, or is of another form, says nothing. */
+async function sourcesOf(client: Client, { sources }: Endpoint): Promise<readonly string[] | undefined> {
+  const parse = (value: unknown): List => parseList(value, "sources");
+  try {
+    const query = { page: "1", limit: String(PAGE_SIZE) };
+    const { elements, total } = (await client.getJson("list sources", sources, query, parse)).value;
+    if (total !== null && total > elements.length) return undefined;
+    return elements.flatMap((one) => (isObject(one) && typeof one["slug"] === "string" ? [one["slug"]] : []));
+  } catch (error) {
+    if (!(error instanceof ConnectorError) || error instanceof UnreachableError) throw error;
+    return undefined;
+  }
 }
 
 /** Rows are compared, not emitted: what they teach is left to the pass that emits them. */

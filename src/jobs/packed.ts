@@ -1,4 +1,4 @@
-import { addDays, BEGINNING, type Day, daysBetween } from "../time.ts";
+import { addDays, type Day, dayOf, daysBetween, FIRST } from "../time.ts";
 
 /** A digest has 96 bits: 3 words, 16 characters of base64url. */
 const WORDS = 3;
@@ -9,13 +9,15 @@ const SMALLEST = 64;
 /** A day and digests behind one another. */
 export type PackedDay = readonly [day: Day, digests: string];
 
+const FIRST_DAY = dayOf(FIRST);
+
 /** A day as a number above 0, so that 0 can say that there is none. Few days are asked for often. */
 export const numberOfDay = remembered((day: Day | ""): number =>
-  day === "" ? 0 : daysBetween(BEGINNING, day),
+  day === "" ? 0 : daysBetween(FIRST_DAY, day),
 );
 
 export const dayOfNumber = remembered((number: number): Day | "" =>
-  number === 0 ? "" : addDays(BEGINNING, number - 1),
+  number === 0 ? "" : addDays(FIRST_DAY, number - 1),
 );
 
 /** The same work, done once for each value. */

@@ -195,6 +195,7 @@ function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () 
     yesterday: range.yesterday,
     until: range.until,
     latest: range.latest,
+    undatedSeen: new Set(range.state.undated?.seen),
     idleMs: settings.idleTimeoutSeconds * 1000,
     ignoredDays: new Set(settings.ignoreMissingDays),
     windowSize: new WindowSize(settings.maxWindowRows),

@@ -133,6 +133,7 @@ export class Session {
       stream: spec.name,
       list: listPathOf(spec, this.config.endpoints),
       listSetting: listSettingOf(spec),
+      sources: this.config.endpoints.sources,
       export: spec.exportPath ?? undefined,
       filters: this.#filters(spec),
       verify: this.config.verifyCounts,

@@ -13,6 +13,7 @@ import {
   instant,
   isDay,
   LAST,
+  later,
   parseInstant,
   toUtc,
 } from "../time.ts";
@@ -87,7 +88,7 @@ export function parseDatedState(stream: string, saved: unknown): DatedState | nu
     Object.entries(NEW_STATE).map(([key, none]) => [key, said[key] ?? none]),
   ) as DatedState;
   const { filters, full_refresh, undated } = state;
-  const days = state.days.map(inOrder).reduce(put, []);
+  const days = state.days.map(inOrder).reduce(put, []).flatMap(sinceBeginning);
   return {
     ...state,
     version: NEW_STATE.version,
@@ -109,6 +110,10 @@ const readFrom = (cursor: string): Day => addDays(dayOf(instant(cursor)), -1);
 
 const inOrder = ([first, last, rows, status]: Span): Span =>
   spanOf(first <= last ? [first, last] : [last, first], rows, status);
+
+/** Earlier states begin in the year 1. The few rows that no day holds any more stay in the number until the days are counted. */
+const sinceBeginning = ([first, last, rows, status]: Span): Coverage =>
+  last < BEGINNING ? [] : [spanOf([later(first, BEGINNING), last], rows, status)];
 
 /** What a state of version 1, or one that was written by hand, says in the words of today. Nobody knows how many rows its days held. */
 function upgraded(saved: Version1 & { readonly asked?: unknown }, discoveredAt: string | null): JsonObject {

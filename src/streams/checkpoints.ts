@@ -1,9 +1,10 @@
 import { BodyError } from "../errors.ts";
 import { plural } from "../plural.ts";
-import { addDays, cursorToUtc, dayOf, instant } from "../time.ts";
+import { addDays, BEGINNING, cursorToUtc, dayOf, instant } from "../time.ts";
 import {
   type Coverage,
   compact,
+  cutByRows,
   type DayRange,
   missingDaysOf,
   prove,
@@ -17,6 +18,10 @@ import type { Event, StreamState } from "./event.ts";
 import type { Range } from "./range.ts";
 import { describe } from "./window.ts";
 import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
+
+/** Into how many ranges the days of a window go: an account of one window has no others. */
+const PARTS = 20;
+const FEW_PARTS = 4;
 
 /** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
 export class Checkpoints {
@@ -110,8 +115,9 @@ export class Checkpoints {
     const undated = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
     return {
       ...this.#state,
-      ...(window.kind !== "undated" && { days: this.#daysAfter(this.#daysOf(planned), result) }),
+      ...(window.kind !== "undated" && { days: this.#daysAfter(planned, result) }),
       ...{ discoveredAt: this.#newestAfter(result), ...(undated && this.#undatedAfter(undated)) },
+      sources: this.#sourcesAfter(planned),
     };
   }
 
@@ -123,20 +129,35 @@ export class Checkpoints {
   }
 
   /** Days that no outcome holds were counted empty. */
-  #daysAfter(range: DayRange | undefined, result: WindowResult): Coverage {
+  #daysAfter(planned: Planned, result: WindowResult): Coverage {
     const { days } = this.#state;
+    const { window } = planned;
+    const range = this.#daysOf(planned);
     if (range === undefined) return days;
     const unproven = result.flatMap(unprovenSpans).reduce<Coverage>(put, []);
-    const proven = uncovered(unproven, range).reduce(
-      (all, part) => prove(all, part, (some) => rowsIn(some, result)),
-      days,
-    );
+    // The days of a single source were read before.
+    const read = window.kind === "closed" && window.source !== undefined ? [] : uncovered(unproven, range);
+    const border = addDays(dayOf(instant(this.#newestAfter(result) ?? BEGINNING)), -this.#range.lookbackDays);
+    const rowsByDay = new Map(result.flatMap((one) => [...(one.rowsByDay ?? [])]));
+    const cut = (part: DayRange): readonly DayRange[] =>
+      rowsIn(part, result) === null
+        ? [part]
+        : cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
+    const proven = read.reduce((all, part) => prove(all, part, (some) => rowsIn(some, result), cut), days);
     return compact(unproven.reduce(put, proven));
   }
 
-  #undatedAfter({ kind, undatedRows: rows = 0 }: WindowOutcome): Partial<DatedState> {
+  #undatedAfter({ kind, undatedRows: rows = 0, undatedSeen }: WindowOutcome): Partial<DatedState> {
     if (kind === "missing") return { undated: null };
-    return { undated: { rows, seen: null }, checked: dayOf(this.#range.latest) };
+    return { undated: { rows, seen: undatedSeen ?? null }, checked: dayOf(this.#range.latest) };
+  }
+
+  /** The sources whose covered days were read, once the last window of one has ended. */
+  #sourcesAfter({ window, days }: Planned): DatedState["sources"] {
+    const { sources } = this.#state;
+    const source = window.kind === "closed" ? window.source : undefined;
+    const last = this.#range.granted.find((one) => one.source === source)?.to;
+    return source === undefined || days?.[1] !== last ? sources : [...(sources ?? []), source];
   }
 
   /** The newest row shown. The cursor never moves backwards. */

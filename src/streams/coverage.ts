@@ -28,17 +28,50 @@ export function put(days: Coverage, span: Span): Coverage {
 /**
  * The range is proven. A proven span of which it holds only a part keeps its days and its number.
  * @param rowsIn how many rows a part of the range held; null: unknown
+ * @param cut the spans that a part becomes
  */
 export function prove(
   days: Coverage,
   range: DayRange,
   rowsIn: (part: DayRange) => number | null = () => null,
+  cut: (part: DayRange) => readonly DayRange[] = (part) => [part],
 ): Coverage {
   const [from, to] = range;
   const kept = days.filter(
     ([first, last, rows, status]) => status === undefined && rows !== null && (first < from || last > to),
   );
-  return uncovered(kept, range).reduce((all, part) => put(all, spanOf(part, rowsIn(part))), days);
+  return uncovered(kept, range)
+    .flatMap(cut)
+    .reduce((all, part) => put(all, spanOf(part, rowsIn(part))), days);
+}
+
+/**
+ * Cuts days so that a later check can tell where rows came and where they left: into about as many parts of as many rows,
+ * the newest days that hold rows one by one, and before `border`, where the next run begins to read.
+ */
+export function cutByRows(
+  [first, last]: DayRange,
+  rowsByDay: ReadonlyMap<Day, number>,
+  parts: number,
+  border: Day,
+): readonly DayRange[] {
+  const days = [...rowsByDay].filter(([day]) => day >= first && day <= last).sort();
+  const least = days.reduce((sum, [, rows]) => sum + rows, 0) / parts;
+  const ends = new Set([addDays(days[0]?.[0] ?? first, -1), addDays(border, -1), last]);
+  let rows = 0;
+  for (const [nth, [day, held]] of days.entries()) {
+    rows += held;
+    if (rows < least && nth < days.length - NEWEST_SPANS) continue;
+    ends.add(day);
+    rows = 0;
+  }
+  let from = first;
+  return [...ends].sort().flatMap((end): readonly DayRange[] => {
+    if (end < from || end > last) return [];
+    const part: DayRange = [from, end];
+    from = addDays(end, 1);
+    return [part];
+  });
 }
 
 /** The days without those of a range. What is left of a span that is cut has no known number, unless it held no rows. */

@@ -24,13 +24,13 @@ export type DatedState = {
   readonly witness: Readonly<Record<string, unknown>> | null;
   /** The people without a date that were delivered, and digests of them (null: unknown). Null: still to be read. */
   readonly undated: { readonly rows: number; readonly seen: readonly string[] | null } | null;
-  /** The day on which people without a date were last counted. */
+  /** The day of the last daily check, which looks for late rows, people without a date and new sources. */
   readonly checked: Day | null;
   /** Null: written by hand, and taken to match. */
   readonly filters: Filters | null;
   /** The digest of the plan of shards that the run was a part of. */
   readonly plan: string | null;
-  /** The sources that the key could read. Not used yet, and handed on as it is. */
+  /** The sources that the key could read, and whose days were read. Null: never asked. */
   readonly sources: readonly string[] | null;
   /** When the run's first count was asked: whoever moved later is found from that day on. */
   readonly asked: string | null;

@@ -2,7 +2,7 @@ import { addDays, type Day, dayOf, daysBetween, earlier, instant, LAST, later, s
 import { missingDaysOf, without, withStatus } from "./coverage.ts";
 import type { Range } from "./range.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
-import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
+import { type ClosedWindow, closedWindow, type DatedWindow, within } from "./window.ts";
 import type { Planned, RunRules } from "./window-result.ts";
 
 type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
@@ -13,8 +13,8 @@ const STEP = 31;
 const SPAN_GROWTH = 4;
 
 /**
- * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, rows
- * without a date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
+ * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, those of
+ * new sources, rows without a date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
  */
 export async function* planWindows(range: Range, rules: RunRules): AsyncGenerator<Planned> {
   if (range.kind === "all") {
@@ -27,6 +27,7 @@ export async function* planWindows(range: Range, rules: RunRules): AsyncGenerato
   for (const day of missingDaysOf(rest)) yield { window: closedWindow(day, day), clears: "missing" };
   for (const days of withStatus(rest, "again")) yield* planClosed(closedWindow(...days), "again", rules);
   for (const days of holes) yield* planClosed(closedWindow(...days), null, rules);
+  for (const granted of range.granted) yield* planClosed(granted, null, rules);
   if (window !== undefined) yield* planRange(window, range, rules);
 }
 
@@ -57,8 +58,8 @@ function* planUndated(
   yield {
     window: { kind: "undated" },
     clears: null,
-    count: isCounted ? count : undefined,
-    undatedRows: undated === "pending" ? undefined : undated,
+    count: undated !== "pending" ? undated : isCounted ? count : undefined,
+    isKnown: undated !== "pending",
   };
 }
 
@@ -80,7 +81,8 @@ async function* planClosed(
     from = addDays(part.window.to, 1);
   }
   const isEmpty = { ...count, rows: 0, known: true, answered: rules.api.now() };
-  if (from <= window.to) yield { window: closedWindow(from, window.to), clears, count: isEmpty };
+  if (from > window.to) return;
+  yield { window: within(window, from, window.to), clears, count: isEmpty, days: [from, window.to] };
 }
 
 /** Windows that hold all rows of a closed window, oldest first. Days between them are empty. */
@@ -96,7 +98,7 @@ async function* denseWindows(
     if (count.rows > 0) yield { window, count };
   } else {
     const oldest = await oldestDay(counted, count, rules);
-    if (oldest <= window.to) yield* spans(closedWindow(oldest, window.to), count.rows, rules);
+    if (oldest <= window.to) yield* spans(within(window, oldest, window.to), count.rows, rules);
   }
 }
 
@@ -106,13 +108,13 @@ async function oldestDay(window: DatedWindow, count: Count, { api, yesterday }: 
   const dated: DatedWindow = window.kind === "open" ? { ...window, undated: false } : window;
   const end = window.kind === "closed" ? window.to : addDays(yesterday, -1);
   const firstWithRows = (to: Day): Promise<Day> =>
-    bisect(from, to, async (middle) => (await api.count(closedWindow(from, middle))).rows > 0);
+    bisect(from, to, async (middle) => (await api.count(within(window, from, middle))).rows > 0);
   const last = await api.rowAt(dated, count.rows);
   const at = instant(last?.row?.cursor ?? "");
   if (Number.isNaN(at)) return await firstWithRows(end);
   const day = dayOf(at);
   if (day <= from) return from;
-  const before = closedWindow(from, earlier(addDays(day, -1), end));
+  const before = within(window, from, earlier(addDays(day, -1), end));
   const { rows } = await api.count(before);
   if (rows === 0) return addDays(before.to, 1);
   return await firstWithRows(before.to);
@@ -132,10 +134,11 @@ async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boole
 
 /** Consecutive windows of about as many rows as the window size, each with its count; those that hold nothing are left out. */
 async function* spans(
-  { from, to }: ClosedWindow,
+  range: ClosedWindow,
   rows: number,
   { api, windowSize }: RunRules,
 ): AsyncGenerator<CountedWindow> {
+  const { from, to } = range;
   let first = from;
   let left = rows;
   let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);
@@ -143,7 +146,7 @@ async function* spans(
     const rest = daysBetween(first, to);
     // What is left of the total fits one window: one count says so of all days at once.
     const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
-    const window = closedWindow(first, addDays(first, span - 1));
+    const window = within(range, first, addDays(first, span - 1));
     const count = await api.count(window);
     if (count.rows > Math.min(2 * windowSize.rows, windowSize.most) && span > 1) {
       left = Math.max(left, count.rows);
@@ -158,9 +161,10 @@ async function* spans(
 }
 
 /** Windows of fixed length from the oldest day that holds a row, where the service does not count. */
-async function* steps({ from, to }: ClosedWindow, api: StreamApi): AsyncGenerator<ClosedWindow> {
-  const oldest = await bisect(from, to, (middle) => api.hasRows(closedWindow(from, middle)));
+async function* steps(range: ClosedWindow, api: StreamApi): AsyncGenerator<ClosedWindow> {
+  const { from, to } = range;
+  const oldest = await bisect(from, to, (middle) => api.hasRows(within(range, from, middle)));
   for (let first = oldest; first <= to; first = addDays(first, STEP)) {
-    yield closedWindow(first, earlier(addDays(first, STEP - 1), to));
+    yield within(range, first, earlier(addDays(first, STEP - 1), to));
   }
 }

@@ -1,7 +1,8 @@
+import { createHash } from "node:crypto";
 import { BodyError, DataError } from "../errors.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
-import { addDays, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
+import { addDays, BEGINNING, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, type Row, untrusted } from "./stream-api.ts";
@@ -12,6 +13,10 @@ const SEEN = 1;
 const BEFORE_COUNT = 2;
 const DATED = 4;
 const UNDATED = 8;
+
+const OLDEST = startOf(BEGINNING);
+/** People without a date are remembered up to this number. */
+export const MOST_REMEMBERED = 1_000;
 
 /**
  * One reading of a window. Its numbers count distinct keys, so that no repeated row can stand in for a lost one.
@@ -43,6 +48,7 @@ export class Pass {
   #dayStart = 0;
   #inDay = 0;
   readonly #rowsByDay = new Map<Day, number>();
+  readonly #undated = new Set<string>();
   #withoutKey = 0;
   /** Rows that are new and have a cursor that no rule can read. */
   #unreadable = 0;
@@ -87,6 +93,11 @@ export class Pass {
     return this.#rowsByDay;
   }
 
+  /** Digests of the rows without a date; undefined if there are too many to remember. */
+  get undatedSeen(): readonly string[] | undefined {
+    return this.#undated.size > MOST_REMEMBERED ? undefined : [...this.#undated];
+  }
+
   /** @throws BodyError if a row lacked its key and the stream cannot do without */
   refuseMissingKeys(): void {
     if (this.#withoutKey === 0) return;
@@ -113,11 +124,22 @@ export class Pass {
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
     const isNewest =
       at > this.#newestAt || (at === this.#newestAt && (row.cursor ?? "") > (this.newest ?? ""));
-    if (isNewest && at <= latest) {
+    if (isNewest && at <= latest && at >= OLDEST) {
       this.#newestAt = at;
       this.newest = row.cursor ?? undefined;
     }
-    return (known & IS_NEW) !== 0;
+    const isDelivered = (flags & UNDATED) !== 0 && this.#isDelivered(`${row.key} ${identity}`);
+    return (known & IS_NEW) !== 0 && !isDelivered;
+  }
+
+  /** Remembers a row without a date. Returns whether an earlier run has delivered it just as it is. */
+  #isDelivered(row: string): boolean {
+    const { undatedSeen } = this.#rules;
+    if (this.#window.kind === "closed") return false;
+    if (this.#undated.size > MOST_REMEMBERED && undatedSeen.size === 0) return false;
+    const digest = createHash("sha256").update(row, "latin1").digest("base64url").slice(0, 12);
+    this.#undated.add(digest);
+    return this.#window.kind === "undated" && undatedSeen.has(digest);
   }
 
   /**
@@ -132,7 +154,7 @@ export class Pass {
 
   #flagsOf({ cursor }: Row, at: number): number {
     const isClosed = this.#window.kind === "closed";
-    if (cursor === null) return SEEN | UNDATED;
+    if (cursor === null || at < OLDEST) return SEEN | UNDATED;
     if (Number.isNaN(at)) {
       return SEEN | DATED | UNDATED | (isClosed ? BEFORE_COUNT : 0);
     }
@@ -227,7 +249,10 @@ export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcom
     ...{ window, kind: "proven", newest: pass.newest },
     // Walks that are proven together are not known one by one.
     ...(count.known && pass.beforeCount === count.rows && { rowsByDay: pass.rowsByDay }),
-    ...(bringsUndated && { undatedRows: count.known ? count.undated : pass.undated }),
+    ...(bringsUndated && {
+      undatedRows: count.known ? count.undated : pass.undated,
+      undatedSeen: pass.undatedSeen,
+    }),
   };
 }
 

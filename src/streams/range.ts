@@ -1,8 +1,9 @@
 import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later, startOf } from "../time.ts";
 import { type DayRange, prove, uncovered, without } from "./coverage.ts";
+import { checkDay, type Found } from "./daily-check.ts";
 import type { DatedState } from "./dated-state.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
-import { closedWindow, type DatedWindow } from "./window.ts";
+import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
 
 /** What the operator asked for, as far as it decides what is read. Names are those of the config. */
 export type ReadSettings = {
@@ -31,8 +32,12 @@ export type Range = {
   readonly window: DatedWindow | undefined;
   /** Closed days before the window that the state does not hold, oldest first. */
   readonly holes: readonly DayRange[];
-  /** Whether people without a date are read: all of them, or only if there are not this many any more. */
-  readonly undated: "none" | "pending" | number;
+  /** The days behind the window of sources that the key could not read before. */
+  readonly granted: readonly ClosedWindow[];
+  /** Whether people without a date are read: all of them, or as many as were counted, less those delivered before. */
+  readonly undated: "none" | "pending" | Count;
+  /** How many days before the cursor the next run begins. */
+  readonly lookbackDays: number;
   /** Epoch ms: when the run's first count was asked. The cursor is of no later row. */
   readonly latest: number;
   /** Epoch ms; rows with a later cursor are not emitted. */
@@ -48,7 +53,7 @@ export async function measureAll(state: DatedState, isCounted: boolean, api: Str
   const count = isCounted ? await api.count({ kind: "all" }) : NOT_COUNTED;
   return {
     ...{ kind: "all", state, count, yesterday: BEGINNING, window: undefined, holes: [], undated: "none" },
-    ...{ latest: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
+    ...{ granted: [], lookbackDays: 0, latest: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
   };
 }
 
@@ -59,7 +64,7 @@ export async function measureAll(state: DatedState, isCounted: boolean, api: Str
  */
 export async function measureDays(saved: DatedState, settings: ReadSettings, api: StreamApi): Promise<Range> {
   const { startDate, endDate, lookbackWindowDays, ignoreMissingDays } = settings;
-  const start = startDate ?? BEGINNING;
+  const start = later(startDate ?? BEGINNING, BEGINNING);
   const bringsUndated = settings.bringsUndated ?? (startDate === null && endDate === null);
   const firstDay = ({ discoveredAt }: DatedState): Day =>
     discoveredAt === null ? start : later(start, addDays(dayOf(instant(discoveredAt)), -lookbackWindowDays));
@@ -87,18 +92,25 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
     window = { kind: "open", from, undated: false };
     measured = await api.count(window);
   }
-  const isChecked = state.undated !== null && state.checked === dayOf(count.asked);
-  const behind = earlier(addDays(earlier(from, yesterday), -1), endDate ?? LAST_DAY);
+  const today = dayOf(count.asked);
+  const behind: DayRange = [start, earlier(addDays(earlier(from, yesterday), -1), endDate ?? LAST_DAY)];
   const days = ignoreMissingDays
     .filter((day) => state.days.some(([a, b, , status]) => status === "missing" && day >= a && day <= b))
     .reduce((all, day) => prove(all, [day, day]), without(state.days, [yesterday, LAST_DAY]));
+  const known: DatedState = { ...state, days, asked: new Date(count.asked).toISOString() };
+  const isDue = known.checked !== today;
+  const found: Partial<Found> & Pick<Found, "state" | "granted"> =
+    isDue && count.known && days.length > 0
+      ? await checkDay(known, behind, measured, bringsUndated, api)
+      : { state: known, granted: [] };
+  const isPending = bringsUndated && (known.undated === null || (isDue && !count.known));
+  const undated = isPending ? "pending" : (found.undated ?? "none");
   return {
     kind: "days",
-    state: { ...state, days, asked: new Date(count.asked).toISOString() },
+    state: undated === "none" ? { ...found.state, checked: today } : found.state,
     count: measured,
-    ...{ yesterday, window, holes: from > start ? uncovered(days, [start, behind]) : [] },
-    // They are counted again in the first run of a day: no filter shows who came.
-    undated: bringsUndated && !isChecked ? (state.undated?.rows ?? "pending") : "none",
+    ...{ yesterday, window, undated, granted: found.granted, lookbackDays: lookbackWindowDays },
+    holes: from > start ? uncovered(found.state.days, behind) : [],
     latest: count.asked,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
     ...(state !== saved && {

@@ -1,8 +1,8 @@
 import { BodyError, ScrambledError } from "../errors.ts";
-import { BEGINNING, instant } from "../time.ts";
+import { BEGINNING, instant, startOf } from "../time.ts";
 import { readBounded } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
-import { Pass } from "./proof.ts";
+import { MOST_REMEMBERED, Pass } from "./proof.ts";
 import { SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, type StreamApi, untrusted } from "./stream-api.ts";
 import type { Window } from "./window.ts";
@@ -12,6 +12,7 @@ const UNDATED_WINDOW: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
 const MOST_STREAMS = 3;
+const OLDEST = startOf(BEGINNING);
 /** A page number beyond any list. A service that still returns a row wraps around. */
 const PAST_ALL = 1_000_000_000;
 
@@ -19,18 +20,17 @@ const PAST_ALL = 1_000_000_000;
  * Reads the rows without a date, which no date filter matches: a handful is fetched from the ends of the unfiltered
  * list (newest first puts them at one end), and only if that does not bring as many as the counts say, from the
  * unfiltered export. What cannot be had, or not be proven, is missing.
- * @param planned `count`: the run's first, which says that there are none if it shows none; `undatedRows`: how many were
- *   delivered before, so that only another number is a reason to read
+ * @param planned `count`: the run's first, which says that there are none if it shows none, or with `isKnown` how many
  */
 export async function* readUndated(
-  { count: first, undatedRows }: Planned,
+  { count: first, isKnown = false }: Planned,
   rules: RunRules,
   shared?: SeenRows,
 ): AsyncGenerator<LineBatch, WindowOutcome> {
   const { api, verifyCounts } = rules;
-  let count = first?.known === true && first.undated === 0 ? first : await api.count(UNDATED_WINDOW);
-  if (count.known && count.undated === undatedRows) return deliveredBy(count);
-  if (verifyCounts && count.known) {
+  const isGiven = first?.known === true && (isKnown || first.undated === 0);
+  let count = isGiven ? first : await api.count(UNDATED_WINDOW);
+  if (verifyCounts && count.known && !isKnown) {
     const total = await totalPast(api, count);
     if (total !== undefined && total <= count.rows + count.undated) {
       const place = count.rows + count.undated + 1;
@@ -42,18 +42,20 @@ export async function* readUndated(
   const seen = shared ?? new SeenRows(count.undated);
   const found = new Pass(UNDATED_WINDOW, count, seen, rules);
   for (let sweeps = 0; count.known && sweeps < SWEEPS; sweeps++) {
-    const isWhole = yield* sweep(api, found);
+    const isWhole = yield* sweep(api, found, isKnown ? count.undated : Number.POSITIVE_INFINITY);
+    if (isKnown && isWhole && found.undated >= count.undated) return deliveredBy(count, found);
     const before = count;
     count = await api.count(UNDATED_WINDOW);
-    if (isWhole && found.undated >= Math.max(before.undated, count.undated)) return deliveredBy(count);
+    if (count.undated === 0) return deliveredBy(count);
+    if (isWhole && found.undated >= Math.max(before.undated, count.undated)) return deliveredBy(count, found);
   }
   return yield* fromExport(rules, seen, count);
 }
 
-const deliveredBy = ({ undated }: Pick<Count, "undated">): WindowOutcome => ({
-  window: UNDATED_WINDOW,
-  kind: "proven",
-  undatedRows: undated,
+/** @param found the pass that showed them; more of them than are remembered are unknown to the next run */
+const deliveredBy = ({ undated }: Pick<Count, "undated">, found?: Pass): WindowOutcome => ({
+  ...{ window: UNDATED_WINDOW, kind: "proven", undatedRows: undated },
+  undatedSeen: undated === 0 ? [] : undated > MOST_REMEMBERED ? undefined : found?.undatedSeen,
 });
 
 const missing = (cause: unknown): WindowOutcome => ({ window: UNDATED_WINDOW, kind: "missing", cause });
@@ -70,21 +72,21 @@ async function totalPast(api: StreamApi, { rows, undated }: Count): Promise<numb
   return end?.row === undefined ? past.total : undefined;
 }
 
-/** Page by page from each end of the list until a page holds no undated row. Returns false if a page cannot be parsed. */
-async function* sweep(api: StreamApi, found: Pass): AsyncGenerator<LineBatch, boolean> {
+/** Page by page from each end of the list until a page holds no undated row, or enough are found. Returns false if a page cannot be parsed. */
+async function* sweep(api: StreamApi, found: Pass, enough: number): AsyncGenerator<LineBatch, boolean> {
   try {
     const first = await api.page(EVERYTHING, 1);
     const last = Math.ceil((first.total ?? 0) / first.size);
     const front = undatedRowsOf(first);
     yield found.accept(front);
     let reached = 1;
-    for (let more = front.rows.length > 0; more && reached < last; ) {
+    for (let more = front.rows.length > 0; more && reached < last && found.undated < enough; ) {
       reached += 1;
       const batch = undatedRowsOf(await api.page(EVERYTHING, reached));
       yield found.accept(batch);
       more = batch.rows.length > 0;
     }
-    for (let number = last; number > reached; number--) {
+    for (let number = last; number > reached && found.undated < enough; number--) {
       const batch = undatedRowsOf(await api.page(EVERYTHING, number));
       yield found.accept(batch);
       if (batch.rows.length === 0) break;
@@ -117,7 +119,8 @@ async function* fromExport(
       for await (const batch of readBounded(EVERYTHING, count, rules, isShown))
         yield found.accept(undatedRowsOf(batch));
       found.refuseMissingKeys();
-      if (!verifyCounts || found.undated >= count.undated) return deliveredBy(count.known ? count : found);
+      if (!verifyCounts || found.undated >= count.undated)
+        return deliveredBy(count.known ? count : found, found);
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       if (error instanceof ScrambledError) seen.forget();
@@ -127,7 +130,7 @@ async function* fromExport(
   return missing(cause);
 }
 
-/** The rows without a cursor, or with one that no rule can read. */
+/** The rows without a cursor, with one that no rule can read, or of a day that no filter names. */
 function undatedRowsOf({ rows, facts }: Batch): Batch {
-  return { rows: rows.filter(({ cursor }) => cursor === null || Number.isNaN(instant(cursor))), facts };
+  return { rows: rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST)), facts };
 }

@@ -61,6 +61,8 @@ export type StreamApi = {
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
   /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be had or parsed. */
   page(window: Window, number: number): Promise<Page>;
+  /** The slugs of the sources that the key can read; undefined if the service does not say. */
+  sources(): Promise<readonly string[] | undefined>;
   /** Backs off after the given number of failures (1 and up) of the same work. */
   backOff(failures: number): Promise<void>;
   /** Epoch ms by the service's clock. */

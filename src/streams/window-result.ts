@@ -23,6 +23,8 @@ export type RunRules = {
   readonly until: number;
   /** Epoch ms; rows with a later cursor are not the stream's newest. */
   readonly latest: number;
+  /** Digests of the people without a date that were delivered before. */
+  readonly undatedSeen: ReadonlySet<string>;
   /** Ms after which an export that shows nothing new is given up. */
   readonly idleMs: number;
   /** Days that are read once for what they give. */
@@ -42,8 +44,8 @@ export type Planned = {
   /** The days that it stands for, if some before it were counted empty. */
   readonly days?: DayRange;
   readonly count?: Count | undefined;
-  /** For people without a date: how many were delivered before, if only a change is to be read. */
-  readonly undatedRows?: number | undefined;
+  /** For people without a date: `count` says how many there are, and those of `undatedSeen` were delivered before. */
+  readonly isKnown?: boolean;
 };
 
 /** How a window, or a part of one that was split, ended. */
@@ -60,6 +62,8 @@ export type WindowOutcome = {
   readonly rowsByDay?: ReadonlyMap<Day, number> | undefined;
   /** How many people without a date there are, if the window brought them. */
   readonly undatedRows?: number | undefined;
+  /** Digests of them; undefined: unknown, or too many. */
+  readonly undatedSeen?: readonly string[] | undefined;
   /** Why it is missing. */
   readonly cause?: unknown;
   /** Every pass, by pages too, showed as many rows and every count said as many: of people who were erased, not of an outage. */

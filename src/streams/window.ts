@@ -2,8 +2,8 @@ import { addDays, type Day, dayOf, earlier, startOf } from "../time.ts";
 
 /** The days that one request covers, both ends included. */
 export type Window =
-  /** Every day is before yesterday, so its rows only leave (for today). */
-  | { readonly kind: "closed"; readonly from: Day; readonly to: Day }
+  /** Every day is before yesterday, so its rows only leave (for today). `source`: the rows of this one alone. */
+  | { readonly kind: "closed"; readonly from: Day; readonly to: Day; readonly source?: string }
   /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which brings the people without a date. */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
@@ -15,6 +15,10 @@ export type ClosedWindow = Extract<Window, { kind: "closed" }>;
 export type DatedWindow = Extract<Window, { from: Day }>;
 
 export const closedWindow = (from: Day, to: Day): ClosedWindow => ({ kind: "closed", from, to });
+
+/** Closed days of a window, under its other filters. */
+export const within = (window: DatedWindow, from: Day, to: Day): ClosedWindow =>
+  window.kind === "closed" ? { ...window, from, to } : closedWindow(from, to);
 
 /**
  * Halves a window by days, the older half first; undefined if it is a single day or holds no day before yesterday.
@@ -36,9 +40,9 @@ export function splitAtYesterday(window: Window, yesterday: Day): readonly Windo
 }
 
 function splitAfter(window: DatedWindow, day: Day): readonly Window[] {
-  const older = closedWindow(window.from, day);
+  const older = within(window, window.from, day);
   const from = addDays(day, 1);
-  if (window.kind === "closed") return [older, closedWindow(from, window.to)];
+  if (window.kind === "closed") return [older, { ...window, from }];
   const newer: Window = { kind: "open", from, undated: false };
   return window.undated ? [older, { kind: "undated" }, newer] : [older, newer];
 }

@@ -10,7 +10,7 @@ import { BEGINNING, type Day, dayOf } from "../../src/time.ts";
 const moment = "2026-01-02T03:04:05Z";
 const minimal = { discoveredAt: moment };
 
-const day = fc.integer({ min: 0, max: 100_000 }).map((days): Day => dayOf(days * 86_400_000));
+const day = fc.integer({ min: 1, max: 100_000 }).map((days): Day => dayOf(days * 86_400_000));
 const cursor = fc
   .tuple(day, fc.constantFrom("T23:59:59.999Z", "T00:00:00Z", "T12:34:56.123456789Z"))
   .map(([date, time]) => date + time);
@@ -41,6 +41,14 @@ const blobs: fc.Arbitrary<DatedState> = fc.record({
 });
 
 describe("parseDatedState()", () => {
+  it("takes the days of the years before 1970 for people without a date", () => {
+    const days = [
+      ["0001-01-01", "1969-12-31", 0],
+      ["1970-01-01", "2025-11-30", 12],
+    ];
+    expect(parseDatedState("people", { ...NEW_STATE, days })?.days).toEqual([[BEGINNING, "2025-11-30", 12]]);
+  });
+
   it("gives back a state, through either protocol's envelope", () => {
     fc.assert(
       fc.property(blobs, (written) => {

@@ -35,6 +35,8 @@ const held = (rows: Readonly<Record<number, number>>): Partial<WindowOutcome> =>
 const missing = (nth: number): Span => span(nth, nth, null, "missing");
 const again = (from: number, to: number): Span => span(from, to, null, "again");
 
+const COUNT = { rows: 9, undated: 0, known: true, asked: ASKED, answered: ASKED };
+
 /** Drives checkpoints as a run does. */
 class Run {
   readonly checkpoints: Checkpoints;
@@ -43,7 +45,7 @@ class Run {
   constructor(state: Partial<DatedState> = {}, range: Partial<Range> = {}) {
     const whole: Range = {
       ...{ kind: "days", state: { ...NEW_STATE, ...state }, yesterday: YESTERDAY, holes: [] },
-      count: { rows: 9, undated: 0, known: true, asked: ASKED, answered: ASKED },
+      ...{ count: COUNT, granted: [], lookbackDays: 1 },
       ...{ window: { kind: "open", from: FIRST, undated: false }, undated: "pending" },
       ...{ latest: ASKED, until: Number.POSITIVE_INFINITY },
       ...range,
@@ -112,8 +114,21 @@ describe("Checkpoints", () => {
   const clearing = { clears: "missing" } as const;
   const bad = missing(2);
   it.each<[string, Coverage, Window, Partial<WindowOutcome> | null, Coverage, Partial<Planned>?]>([
-    ["what it held by day", [], closed(0, 4), held({ 1: 5, 4: 2 }), [span(0, 4, 7)]],
-    ["empty days before it", [], closed(3, 4), held({ 3: 5 }), [span(0, 4, 5)], { days: [day(0), day(4)] }],
+    [
+      "what it held by day",
+      [],
+      closed(0, 4),
+      held({ 1: 5, 4: 2 }),
+      [span(0, 0, 0), span(1, 1, 5), span(2, 4, 2)],
+    ],
+    [
+      "empty days before it",
+      [],
+      closed(3, 4),
+      held({ 3: 5 }),
+      [span(0, 2, 0), span(3, 3, 5), span(4, 4, 0)],
+      { days: [day(0), day(4)] },
+    ],
     ["an empty window", [], closed(0, 4), null, [span(0, 4, 0)]],
     ["no number where none is known", [], closed(0, 4), {}, [span(0, 4, null)]],
     ["a missing day that was proven", [bad], closed(2), held({ 2: 3 }), [span(2, 2, 3)], clearing],
@@ -134,7 +149,7 @@ describe("Checkpoints", () => {
       [span(0, 9, 30), missing(10)],
       closed(8, 11),
       held({ 8: 1, 10: 4 }),
-      [span(0, 9, 30), span(10, 11, 4)],
+      [span(0, 9, 30), span(10, 10, 4), span(11, 11, 0)],
     ],
   ])("put into days: %s", (_, days, window, outcome, expected, planned) => {
     const run = new Run({ days });
@@ -145,9 +160,10 @@ describe("Checkpoints", () => {
   it("never hold the run's yesterday, whatever an open window shows", () => {
     const run = new Run({}, { window: { kind: "open", from: day(70), undated: false } });
     run.finish({ kind: "open", from: day(70), undated: false }, held({ 71: 4, 77: 9, 78: 9 }));
-    expect(run.state.days).toEqual([span(70, 76, 4)]);
+    const days = [span(70, 70, 0), span(71, 71, 4), span(72, 76, 0)];
+    expect(run.state.days).toEqual(days);
     run.finish(OPEN, {});
-    expect(run.state.days).toEqual([span(70, 76, 4)]);
+    expect(run.state.days).toEqual(days);
   });
 
   it("put in the parts of an open window that was split", () => {
@@ -165,7 +181,8 @@ describe("Checkpoints", () => {
     ];
     run.finishAt(0, { window, clears: null }, result);
     expect(run.state).toMatchObject({
-      ...{ days: [span(60, 70, 5), span(71, 76, null, "again")], discoveredAt: "2026-03-20T01:00:00.000Z" },
+      days: [span(60, 60, 0), span(61, 61, 5), span(62, 70, 0), span(71, 76, null, "again")],
+      ...{ discoveredAt: "2026-03-20T01:00:00.000Z" },
       ...{ undated: { rows: 2, seen: null }, checked: "2026-03-20" },
     });
   });
@@ -272,7 +289,7 @@ describe("Checkpoints", () => {
   });
 
   it("have them still to come, and are not complete, while they are missing", () => {
-    const run = new Run({ undated: { rows: 3, seen: null } }, { undated: 3 });
+    const run = new Run({ undated: { rows: 3, seen: null } }, { undated: { ...COUNT, undated: 3 } });
     run.finish(UNDATED, { kind: "missing", cause: "cause" });
     run.finish(OPEN);
     expect(run.close().at(-1)).toMatchObject({ complete: false });

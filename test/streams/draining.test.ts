@@ -54,7 +54,7 @@ class DrainingService {
       count: async (window) => this.#count(window),
       stream: (window) => this.#stream(window),
       rowAt: async (window, place) => this.#rowAt(window, place),
-      ...{ hasRows: refuse, page: refuse },
+      ...{ hasRows: refuse, page: refuse, sources: async () => undefined },
       backOff: async (failures) => this.#pass(failures * 1_000),
       now: () => this.now,
       monotonic: () => this.now,
@@ -142,7 +142,7 @@ describe("a first sync of a large account that drains", () => {
     const { lines, state, complete, error, missing, again } = await runStream(service.api());
     expect({ complete, error }).toEqual({ complete: true, error: undefined });
     expect(missing).toEqual([]);
-    expect(state?.undated).toEqual({ rows: 0, seen: null });
+    expect(state?.undated).toEqual({ rows: 0, seen: [] });
     expect(service.rowsShown / account.people).toBeLessThanOrEqual(1.2);
     expect(service.requests).toBeLessThan(60);
     const delivered = new Set(lines);

@@ -232,8 +232,9 @@ describe("provenBy()", () => {
   it("keeps how many without a date were counted, which is what the next count is compared with", () => {
     // The service took the cursor that no rule can read for a date.
     const count = counted(2, 1);
+    const digest = expect.stringMatching(/^[\w-]{12}$/);
     expect(provenBy(WHOLE, passOver(WHOLE, rows, { count }).pass, count)).toEqual({
-      ...{ window: WHOLE, kind: "proven", newest: IN_MARCH, undatedRows: 1 },
+      ...{ window: WHOLE, kind: "proven", newest: IN_MARCH, undatedRows: 1, undatedSeen: [digest, digest] },
     });
     const unknown = { ...counted(0), known: false };
     expect(provenBy(WHOLE, passOver(WHOLE, rows, { count: unknown }).pass, unknown)).toMatchObject({

@@ -57,11 +57,20 @@ describe("readUndated()", () => {
     expect(ids).toHaveLength(25);
   });
 
-  it("asks for no page where there are as many as were delivered before", async () => {
-    const { outcome, ids, asked } = await read(3, {}, { undatedRows: 3 });
-    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 3 });
-    expect({ ids, asked }).toEqual({ ids: [], asked: ["count", "count"] });
-    expect((await read(4, {}, { undatedRows: 3 })).ids).toHaveLength(4);
+  it("emits only those that were not delivered before, and counts nothing where their number is known", async () => {
+    const seen = (await read(3)).outcome.undatedSeen ?? [];
+    expect(seen).toHaveLength(3);
+    const count = { rows: DATED.length, undated: 4, known: true, asked: NOW, answered: NOW };
+    const again = await read(4, {}, { count, isKnown: true }, { undatedSeen: new Set(seen) });
+    expect(again.outcome).toMatchObject({ kind: "proven", undatedRows: 4 });
+    expect(again.outcome.undatedSeen).toHaveLength(4);
+    expect(again.ids).toEqual(["u3"]);
+    expect(new Set(again.asked)).toEqual(new Set(["page"]));
+  });
+
+  it("remembers at most a thousand", async () => {
+    expect((await read(1_000)).outcome.undatedSeen).toHaveLength(1_000);
+    expect((await read(1_001)).outcome).toMatchObject({ undatedRows: 1_001, undatedSeen: undefined });
   });
 
   it("counts again where somebody arrived between the counts and the look past them", async () => {

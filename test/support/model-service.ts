@@ -12,7 +12,7 @@ import type { Window } from "../../src/streams/window.ts";
 import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
 
 /** A person of the model; `at` is epoch ms, null for one without a date. */
-export type Person = { readonly id: string; at: number | null; user: boolean };
+export type Person = { readonly id: string; at: number | null; user: boolean; readonly source?: string };
 
 /** How one reading of an export goes wrong: after `rows` rows it throws, or ends as if it were whole. */
 export type Cut = { readonly rows: number; readonly loud: boolean };
@@ -54,6 +54,8 @@ export class ModelService {
   readonly asked: Asked[] = [];
   readonly notices: Notice[] = [];
   readonly open = new Set<symbol>();
+  /** What the key can read; undefined: the service does not say. */
+  sources: readonly string[] | undefined;
   now: number;
   readonly #options: ModelOptions;
   #exports = 0;
@@ -87,6 +89,10 @@ export class ModelService {
         return { row: person === undefined ? undefined : this.#row(person), total: this.#total(window) };
       },
       page: async (window, number) => await this.#page(window, number),
+      sources: async () => {
+        this.asked.push({ what: "any", window: { kind: "all" } });
+        return this.sources;
+      },
       backOff: async (failures) => {
         this.now += failures * 1_000;
         await this.#tick();
@@ -103,8 +109,9 @@ export class ModelService {
 
   #rows(window: Window): Person[] {
     const { from, to } = rangeOf(window);
+    const source = window.kind === "closed" ? window.source : undefined;
     return this.people
-      .filter((person) => this.#matches(person))
+      .filter((person) => this.#matches(person) && (source === undefined || person.source === source))
       .filter(({ at }) => (at === null ? from === undefined : at >= (from ?? -Infinity) && at < to))
       .sort((a, b) => (b.at ?? -Infinity) - (a.at ?? -Infinity) || (a.id < b.id ? -1 : 1));
   }

@@ -10,7 +10,15 @@ export function apiWith(given: Partial<StreamApi>): StreamApi {
     throw new Error("Not asked for");
   };
   return {
-    ...{ count: absent, stream: absent, hasRows: absent, rowAt: absent, page: absent, backOff: absent },
+    ...{
+      count: absent,
+      stream: absent,
+      hasRows: absent,
+      rowAt: absent,
+      page: absent,
+      sources: absent,
+      backOff: absent,
+    },
     ...{ now: () => 0, monotonic: () => 0, notify: () => {} },
     ...given,
   };
@@ -38,6 +46,7 @@ export function rulesWith(given: Partial<RunRules> = {}): RunRules {
     isListed: true,
     until: Number.POSITIVE_INFINITY,
     latest: Number.POSITIVE_INFINITY,
+    undatedSeen: new Set(),
     idleMs: 60_000,
     ignoredDays: new Set(),
     onMissingKey: "reject",

@@ -1,0 +1,249 @@
+import { describe, expect, it } from "vitest";
+import type { DatedState } from "../../src/streams/dated-state.ts";
+import type { ReadSettings } from "../../src/streams/range.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
+import { addDays, DAY_MS, type Day, startOf } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
+import {
+  type ModelOptions,
+  ModelService,
+  type Person,
+  peopleOn,
+  undatedPeople,
+} from "../support/model-service.ts";
+import { byId, type Ran, runStream } from "../support/sync-run.ts";
+
+const TODAY = "2026-03-20" as Day;
+const NOON = startOf(TODAY) + DAY_MS / 2;
+const lastDays = (count: number): Day[] =>
+  Array.from({ length: count }, (_, nth) => addDays(TODAY, nth - count));
+const person = (id: string, at: number | null): Person => ({ id, at, user: false });
+
+/** An account of which a run is made each noon. */
+class Life {
+  readonly service: ModelService;
+  readonly lines: string[] = [];
+  readonly #settings: Partial<ReadSettings>;
+  #state: DatedState | null = null;
+
+  constructor(people: Person[], settings: Partial<ReadSettings> = {}, options: Partial<ModelOptions> = {}) {
+    this.service = new ModelService({ now: NOON, people, latency: 20, ...options });
+    this.#settings = settings;
+  }
+
+  get people(): Person[] {
+    return this.service.people;
+  }
+
+  /** Rows that are served now and were never delivered as they are. */
+  get lost(): string[] {
+    const delivered = new Set(this.lines);
+    return [...this.service.served().values()].filter((line) => !delivered.has(line));
+  }
+
+  async run(api: StreamApi = this.service.api()): Promise<Ran> {
+    this.service.asked.length = 0;
+    const ran = await runStream(api, { state: this.#state, settings: this.#settings });
+    expect(ran).toMatchObject({ complete: true, error: undefined });
+    this.#state = ran.state;
+    this.lines.push(...ran.lines);
+    return ran;
+  }
+
+  /** The run of the next day. */
+  async next(api?: StreamApi): Promise<Ran> {
+    this.service.now += DAY_MS;
+    return await this.run(api);
+  }
+
+  /** How many requests the last run made. */
+  get requests(): number {
+    return this.service.asked.length;
+  }
+
+  /** Some people are checked again, now. */
+  move(...people: readonly (Person | undefined)[]): void {
+    for (const one of people) if (one !== undefined) one.at = this.service.now;
+  }
+}
+
+/** `one`: all in one window; `several`: the account is too large for that. */
+const SIZES = [
+  ["of one window", { maxWindowRows: 250_000 }],
+  ["of several windows", { maxWindowRows: 60 }],
+] as const;
+
+describe.each(SIZES)("rows that come late into an account %s", (_, settings) => {
+  it.each([
+    ["the first sync shows nothing", 0],
+    ["the first sync shows two people of today", 2],
+  ])("are found: %s, and then history appears", async (_, shown) => {
+    let isVisible = false;
+    const newest = Array.from({ length: shown }, (_, nth) => person(`n${nth}`, NOON - 60_000 - nth));
+    const life = new Life([...newest, ...peopleOn(lastDays(99), 2)], settings, {
+      filter: ({ id }) => isVisible || id.startsWith("n"),
+    });
+    await life.run();
+    life.people.push(person("n9", NOON + 60_000));
+    await life.next();
+    isVisible = true;
+    await life.next();
+    expect(life.lost).toEqual([]);
+  });
+
+  it("are found behind those who left, when an index that stood still catches up", async () => {
+    const roll = dice(7);
+    const life = new Life(peopleOn(lastDays(60), 10), settings, {
+      filter: ({ id }) => !isStill || !id.startsWith("late"),
+    });
+    let isStill = true;
+    await life.run();
+    const came = life.service.now;
+    for (let nth = 0; nth < 94; nth++) life.people.push(person(`late${nth}`, came - nth * 1_800_000));
+    for (let day = 0; day < 3; day++) {
+      await life.next();
+      for (let nth = 0; nth < 40; nth++) life.move(life.people[roll(600)]);
+    }
+    isStill = false;
+    for (let day = 0; day < 4; day++) {
+      await life.next();
+      expect(life.requests).toBeLessThanOrEqual(100);
+      life.move(life.people[roll(600)]);
+    }
+    await life.next();
+    expect(life.lost).toEqual([]);
+  });
+
+  it("cost what the account's counts cost: 2 requests, 5 on a new day, at most 21 where people move", async () => {
+    const life = new Life(peopleOn(lastDays(400), 5), settings);
+    life.service.sources = ["crm"];
+    await life.run();
+    await life.next();
+    await life.run();
+    expect(life.requests).toBe(2);
+    await life.next();
+    expect(life.requests).toBe(5);
+    const roll = dice(3);
+    for (let nth = 0; nth < 40; nth++) life.move(life.people[roll(1_500)]);
+    await life.next();
+    expect(life.requests).toBeLessThanOrEqual(21 + 2);
+    await life.next();
+    expect(life.lost).toEqual([]);
+  });
+});
+
+describe("a source that is granted", () => {
+  it("is read from the first covered day on, once, although as many people have left", async () => {
+    const old = peopleOn(lastDays(50), 8);
+    const granted = peopleOn(lastDays(50), 2).map(({ id, at }) => ({
+      id: `g${id}`,
+      at,
+      user: false,
+      source: "erp",
+    }));
+    const life = new Life(
+      [...old, ...granted],
+      {},
+      {
+        filter: ({ source }) => source === undefined || life.service.sources?.includes(source) === true,
+      },
+    );
+    life.service.sources = ["crm"];
+    await life.run();
+    const second = await life.next();
+    expect(second.state?.sources).toEqual(["crm"]);
+    life.move(...old.slice(0, 120));
+    life.service.sources = ["crm", "erp"];
+    const third = await life.next();
+    expect(life.lost).toEqual([]);
+    expect(third.state?.sources).toEqual(["crm", "erp"]);
+    // Numbers that nobody counted since are too low, so their days come once more.
+    await life.next();
+    const fifth = await life.next();
+    expect(fifth.lines.filter((line) => line.includes('"g'))).toEqual([]);
+  });
+});
+
+describe("the cursor", () => {
+  it("outlives a service whose clock is 45 days ahead for a run", async () => {
+    const life = new Life(peopleOn(lastDays(30), 3));
+    await life.run();
+    const api = life.service.api();
+    const ahead: StreamApi = {
+      ...api,
+      count: async (window) => {
+        const count = await api.count(window);
+        return { ...count, asked: count.asked + 45 * DAY_MS, answered: count.answered + 45 * DAY_MS };
+      },
+    };
+    await life.next(ahead);
+    for (let day = 0; day < 6; day++) {
+      life.people.push(person(`new${day}`, life.service.now + 1_000));
+      await life.next();
+      expect(life.lost).toEqual([]);
+    }
+  });
+
+  it("is not that of a row whose year was typed", async () => {
+    const life = new Life([...peopleOn(lastDays(30), 3), person("typed", Date.parse("2062-03-01"))]);
+    const { state } = await life.run();
+    expect(state?.discoveredAt?.slice(0, 10)).toBe("2026-03-19");
+    for (let day = 0; day < 3; day++) {
+      life.people.push(person(`new${day}`, life.service.now + 1_000));
+      await life.next();
+      expect(life.lost).toEqual([]);
+    }
+  });
+
+  it("warns of a state that is ahead of the clock, and reads", async () => {
+    const life = new Life(peopleOn(lastDays(30), 3));
+    const { state } = await life.run();
+    life.people.push(person("new", NOON - 60_000));
+    const days = [...(state?.days ?? []), ["2026-03-19" as Day, "2026-05-01" as Day, 0] as const];
+    const ran = await runStream(life.service.api(), {
+      state: { ...(state as DatedState), discoveredAt: "2026-05-04T00:00:00Z", days },
+    });
+    expect(ran.events).toContainEqual(expect.objectContaining({ kind: "log", level: "warn" }));
+    expect(byId(ran.lines).has("new")).toBe(true);
+    expect(ran.state?.discoveredAt?.slice(0, 10)).toBe("2026-03-20");
+  });
+});
+
+describe("people without a date", () => {
+  it("are found when three get a date and three others come without one", async () => {
+    const life = new Life([...peopleOn(lastDays(30), 3), ...undatedPeople(5)]);
+    await life.run();
+    life.move(...life.people.filter(({ id }) => ["u0", "u1", "u2"].includes(id)));
+    life.people.push(person("u7", null), person("u8", null), person("u9", null));
+    const { lines } = await life.next();
+    expect(life.lost).toEqual([]);
+    expect(lines.filter((line) => line.includes("null")).length).toBe(3);
+  });
+
+  it.each([
+    [2_000, 15],
+    [900, 15],
+  ])("%i of them, of whom one is checked a day, are not all delivered again", async (many, most) => {
+    const life = new Life([...peopleOn(lastDays(30), 3), ...undatedPeople(many)]);
+    await life.run();
+    for (let day = 0; day < 4; day++) {
+      life.service.now += 1_000;
+      life.move(life.people.find(({ at }) => at === null));
+      const { lines } = await life.next();
+      expect(lines.length).toBeLessThanOrEqual(most);
+      expect(life.lost).toEqual([]);
+    }
+  });
+
+  it("are those of the days before 1970-01-02 too", async () => {
+    const life = new Life([
+      ...peopleOn(lastDays(30), 3),
+      ...["0001-01-01", "1969-07-20", "1970-01-01"].map((day) => person(day, Date.parse(day))),
+    ]);
+    const { state } = await life.run();
+    expect(life.lost).toEqual([]);
+    expect(state).toMatchObject({ undated: { rows: 3 } });
+    const { lines } = await life.next();
+    expect(lines.filter((line) => !line.includes('"2026-03-1'))).toEqual([]);
+  });
+});
