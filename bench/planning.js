@@ -61,7 +61,7 @@ const ACCOUNTS = [
     syncs: [
       { name: "20,000 people", reach: "3 requests" },
       { name: "the same, a quiet incremental sync", reach: "2 requests" },
-      { name: "the same, the first sync of a UTC day", reach: "4 requests", passDays: 1 },
+      { name: "the same, the first sync of a UTC day", reach: "5 requests", passDays: 1 },
     ],
   },
 ];

@@ -96,7 +96,6 @@ async function countRows(client: Client, endpoint: Endpoint, days: Query, isSeco
   const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
   const { asked, answered, value } = answer;
   const { total, elements } = value;
-  refuseIgnoredFilter(endpoint, answer, days);
   if (total === null && endpoint.verify) throw new DataError(withoutTotal(endpoint.stream));
   if (total === null) return { rows: 0, undated: 0, known: false, asked, answered };
   const shown = elements.length;
@@ -105,6 +104,7 @@ async function countRows(client: Client, endpoint: Endpoint, days: Query, isSeco
     if (!isSecond) return await countRows(client, endpoint, days, true);
     throw untrusted(`a count of ${endpoint.stream} says ${total} beside ${plural(shown, "row")}`);
   }
+  refuseIgnoredFilter(endpoint, answer, days);
   return { rows: Math.max(total, shown), undated: 0, known: true, asked, answered };
 }
 

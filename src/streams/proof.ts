@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { BodyError, DataError } from "../errors.ts";
+import { fingerprint } from "../fingerprint.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { addDays, BEGINNING, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
@@ -137,7 +137,7 @@ export class Pass {
     const { undatedSeen } = this.#rules;
     if (this.#window.kind === "closed") return false;
     if (this.#undated.size > MOST_REMEMBERED && undatedSeen.size === 0) return false;
-    const digest = createHash("sha256").update(row, "latin1").digest("base64url").slice(0, 12);
+    const digest = fingerprint(row);
     this.#undated.add(digest);
     return this.#window.kind === "undated" && undatedSeen.has(digest);
   }

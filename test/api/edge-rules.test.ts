@@ -30,7 +30,19 @@ async function open(
   return { ...openSession(url, { clock, idle: 60 }), asked };
 }
 
+const DATED_ROW = { id: "1", discoveredAt: "2026-01-02T10:00:00Z" };
+
 describe("a count", () => {
+  it.each([
+    ["of no day", null],
+    ["of a day before", "2026-01-01T23:59:59Z"],
+    ["of a day after", "2026-01-03T00:00:00Z"],
+  ])("ends the stream if its filter brings a row %s", async (_, discoveredAt) => {
+    const { api } = await open((_, response) => response.end(listOf(9, [{ id: "1", discoveredAt }])));
+    const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
+    await expect(api.count(day)).rejects.toThrow("date filters");
+  });
+
   it("asks for the dated first, so that no arrival hides someone without a date", async () => {
     // One person with a date arrives between the two counts; one has none.
     const totals = [10, 12];
@@ -51,7 +63,7 @@ describe("a count", () => {
       let low = 2;
       const { api, asked } = await open((url, response) => {
         const isLow = url.includes(filter) && low-- > 0;
-        response.end(listOf(isLow ? 0 : 1, url.includes(filter) ? [{ id: "1" }] : []));
+        response.end(listOf(isLow ? 0 : 1, url.includes(filter) ? [DATED_ROW] : []));
       });
       const day = closedWindow("2026-01-02" as Day, "2026-01-02" as Day);
       await expect(api.count(day)).rejects.toThrow(/says 0 beside 1 row.*verify_counts/);
