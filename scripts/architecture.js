@@ -123,7 +123,7 @@ Both pictures are drawn from the imports by \`npm run docs\`; a test compares.
 ## The folders
 
 An arrow means "imports", and arrows point down only. An arrow that follows from others is left out.
-\`errors\`, \`json\`, \`json-schema\`, \`latin1\`, \`plural\`, \`time\` and \`package-file\` stand below all folders.
+\`errors\`, \`fingerprint\`, \`json\`, \`json-schema\`, \`latin1\`, \`plural\`, \`time\` and \`package-file\` stand below all folders.
 
 ${folderPicture()}
 
