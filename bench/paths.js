@@ -60,6 +60,10 @@ function candidatesOf(node, url, small, folder) {
       name: "drop and hash",
       command: read({ drop_fields: ["people.lastName"], hash_fields: ["people.email"], ...SALT }),
     },
+    {
+      name: "only",
+      command: read({ only_fields: ["email", "firstName", "jobTitle", "company", "industry"] }),
+    },
     { name: "tap", command: tap("all", []) },
     { name: "tap, deselected", command: tap("some", DESELECTED) },
     { name: "output", command: output() },
