@@ -9,6 +9,7 @@ import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from 
 import { Checkpoints } from "../streams/checkpoints.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
+import { NewestKeys } from "../streams/newest-keys.ts";
 import { planWindows } from "../streams/plan.ts";
 import { measureAll, measureDays, type Range, type ReadSettings } from "../streams/range.ts";
 import { readWindow } from "../streams/read-window.ts";
@@ -17,6 +18,7 @@ import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
 import { cannotBeCounted, type Reading, type Session, streamNamed } from "./session.ts";
+import { ofSameRows } from "./whose-rows.ts";
 
 /** A part of a plan of shards: its digest, and whether it reads the people without a date. */
 export type ShardTask = { readonly plan: string; readonly bringsUndated: boolean };
@@ -91,6 +93,17 @@ async function streamRun(
   if (shard !== undefined && (!isDated || isFullRefresh(configured))) throw notSharded(spec);
   const filters = filtersOf(config);
   const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
+  const rules = { cursor: isDated ? spec.cursorField : null, schema };
+  const saved = isDated
+    ? resumeDated(configured, savedState, filters, shard?.plan ?? null, session.service)
+    : resumeWhole(configured, savedState, filters);
+  const resumed =
+    saved.kind === "read"
+      ? {
+          ...saved,
+          state: await ofSameRows(saved.state, spec.name, session.keyId, session.streamApi(spec, rules, {})),
+        }
+      : saved;
   return {
     stream: spec.name,
     source: {
@@ -98,10 +111,9 @@ async function streamRun(
       isExported: spec.exportPath !== null,
       onMissingKey: onMissingKey(spec, configured),
     },
-    api: session.streamApi(spec, { cursor: isDated ? spec.cursorField : null, schema }),
-    saved: isDated
-      ? resumeDated(configured, savedState, filters, shard?.plan ?? null, session.service)
-      : resumeWhole(configured, savedState, filters),
+    api: session.streamApi(spec, rules),
+    saved: resumed,
+    keyId: session.keyId,
     settings: { ...config, bringsUndated: shard?.bringsUndated },
     endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
   };
@@ -139,6 +151,8 @@ export type StreamRun = {
   readonly api: StreamApi;
   readonly saved: Resume;
   readonly settings: ReadSettings;
+  /** A digest of the API key's id. */
+  readonly keyId: string;
   /** Monotonic ms after which no further window begins; undefined is never. */
   readonly endsAt: number | undefined;
 };
@@ -162,12 +176,14 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   }
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
-  const checkpoints = new Checkpoints(stream, range);
+  const newestKeys = new NewestKeys();
+  const checkpoints = new Checkpoints(stream, range, () => newestKeys.witness(run.keyId));
   let passes = 0;
   let isTimeUp = false;
-  const rules = rulesOf(run, range, () => {
+  const onPass = (): void => {
     passes += 1;
-  });
+  };
+  const rules = { ...rulesOf(run, range, onPass), newestKeys };
   // The time is up at a window's end, but not before the run has come further than what it must repeat.
   let hasBegun = false;
   const begins = ({ clears, window }: Planned): boolean => {
@@ -187,7 +203,11 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   yield* checkpoints.close(passes, isTimeUp);
 }
 
-function rulesOf({ source, api, settings }: StreamRun, range: Range, onPass: () => void): RunRules {
+function rulesOf(
+  { source, api, settings }: StreamRun,
+  range: Range,
+  onPass: () => void,
+): Omit<RunRules, "newestKeys"> {
   const { isExported, isListed, onMissingKey } = source;
   return {
     ...{ api, isExported, isListed, onMissingKey, onPass },

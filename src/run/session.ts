@@ -18,7 +18,7 @@ import {
   type StreamSpec,
   streamsOf,
 } from "../catalog/streams.ts";
-import { serviceDigest } from "../config/address.ts";
+import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
 import { Slots } from "../files/slots.ts";
@@ -59,6 +59,8 @@ export class Session {
   readonly began: number;
   /** Digest of the address of the Public API. */
   readonly service: string;
+  /** Digest of the id of the Public API's key. */
+  readonly keyId: string;
   readonly #runtime: SessionRuntime;
   readonly #notify: (notice: Notice) => void;
   readonly #tries: number | undefined;
@@ -71,6 +73,7 @@ export class Session {
   constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
     this.config = config;
     this.service = serviceDigest(config.baseUrl);
+    this.keyId = keyDigest(config.apiKey);
     this.#runtime = runtime;
     this.signal = runtime.signal;
     this.began = runtime.clock.monotonic();
@@ -127,7 +130,7 @@ export class Session {
   }
 
   /** The service as the core sees it, for the rows of one stream. */
-  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi {
+  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">, filters = this.#filters(spec)): StreamApi {
     const [key = ""] = spec.primaryKey;
     const endpoint = {
       stream: spec.name,
@@ -135,7 +138,7 @@ export class Session {
       listSetting: listSettingOf(spec),
       sources: this.config.endpoints.sources,
       export: spec.exportPath ?? undefined,
-      filters: this.#filters(spec),
+      filters,
       verify: this.config.verifyCounts,
       parser: new RowParser({ key, ...rules }),
     };

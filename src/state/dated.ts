@@ -36,7 +36,12 @@ const SCHEMA = {
   properties: {
     days: listOf({ type: "array", items: span, minItems: 3, maxItems: 4 }),
     service: text,
-    witness: { type: "object" },
+    witness: recordOf(
+      { keys: listOf(text), cursor: { ...text, format: "date-time" }, key: text },
+      "keys",
+      "cursor",
+      "key",
+    ),
     undated: { anyOf: [undated, { enum: ["pending", "done"] }] },
     checked: day,
     filters: recordOf({ source_slug: orNull(text), is_user: { enum: ["all", "true", "false"] } }),
@@ -151,7 +156,10 @@ function refuseOtherVersion(stream: string, { version = NEW_STATE.version }: Jso
 }
 
 function refuseOtherShape(stream: string, saved: JsonObject): void {
-  checkOfKeys ??= schemaCompiler({ fill: false, formats: { date: isDay } })(SCHEMA);
+  checkOfKeys ??= schemaCompiler({
+    fill: false,
+    formats: { date: isDay, "date-time": (text: string) => parseInstant(text) !== null },
+  })(SCHEMA);
   const said = Object.entries(saved).filter(([, value]) => value !== null);
   if (checkOfKeys(Object.fromEntries(said))) return;
   const [{ instancePath = "", message = "" } = {}] = checkOfKeys.errors ?? [];

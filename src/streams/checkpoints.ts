@@ -15,6 +15,7 @@ import {
 } from "./coverage.ts";
 import type { DatedState } from "./dated-state.ts";
 import type { Event, StreamState } from "./event.ts";
+import type { Witness } from "./newest-keys.ts";
 import type { Range } from "./range.ts";
 import { describe } from "./window.ts";
 import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
@@ -27,6 +28,7 @@ const FEW_PARTS = 4;
 export class Checkpoints {
   readonly #stream: string;
   readonly #range: Range;
+  readonly #witness: () => Witness | null;
   #state: DatedState;
   #written = "";
   /** How many windows the last checkpoint covered. */
@@ -38,7 +40,9 @@ export class Checkpoints {
   #cause: unknown;
   readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
 
-  constructor(stream: string, range: Range) {
+  /** @param witness of the newest rows that the run has shown; null: none was */
+  constructor(stream: string, range: Range, witness: () => Witness | null = () => null) {
+    this.#witness = witness;
     this.#stream = stream;
     this.#range = range;
     this.#state = range.state;
@@ -113,10 +117,13 @@ export class Checkpoints {
     const { window } = planned;
     if (window.kind === "all") return this.#state;
     const undated = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
+    const discoveredAt = this.#newestAfter(result);
+    const isPassed = discoveredAt !== this.#state.discoveredAt || this.#state.witness === null;
     return {
       ...this.#state,
+      ...(isPassed && { witness: this.#witness() ?? this.#state.witness }),
       ...(window.kind !== "undated" && { days: this.#daysAfter(planned, result) }),
-      ...{ discoveredAt: this.#newestAfter(result), ...(undated && this.#undatedAfter(undated)) },
+      ...{ discoveredAt, ...(undated && this.#undatedAfter(undated)) },
       sources: this.#sourcesAfter(planned),
     };
   }

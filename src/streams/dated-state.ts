@@ -1,5 +1,6 @@
 import type { Day } from "../time.ts";
 import type { Coverage } from "./coverage.ts";
+import type { Witness } from "./newest-keys.ts";
 
 /** What a state was made under; another config needs another state. */
 export type Filters = { readonly source_slug: string | null; readonly is_user: string };
@@ -20,8 +21,8 @@ export type DatedState = {
   readonly days: Coverage;
   /** A digest of the service's address; null matches any. */
   readonly service: string | null;
-  /** Newest keys by which the organization is known again. Not used yet, and handed on as it is. */
-  readonly witness: Readonly<Record<string, unknown>> | null;
+  /** By which the organization is known again under another API key. */
+  readonly witness: Witness | null;
   /** The people without a date that were delivered, and digests of them (null: unknown). Null: still to be read. */
   readonly undated: { readonly rows: number; readonly seen: readonly string[] | null } | null;
   /** The day of the last daily check, which looks for late rows, people without a date and new sources. */

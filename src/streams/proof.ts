@@ -128,6 +128,7 @@ export class Pass {
       this.#newestAt = at;
       this.newest = row.cursor ?? undefined;
     }
+    if (at <= latest && row.key !== "") this.#rules.newestKeys.see(row.key, at);
     const isDelivered = (flags & UNDATED) !== 0 && this.#isDelivered(`${row.key} ${identity}`);
     return (known & IS_NEW) !== 0 && !isDelivered;
   }

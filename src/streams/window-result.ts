@@ -1,6 +1,7 @@
 import { BodyError } from "../errors.ts";
 import type { Day } from "../time.ts";
 import type { DayRange, DayStatus } from "./coverage.ts";
+import type { NewestKeys } from "./newest-keys.ts";
 import type { Count, StreamApi } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
@@ -25,6 +26,8 @@ export type RunRules = {
   readonly latest: number;
   /** Digests of the people without a date that were delivered before. */
   readonly undatedSeen: ReadonlySet<string>;
+  /** Takes in every key that is shown. */
+  readonly newestKeys: NewestKeys;
   /** Ms after which an export that shows nothing new is given up. */
   readonly idleMs: number;
   /** Days that are read once for what they give. */

@@ -57,3 +57,28 @@ describe("read with the state of another service", () => {
     expect((await read(before, "--stream", "people", "--state-file", path)).code).toBe(1);
   });
 });
+
+describe("read under another API key", () => {
+  const OTHER_KEY = "svc_99999999_00112233445566778899aabbccddeeff";
+  const readTwice = async (second: SandboxOptions) => {
+    const path = join(await tempDir(), "state.json");
+    const first = await startSandbox(SMALL);
+    const { code } = await read(first, "--stream", "people", "--state-file", path);
+    expect(code).toBe(0);
+    await first[Symbol.asyncDispose]();
+    await using later = await startSandbox({ ...SMALL, ...second, port: Number(new URL(first.url).port) });
+    return await read(later, "--stream", "people", "--state-file", path);
+  };
+
+  it("refuses the state of another organization before the first record, and names the way out", async () => {
+    const { code, stdout } = await readTwice({ key: OTHER_KEY, seed: 99 });
+    expect(code).toBe(1);
+    expect(stdout).toContain("shows none of the newest rows");
+    expect(stdout).toMatch(/remove \\"witness\\" from the state/);
+    expect(stdout).not.toContain('"RECORD"');
+  });
+
+  it("goes on with the same organization's new key", async () => {
+    expect((await readTwice({ key: OTHER_KEY })).code).toBe(0);
+  });
+});

@@ -39,7 +39,7 @@ describe("tap-contact-intelligence", () => {
     expect(recordsOf(messages, "companies")).toHaveLength(sandbox.companies().length);
     expect(recordsOf(messages, "sources")).toHaveLength(sandbox.sources().length);
     expect(bookmarksOf(messages)).toMatchObject({
-      people: { version: 2, undated: { rows: 3 }, witness: null, full_refresh: null, plan: null },
+      people: { version: 2, undated: { rows: 3 }, full_refresh: null, plan: null },
       sources: { replication_key: null, replication_key_value: null },
     });
     const url = `${sandbox.url}/api/v1/public/people/stream`;

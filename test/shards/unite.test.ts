@@ -19,7 +19,7 @@ const FEBRUARY: State = { ...CLOSED, days: [span("2026-02-01", "2026-02-28", 20)
 const OPEN: State = {
   ...{ plan: PLAN, discoveredAt: "2026-03-05T06:00:00Z", asked: "2026-03-05T07:00:00.000Z" },
   ...{ days: [span("2026-03-01", "2026-03-03", 3)], undated: { rows: 2, seen: null } },
-  ...{ checked: "2026-03-05" as Day, witness: { keys: ["a"] } },
+  ...{ checked: "2026-03-05" as Day, witness: { keys: ["a"], cursor: "2026-03-01T00:00:00Z", key: "k" } },
 };
 const daysOf = (...states: State[]): State => ({ days: states.flatMap(({ days = [] }) => days) });
 

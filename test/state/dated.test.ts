@@ -28,7 +28,7 @@ const blobs: fc.Arbitrary<DatedState> = fc.record({
       .reduce<Coverage>(put, []),
   ),
   service: orNull(fc.string()),
-  witness: orNull(fc.dictionary(fc.string(), texts)),
+  witness: orNull(fc.record({ keys: texts, cursor, key: fc.string() })),
   undated: orNull(fc.record({ rows: fc.nat(), seen: orNull(texts) })),
   checked: orNull(day),
   filters: orNull(

@@ -1,4 +1,5 @@
 import type { LineBatch } from "../../src/streams/event.ts";
+import { NewestKeys } from "../../src/streams/newest-keys.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { RunRules } from "../../src/streams/window-result.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
@@ -47,6 +48,7 @@ export function rulesWith(given: Partial<RunRules> = {}): RunRules {
     until: Number.POSITIVE_INFINITY,
     latest: Number.POSITIVE_INFINITY,
     undatedSeen: new Set(),
+    newestKeys: new NewestKeys(),
     idleMs: 60_000,
     ignoredDays: new Set(),
     onMissingKey: "reject",

@@ -65,6 +65,7 @@ export async function runStream(api: StreamApi, options: RunOptions = {}): Promi
     api,
     saved: { kind: "read", state: state === null ? fresh : { ...state, full_refresh: fresh.full_refresh } },
     settings: { ...SETTINGS, ...settings },
+    keyId: "key",
     endsAt,
   };
   const events: Event[] = [];
