@@ -24,7 +24,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   jobs: "api catalog config errors files json json-schema latin1 plural state streams time",
   shards: "config errors json json-schema state streams time",
   protocol: "catalog config errors files json latin1 plural streams time",
-  run: "api catalog config errors files jobs json latin1 plural protocol state streams time",
+  run: "api catalog config errors files fingerprint jobs json latin1 plural protocol state streams time",
   sandbox: "sandbox/data sandbox/faults sandbox/http",
   "sandbox/http": "sandbox/data sandbox/faults",
   "sandbox/faults": "sandbox/data",
