@@ -26,7 +26,7 @@ const long = [
   "test/catalog/field-rules.test.ts",
   "test/e2e/{acceptance,job-kills,output-killed,process,read-killed}.test.ts",
   "test/faultlab/fault-matrix.test.ts",
-  "test/jobs/{run,state}.test.ts",
+  "test/jobs/{book,run,state}.test.ts",
   "test/protocol/writer.test.ts",
   "test/run/folder-crash.test.ts",
   "test/sandbox/movement.test.ts",

@@ -259,6 +259,10 @@ class History {
   /** Whether a memory was lost, or an older one came back. */
   isWhole = true;
   now = T0;
+  /** The generation that the platform fills, whether it drops the older ones once a run is complete, and what it has. */
+  #generation = 0;
+  #truncates = false;
+  readonly #table = new Map<string, number>();
   readonly #numbers: number[];
   #runs = 0;
 
@@ -272,24 +276,30 @@ class History {
 
   /** One run; where the pick says so it is killed. `isLast`: nothing goes wrong any more. */
   run(isLast: boolean, hasReceipts: boolean): void {
-    const [state, lines] = isLast
-      ? [this.states.at(-1), this.receipts.at(-1)]
-      : [this.#memory(this.states), hasReceipts ? this.#memory(this.receipts) : undefined];
+    const isAllLost = !isLast && this.pick(10) === 9;
+    if (isAllLost) this.isWhole = false;
+    const [state, lines] = isAllLost
+      ? []
+      : isLast
+        ? [this.states.at(-1), this.receipts.at(-1)]
+        : [this.#memory(this.states), hasReceipts ? this.#memory(this.receipts) : undefined];
     const knows = new Set([...(state?.knows ?? []), ...(lines?.knows ?? [])]);
     const saved = parseJobState(SPEC, state?.kept);
     const salt = lines?.kept.salt ?? saved?.ledgers[0]?.digests.salt ?? `salt${this.#runs}`;
     const by = `r${this.#runs++}`;
     const refreshAfterDays = this.pick(3) === 0 ? 1 : null;
-    const book = new Book({ author: { sync: by, by }, digests: newDigests(salt), isFromRows: true });
+    if (!isLast && this.pick(6) === 5) [this.#generation, this.#truncates] = [this.#generation + 1, true];
+    const [generation, truncates] = [this.#generation, this.#truncates];
+    const book = new Book({ author: { sync: by, by }, digests: newDigests(salt), isFromRows: !truncates });
     for (const line of lines?.kept.lines ?? []) book.addReceipt(line);
-    if (saved !== null) tellBook(book, STREAM, saved, true);
+    if (saved !== null) tellBook(book, STREAM, saved, saved.generation === generation);
     const written = [...(lines?.kept.lines ?? [])];
     const write = (...news: readonly Delta[]): void => {
       written.push(...news);
       if (hasReceipts) this.receipts.push({ kept: { salt, lines: [...written] }, knows: new Set(knows) });
     };
     const save = (): void => {
-      const kept = stateOf(book, this.now);
+      const kept = stateOf(book, this.now, { generation });
       // What only the receipts know of an item that no list names is not in the state.
       const again = bookFrom(kept);
       const isIn = (id: string): boolean => {
@@ -302,11 +312,14 @@ class History {
     const deliver = (key: string, id: string): void => {
       this.delivered.add(id);
       book.deliver(STREAM, key);
+      this.#table.set(this.itemOf.get(id) ?? "", generation);
     };
     write(...book.newsToReceipts());
     save();
     const named = ["a.example", "b.example", "c.example"].filter(() => isLast || this.pick(4) > 0);
     const keys = new Map(named.map((item) => [keyIn(book, item), item]));
+    const knewNothing = !book.knowsAnswered;
+    if (truncates && knewNothing) write(book.markBlind(STREAM, generation));
     for (const [key, item] of book.inFull())
       for (const { id, job } of subsOf(item).filter(({ step }) => step === "open")) {
         if (isKilled()) return;
@@ -329,6 +342,8 @@ class History {
     for (const [key, item] of keys) {
       if (reasonToSubmit(book.get(key), { refreshAfterDays, retryUnknown: false }, this.now) === undefined)
         continue;
+      // A cap is reached.
+      if (!isLast && this.pick(6) === 5) break;
       const { id, at, delta } = book.intend(key, this.now);
       knows.add(id);
       this.itemOf.set(id, item);
@@ -353,6 +368,14 @@ class History {
       if (this.pick(3) > 0) save();
     }
     save();
+    if (!truncates || !book.isComplete(STREAM, book.isBlind(STREAM, generation))) return;
+    this.#truncates = false;
+    for (const [item, since] of this.#table) {
+      if (since === generation) continue;
+      this.#table.delete(item);
+      // Once both memories are lost and know other items, nothing tells that this one was there.
+      if (named.includes(item) && (this.isWhole || knewNothing)) this.violations.push(`${item} was dropped`);
+    }
   }
 
   /** The newest memory, sometimes an older one, seldom none. */
@@ -363,9 +386,9 @@ class History {
   }
 }
 
-describe("histories of runs that are killed, with memories that are lost, old and under other salts", () => {
+describe("histories of runs that are killed, refreshes among them, with memories that are lost, old and under other salts", () => {
   it.each([true, false])(
-    "buy nothing twice that a memory knew, and deliver what was answered (receipts: %s)",
+    "buy nothing twice that a memory knew, deliver what was answered, and drop nothing (receipts: %s)",
     (hasReceipts) => {
       fc.assert(
         fc.property(
