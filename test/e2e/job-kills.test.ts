@@ -224,11 +224,21 @@ async function live(language: Language, memory: Memory, kills: number): Promise<
   if (memory === "receipts lost") {
     // A submission that died with its run may have been bought, and nobody knows its job.
     const unknown = await life.unknown();
-    expect(life.missing.filter((one) => !unknown.has(one))).toEqual([]);
+    expect(life.missing.filter((one) => isOrdered(service, one) && !unknown.has(one))).toEqual([]);
     return;
   }
   const known = await life.known();
   expect(life.missing).toEqual(life.everything.map(([one]) => one).filter((one) => !known.has(one)));
+}
+
+/** Whether the service took an item of a stream. After lost answers one item a day goes, so some may not have left. */
+function isOrdered({ orders }: CountingService, one: string): boolean {
+  const [stream = "", item] = one.split(" ");
+  const path = new Map([
+    ["email_checks", "/verify"],
+    ["email_verifications", "/verify-email"],
+  ]).get(stream);
+  return orders.some((order) => order.endsWith(`${path ?? "/company-lookup"} ${item}`));
 }
 
 describe.each<Language>(["airbyte", "singer"])("%s", { timeout: 60_000 + KILLS * 20_000 }, (language) => {

@@ -287,8 +287,9 @@ class History {
     const saved = parseJobState(SPEC, state?.kept);
     const salt = lines?.kept.salt ?? saved?.ledgers[0]?.digests.salt ?? `salt${this.#runs}`;
     const by = `r${this.#runs++}`;
-    const refreshAfterDays = this.pick(3) === 0 ? 1 : null;
-    if (!isLast && this.pick(6) === 5) [this.#generation, this.#truncates] = [this.#generation + 1, true];
+    const refreshAfterDays = !isLast && this.pick(3) === 2 ? 1 : null;
+    if (isLast ? !this.#truncates : this.pick(6) === 5)
+      [this.#generation, this.#truncates] = [this.#generation + 1, true];
     const [generation, truncates] = [this.#generation, this.#truncates];
     const book = new Book({ author: { sync: by, by }, digests: newDigests(salt), isFromRows: !truncates });
     for (const line of lines?.kept.lines ?? []) book.addReceipt(line);
