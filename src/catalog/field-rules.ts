@@ -136,7 +136,7 @@ export type Rewrite = (line: string, names?: readonly string[]) => string;
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
   let known: readonly string[] | undefined;
-  let cuts: readonly Cut[] = [];
+  let cuts: readonly FieldCut[] = [];
   return (line, names) => {
     if (names === undefined) return rewriter.rewrite(line, rules);
     if (names !== known) [known, cuts] = [names, cutsOf(names, rules)];
@@ -145,14 +145,14 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
 }
 
 /** A field of usual rows that does not stay as it is. `start`: its name as it stands there, up to the value. */
-type Cut = {
+type FieldCut = {
   readonly start: string;
   readonly path: readonly string[];
   readonly rule: FieldAction | FieldRules;
   told: boolean;
 };
 
-function cutsOf(names: readonly string[], rules: FieldRules): readonly Cut[] {
+function cutsOf(names: readonly string[], rules: FieldRules): readonly FieldCut[] {
   return names.flatMap((name) => {
     const path = [fromLatin1(name)];
     const rule = ruleFor(path[0] ?? "", rules);
@@ -186,7 +186,7 @@ class LineRewriter {
   }
 
   /** As `rewrite`, of the line of a usual row. @param cuts in the order of the names */
-  cut(line: string, cuts: readonly Cut[]): string {
+  cut(line: string, cuts: readonly FieldCut[]): string {
     this.#begin(line);
     for (const cut of cuts) {
       const start = line.indexOf(cut.start, this.#at);
