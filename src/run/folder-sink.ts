@@ -115,7 +115,7 @@ export class FolderSink {
       const { stream: name, namespace } = event;
       const files = new WindowFiles(join(path, name), form);
       this.#stream = { name, key: stateKey(name, namespace), files, state: undefined };
-      runtime.stats.notePublished(name, 0);
+      runtime.stats.notePublished(name, 0, 0);
     }
     const stream = this.#stream;
     if (stream === undefined) return;
@@ -170,16 +170,17 @@ export class FolderSink {
         files: held.map(({ inside, ...content }) => ({ file: path(inside), ...content })),
       };
     });
-    const published = pending.reduce((sum, { files: held }) => sum + held.length, 0);
+    const published = pending.flatMap(({ files: held }) => held);
     const rest = {
-      output: { numbers: Object.fromEntries(numbers), pending, files: manifest.length + published },
+      output: { numbers: Object.fromEntries(numbers), pending, files: manifest.length + published.length },
     };
     // Once the new state may have taken effect, the next run decides by the state that it finds.
     await file.save(key, state, rest, () => files.forget());
     runtime.stats.noteSaved(name, state);
     this.#folder.manifest = await publishAll(path, pending, manifest);
     if (pending.length > 0) await syncFolder(files.folder);
-    runtime.stats.notePublished(name, published);
+    const rows = published.reduce((sum, one) => sum + one.rows, 0);
+    runtime.stats.notePublished(name, published.length, rows);
   }
 }
 

@@ -106,7 +106,10 @@ class Output {
     this.#stop();
     await unlessClosed(log?.close());
     const summary = this.#summary;
-    if (runtime.stderr.isTTY === true) runtime.stderr.write(this.mask.apply(summaryText(summary)));
+    const isSilent = options.logLevel === "error" || options.logLevel === "critical";
+    const text =
+      summaryText(summary) + this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`).join("");
+    if (runtime.stderr.isTTY === true && !isSilent) runtime.stderr.write(this.mask.apply(text));
     if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
   }
 
@@ -116,17 +119,32 @@ class Output {
     await this.sink.release();
   }
 
-  /** The error of a run that a signal ends: says what is saved, and where. */
-  get interruption(): TransientError {
-    const { options, runtime } = this.#parts;
-    const { reason } = runtime.signal;
-    const what = reason instanceof Error ? reason.message : String(reason);
-    return new TransientError(`${what}: ${savedText(this.#summary, options.bare !== true)}`);
+  /** Saves what can still be saved, and returns why the run ends: for a signal, with what is saved and where. */
+  async settle(error: unknown): Promise<unknown> {
+    const { signal } = this.#parts.runtime;
+    try {
+      await this.sink.settle();
+    } catch (failure) {
+      return failure;
+    }
+    if (!signal.aborted) return error;
+    const what = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+    return new TransientError(`${what}: ${this.#savedText}`);
   }
 
   #stop(): void {
     clearInterval(this.#heartbeat);
     this.#parts.display?.stop();
+  }
+
+  get #savedText(): string {
+    return savedText(this.#summary, this.#parts.options.bare !== true);
+  }
+
+  /** What is saved of a run that did not end well; the error of a run that a signal ended says it already. */
+  get #leftover(): readonly string[] {
+    const isSaid = ["complete", "interrupted"].includes(this.#summary.outcome);
+    return isSaid ? [] : [this.#savedText];
   }
 
   get #summary(): RunSummary {
@@ -165,7 +183,7 @@ class Output {
   async #sayEnd(): Promise<void> {
     await this.#inform(...this.#stats.takeEndings());
     const summary = this.#summary;
-    if (summary.streams.length > 0) await this.#inform(runText(summary));
+    if (summary.streams.length > 0) await this.#inform([runText(summary), ...this.#leftover].join("; "));
   }
 }
 
@@ -237,7 +255,7 @@ export async function runToEnd(
     } catch (error) {
       if (error instanceof OutputClosed) throw error;
       const output = opened ?? (await open({ kind: "stdout" }));
-      await output.emit({ kind: "failed", error: signal.aborted ? output.interruption : error });
+      await output.emit({ kind: "failed", error: await output.settle(error) });
     }
     const output = opened ?? (await open({ kind: "stdout" }));
     await output.emit({ kind: "end" });

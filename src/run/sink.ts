@@ -19,6 +19,8 @@ export type Sink = {
   emit(event: Event): Promise<void>;
   /** Throws TransientError if another run has taken over the state that this one saves. */
   check(): Promise<void>;
+  /** Saves what can still be saved of a run that cannot go on. */
+  settle(): Promise<void>;
   /** Returns when all has left. */
   close(): Promise<void>;
   /** Gives the locks back, even if nothing more can be written. */
@@ -71,6 +73,7 @@ export async function openSink(
     return {
       ...held(file),
       emit: folder.emit.bind(folder),
+      settle: () => folder.emit({ kind: "end" }),
       close: nothing,
       release: folder.release.bind(folder),
     };
@@ -86,7 +89,7 @@ export async function openSink(
     file === undefined
       ? { saved: given ?? parseStateText(""), place: null, check: nothing, release: nothing }
       : held(file);
-  return { ...place, emit: writer.emit.bind(writer), close: writer.close.bind(writer) };
+  return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
 }
 
 const nothing = async (): Promise<void> => {};

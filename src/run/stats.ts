@@ -103,14 +103,16 @@ export class RunStats {
 
   /** A checkpoint whose records have left. */
   noteSaved(name: string, state: StreamState): void {
-    const summary = this.#summaryNamed(name);
-    if (summary !== undefined) summary.state_after = state;
+    const stream = this.#streamNamed(name);
+    if (stream !== undefined) stream.summary.state_after = state;
   }
 
-  /** More files of a stream can be seen by now; 0: it is written into files. */
-  notePublished(name: string, files: number): void {
-    const summary = this.#summaryNamed(name);
-    if (summary !== undefined) summary.files = (summary.files ?? 0) + files;
+  /** More files of a stream can be seen by now, which hold these rows; 0: it is written into files. */
+  notePublished(name: string, files: number, rows: number): void {
+    const stream = this.#streamNamed(name);
+    if (stream === undefined) return;
+    stream.summary.files = (stream.summary.files ?? 0) + files;
+    stream.published = (stream.published ?? 0) + rows;
   }
 
   /** The stream that is being read, or was last. */
@@ -121,12 +123,13 @@ export class RunStats {
     const requestSeconds = rounded((to.usage.requestMs - stream.from.usage.requestMs) / 1000);
     const secondsOfRows =
       stream.firstRow === undefined ? 0 : (this.#clock.monotonic() - stream.firstRow) / 1000;
-    return { ...this.#summaryOf(stream), secondsOfRows, requestSeconds };
+    const rows = stream.to === undefined ? undefined : stream.published;
+    return { ...this.#summaryOf(stream, rows), secondsOfRows, requestSeconds };
   }
 
   /** @param savedTo the file or folder that the next run continues from */
   summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
-    const streams = this.#streams.map((stream) => this.#summaryOf(stream));
+    const streams = this.#streams.map((stream) => this.#summaryOf(stream, stream.published));
     const isComplete = streams.every(({ outcome }) => outcome === "complete");
     const ended = this.#error !== null ? "failed" : isComplete ? "complete" : "incomplete";
     return {
@@ -147,8 +150,8 @@ export class RunStats {
     return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
   }
 
-  #summaryNamed(name: string): Noted | undefined {
-    return this.#streams.findLast(({ summary }) => summary.stream === name)?.summary;
+  #streamNamed(name: string): Counted | undefined {
+    return this.#streams.findLast(({ summary }) => summary.stream === name);
   }
 
   #count(stream: Counted, event: Event): void {
@@ -174,10 +177,13 @@ export class RunStats {
     }
   }
 
-  #summaryOf({ summary, from, to = this.#mark(), report }: Counted): StreamSummary {
+  /** @param rows that are in files; undefined: those that came */
+  #summaryOf({ summary, from, to = this.#mark(), report }: Counted, rows?: number): StreamSummary {
     const { state_before, state_after, spent, ...noted } = summary;
-    const ended = report ?? reportIn(state_after, noted.windows);
-    return { ...noted, ...countsBetween(from, to), ...ended, state_before, state_after, spent };
+    const saved = reportIn(state_after, noted.windows);
+    const ended = { ...(report ?? saved), ...(state_after !== null && { saved_up_to: saved.saved_up_to }) };
+    const counted = { ...noted, rows: rows ?? noted.rows };
+    return { ...counted, ...countsBetween(from, to), ...ended, state_before, state_after, spent };
   }
 }
 
@@ -210,6 +216,8 @@ type Counted = {
   to?: Mark;
   /** Monotonic ms. */
   firstRow?: number;
+  /** Rows in files that can be seen. */
+  published?: number;
   report?: StreamReport | undefined;
 };
 

@@ -45,7 +45,10 @@ export function savedText({ saved_to, streams }: RunSummary, hasStateMessages: b
   const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;
   const named = streams
     .filter((stream) => stream.state_after !== null)
-    .map(({ stream, saved_up_to: until }) => `${stream}${until === null ? "" : ` up to ${until}`}`);
+    .map(({ stream, saved_up_to: until, files, rows }) => {
+      const held = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
+      return `${stream}${until === null ? "" : ` up to ${until}`}${held}`;
+    });
   if (named.length === 0) return "nothing new was ready to be saved. Run again to start where this run did";
   return `saved ${named.join(", ")} in ${place}. Run again to continue`;
 }
