@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { isDeeperThan, isObject, type JsonObject, valueAt } from "../json.ts";
+import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../json.ts";
 import { schemaCompiler } from "../json-schema.ts";
 import type { Day } from "../time.ts";
 import { parseAddress } from "./address.ts";
@@ -7,7 +7,7 @@ import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.t
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { loadSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
-import { unknownSettings, unknownWarnings } from "./unknown.ts";
+import { typoProblems, unknownSettings, unknownWarnings, VARIABLE } from "./unknown.ts";
 
 export { serviceUrl } from "./address.ts";
 
@@ -93,12 +93,14 @@ const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec);
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
  * Throws a ConfigError that names every wrong property and holds no secret.
  * @param file where the value comes from, in words
+ * @param lines on which its properties stand there, by their dotted names
  */
 export function parseConfig(
   value: unknown,
   environment: Environment,
   file = "the config",
   prefixes = OUR_PREFIXES,
+  lines: ReadonlyMap<string, number> = new Map(),
 ): Config {
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
@@ -109,9 +111,10 @@ export function parseConfig(
   const unknown = unknownSettings(merged, configSpec);
   const draft = normalize(merged, configSpec);
   const problems = ruleProblems(draft, unknown, configSpec, prefixes);
+  const typos = typoProblems(unknown, environment, configSpec, prefixes);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
-  if (isValid(candidate) && problems.length === 0) {
+  if (isValid(candidate) && problems.length + typos.length === 0) {
     const settings = toShape(candidate, configSpec) as Settings;
     const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
@@ -119,7 +122,9 @@ export function parseConfig(
     return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
-  throw new ConfigError(`Cannot use ${file}: ${sentence(found)}`);
+  // What is said of a setting that is missing names its misspelling.
+  found.push(...typos.filter(({ path }) => !found.some(({ text }) => text.includes(quoted(path)))));
+  throw new ConfigError(sentences(found, file, variables, lines));
 }
 
 const MOST_CONFIG_LEVELS = 100;
@@ -140,7 +145,7 @@ function originsOf(
   return new Map(
     given.map(({ path }) => {
       const variable = variables.get(path.join("."));
-      return [path.join("."), variable === undefined ? file : `the environment variable ${variable}`];
+      return [path.join("."), variable === undefined ? file : VARIABLE + variable];
     }),
   );
 }
@@ -180,9 +185,26 @@ const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
-/** One clause a property: the first thing that was found wrong with it. */
-function sentence(problems: readonly Problem[]): string {
-  const first = new Map<string, string>();
-  for (const { path, text } of problems) if (!first.has(path)) first.set(path, text);
-  return [...first].map(([path, text]) => `${path} ${text}`).join("; ");
+/** One clause a property, the first thing that was found wrong with it; one sentence a place that properties come from. */
+function sentences(
+  problems: readonly Problem[],
+  file: string,
+  variables: ReadonlyMap<string, string>,
+  lines: ReadonlyMap<string, number>,
+): string {
+  const places = new Map<string, Map<string, string>>();
+  for (const { path, text } of problems) {
+    const name = path.replace(/\[\d+\]/g, "");
+    const variable = variables.get(name);
+    const elsewhere = path.startsWith(VARIABLE) ? "the environment" : file;
+    const place = variable === undefined ? elsewhere : VARIABLE + variable;
+    const line = variable === undefined ? lines.get(name) : undefined;
+    const clauses = places.get(place) ?? new Map<string, string>();
+    places.set(place, clauses);
+    if (!clauses.has(path))
+      clauses.set(path, `${path} ${text}${line === undefined ? "" : ` (line ${line})`}`);
+  }
+  return [...places]
+    .map(([place, clauses]) => `Cannot use ${place}: ${[...clauses.values()].join("; ")}`)
+    .join(". ");
 }

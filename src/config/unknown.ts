@@ -1,27 +1,56 @@
-import { isObject, type JsonObject, quoted } from "../json.ts";
+import { isObject, type JsonObject, printable, quoted } from "../json.ts";
 import { plural } from "../plural.ts";
 import type { Environment, Prefixes } from "./environment.ts";
 import { innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
 
-/** A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. */
-export type Unknown = { readonly name: string; readonly nearest: string | undefined };
+/**
+ * A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. `isTypo`: they differ
+ * by so little that nothing else can have been meant.
+ */
+export type Unknown = {
+  readonly name: string;
+  readonly nearest: string | undefined;
+  readonly isTypo: boolean;
+};
 
 /** The settings of a config that the spec does not have, in the order of the config. */
 export function unknownSettings(draft: JsonObject, spec: SpecProperty): readonly Unknown[] {
-  return unknownPaths(draft, spec, []).map((path) => ({
-    name: path.join("."),
-    nearest: nearestOf(path, spec)?.join("."),
-  }));
+  return unknownPaths(draft, spec, []).map((path) => {
+    const nearest = nearestOf(path, spec);
+    return { name: path.join("."), nearest: nearest?.join("."), isTypo: isTypo(path, nearest) };
+  });
 }
 
-/** One warning for each unknown setting, and for each variable that looks like a misspelt setting. */
+/** What is wrong with each setting, and each variable of ours, that is a known one misspelt: it would not take effect. */
+export function typoProblems(
+  unknown: readonly Unknown[],
+  environment: Environment,
+  spec: SpecProperty,
+  prefixes: Prefixes,
+): { readonly path: string; readonly text: string }[] {
+  const text = (nearest: string): string => `is not a setting. Did you mean ${quoted(nearest)}?`;
+  const settings = unknown.filter(({ isTypo }) => isTypo);
+  return [
+    ...settings.map(({ name, nearest = "" }) => ({ path: printable(name), text: text(nearest) })),
+    ...unknownVariables(environment, spec, prefixes)
+      .filter(({ isTypo }) => isTypo)
+      .map(({ name, nearest }) => ({ path: VARIABLE + name, text: text(nearest) })),
+  ];
+}
+
+/** What precedes the name of a variable in words. */
+export const VARIABLE = "the environment variable ";
+
+/** One warning for each other unknown setting, and for each variable that looks like a misspelt setting. */
 export function unknownWarnings(
   unknown: readonly Unknown[],
   environment: Environment,
   spec: SpecProperty,
   prefixes: Prefixes,
 ): readonly string[] {
-  const variables = Object.keys(environment).flatMap((name) => variableWarning(name, spec, prefixes));
+  const variables = unknownVariables(environment, spec, prefixes).map(
+    ({ name, nearest }) => `Unknown environment variable ${quoted(name)}. Did you mean ${nearest}?`,
+  );
   const settings = unknown.map(({ name, nearest }) => {
     const advice = nearest === undefined ? "It has no effect" : `Did you mean ${quoted(nearest)}?`;
     return `Unknown setting ${quoted(name)}. ${advice}`;
@@ -37,15 +66,32 @@ export function unknownWarnings(
 const MOST_WARNINGS = 20;
 
 /** Other programs' variables may begin with the same words: only what comes near a setting is a mistake. */
-function variableWarning(variable: string, spec: SpecProperty, prefixes: Prefixes): readonly string[] {
-  const prefix = prefixes.find((one) => variable.startsWith(one));
-  if (prefix === undefined) return [];
+function unknownVariables(environment: Environment, spec: SpecProperty, prefixes: Prefixes) {
   const paths = [...settingsIn(spec)].map(({ path }) => path);
-  if (paths.some((path) => variableOf(path, prefix) === variable)) return [];
-  const path = variable.slice(prefix.length).toLowerCase().split("__");
-  const nearest = nearestOf(path, spec);
-  if (nearest === undefined) return [];
-  return [`Unknown environment variable ${quoted(variable)}. Did you mean ${variableOf(nearest, prefix)}?`];
+  return Object.keys(environment).flatMap((name) => {
+    const prefix = prefixes.find((one) => name.startsWith(one));
+    if (prefix === undefined || paths.some((path) => variableOf(path, prefix) === name)) return [];
+    const path = name.slice(prefix.length).toLowerCase().split("__");
+    const nearest = nearestOf(path, spec);
+    if (nearest === undefined) return [];
+    return [{ name, nearest: variableOf(nearest, prefix), isTypo: isTypo(path, nearest) }];
+  });
+}
+
+/** Letters by which a name may differ from another that is meant for sure. */
+const TYPO_LETTERS = 2;
+
+const isTypo = (path: readonly string[], nearest: readonly string[] | undefined): boolean =>
+  nearest?.slice(0, -1).join(".") === path.slice(0, -1).join(".") &&
+  distanceOf(plain(path.at(-1) ?? ""), plain(nearest.at(-1) ?? "")) <= TYPO_LETTERS;
+
+/** The one of some names that is spelt most like another; undefined: none comes near. */
+export function nearestName(name: string, names: Iterable<string>): string | undefined {
+  const wanted = plain(name);
+  const most = Math.max(1, Math.floor(wanted.length / 3));
+  const near = [...names].map((candidate) => ({ candidate, distance: distanceOf(wanted, plain(candidate)) }));
+  const [first] = near.filter(({ distance }) => distance <= most).sort((a, b) => a.distance - b.distance);
+  return first?.candidate;
 }
 
 function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {
@@ -63,12 +109,15 @@ function nearestOf(path: readonly string[], spec: SpecProperty): readonly string
   const wanted = plain(path.at(-1) ?? "");
   const parent = path.slice(0, -1).join(".");
   const all = [...settingsIn(spec)].map((located) => located.path);
-  const near = all
-    .filter((candidate) => candidate.slice(0, -1).join(".") === parent)
-    .map((candidate) => ({ candidate, distance: distanceOf(wanted, plain(candidate.at(-1) ?? "")) }))
-    .filter(({ distance }) => distance <= Math.max(1, Math.floor(wanted.length / 3)))
-    .sort((a, b) => a.distance - b.distance);
-  return near[0]?.candidate ?? all.find((candidate) => plain(candidate.at(-1) ?? "") === wanted);
+  const siblings = all.filter((candidate) => candidate.slice(0, -1).join(".") === parent);
+  const near = nearestName(
+    path.at(-1) ?? "",
+    siblings.map((candidate) => candidate.at(-1) ?? ""),
+  );
+  return (
+    siblings.find((candidate) => candidate.at(-1) === near) ??
+    all.find((candidate) => plain(candidate.at(-1) ?? "") === wanted)
+  );
 }
 
 /** `startDate`, `start-date` and `START_DATE` differ only in how they are written. */

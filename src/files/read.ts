@@ -21,7 +21,7 @@ export async function readText(what: string, path: string): Promise<string> {
 
 /** Reads a JSON file. The error says where the text is no JSON, and never quotes it: a config holds secrets. */
 export async function readJson(what: string, path: string): Promise<unknown> {
-  return parseFile(what, path, await readText(what, path));
+  return parseJsonFile(what, path, await readText(what, path));
 }
 
 /**
@@ -31,10 +31,11 @@ export async function readJson(what: string, path: string): Promise<unknown> {
 export async function readCatalog(path: string): Promise<unknown> {
   const text = await readText("catalog", path);
   const message = text.split("\n").find((line) => /^\s*\{"type":\s*"CATALOG"/.test(line));
-  return parseFile("catalog", path, message ?? text);
+  return parseJsonFile("catalog", path, message ?? text);
 }
 
-function parseFile(what: string, path: string, text: string): unknown {
+/** The value of a file's text. Throws ConfigError. */
+export function parseJsonFile(what: string, path: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -2,13 +2,31 @@ import { type Config, parseConfig } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
-import { readJson } from "../files/read.ts";
+import { parseJsonFile, readText } from "../files/read.ts";
 import { isObject, type JsonObject } from "../json.ts";
 
 /** Reads the config from its file, if one is named, and from the environment. Throws ConfigError. */
 export async function openConfig(file: string | undefined, environment: Environment): Promise<Config> {
   if (file === undefined) return parseConfig(undefined, environment, ENVIRONMENT);
-  return parseConfig(await readJson("config", file), environment, named([file]));
+  const text = await readText("config", file);
+  const value = parseJsonFile("config", file, text);
+  return parseConfig(value, environment, named([file]), OUR_PREFIXES, linesOf(text));
+}
+
+/** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
+function linesOf(text: string): ReadonlyMap<string, number> {
+  const lines = new Map<string, number>();
+  const path: string[] = [];
+  let [name, line] = ["", 1];
+  if (!text.trim().includes("\n")) return lines;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:\n]/g)) {
+    if (token === "\n") line += 1;
+    else if (token === ":") lines.set([...path.slice(1), name].join("."), line);
+    else if (token === "{" || token === "[") path.push(name);
+    else if (token === "}" || token === "]") path.pop();
+    else name = token.slice(1, -1);
+  }
+  return lines;
 }
 
 const ENVIRONMENT = "the environment (no file is named with --config)";
@@ -21,15 +39,19 @@ const ENVIRONMENT = "the environment (no file is named with --config)";
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const files = names.filter((name) => name !== "ENV");
   let value: JsonObject = {};
+  let text = "";
   for (const file of files) {
-    const next = await readJson("config", file);
+    text = await readText("config", file);
+    const next = parseJsonFile("config", file, text);
     if (!isObject(next)) {
       throw new ConfigError(`Cannot use ${named([file])}: it is not an object of properties`);
     }
     value = mergedFiles(value, next);
   }
   const origin = files.length === 0 ? ENVIRONMENT : named(files);
-  return () => parseConfig(value, environment, origin, names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES);
+  const lines = files.length === 1 ? linesOf(text) : undefined;
+  const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
+  return () => parseConfig(value, environment, origin, prefixes, lines);
 }
 
 const named = (files: readonly string[]): string =>

@@ -95,12 +95,24 @@ describe("parseConfig()", () => {
   });
 
   it("ignores settings that it does not know, with a warning", () => {
-    const config = configOf({ colour: "red", start_dat: "2026-01-01" });
+    const config = configOf({ colour: "red", max_workers: 4 });
     expect(settingsOf({ ...account, colour: "red" })).toEqual(settingsOf(account));
     expect(config.warnings).toEqual([
       'Unknown setting "colour". It has no effect',
-      'Unknown setting "start_dat". Did you mean "start_date"?',
+      'Unknown setting "max_workers". Did you mean "num_workers"?',
     ]);
+  });
+
+  it.each([
+    [{ drop_feilds: ["email"] }, "drop_feilds", "drop_fields"],
+    [{ startDate: "2026-01-01" }, "startDate", "start_date"],
+    [
+      { company_lookup: { domains: ["a.com"], max_lookup_per_sync: 5 } },
+      "company_lookup.max_lookup_per_sync",
+      "company_lookup.max_lookups_per_sync",
+    ],
+  ])("refuses a setting that is two letters or less from a known one: %j", (settings, name, meant) => {
+    expect(refused(settings)).toContain(`${name} is not a setting. Did you mean "${meant}"?`);
   });
 
   it("names the similar setting that is there when a required one is missing", () => {
@@ -401,17 +413,24 @@ describe("parseConfig() from the environment", () => {
     ]);
   });
 
-  it("warns of variables that are nearly settings, and not of those of other programs", () => {
-    const { warnings } = parseConfig(account, {
-      CONTACT_INTELLIGENCE_START_DAT: "2026-01-01",
+  it("refuses misspelt variables, warns of those that are nearly settings, and leaves those of other programs alone", () => {
+    const typos = {
+      CONTACT_INTELLIGENCE_DROP_FEILDS: "email",
       CONTACT_INTELLIGENCE_EXTERNAL_API__APIKEY: "x",
+    };
+    const is = "is not a setting. Did you mean";
+    expect(() => parseConfig(account, typos)).toThrow(
+      `Cannot use the environment: the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS ${is} "CONTACT_INTELLIGENCE_DROP_FIELDS"?; ` +
+        `the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API__APIKEY ${is} "CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY"?`,
+    );
+    const { warnings } = parseConfig(account, {
+      CONTACT_INTELLIGENCE_MAX_WORKERS: "4",
       CONTACT_INTELLIGENCE_SERVICE_HOST: "10.0.0.1",
       CONTACT_INTELLIGENCE_PORT_80_TCP: "tcp://10.0.0.1:80",
       CONTACT_INTELLIGENCE_START_DATE: "",
     });
     expect(warnings).toEqual([
-      'Unknown environment variable "CONTACT_INTELLIGENCE_START_DAT". Did you mean CONTACT_INTELLIGENCE_START_DATE?',
-      'Unknown environment variable "CONTACT_INTELLIGENCE_EXTERNAL_API__APIKEY". Did you mean CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY?',
+      'Unknown environment variable "CONTACT_INTELLIGENCE_MAX_WORKERS". Did you mean CONTACT_INTELLIGENCE_NUM_WORKERS?',
     ]);
   });
 

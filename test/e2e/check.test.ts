@@ -98,11 +98,11 @@ describe("check", () => {
   });
 
   it("warns of settings that do not exist", async () => {
-    const { config } = await sandboxWith({ people: 3 }, { start_dat: "2026-01-01" });
+    const { config } = await sandboxWith({ people: 3 }, { max_workers: 4 });
     const { messages } = await connector(["check", "--config", config]);
     expect(messages.map(({ type }) => type)).toEqual(["LOG", "CONNECTION_STATUS"]);
     expect(messages[0]).toMatchObject({
-      log: { level: "WARN", message: 'Unknown setting "start_dat". Did you mean "start_date"?' },
+      log: { level: "WARN", message: 'Unknown setting "max_workers". Did you mean "num_workers"?' },
     });
   });
 

@@ -112,10 +112,10 @@ describe("read --format jsonl", () => {
   });
 
   it("warns on stderr of settings that do not exist", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 3 }, { start_dat: "2026-01-01" });
+    const { sandbox, config } = await sandboxWith({ people: 3 }, { max_workers: 4 });
     const { code, stdout, stderr } = await run(CONNECTOR, [...JSONL, "--config", config]);
     expect([code, linesOf(stdout).length]).toEqual([0, sandbox.people().length]);
-    expect(stderr).toContain('Unknown setting \\"start_dat\\". Did you mean \\"start_date\\"?');
+    expect(stderr).toContain('Unknown setting \\"max_workers\\". Did you mean \\"num_workers\\"?');
   });
 
   it("ends within its budget, and goes on from there", async () => {

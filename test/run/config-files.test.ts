@@ -55,8 +55,8 @@ describe("readConfigs()", () => {
       [base]: account.base_url,
       CONTACT_INTELLIGENCE_BASE_URL: " ",
       [key]: "tap_key",
-      TAP_CONTACT_INTELLIGENCE_START_DAT: "2026-01-01",
-      CONTACT_INTELLIGENCE_END_DAT: "2026-01-01",
+      TAP_CONTACT_INTELLIGENCE_MAX_WORKERS: "2",
+      CONTACT_INTELLIGENCE_SALT_HASH: "x",
       CONTACT_INTELLIGENCE_NUM_WORKERS: "2",
     };
     const { origins, warnings } = await openConfigs(["ENV"], variables);
@@ -64,9 +64,24 @@ describe("readConfigs()", () => {
       [base, key, "CONTACT_INTELLIGENCE_NUM_WORKERS"].map((name) => `the environment variable ${name}`),
     );
     expect(warnings).toEqual([
-      'Unknown environment variable "TAP_CONTACT_INTELLIGENCE_START_DAT". Did you mean TAP_CONTACT_INTELLIGENCE_START_DATE?',
-      'Unknown environment variable "CONTACT_INTELLIGENCE_END_DAT". Did you mean CONTACT_INTELLIGENCE_END_DATE?',
+      'Unknown environment variable "TAP_CONTACT_INTELLIGENCE_MAX_WORKERS". Did you mean TAP_CONTACT_INTELLIGENCE_NUM_WORKERS?',
     ]);
+  });
+
+  it("blames a wrong value on its line in the file, or on its variable", async () => {
+    const settings = { ...account, external_api: { api_url: "https://x", api_key: "k" }, num_workers: 99 };
+    const name = await file("lines.json", JSON.stringify(settings, null, 2));
+    const variables = {
+      CONTACT_INTELLIGENCE_START_DATE: "tomorrow",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "x",
+    };
+    await expect(openConfig(name, variables)).rejects.toThrow(
+      `Cannot use the config file "${name}": num_workers must be at most 8, not 99 (line 8). ` +
+        "Cannot use the environment variable CONTACT_INTELLIGENCE_START_DATE: start_date must be a date",
+    );
+    await expect(openConfig(name, variables)).rejects.toThrow(
+      /Cannot use the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: external_api.api_url must/,
+    );
   });
 
   it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
