@@ -74,7 +74,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...within("run", "drift folder-sink folder-state manifest metrics probe-streams questions"),
-      ...within("run", "runtime session sink stats whose-rows window-files"),
+      ...within("run", "runtime sample session sink stats whose-rows window-files"),
     ],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",

@@ -1,6 +1,8 @@
 import { createHash, createHmac, hash } from "node:crypto";
 import type { Config } from "../config/config.ts";
+import { nearestName } from "../config/unknown.ts";
 import { ConfigError } from "../errors.ts";
+import { isObject, quoted } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import {
   type FieldRule,
@@ -20,6 +22,7 @@ import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.
  * said of rows.
  */
 export class Privacy {
+  readonly #origins: ReadonlyMap<string, string>;
   readonly #settings: readonly Setting[];
   readonly #only: readonly Setting[];
   readonly #hash: ((bytes: string) => string) | undefined;
@@ -28,15 +31,18 @@ export class Privacy {
   readonly #read = new Set<string>();
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
-  constructor(config: Pick<Config, "onlyFields" | "dropFields" | "hashFields" | "hashSalt" | JobSetting>) {
+  constructor(
+    config: Pick<Config, "onlyFields" | "dropFields" | "hashFields" | "hashSalt" | JobSetting> &
+      Partial<Pick<Config, "origins">>,
+  ) {
     const { onlyFields, dropFields, hashFields, hashSalt } = config;
+    this.#origins = config.origins ?? new Map();
     this.#only = onlyFields.map((name) => toSetting(name, "only_fields"));
     this.#settings = [...dropFields.map(toDrop), ...hashFields.map(toHash)];
-    const problems = [
-      ...this.#only.flatMap(unknownOf),
+    this.#refuse([
+      ...this.#only.flatMap((setting) => unknownOf(setting).map((text) => [setting, text] as const)),
       ...this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config))),
-    ];
-    if (problems.length > 0) throw new ConfigError(`Cannot use the config: ${problems.join("; ")}`);
+    ]);
     this.#hash = hashSalt === null ? undefined : hasher(hashSalt);
   }
 
@@ -80,12 +86,28 @@ export class Privacy {
     };
   }
 
+  /** Names for all streams that no schema has. Only live records can show whether they are misspelt. */
+  get undeclared(): readonly Setting[] {
+    return this.#settings.filter(({ name, stream }) => stream === null && !DECLARED.has(name));
+  }
+
+  /** Throws a ConfigError that says of each name which neither a schema nor a live record has what it may mean. */
+  refuseUnknown(live: ReadonlySet<string>): void {
+    const unknown = this.undeclared.filter(({ name }) => !live.has(name));
+    this.#refuse(unknown.map((setting) => [setting, unknownText(setting, [...DECLARED, ...live])]));
+  }
+
+  #refuse(problems: readonly (readonly [setting: Setting, text: string])[]): void {
+    if (problems.length === 0) return;
+    const [origin = "the config"] = problems.flatMap(([{ list }]) => this.#origins.get(list) ?? []);
+    throw new ConfigError(`Cannot use ${origin}: ${problems.map(([, text]) => text).join("; ")}`);
+  }
+
   /** A warning for each setting that no row had. */
   unused(): readonly string[] {
     return this.#settings.flatMap(({ name, list, stream, path }) => {
       const read = stream === null ? this.#read.size > 0 : this.#read.has(stream);
-      const isDeclared = path.length === 1 && DECLARED.has(path[0] ?? "");
-      return !read || this.#used.has(name) || isDeclared
+      return !read || this.#used.has(name) || DECLARED.has(path.join("."))
         ? []
         : [`No row had a field "${name}", which ${list} names: check its spelling`];
     });
@@ -124,14 +146,14 @@ function unknownOf({ name, list, stream, path }: Setting): string[] {
 }
 
 /** Why a setting cannot be obeyed. One for all streams is held against those that the config has. */
-function problemsOf(setting: Setting, streams: readonly StreamSpec[]): string[] {
+function problemsOf(setting: Setting, streams: readonly StreamSpec[]): (readonly [Setting, string])[] {
   const { name, list, stream, path } = setting;
-  if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
+  if (path.includes("")) return [[setting, `${list} ${JSON.stringify(name)} is no field name`]];
   const meant: readonly StreamSpec[] =
     stream === null ? streams : STREAMS.filter((spec) => spec.name === stream);
   return meant.flatMap((spec) => {
     const problem = problemOf(setting, spec);
-    return problem === undefined ? [] : [`${list} "${name}" ${problem}`];
+    return problem === undefined ? [] : [[setting, `${list} "${name}" ${problem}`]];
   });
 }
 
@@ -152,7 +174,15 @@ function problemOf({ list, stream, path }: Setting, spec: StreamSpec): string | 
       return cannot("primary key", "tables are merged by it");
   }
   if (stream === null || spec.sampled || isIn(schema, path)) return undefined;
-  return `names a field that "${stream}" does not have`;
+  return `names a field that "${stream}" does not have${meantText(path.join("."), namesIn(schema))}`;
+}
+
+const unknownText = ({ list, name }: Setting, names: Iterable<string>): string =>
+  `${list} "${name}" names a field that no stream of this account has${meantText(name, names)}`;
+
+function meantText(name: string, names: Iterable<string>): string {
+  const nearest = nearestName(name, names);
+  return nearest === undefined ? "" : `. Did you mean ${quoted(nearest)}?`;
 }
 
 /** Whether a schema has a field, or does not say what is in the one that should have it. */
@@ -163,13 +193,31 @@ function isIn(schema: JsonSchema, path: readonly string[]): boolean {
   return property !== undefined && (rest.length === 0 || isIn(property, rest));
 }
 
-/** Names of fields in schemas that are fixed: that no row has one is no sign of a misspelling. */
-const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => fieldNamesIn(loadSchema(name))));
+/** Names of one field may have as many parts: those of what is nested deeper are not looked at. */
+const MOST_PARTS = 8;
 
-function fieldNamesIn({ items, properties = {} }: JsonSchema): readonly string[] {
-  const inner = [...(items === undefined ? [] : [items]), ...Object.values(properties)];
-  return [...Object.keys(properties), ...inner.flatMap(fieldNamesIn)];
+/** The names of a record's fields at every depth: `city`, `headquarters.city`. A schema is given as its properties. */
+export function fieldNamesOf(value: unknown, names: Set<string>, path: readonly string[] = []): Set<string> {
+  if (Array.isArray(value)) for (const element of value) fieldNamesOf(element, names, path);
+  if (!isObject(value)) return names;
+  for (const [name, inner] of Object.entries(value)) {
+    const here = [...path, name].slice(-MOST_PARTS);
+    for (let start = 0; start < here.length; start += 1) names.add(here.slice(start).join("."));
+    fieldNamesOf(inner, names, here);
+  }
+  return names;
 }
+
+const namesIn = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
+
+/** A record that has every field of a schema. */
+function exampleOf({ items, properties }: JsonSchema): unknown {
+  if (properties === undefined) return items === undefined ? null : exampleOf(items);
+  return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, exampleOf(inner)]));
+}
+
+/** Names of fields in schemas that are fixed: that no row has one is no sign of a misspelling. */
+const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => [...namesIn(loadSchema(name))]));
 
 /** Rules for the rows of one stream. A setting without a stream holds at every depth, so that the rules are a graph. */
 function ruleTreeOf(settings: readonly Setting[]): FieldRules | null {

@@ -1,23 +1,18 @@
 import { inferSchema } from "../api/infer-schema.ts";
 import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
-import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
-import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
-import { fromLatin1 } from "../latin1.ts";
+import { loadSchema } from "../catalog/schema.ts";
+import type { StreamSpec } from "../catalog/streams.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
-import { isNotOnPlan } from "../run/probe-streams.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { Session } from "../run/session.ts";
-import type { Row } from "../streams/stream-api.ts";
-
-const SAMPLE = 10_000;
-const SAMPLE_BYTES = 67_108_864;
+import { sample } from "../run/sample.ts";
+import { isNotOnPlan } from "../run/session.ts";
 
 /** Says which streams there are and which fields their live records have. */
 export async function discover(file: string | undefined, runtime: Runtime): Promise<number> {
@@ -66,25 +61,4 @@ export async function discoverStreams(
     streams.push({ ...stream, schema });
   }
   return streams;
-}
-
-/** Live records of a stream, as many as one request shows, at most this number. */
-export async function sample(
-  spec: RowStreamSpec,
-  declared: JsonSchema,
-  session: Session,
-  most = SAMPLE,
-): Promise<readonly Record<string, unknown>[]> {
-  const api = session.streamApi(spec, { cursor: null, schema: declared });
-  const rows: Row[] = [];
-  let bytes = 0;
-  if (spec.exportPath === null) rows.push(...(await api.page({ kind: "all" }, 1)).rows);
-  else {
-    for await (const batch of api.stream({ kind: "all" })) {
-      rows.push(...batch.rows);
-      bytes += batch.rows.reduce((sum, { raw }) => sum + raw.length, 0);
-      if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
-    }
-  }
-  return rows.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
 }

@@ -4,8 +4,8 @@ import { runToEnd, tapOutput } from "../run/output.ts";
 import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { sample } from "../run/sample.ts";
 import type { Session } from "../run/session.ts";
-import { sample } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */

@@ -2,7 +2,7 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import { ConfigError, UnreachableError } from "../errors.ts";
 import type { Run } from "./run.ts";
-import type { Probed } from "./session.ts";
+import { isNotOnPlan, type Probed } from "./session.ts";
 
 /** A stream, how many rows it has, and what keeps this key from reading it; `error` undefined: nothing does. */
 export type ProbedStream = { readonly spec: StreamSpec; readonly rows?: Probed; readonly error?: unknown };
@@ -34,10 +34,6 @@ export async function readableStreams(run: Run): Promise<readonly ConfiguredStre
   }
   return streams;
 }
-
-/** Whether the key's plan does not cover a stream. */
-export const isNotOnPlan = (error: unknown): error is ConfigError =>
-  error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
 
 const isWrongKey = (error: unknown, { reading }: StreamSpec): boolean =>
   reading !== "job" && error instanceof ConfigError && error.code === "INVALID_API_KEY";

@@ -6,6 +6,7 @@ import { stateKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
+import { checkFieldNames } from "./sample.ts";
 import { Session } from "./session.ts";
 
 /** A run that is under way, whatever language it speaks. */
@@ -59,6 +60,7 @@ export async function withRun<Result>(
   reporter.measure?.(() => session.usage);
   try {
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
+    await checkFieldNames(session);
     return await work({ session, emit });
   } finally {
     await session.close();

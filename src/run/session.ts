@@ -268,6 +268,10 @@ function once<Value>(values: Map<string, Value>, key: string, make: () => Value)
 export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
   new Map([...states].map(([key, state]) => [key.slice(key.lastIndexOf("/") + 1), state]));
 
+/** Whether the key's plan does not cover a stream. */
+export const isNotOnPlan = (error: unknown): error is ConfigError =>
+  error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
+
 /** Finds a stream of a config. Throws ConfigError. @param advice what to do about a name that no stream has */
 export function streamNamed(name: string, config: Config, advice: string): StreamSpec {
   const spec: StreamSpec | undefined = STREAMS.find((stream) => stream.name === name);

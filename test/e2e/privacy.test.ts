@@ -67,6 +67,7 @@ describe("drop_fields and hash_fields", () => {
     const before = await selection(await discover(raw), ["people", "companies"]);
     const drop_fields = [...PRIVATE.drop_fields, "engagement"];
     const config = await configFor(sandbox, { ...PRIVATE, drop_fields });
+    sandbox.fault("new-field:path=/people/stream:after=20:times=always");
     const stale = await tap(["--config", config, "--catalog", before], { exits: 1 });
     expect(recordsOf(stale.messages, "companies")).toEqual([]);
     expect(stale.logs.at(-1)?.message).toMatch(
@@ -77,7 +78,6 @@ describe("drop_fields and hash_fields", () => {
 
     const fresh = await selection(await discover(config), ["people", "companies"]);
     for (const args of [[], ["--catalog", fresh]]) {
-      sandbox.fault("new-field:path=/people/stream:after=20");
       const { messages, logs } = await tap(["--config", config, ...args]);
       const schemas = schemasOf(messages, "people");
       expect(schemas).toHaveLength(1);
@@ -93,7 +93,7 @@ describe("drop_fields and hash_fields", () => {
 
   it("types a hashed field that comes later as text, in a second SCHEMA", async () => {
     const { sandbox, config } = await sandboxWith(QUICK, { hash_fields: ["engagement"], hash_salt: SALT });
-    sandbox.fault("new-field:path=/people/stream:after=20");
+    sandbox.fault("new-field:path=/people/stream:after=20:times=always");
     const { messages } = await tap(["--config", config]);
     const schemas = schemasOf(messages, "people");
     expect(schemas[1]?.schema?.properties["engagement"]).toEqual({ type: ["null", "string"] });
@@ -113,6 +113,42 @@ describe("drop_fields and hash_fields", () => {
       expect(stderr).toContain("names the primary key");
     }
     expect(sandbox.requests).toEqual([]);
+  });
+
+  it.each([
+    [
+      { drop_fields: ["emial"] },
+      'drop_fields "emial" names a field that no stream of this account has. Did you mean "email"?',
+    ],
+    [{ drop_fields: ["Email"] }, 'Did you mean "email"?'],
+    [
+      { hash_fields: ["headquarters.citty"], hash_salt: SALT },
+      'hash_fields "headquarters.citty" names a field',
+    ],
+    [{ drop_fields: ["people.emial"] }, 'names a field that "people" does not have. Did you mean "email"?'],
+    [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
+  ])("are errors in check and before the first row where they are misspelt: %j", async (settings, why) => {
+    const { config } = await sandboxWith(QUICK, settings);
+    const checked = await run(CONNECTOR, ["check", "--config", config, "--exit-code"]);
+    expect([checked.code, JSON.parse(checked.stdout).connectionStatus.message]).toEqual([
+      1,
+      expect.stringContaining(why),
+    ]);
+    for (const words of [["read"], ["read", "--format", "jsonl", "--stream", "people"], ["discover"]]) {
+      const { code, stdout, stderr } = await run(CONNECTOR, [...words, "--config", config]);
+      expect([code, stdout.includes("@")]).toEqual([1, false]);
+      expect(`${stdout}${stderr}`).toContain(JSON.stringify(why).slice(1, -1));
+    }
+    const { code, stdout, stderr } = await run(TAP, ["--config", config]);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain(JSON.stringify(why).slice(1, -1));
+  });
+
+  it("take a name that only live records have", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK, { drop_fields: ["engagement"] });
+    sandbox.fault("new-field:path=/people/stream:times=always");
+    const { code, stdout } = await run(CONNECTOR, ["read", "--config", config]);
+    expect([code, stdout.includes("engagement")]).toEqual([0, false]);
   });
 
   it("warn of a name that no row had", async () => {
