@@ -32,6 +32,7 @@ type AddCommand = (parser: Argv, choose: Choose) => Argv;
 const NAME = "source-contact-intelligence";
 
 const CONFIG = {
+  alias: "c",
   type: "string",
   requiresArg: true,
   describe: "config file (- is stdin); default: environment",
@@ -94,7 +95,13 @@ const READ_FLAGS = {
     describe: "Airbyte messages, or the bare records of one stream",
   },
   "state-file": STATE_FILE,
-  output: { type: "string", requiresArg: true, describe: "write records and state to files in this folder" },
+  "full-refresh": { type: "boolean", describe: "read everything again; jobs go on" },
+  output: {
+    alias: "o",
+    type: "string",
+    requiresArg: true,
+    describe: "write records and state to files in this folder",
+  },
   compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
   "file-bytes": { type: "number", hidden: true },
   summary: { type: "string", nargs: 1, describe: "write what the run did to this file (JSON)" },
@@ -249,7 +256,11 @@ export async function parseCommand(words: readonly string[], version: string): P
       examples([
         ["does the key work?", "check --config config.json"],
         ["the options of a command", "read --help"],
-      ]).concat("\n\nTo try it without an account: contact-intelligence-sandbox demo"),
+      ]).concat(
+        "\n\nExit codes: 0 all done, 1 another try may mend it, 2 a person must correct\n",
+        "the command line or a setting. Calls of Airbyte and Singer only know 0 and 1.",
+        "\n\nTo try it without an account: contact-intelligence-sandbox demo",
+      ),
     );
   const text = await answerOf(parser, args);
   return command ?? { kind: "text", text };

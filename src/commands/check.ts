@@ -19,7 +19,7 @@ const TRIES = 2;
 
 export type CheckOptions = {
   readonly config: string | undefined;
-  /** Whether a check that fails exits with 1; platforms look at its message alone. */
+  /** Whether a check that fails exits with 1 away from a terminal too; platforms look at its message alone. */
   readonly exitCode?: boolean;
 };
 
@@ -30,7 +30,7 @@ export async function check({ config: file, exitCode }: CheckOptions, runtime: R
   const config = openConfig(file, environment);
   const status = await testConfig(config, runtime, (text) => write(stdout, says.warning(text)));
   await write(stdout, says.status(status));
-  return status.status === "FAILED" && exitCode === true ? 1 : 0;
+  return status.status === "FAILED" && (exitCode === true || stdout.isTTY === true) ? 1 : 0;
 }
 
 /** Says what a config's key can read, or what keeps it from reading anything. A person at a terminal sees what is waited for. */

@@ -23,7 +23,7 @@ export type PlanOptions = {
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards: wanted, resume } = options;
   const print = (line: ShardLine) => write(runtime.stdout, `${JSON.stringify(line)}\n`);
-  const speech = { name: "source-contact-intelligence", logs: true };
+  const speech = { name: "source-contact-intelligence", logs: true, codes: "person" } as const;
   return await runToEnd(speech, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
     const config = await openConfig(options.config, runtime.environment);

@@ -9,6 +9,7 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
+import { PAID } from "../run/folder-sink.ts";
 import { type OpenOutput, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
 import type { ShardTask } from "../run/read-stream.ts";
@@ -34,6 +35,8 @@ export type ReadOptions = {
   readonly streams: readonly string[];
   readonly format: "airbyte" | "jsonl";
   readonly stateFile?: string | undefined;
+  /** Reads everything again, whatever the state says. */
+  readonly fullRefresh?: boolean | undefined;
   /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
@@ -60,7 +63,8 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const language = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
   const say = output === undefined ? language : undefined;
   const logs = format === "jsonl" || output !== undefined;
-  const speech = { name: "source-contact-intelligence", say, logs, bare: logs, logLevel, summary };
+  const codes = logs ? ("person" as const) : undefined;
+  const speech = { name: "source-contact-intelligence", say, logs, bare: logs, codes, logLevel, summary };
   return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
 }
 
@@ -97,7 +101,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     }
     const selected = catalog && chosen(catalog, options.streams);
     await run.session.openJobs(selected, options.streams, saved.streams, () => output.sink.check());
-    const streams = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
+    const all = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
+    const streams = options.fullRefresh === true ? all.map(inFull) : all;
     return await syncStreams(
       run,
       streams.map((configured) => ({ configured, shard: shard?.task })),
@@ -122,7 +127,7 @@ async function openShard(
   if (line === undefined)
     return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
   const output = asked.output && join(asked.output, shardFolder(line));
-  if (output !== undefined) await mkdir(dirname(output), { recursive: true });
+  if (output !== undefined) await mkdir(dirname(output), { recursive: true, mode: 0o700 });
   const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
   return {
     line,
@@ -131,6 +136,10 @@ async function openShard(
     task: { plan: line.plan, bringsUndated },
   };
 }
+
+/** Jobs are never done again: what was bought is bought. */
+const inFull = (configured: ConfiguredStream): ConfiguredStream =>
+  PAID.has(configured.name) ? configured : { ...configured, syncMode: "full_refresh" };
 
 /** Streams that are named are read whatever the key's plan covers. */
 async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {

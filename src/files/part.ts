@@ -63,7 +63,7 @@ export class Part {
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
-    this.#file ??= await open(this.path, "wx", 0o666);
+    this.#file ??= await open(this.path, "wx", 0o600);
     await this.#file.appendFile(bytes);
     this.#bytes += bytes.length;
     this.#hash.update(bytes);

@@ -29,7 +29,7 @@ export class Slots {
   /** Takes the next free slot, and returns in how many ms it begins. Throws OutputError. */
   async take(): Promise<number> {
     try {
-      await mkdir(this.#folder, { recursive: true });
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const now = this.#now();
       let slot = Math.ceil(now / this.#interval);
       while (!(await this.#isFree(slot))) slot++;

@@ -51,7 +51,7 @@ type OpenStream = {
 };
 
 /** Streams whose state says what was paid for. They have no windows and are never read from the start. */
-const PAID: ReadonlySet<string> = new Set(
+export const PAID: ReadonlySet<string> = new Set(
   STREAMS.filter(({ reading }) => reading === "job").map(({ name }) => name),
 );
 

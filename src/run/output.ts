@@ -1,6 +1,6 @@
 import type { Usage } from "../api/usage.ts";
 import { type Config, secretsOf } from "../config/config.ts";
-import { TransientError } from "../errors.ts";
+import { ConfigError, OutputError, TransientError } from "../errors.ts";
 import type { Language } from "../protocol/language.ts";
 import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
@@ -25,6 +25,8 @@ export type OutputOptions = {
   readonly bare?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
+  /** Whether exit code 2 tells what only a person can correct. Platforms know 0 and 1. */
+  readonly codes?: "person" | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
@@ -117,6 +119,12 @@ class Output {
   async release(): Promise<void> {
     this.#stop();
     await this.sink.release();
+  }
+
+  /** Whether only a person can correct what went wrong, so that another try is of no use. */
+  get isForPerson(): boolean {
+    const { failures } = this.#stats;
+    return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
   }
 
   /** Saves what can still be saved, and returns why the run ends: for a signal, with what is saved and where. */
@@ -261,7 +269,8 @@ export async function runToEnd(
     await output.emit({ kind: "end" });
     await output.close();
     signal.throwIfAborted();
-    return complete ? 0 : 1;
+    if (complete) return 0;
+    return options.codes === "person" && output.isForPerson ? 2 : 1;
   } finally {
     await opened?.release();
   }

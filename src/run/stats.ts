@@ -66,6 +66,8 @@ export class RunStats {
   readonly #from: Mark;
   /** The first error that was not that of one stream. */
   #error: string | null = null;
+  /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
+  readonly failures: unknown[] = [];
   #endings: string[] = [];
   #usage: () => Usage = noUsage;
 
@@ -84,6 +86,8 @@ export class RunStats {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.#error ??= userMessage(event.error);
+    if (event.kind === "failed" || (event.kind === "close" && !(event.complete && event.error === undefined)))
+      this.failures.push(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
     if (event.kind === "open") {
       const none = { error: null, rows: 0, expected_rows: null, files: null, windows: 0, spent: null };

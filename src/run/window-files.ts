@@ -103,7 +103,7 @@ export class WindowFiles {
     const hidden = join(this.folder, part);
     this.#ended.push({ part, files: [] });
     await this.#makeFolder();
-    await mkdir(hidden);
+    await mkdir(hidden, 0o700);
     const named = parts.map((from) => ({ from, inside: nameOf() }));
     for (const { from, inside } of named) await rename(join(this.folder, from.part), join(hidden, inside));
     await syncFolder(hidden);
