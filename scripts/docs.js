@@ -42,14 +42,27 @@ The column "who acts" in the tables below says who can help:
 
 Waiting for the key's requests per minute does not count as a try. It takes as long as the service says.
 
-If a stream fails, the connector still reads the others, and the run ends with exit code 1. It ends at once if no stream can be
-read or written, for example because the service cannot be reached or the disk is full.
+If a stream fails, the connector still reads the others, and the run ends with an exit code that is not 0. It ends at once if no
+stream can be read or written, for example because the service cannot be reached or the disk is full.
+
+| exit code | meaning | what to do |
+| --- | --- | --- |
+| 0 | everything is complete, or \`max_run_seconds\` ended the run | nothing; the next run continues |
+| 1 | another try may mend it: the service is down, another run uses the folder, the disk is full | run again |
+| 2 | a person must correct the command line, a setting, the key or its plan | read the message; another try is of no use |
+| a signal | the run was interrupted | run again |
+
+Code 2 is told by \`read --output\`, \`read --format jsonl\` and \`plan\`, and by each command for a wrong command line. Where Airbyte or
+Singer calls, the code of all failures is 1. \`check\` ends with 1 at a terminal and with \`--exit-code\` if it fails, otherwise with 0.
 
 ## What a person sees
 
-- \`Unknown setting "start_dat". Did you mean "start_date"?\`: the setting has no effect. Rename it, or remove it.
+- \`drop_feilds is not a setting. Did you mean "drop_fields"?\`: the name is at most two letters away from a setting. Rename it.
+- \`Unknown setting "colour". It has no effect\`: a warning. Remove it, unless your platform needs it.
+- \`drop_fields "emial" names a field that no stream of this account has\`: nothing was sent. Correct the name.
 - \`base_url is missing: rename "baseUrl" to "base_url"\`: a required setting is there under another name.
-- \`Cannot use the config file "config.json": ...\`: the message names every wrong setting. A value from the environment replaces the file's.
+- \`Cannot use the config file "config.json": ...\`: the message names every wrong setting and its line. A value from the environment replaces the file's.
+- \`Cannot use the environment variable ...\`: the wrong value is that of the variable.
 - \`Cannot use the environment (no file is named with --config): ...\`: add \`--config config.json\`, or set the variables.
 - \`The key is from the config file ...\` or \`... the environment variable ...\`: the service does not know the key that was found there.
 - \`Cannot read the stream "peple": there is no such stream, only ...\`: correct the name after \`--stream\`, or discover again.
