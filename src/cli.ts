@@ -257,8 +257,8 @@ export async function parseCommand(words: readonly string[], version: string): P
         ["does the key work?", "check --config config.json"],
         ["the options of a command", "read --help"],
       ]).concat(
-        "\n\nExit codes: 0 all done, 1 another try may mend it, 2 a person must correct\n",
-        "the command line or a setting. Calls of Airbyte and Singer only know 0 and 1.",
+        "\n\nExit codes: 0 all done, 1 another try may mend it, 2 a person must act.\n",
+        "Calls of Airbyte and Singer only know 0 and 1.",
         "\n\nTo try it without an account: contact-intelligence-sandbox demo",
       ),
     );

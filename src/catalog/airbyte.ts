@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, objectOf, quoted } from "../json.ts";
+import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
 import type { StreamSpec } from "./streams.ts";
 
@@ -81,11 +81,6 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
       `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
     );
   }
-  if (typeof sync_mode === "string" && !SYNC_MODES.includes(sync_mode)) {
-    throw unusableAirbyteCatalog(
-      `streams[${index}].sync_mode must be ${SYNC_MODES.join(" or ")}, not ${quoted(sync_mode)}`,
-    );
-  }
   return {
     name,
     ...(typeof namespace === "string" && namespace !== "" && { namespace }),
@@ -97,8 +92,6 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
     schema: schemaIn(json_schema) ?? null,
   };
 }
-
-const SYNC_MODES: readonly string[] = ["full_refresh", "incremental"];
 
 function byDefault(stream: JsonObject): JsonObject {
   const { supported_sync_modes: modes, sync_mode } = stream;

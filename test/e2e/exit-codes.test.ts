@@ -109,7 +109,7 @@ describe("read --full-refresh", () => {
       const ended = await run(CONNECTOR, ["read", "--config", config, "--catalog", path]);
       expect(ended.code).toBe(1);
       expect(ended.stdout).toContain(
-        'streams[0].sync_mode must be full_refresh or incremental, not \\"full-refresh\\"',
+        'sync_mode is \\"full-refresh\\", it must be \\"full_refresh\\" or \\"incremental\\"',
       );
     }
   });

@@ -139,7 +139,7 @@ describe("read --output", () => {
     expect(stderr).toContain("0 rows in 0 new files");
     sandbox.fault("status=403:path=/sources:times=always");
     const failed = await read(sandbox, await tempDir(), "--stream", "sources");
-    expect(failed.code).toBe(1);
+    expect(failed.code).toBe(2);
     expect(failed.stderr).toContain("0 rows in 0 new files");
   });
 
@@ -152,7 +152,7 @@ describe("read --output", () => {
     expect([...filesIn(second).values()].reduce((sum, text) => sum + rowsIn(text), 0)).toBeLessThan(30);
     const before = [readFileSync(state, "utf8"), filesIn(first)];
     const refused = await read(sandbox, first, "--stream", "people", "--state", state);
-    expect(refused.code).toBe(1);
+    expect(refused.code).toBe(2);
     expect(refused.stdout + refused.stderr).toContain("the folder has a state of its own");
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
   });
@@ -208,7 +208,7 @@ describe("read --output", () => {
 
   it.each([
     [["--state-file", "state.json"], 2, "leave out --state-file"],
-    [["--stream", "nobody"], 1, "Cannot read the stream"],
+    [["--stream", "nobody"], 2, "Cannot read the stream"],
   ])("refuses %j", async (words, code, said) => {
     await using sandbox = await startSandbox(SMALL);
     const ended = await read(sandbox, await tempDir(), ...words);
@@ -235,7 +235,7 @@ describe("read --output", () => {
   it("says that the folder above is not there", async () => {
     await using sandbox = await startSandbox(SMALL);
     const ended = await read(sandbox, join(await tempDir(), "not", "there"));
-    expect(ended).toMatchObject({ code: 1, stderr: expect.stringMatching(/Cannot .*not.*there/) });
-    expect(await read(sandbox, await file("a-file", "x"))).toMatchObject({ code: 1 });
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringMatching(/Cannot .*not.*there/) });
+    expect(await read(sandbox, await file("a-file", "x"))).toMatchObject({ code: 2 });
   });
 });

@@ -81,7 +81,7 @@ describe("the process", () => {
     ] as const) {
       const args = ["read", "--config", config, "--stream", stream, "--output", output];
       const { code, stderr } = await run(CONNECTOR, args);
-      expect(code).toBe(1);
+      expect(code).toBe(2);
       expect(stderr).toContain(`Cannot read the stream \\"${stream}\\": ${why}`);
     }
     expect([existsSync(output), sandbox.requests.length]).toEqual([false, 0]);
@@ -94,7 +94,7 @@ describe("the process", () => {
     expect(checked.messages).toMatchObject([{ connectionStatus: { status: "SUCCEEDED" } }]);
     const args = ["read", "--config", config, "--format", "jsonl", "--stream", "people", "--state", "-"];
     const broken = await run(CONNECTOR, args, { input: '{"x"' });
-    expect(broken.code).toBe(1);
+    expect(broken.code).toBe(2);
     expect(broken.stderr).toContain("state");
   });
 

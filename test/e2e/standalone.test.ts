@@ -107,7 +107,7 @@ describe("read --format jsonl", () => {
     expect(JSON.parse(linesOf(stderr).at(-1) ?? "").message).toMatch(/^Run complete: 8 rows of 1 stream, /);
     sandbox.fault("status=401:times=always");
     const failed = await run(CONNECTOR, args);
-    expect(failed).toMatchObject({ code: 1, stdout: "" });
+    expect(failed).toMatchObject({ code: 2, stdout: "" });
     expect(JSON.parse(linesOf(failed.stderr).at(-1) ?? "")).toMatchObject({ level: "critical" });
   });
 
