@@ -42,7 +42,7 @@ describe("read with the state of another service", () => {
     await using staging = await startSandbox(SMALL);
     await using production = await startSandbox(SMALL);
     expect((await read(staging, "--output", folder)).code).toBe(0);
-    expect((await read(production, "--output", folder)).code).toBe(1);
+    expect((await read(production, "--output", folder)).code).toBe(2);
     expect(production.requests).toEqual([]);
   });
 

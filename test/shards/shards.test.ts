@@ -241,7 +241,7 @@ describe("plan", () => {
     expect(lines.reduce((sum, { rows }) => sum + rows, 0)).toBe(6_000);
     writeFileSync(plan, two);
     const { code, stderr } = await read(0);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain("it was cut off. Finish it with: plan --resume");
   });
 });
