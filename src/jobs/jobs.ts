@@ -176,7 +176,7 @@ function rowsOf(
   { streamApi, filtersOf }: Lent,
 ): RowSource {
   const spec = ROWS[from];
-  const api = streamApi(spec, { cursor: null, schema: null });
+  const api = streamApi(spec, { cursor: spec.cursorField, schema: null });
   const windowOf = (day: Day | null): Window =>
     day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
   return {
