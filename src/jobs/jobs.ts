@@ -74,12 +74,12 @@ export async function openJobs(
   lent: Lent,
 ): Promise<Jobs> {
   const specs = jobSpecsOf(config);
-  const tasks = new Map(selected.map((stream) => [stream.name, stream]));
+  const tasks = new Map(selected.map((stream) => [stream.name, numbered(stream)]));
   const settings = new Set(specs.filter(({ name }) => tasks.has(name)).map(({ setting }) => setting));
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
     .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
-  const sync = selected.map(syncOf).find((id) => id !== null) ?? null;
+  const sync = [...tasks.values()].find(({ syncId }) => typeof syncId === "number")?.syncId ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
@@ -149,16 +149,16 @@ export async function openJobs(
   };
 }
 
-/** What the platform calls this sync; null: nothing, or as PyAirbyte calls all of its syncs. */
-function syncOf({ syncId = null, generationId, minimumGenerationId }: SelectedJobs): number | null {
-  return [syncId, generationId, minimumGenerationId].every((id) => id === 1) ? null : syncId;
+/** Without the ids of PyAirbyte, which are 1 in every sync and mode: they number nothing, and call for no refresh. */
+function numbered(stream: SelectedJobs): SelectedJobs {
+  const { name, syncMode, generationId, minimumGenerationId, syncId } = stream;
+  return [generationId, minimumGenerationId, syncId].every((id) => id === 1) ? { name, syncMode } : stream;
 }
 
 /** Whether the platform drops what it has once a stream is complete, and the generation that it fills then. */
 function refreshOf(stream: SelectedJobs | undefined): Pick<JobTask, "truncates" | "generation"> {
-  const { syncMode, generationId = null, minimumGenerationId = null } = stream ?? {};
-  const truncates = syncMode === "full_refresh" || (minimumGenerationId ?? 0) > 0;
-  return { truncates, generation: generationId };
+  const { syncMode, generationId: generation = null, minimumGenerationId = 0 } = stream ?? {};
+  return { truncates: syncMode === "full_refresh" || minimumGenerationId > 0, generation };
 }
 
 const ROWS = { people: STREAMS[0], companies: STREAMS[1] };

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { envelope } from "../support/counting-service.ts";
 import { countingStage, type Setting, type Sync } from "../support/job-stage.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -21,7 +22,11 @@ const CONTACTS = "company_lookup_contacts";
 const refresh = (generation: number, sync: number): Sync => ({
   ids: { generation_id: generation, minimum_generation_id: generation, sync_id: sync },
 });
-const PYAIRBYTE: Sync = refresh(1, 1);
+/** As PyAirbyte numbers every sync, of whatever mode. */
+const PYAIRBYTE: Sync = { ids: { ...refresh(1, 1).ids, destination_sync_mode: "overwrite" } };
+const REFUSES_D: Sync = {
+  behaviour: { refuse: (item) => (item === D ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined) },
+};
 const incomplete: Sync = { fails: "transient_error", says: '"INCOMPLETE"' };
 const numbered = (sync_id: number, sync: Sync = {}): Sync => ({
   ...{ ids: { sync_id, generation_id: 1, minimum_generation_id: 0 }, ...sync },
@@ -93,6 +98,20 @@ const SCENES: Readonly<Record<string, Scene>> = {
         polls: 0,
       },
       { ...listing(A), delivered: [A], bought: [] },
+    ],
+  },
+  "ids that never change make no refresh, and tell nothing of one": {
+    settings: { domains: ITEMS.slice(0, 4) },
+    syncs: [
+      { ...PYAIRBYTE, ...REFUSES_D, bought: [A, B, C], delivered: [A, B, C] },
+      { ...PYAIRBYTE, bought: [], delivered: [] },
+      { ...PYAIRBYTE, syncMode: "full_refresh", bought: [], delivered: [A, B, C] },
+      { ...PYAIRBYTE, syncMode: "full_refresh", isForgotten: true, bought: [], delivered: [A, B, C] },
+      { ...PYAIRBYTE, bought: [], delivered: [] },
+      {
+        ...{ ...PYAIRBYTE, ...incomplete, syncMode: "full_refresh", isForgotten: true },
+        ...{ config: { receipts_file: `${NEW_DISK.receipts_file}-3` }, bought: [], delivered: [] },
+      },
     ],
   },
   "what is taken off a list comes back to no stream": {
