@@ -126,7 +126,7 @@ describe.each(SIZES)("rows that come late into an account %s", (_, settings) => 
     const roll = dice(3);
     for (let nth = 0; nth < 40; nth++) life.move(life.people[roll(1_500)]);
     await life.next();
-    expect(life.requests).toBeLessThanOrEqual(21 + 2);
+    expect(life.requests).toBeLessThanOrEqual(21);
     await life.next();
     expect(life.lost).toEqual([]);
   });
