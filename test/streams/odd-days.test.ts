@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { UnmadeError } from "../../src/errors.ts";
 import { parseDatedState } from "../../src/state/dated.ts";
 import { missingDaysOf } from "../../src/streams/coverage.ts";
 import type { DatedState } from "../../src/streams/dated-state.ts";
@@ -16,7 +17,7 @@ const NOON = startOf(TODAY) + DAY_MS / 2;
 /** What a service does wrong on the days of a chain before its last ones. */
 const ODDITIES = [
   ...["none", "shows nothing yet", "grants a source", "stands still", "wrong clock", "refuses page 2"],
-  ...["people get and lose a date", "twins", "counts the erased"],
+  ...["people get and lose a date", "twins", "counts the erased", "limits exports"],
 ] as const;
 /** The last day on which people move, that on which the service becomes well, and the last of all. */
 const [MOVES_UNTIL, WELL, LAST_DAY] = [3, 6, 10];
@@ -81,12 +82,17 @@ class Account {
 
   api(): StreamApi {
     const api = this.service.api();
+    const isLimited = this.#is("limits exports");
     const ahead = this.#is("wrong clock") && this.day === 2 ? 45 * DAY_MS : 0;
     return {
       ...api,
       count: async (window) => {
         const { asked, answered, ...count } = await api.count(window);
         return { ...count, asked: asked + ahead, answered: answered + ahead };
+      },
+      stream: async function* (window) {
+        if (isLimited && (await api.count(window)).rows > 50) throw new UnmadeError("The answer is 504");
+        yield* api.stream(window);
       },
     };
   }
