@@ -59,6 +59,8 @@ export type BookOptions = {
   readonly digests: Digesting;
   /** Whether rows of streams name items, so that those that this connection knows are wanted although no list names them. */
   readonly isFromRows?: boolean;
+  /** The streams whose older rows the platform drops once they are complete, with the generations that this run fills. */
+  readonly refreshes?: Money["blind"];
   /** Reads the handle of an item from a place in the receipts. */
   handleAt?(place: number, key: string): Handle | null;
 };
@@ -295,6 +297,8 @@ export class Book {
     this.#prices = addPrice(this.#prices, price);
     return {
       ...this.#charge(this.#put(key, joined), sub, 0, 0, Math.max(0, cost - sub.charged) + lost),
+      // The next attempt of a refresh knows this answer, and must not forget that the refresh began without any.
+      ...this.markBlind(),
       prices: [price],
     };
   }
@@ -323,12 +327,6 @@ export class Book {
       if (this.#owes(delivered, row) && this.#canBeHad(row)) yield this.#table.keyAt(row);
   }
 
-  /** Whether an item that the inputs name was answered when this run began. */
-  get knowsAnswered(): boolean {
-    for (const row of this.#rowsWith(NAMED)) if (this.#is(row, ANSWERED)) return true;
-    return false;
-  }
-
   /** Whether a stream has everything: nothing of a named item is out, and each answer is delivered. */
   isComplete(stream: string, isBlind: boolean): boolean {
     const delivered = this.#deliveredBy(stream);
@@ -341,15 +339,19 @@ export class Book {
     return isListed || !isBlind;
   }
 
-  /** Whether a generation of a stream was begun without knowing an answer of any listed item. */
+  /** Whether this run, or an earlier one of the same generation, began without knowing an answer of any listed item. */
   isBlind(stream: string, generation: number | null): boolean {
-    return generation !== null && this.#blind.get(stream) === generation;
+    if (generation !== null && this.#blind.get(stream) === generation) return true;
+    for (const row of this.#rowsWith(NAMED)) if (this.#is(row, ANSWERED)) return false;
+    return true;
   }
 
-  markBlind(stream: string, generation: number): Delta {
-    const newest = Math.max(generation, this.#blind.get(stream) ?? generation);
-    this.#blind.set(stream, newest);
-    return { digests: this.digests, blind: [[stream, newest]] };
+  /** Lets the next attempt know which refreshes are blind. */
+  markBlind(): Delta {
+    const blind = (this.#options.refreshes ?? []).filter(([stream, nth]) => this.isBlind(stream, nth));
+    const delta = { digests: this.digests, ...(blind.length > 0 && { blind }) };
+    this.addReceipt(delta);
+    return delta;
   }
 
   // Money.

@@ -87,6 +87,9 @@ export class Memory {
           ...{ author: { by, sync: options.sync ?? by }, digests },
           streams: streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : [])),
           isFromRows: isFromRows && !streams.some(({ truncates }) => truncates),
+          refreshes: streams.flatMap(({ name, truncates, generation }) =>
+            truncates && generation !== null ? [[name, generation] as const] : [],
+          ),
           handleAt: (place, key) => receipts?.handleAt(place, key) ?? null,
         });
         return [setting, book];

@@ -115,8 +115,8 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
   }
   // A refresh that knows no answer cannot tell what the platform would lose. Its second attempt must not forget that.
   const { truncates, generation } = task;
-  const isBlind = truncates && (book.isBlind(run.stream, generation) || !book.knowsAnswered);
-  if (isBlind && generation !== null) await remember(run, book.markBlind(run.stream, generation));
+  const isBlind = truncates && book.isBlind(run.stream, generation);
+  if (isBlind && generation !== null) await remember(run, book.markBlind());
   yield* finalReport(run);
   yield* lastCheckpoint(run);
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;

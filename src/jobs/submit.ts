@@ -86,13 +86,11 @@ function batchSize(run: JobRun): number {
 
 /** Writes down what is about to leave. Nothing leaves if that fails. */
 async function intend(run: JobRun, candidates: readonly Candidate[]): Promise<PendingSubmission[]> {
-  const { book, type, task, memory, client, checkLocks } = run.context;
+  const { book, type, memory, client, checkLocks } = run.context;
   const batch: PendingSubmission[] = [];
   try {
     await checkLocks();
     const news = [];
-    if (task.truncates && task.generation !== null && !book.knowsAnswered)
-      news.push(book.markBlind(run.stream, task.generation));
     for (const candidate of candidates) {
       // What is known of another spelling may have come to light since.
       if (reasonToSubmit(book.get(candidate.key), type.resubmitRules, client.now()) === undefined) continue;

@@ -19,6 +19,7 @@ import {
 import { parseJobState, tellBook } from "../../src/jobs/state.ts";
 import { reasonToSubmit } from "../../src/jobs/wanted.ts";
 import { DAY_MS, dayOf } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
 import { bookFrom, keyIn, newBook, LOOKUPS as SPEC, stateOf } from "../support/job-books.ts";
 import { runs } from "../support/runs.ts";
 
@@ -241,141 +242,198 @@ describe("Book", () => {
   });
 });
 
-/** What a run is given and leaves: each copy of a memory with the submissions that it knows. */
-type Copy<Kept> = { readonly kept: Kept; readonly knows: ReadonlySet<string> };
+/**
+ * What a run is given and leaves: each copy of a memory with the submissions that it knows, and the generations, such as
+ * "company_lookups 3", that began without knowing an answer and got one.
+ */
+type Copy<Kept> = {
+  readonly kept: Kept;
+  readonly knows: ReadonlySet<string>;
+  readonly blind: ReadonlySet<string>;
+};
 type Receipts = { readonly salt: string; readonly lines: readonly Delta[] };
 
 /** `isFinal`: it did not fail. `isTold`: a memory knows its job. */
 type Purchase = { id: string; item: string; at: number; isFinal: boolean; isTold: boolean };
 
-/** A service, a platform and a machine: some number decides at each turn what happens. */
+/** A stream on the platform: its states, the generation that is filled, whether the older ones are dropped then, its rows. */
+class Table {
+  readonly spec: typeof SPEC;
+  readonly states: Copy<unknown>[] = [];
+  /** Items, and the generations that brought their newest rows. */
+  readonly rows = new Map<string, number>();
+  generation = 0;
+  truncates = false;
+
+  constructor(spec: typeof SPEC) {
+    this.spec = spec;
+  }
+}
+
+/** A service, a platform and machines: dice decide at each turn what happens. */
 class History {
   readonly violations: string[] = [];
   readonly bought: Purchase[] = [];
   readonly itemOf = new Map<string, string>();
+  /** Such as "company_lookups r0.0". */
   readonly delivered = new Set<string>();
-  readonly states: Copy<unknown>[] = [];
+  readonly tables = [SPEC, { ...SPEC, name: "company_lookup_contacts" }].map((spec) => new Table(spec));
   readonly receipts: Copy<Receipts>[] = [];
   /** Whether a memory was lost, or an older one came back. */
   isWhole = true;
   now = T0;
-  /** The generation that the platform fills, whether it drops the older ones once a run is complete, and what it has. */
-  #generation = 0;
-  #truncates = false;
-  readonly #table = new Map<string, number>();
-  readonly #numbers: number[];
+  /** A number below the most. */
+  readonly pick: (most: number) => number;
   #runs = 0;
 
-  constructor(numbers: readonly number[]) {
-    this.#numbers = [...numbers];
+  constructor(seed: number) {
+    this.pick = dice(seed);
   }
 
-  pick(most: number): number {
-    return (this.#numbers.shift() ?? 0) % most;
+  /** One run, or two at once on two machines, which go on in turn and may be killed. `isLast`: nothing goes wrong any more. */
+  play(isLast: boolean, hasReceipts: boolean): void {
+    const tables = isLast
+      ? this.tables
+      : [this.tables, this.tables.slice(0, 1), this.tables.slice(1)][this.pick(3)];
+    for (const table of tables ?? [])
+      if (isLast ? !table.truncates : this.pick(4) === 3) {
+        table.generation += 1;
+        table.truncates = true;
+      }
+    const areTwo = !isLast && this.pick(6) === 5;
+    if (areTwo) this.isWhole = false;
+    const runs = (areTwo ? [0, 1] : [0]).map(() => this.#run(tables ?? [], isLast, hasReceipts));
+    while (runs.length > 0) {
+      const nth = runs.length > 1 ? this.pick(2) : 0;
+      const isKilled = !isLast && this.pick(12) === 11;
+      if (isKilled || runs[nth]?.next().done !== false) runs.splice(nth, 1);
+    }
   }
 
-  /** One run; where the pick says so it is killed. `isLast`: nothing goes wrong any more. */
-  run(isLast: boolean, hasReceipts: boolean): void {
-    const isAllLost = !isLast && this.pick(10) === 9;
+  /** Whoever plays it may end it where it yields. */
+  *#run(tables: readonly Table[], isLast: boolean, hasReceipts: boolean): Generator<void, void> {
+    const isAllLost = !isLast && this.pick(6) === 5;
     if (isAllLost) this.isWhole = false;
-    const [state, lines] = isAllLost
-      ? []
-      : isLast
-        ? [this.states.at(-1), this.receipts.at(-1)]
-        : [this.#memory(this.states), hasReceipts ? this.#memory(this.receipts) : undefined];
-    const knows = new Set([...(state?.knows ?? []), ...(lines?.knows ?? [])]);
-    const saved = parseJobState(SPEC, state?.kept);
-    const salt = lines?.kept.salt ?? saved?.ledgers[0]?.digests.salt ?? `salt${this.#runs}`;
+    const given = <Kept>(copies: readonly Copy<Kept>[]): Copy<Kept> | undefined =>
+      isAllLost ? undefined : isLast ? copies.at(-1) : this.#memory(copies);
+    const states = this.tables.map((table) => ({ ...table, state: given(table.states) }));
+    const lines = hasReceipts ? given(this.receipts) : undefined;
+    const copies = [lines, ...states.map(({ state }) => state)];
+    const knows = new Set(copies.flatMap((copy) => [...(copy?.knows ?? [])]));
+    const blind = new Set(copies.flatMap((copy) => [...(copy?.blind ?? [])]));
+    const saved = states.map(({ spec, state }) => parseJobState(spec, state?.kept));
+    const salts = saved
+      .map((one) => one?.ledgers[0]?.digests.salt)
+      .filter((salt) => typeof salt === "string");
+    const salt = lines?.kept.salt ?? salts[0] ?? `salt${this.#runs}`;
     const by = `r${this.#runs++}`;
     const refreshAfterDays = !isLast && this.pick(3) === 2 ? 1 : null;
-    if (isLast ? !this.#truncates : this.pick(6) === 5)
-      [this.#generation, this.#truncates] = [this.#generation + 1, true];
-    const [generation, truncates] = [this.#generation, this.#truncates];
-    const book = new Book({ author: { sync: by, by }, digests: newDigests(salt), isFromRows: !truncates });
+    const refreshes = tables
+      .filter(({ truncates }) => truncates)
+      .map(({ spec, generation }) => [spec.name, generation] as const);
+    const [author, digests] = [{ sync: by, by }, newDigests(salt)];
+    const book = new Book({ author, digests, isFromRows: refreshes.length === 0, refreshes });
     for (const line of lines?.kept.lines ?? []) book.addReceipt(line);
-    if (saved !== null) tellBook(book, STREAM, saved, saved.generation === generation);
+    for (const [nth, { spec, generation }] of states.entries()) {
+      const known = saved[nth] ?? null;
+      if (known !== null) tellBook(book, spec.name, known, known.generation === generation);
+    }
     const written = [...(lines?.kept.lines ?? [])];
     const write = (...news: readonly Delta[]): void => {
       written.push(...news);
-      if (hasReceipts) this.receipts.push({ kept: { salt, lines: [...written] }, knows: new Set(knows) });
-    };
-    const save = (): void => {
-      const kept = stateOf(book, this.now, { generation });
-      // What only the receipts know of an item that no list names is not in the state.
-      const again = bookFrom(kept);
-      const isIn = (id: string): boolean => {
-        const { day, subs } = again.get(keyIn(again, this.itemOf.get(id) ?? ""));
-        return day !== "" || Object.keys(subs).length > 0;
-      };
-      this.states.push({ kept, knows: new Set([...knows].filter(isIn)) });
-    };
-    const isKilled = (): boolean => !isLast && this.pick(12) === 11;
-    const deliver = (key: string, id: string): void => {
-      this.delivered.add(id);
-      book.deliver(STREAM, key);
-      this.#table.set(this.itemOf.get(id) ?? "", generation);
+      const kept = { salt, lines: [...written] };
+      if (hasReceipts) this.receipts.push({ kept, knows: new Set(knows), blind: new Set(blind) });
     };
     write(...book.newsToReceipts());
-    save();
     const named = ["a.example", "b.example", "c.example"].filter(() => isLast || this.pick(4) > 0);
     const keys = new Map(named.map((item) => [keyIn(book, item), item]));
-    const knewNothing = !book.knowsAnswered;
-    if (truncates && knewNothing) write(book.markBlind(STREAM, generation));
-    for (const [key, item] of book.inFull())
-      for (const { id, job } of subsOf(item).filter(({ step }) => step === "open")) {
-        if (isKilled()) return;
-        if (!isLast && this.pick(3) === 0) continue;
-        const purchase = this.bought.find((one) => one.id === job);
-        if (purchase?.isFinal === false) {
-          book.change(key, id, { step: "failed", ended: this.now, code: "X" });
+    const knewNothing = book.isBlind("", null);
+    // The first stream of a run submits for all.
+    for (const [nth, table] of tables.entries()) {
+      const { spec, generation, truncates, rows } = table;
+      const stream = spec.name;
+      const save = (): void => {
+        const kept = stateOf(book, this.now, { generation }, spec);
+        // What only the receipts know of an item that no list names is not in the state.
+        const again = bookFrom(kept, spec);
+        const isIn = (id: string): boolean => {
+          const { day, subs } = again.get(keyIn(again, this.itemOf.get(id) ?? ""));
+          return day !== "" || Object.keys(subs).length > 0;
+        };
+        table.states.push({ kept, knows: new Set([...knows].filter(isIn)), blind: new Set(blind) });
+      };
+      const deliverAll = function* (this: History): Generator<void> {
+        for (const key of [...book.undelivered(stream)]) {
+          const id = book.handle(key)?.job;
+          if (typeof id !== "string") continue;
+          this.delivered.add(`${stream} ${id}`);
+          book.deliver(stream, key);
+          rows.set(this.itemOf.get(id) ?? "", generation);
+          yield;
+        }
+      }.bind(this);
+      save();
+      for (const [key, item] of book.inFull())
+        for (const { id, job } of subsOf(item).filter(({ step }) => step === "open")) {
+          yield;
+          if (!isLast && this.pick(3) === 0) continue;
+          const purchase = this.bought.find((one) => one.id === job);
+          if (purchase?.isFinal === false) {
+            book.change(key, id, { step: "failed", ended: this.now, code: "X" });
+            continue;
+          }
+          // Who only knows that nothing was known may be told of answers by other memories.
+          for (const refresh of knewNothing ? refreshes : []) blind.add(refresh.join(" "));
+          write(book.answered(key, id, this.now, 1, null));
+          yield;
+          if (this.pick(3) > 0) save();
+        }
+      yield* deliverAll();
+      save();
+      for (const [key, item] of nth === 0 ? keys : []) {
+        if (reasonToSubmit(book.get(key), { refreshAfterDays, retryUnknown: false }, this.now) === undefined)
+          continue;
+        // A cap is reached.
+        if (!isLast && this.pick(6) === 5) break;
+        const { id, at, delta } = book.intend(key, this.now);
+        knows.add(id);
+        this.itemOf.set(id, item);
+        write(delta);
+        yield;
+        // Where there are no receipts a state has to say it.
+        if (!hasReceipts || this.pick(2) === 0) save();
+        yield;
+        const outcome = isLast ? 0 : this.pick(6);
+        if (outcome === 5) {
+          write(book.notTaken(key, id, this.pick(2) === 0 ? "void" : "refused", null));
           continue;
         }
-        write(book.answered(key, id, this.now, 1, null));
-        if (isKilled()) return;
+        for (const before of this.bought.filter(
+          (one) => one.item === item && one.isFinal && knows.has(one.id),
+        ))
+          if (refreshAfterDays === null || dayOf(before.at + refreshAfterDays * DAY_MS) >= dayOf(at))
+            this.violations.push(`${item} was bought as ${before.id} and again as ${id}`);
+        const purchase = { id, item, at, isFinal: outcome !== 4, isTold: false };
+        this.bought.push(purchase);
+        if (outcome === 3) continue;
+        yield;
+        write(book.change(key, id, { step: "open", job: id }));
+        purchase.isTold = true;
         if (this.pick(3) > 0) save();
       }
-    for (const key of [...book.undelivered(STREAM)]) {
-      const id = book.handle(key)?.job;
-      if (typeof id === "string") deliver(key, id);
-      if (isKilled()) return;
-    }
-    save();
-    for (const [key, item] of keys) {
-      if (reasonToSubmit(book.get(key), { refreshAfterDays, retryUnknown: false }, this.now) === undefined)
-        continue;
-      // A cap is reached.
-      if (!isLast && this.pick(6) === 5) break;
-      const { id, at, delta } = book.intend(key, this.now);
-      knows.add(id);
-      this.itemOf.set(id, item);
-      write(delta);
-      if (isKilled()) return;
-      // Where there are no receipts a state has to say it.
-      if (!hasReceipts || this.pick(2) === 0) save();
-      if (isKilled()) return;
-      const outcome = isLast ? 0 : this.pick(6);
-      if (outcome === 5) {
-        write(book.notTaken(key, id, this.pick(2) === 0 ? "void" : "refused", null));
-        continue;
+      const isBlind = truncates && book.isBlind(stream, generation);
+      if (isBlind) write(book.markBlind());
+      save();
+      yield;
+      if (!truncates || !book.isComplete(stream, isBlind)) continue;
+      table.truncates = false;
+      for (const [item, since] of rows) {
+        if (since === generation) continue;
+        rows.delete(item);
+        // Once both memories are lost and know other items, nothing tells that this one was there.
+        if (named.includes(item) && (this.isWhole || knewNothing || blind.has(`${stream} ${generation}`)))
+          this.violations.push(`${item} was dropped from ${stream}`);
       }
-      for (const before of this.bought.filter((one) => one.item === item && one.isFinal && knows.has(one.id)))
-        if (refreshAfterDays === null || dayOf(before.at + refreshAfterDays * DAY_MS) >= dayOf(at))
-          this.violations.push(`${item} was bought as ${before.id} and again as ${id}`);
-      const purchase = { id, item, at, isFinal: outcome !== 4, isTold: false };
-      this.bought.push(purchase);
-      if (outcome === 3 || isKilled()) continue;
-      write(book.change(key, id, { step: "open", job: id }));
-      purchase.isTold = true;
-      if (this.pick(3) > 0) save();
-    }
-    save();
-    if (!truncates || !book.isComplete(STREAM, book.isBlind(STREAM, generation))) return;
-    this.#truncates = false;
-    for (const [item, since] of this.#table) {
-      if (since === generation) continue;
-      this.#table.delete(item);
-      // Once both memories are lost and know other items, nothing tells that this one was there.
-      if (named.includes(item) && (this.isWhole || knewNothing)) this.violations.push(`${item} was dropped`);
     }
   }
 
@@ -387,30 +445,29 @@ class History {
   }
 }
 
-describe("histories of runs that are killed, refreshes among them, with memories that are lost, old and under other salts", () => {
+describe("histories of runs of two streams that are killed, refreshes and two at once among them, with memories that are lost, old and under other salts", () => {
   it.each([true, false])(
     "buy nothing twice that a memory knew, deliver what was answered, and drop nothing (receipts: %s)",
     (hasReceipts) => {
       fc.assert(
-        fc.property(
-          fc.array(fc.nat(1_000), { minLength: 30, maxLength: 250 }),
-          fc.integer({ min: 2, max: 8 }),
-          (tape, lives) => {
-            const history = new History(tape);
-            for (let run = 0; run < lives; run++) {
-              history.run(false, hasReceipts);
-              history.now += [0, DAY_MS / 2, DAY_MS, 3 * DAY_MS][history.pick(4)] ?? 0;
-            }
-            const { isWhole } = history;
-            const told = history.bought.filter(({ isFinal, isTold }) => isFinal && isTold);
-            for (let run = 0; run < 2; run++) history.run(true, hasReceipts);
-            expect(history.violations).toEqual([]);
-            const newest = new Map(told.map(({ item, id }) => [item, id]));
-            if (isWhole && hasReceipts)
-              expect([...newest.values()].filter((id) => !history.delivered.has(id))).toEqual([]);
-          },
-        ),
-        { numRuns: runs(150, 20_000) },
+        fc.property(fc.nat(2 ** 31), fc.integer({ min: 2, max: 8 }), (seed, lives) => {
+          const history = new History(seed);
+          for (let run = 0; run < lives; run++) {
+            history.play(false, hasReceipts);
+            history.now += [0, DAY_MS / 2, DAY_MS, 3 * DAY_MS][history.pick(4)] ?? 0;
+          }
+          const { isWhole } = history;
+          const told = history.bought.filter(({ isFinal, isTold }) => isFinal && isTold);
+          for (let run = 0; run < 2; run++) history.play(true, hasReceipts);
+          expect(history.violations).toEqual([]);
+          const newest = new Map(told.map(({ item, id }) => [item, id]));
+          if (isWhole && hasReceipts)
+            for (const { spec } of history.tables)
+              expect(
+                [...newest.values()].filter((id) => !history.delivered.has(`${spec.name} ${id}`)),
+              ).toEqual([]);
+        }),
+        { numRuns: runs(300, 4_000) },
       );
     },
   );

@@ -11,18 +11,16 @@ export const newBook = (by = "me", ...streams: readonly string[]): Book =>
   new Book({ author: { sync: "s", by }, digests: newDigests("salt"), streams });
 
 /** A book that knows what a state of the look-ups says. */
-export function bookFrom(state: unknown): Book {
-  const saved = parseJobState(LOOKUPS, state);
+export function bookFrom(state: unknown, spec = LOOKUPS): Book {
+  const saved = parseJobState(spec, state);
   if (saved === null) throw new Error("no state");
-  return bookOfState(LOOKUPS.name, saved);
+  return bookOfState(spec.name, saved);
 }
 
-/** The state of the look-ups as it is saved. */
-export const stateOf = (book: Book, now: number, head: object = {}): object =>
+/** The state of the look-ups, or of another stream, as it is saved. */
+export const stateOf = (book: Book, now: number, head: object = {}, spec = LOOKUPS): object =>
   JSON.parse(
-    JSON.stringify(
-      toJobState(LOOKUPS, book, { cursor: null, service: "here", generation: null, ...head }, now),
-    ),
+    JSON.stringify(toJobState(spec, book, { cursor: null, service: "here", generation: null, ...head }, now)),
   );
 
 /** The key of a domain that a run names. */
