@@ -3,6 +3,8 @@ import type { Clock } from "./clock.ts";
 /** The service measures a minute at its end, jitter included. */
 export const SPAN_MS = 61_000;
 const BURST = 15;
+/** A start that comes later than this after its turn may meet the turns of others. */
+const MOST_LATE_MS = 500;
 
 /** Starts requests of one API key: never more than `perMinute` in any 61 seconds, a small burst first, then evenly. */
 export class Limiter {
@@ -36,12 +38,15 @@ export class Limiter {
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
+    let late = 0;
     do {
       for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
       const turn = Math.ceil((await this.#shared?.()) ?? 0);
+      const begins = this.#clock.monotonic() + turn;
       if (turn > 0) await this.#clock.sleep(turn, signal);
-      // A turn that came while all were blocked is lost.
-    } while (this.#wait() > 0);
+      late = this.#clock.monotonic() - begins;
+      // A turn that came while all were blocked, or that was slept through, is lost.
+    } while (this.#wait() > 0 || late > MOST_LATE_MS);
     const now = this.#clock.monotonic();
     this.#even = Math.max(this.#even, now) + this.#interval;
     this.#starts.push(now);
