@@ -38,10 +38,7 @@ export function log(options: LogOptions): Language {
     const entry = entryOf(event, options.waits ?? "info");
     if (entry?.level === "error") failures.push({ ...entry, level: "critical" });
     const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
-    // What ends the run first of all failures is said once, at the end.
-    const isLast = event.kind === "failed" && !options.readable && failures.length === 1;
-    const now = entry === undefined || isLast ? [] : [entry];
-    return [...now, ...last].map((said) => logLine(said, options)).join("");
+    return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
   };
 }
 

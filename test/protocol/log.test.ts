@@ -69,21 +69,13 @@ describe("log()", () => {
     expect(said.at(-1).message).toBe('Stream "a": no a');
   });
 
-  it("says once what ends a run", () => {
-    const said = linesFor([{ kind: "failed", error: new ConfigError("no key") }, END]).map((line) =>
-      JSON.parse(line),
-    );
-    expect(said.map(({ level, message }) => [level, message])).toEqual([["critical", "no key"]]);
-  });
-
   it("says nothing twice to a person", () => {
     const said = [close("a", false, new DataError("no a")), END].map(log({ ...OPTIONS, readable: true }));
     expect(said.join("").match(/no a/g)).toHaveLength(1);
   });
 
   it("shows a stack for a bug only", () => {
-    const lineOf = (error: unknown) =>
-      JSON.parse(linesFor([{ kind: "failed", error }, END])[0] ?? "").message;
+    const lineOf = (error: unknown) => JSON.parse(linesFor([{ kind: "failed", error }])[0] ?? "").message;
     expect(lineOf(new ConfigError("Cannot do it"))).toBe("Cannot do it");
     expect(lineOf(new TypeError("oops"))).toMatch(/a bug of .*\nTypeError: oops\nTypeError\n\s+at /);
   });
