@@ -17,7 +17,8 @@ const DAY_MS = 86_400_000;
 const MOST_SECONDS = 600;
 /** How long a run that is to be killed has to pass on what came before the silence. */
 const GRACE_MS = 4_000;
-const START_DAYS = DAYS + 20;
+/** What everybody is told as the first day: shortly before there was anybody. */
+const START_DAYS = DAYS + 5;
 
 export type Played = { readonly verdict: Verdict; readonly output: Output };
 

@@ -178,8 +178,9 @@ export const SITUATIONS: readonly Situation[] = [
   },
   {
     name: "pages in random order",
-    why: "Lists order the rows of each day anew for each request. Who reads no lists never meets it.",
+    why: "Lists order the rows of each day anew for each request, and pages end within days. Who reads no lists never meets it.",
     faults: [pages("random-order")],
+    sandbox: { days: 18 },
   },
   {
     name: "a short page",
