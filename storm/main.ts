@@ -11,7 +11,9 @@ import { SITUATIONS, type Situation } from "./situations.ts";
 const PAGE = new URL("../docs/storm.md", import.meta.url);
 const FOLDERS = fileURLToPath(new URL("../.cache/storm/runs", import.meta.url));
 /** What makes a run wait for a minute or more. Many of these fit beside each other on a small machine. */
-const SLOW = /^stall|^end.*always|gateway|503:times=always|429=1/;
+const SLOW = /^stall|gateway|503:times=always|429=1/;
+/** What makes somebody ask for minutes, at the service's limit of requests. */
+const SLOWEST = /^end.*always|^count/;
 const SLOW_AT_ONCE = 8;
 const AT_ONCE = 3;
 
@@ -108,10 +110,14 @@ async function playAll(
   const each = (situation: Situation): readonly Task[] =>
     contestants.map((contestant) => ({ contestant, situation }));
   await inLanes(each(calm), AT_ONCE, playOne);
-  const isSlow = ({ faults }: Situation): boolean => faults.some((fault) => SLOW.test(fault));
+  const patience = ({ faults }: Situation): number =>
+    Math.max(0, ...faults.map((fault) => (SLOWEST.test(fault) ? 2 : SLOW.test(fault) ? 1 : 0)));
+  const waiting = others
+    .filter((situation) => patience(situation) > 0)
+    .sort((a, b) => patience(b) - patience(a));
   await Promise.all([
-    inLanes(others.filter(isSlow).flatMap(each), SLOW_AT_ONCE, playOne),
-    inLanes(others.filter((situation) => !isSlow(situation)).flatMap(each), AT_ONCE, playOne),
+    inLanes(waiting.flatMap(each), SLOW_AT_ONCE, playOne),
+    inLanes(others.filter((situation) => patience(situation) === 0).flatMap(each), AT_ONCE, playOne),
   ]);
   return verdicts;
 }

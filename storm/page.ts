@@ -56,6 +56,7 @@ that the first one left, as a schedule would start it.
 - **twice**: rows that the run wrote again although they had not changed.
 - **told**: the exit code is not 0, or there is a message at the level of a warning or an error that the same program does not write
   when nothing is wrong.
+- **exit**: *stopped* means that the run had not ended after ten minutes and was killed, which tells whoever waits for it.
 - **requests**, **seconds**: of the run with the fault. Waiting for limits and time-outs is most of the seconds.
 - *Not met*: the program never sent a request that the fault strikes. It is right, but not put to the test.
 
@@ -128,7 +129,7 @@ export function toStable(page: string): readonly string[] {
   const [, situations = ""] = page.split("## Each situation\n");
   return situations
     .split("\n")
-    .filter((line) => /^###|^\| [^|-]/.test(line) && !line.includes("| skipped: "))
+    .filter((line) => /^###|^\| [^|\s-]/.test(line) && !line.includes("| skipped: "))
     .map((line) => line.split(" | ").slice(0, STABLE).join(" | "));
 }
 
@@ -174,14 +175,14 @@ function totals(situations: readonly Situation[], entries: readonly Entry[]): st
 const rankOf = (verdict: Verdict): number =>
   OUTCOMES.findIndex(([outcome]) => outcome === outcomeOf(verdict));
 
-/** Where the first contestant, which is this connector, does worse than another. */
+/** Where the first contestant, which is this connector, does worse than another that met the same. */
 function weaknesses(situations: readonly Situation[], [ours, ...others]: readonly Entry[]): string {
   const lines = situations.flatMap(({ name }) => {
     const own = ours?.verdicts.get(name);
     if (own === undefined) return [];
     const better = others.filter(({ verdicts }) => {
       const verdict = verdicts.get(name);
-      return verdict !== undefined && rankOf(verdict) < rankOf(own);
+      return verdict?.met === true && rankOf(verdict) < rankOf(own);
     });
     const most = others.map(({ verdicts }) => verdicts.get(name)?.requests ?? 0);
     const words = [

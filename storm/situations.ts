@@ -204,12 +204,12 @@ export const SITUATIONS: readonly Situation[] = [
   },
   {
     name: "totals too high by 3",
-    why: "Totals count three people who were erased. Rows are right, so who ignores totals is right.",
+    why: "Every total is three too high, that of each day too. Rows are right, so who ignores totals is right.",
     faults: ["count=3:path=/people"],
   },
   {
     name: "totals too low by 3",
-    why: "Totals miss three people. Rows are right, so who ignores totals is right.",
+    why: "Every total is three too low. Rows are right, so who ignores totals is right.",
     faults: ["count=-3:path=/people"],
   },
   {

@@ -45,7 +45,6 @@ describe("docs/storm.md", () => {
     const lines = toStable(page);
     const expected = SITUATIONS.flatMap(({ name }) => [
       `### ${name}`,
-      "| ",
       ...contestants.map((contestant) => `| ${contestant.name}`),
     ]);
     expect(lines.map((line) => line.split(" | ")[0])).toEqual(expected);
