@@ -42,15 +42,20 @@ export class Limiter {
     do {
       for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
       const turn = Math.ceil((await this.#shared?.()) ?? 0);
-      const begins = this.#clock.monotonic() + turn;
-      if (turn > 0) await this.#clock.sleep(turn, signal);
-      late = this.#clock.monotonic() - begins;
+      late = turn > 0 ? (await this.#sleep(turn, signal)) - turn : 0;
       // A turn that came while all were blocked, or that was slept through, is lost.
     } while (this.#wait() > 0 || late > MOST_LATE_MS);
     const now = this.#clock.monotonic();
     this.#even = Math.max(this.#even, now) + this.#interval;
     this.#starts.push(now);
     if (this.#starts.length > this.#perMinute) this.#starts.shift();
+  }
+
+  /** Resolves to the ms that it took. */
+  async #sleep(ms: number, signal: AbortSignal | undefined): Promise<number> {
+    const begun = this.#clock.monotonic();
+    await this.#clock.sleep(ms, signal);
+    return this.#clock.monotonic() - begun;
   }
 
   #wait(): number {
