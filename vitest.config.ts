@@ -24,7 +24,7 @@ const abroad = [
 const long = [
   "test/api/{fast-match,read-export}.test.ts",
   "test/catalog/field-rules.test.ts",
-  "test/e2e/{acceptance,job-kills,output-killed,process,read-killed}.test.ts",
+  "test/e2e/{acceptance,job-kills,output-killed,process,read-killed,upgrades}.test.ts",
   "test/faultlab/fault-matrix.test.ts",
   "test/jobs/{book,run,state}.test.ts",
   "test/protocol/writer.test.ts",

@@ -1,7 +1,7 @@
-import { STREAMS } from "../catalog/streams.ts";
+import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import { readText } from "../files/read.ts";
 import { describeJobState } from "../jobs/report.ts";
-import { isObject, printable } from "../json.ts";
+import { isObject, objectOf, printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -32,10 +32,23 @@ const paragraph = (stream: string, facts: readonly string[]): string =>
 function describeStream(stream: string, state: unknown): readonly string[] {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined) return ["this program has no such stream"];
+  return [versionText(objectOf(state)["version"]), ...describeKnown(spec, state)];
+}
+
+/** Which program wrote a state, and which can read it. */
+function versionText(version: unknown = null): string {
+  if (version === null)
+    return "state without a version: written by hand, and read by every version of this program";
+  if (version === 1)
+    return "state version 1: written by version 0.1.0, and read by every version of this program";
+  return `state version ${JSON.stringify(version)}: written after version 0.1.0, which refuses it`;
+}
+
+function describeKnown(spec: StreamSpec, state: unknown): readonly string[] {
   if (spec.reading === "job") return describeJobState(spec, state);
   const isDated = isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
   if (!isDated) return ["is read from the start in every run"];
-  const dated = parseDatedState(stream, state);
+  const dated = parseDatedState(spec.name, state);
   return dated === null ? ["nothing is read yet"] : describeDated(dated);
 }
 
