@@ -126,6 +126,29 @@ describe("Memory", () => {
     }
   });
 
+  it.each([
+    ["receipts", {}],
+    ["states", { receipts_file: "" }],
+  ])(
+    "remembers in its %s that a refresh of either stream began blind, in whichever it was killed",
+    async (_, settings) => {
+      const blindIn =
+        (generation: number) =>
+        (memory: Memory): unknown => {
+          const book = bookIn(memory);
+          for (const item of ["a.example", "b.example"]) keyIn(book, item);
+          return BOTH.filter((stream) => book.isBlind(stream, generation));
+        };
+      const refresh = { truncates: true, generation: 4 };
+      // The answer is delivered to one stream, and the other one has not had its turn.
+      const { states } = await run({ settings, refresh }, buy("a.example", LOOKUPS));
+      const given = { settings, ...("receipts_file" in settings && { states }) };
+      expect((await run({ ...given, refresh }, blindIn(4))).result).toEqual(BOTH);
+      const next = { truncates: true, generation: 5 };
+      expect((await run({ ...given, refresh: next }, blindIn(5))).result).toEqual([]);
+    },
+  );
+
   it("keeps the cursors of inputs, but not where state and receipts have other salts", async () => {
     const cursor = { from: "people", filters: "", through: "2026-03-01", full: "2026-02-01" };
     const settings = { receipts_file: join(folder, "one.jsonl") };
