@@ -79,6 +79,7 @@ export async function openJobs(
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
     .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
+  const refreshes = new Set(streams.flatMap(({ setting, truncates }) => (truncates ? [setting] : [])));
   const sync = [...tasks.values()].find(({ syncId }) => typeof syncId === "number")?.syncId ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
   // A lock is judged by real time.
@@ -108,7 +109,7 @@ export async function openJobs(
         cursor: cursors.get(name) ?? null,
         knowsThePast: hasState || book.size > 0,
         // Of what only the receipts know, rows say what this connection wants delivered.
-        readsAllRows: refreshOf(stream).truncates || (!hasState && book.size > 0),
+        readsAllRows: refreshes.has(setting) || (!hasState && book.size > 0),
         mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
       };
       // A full refresh buys nothing, so the setting's other stream still has to.

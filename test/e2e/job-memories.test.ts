@@ -17,6 +17,16 @@ const emails = Array.from({ length: 30 }, (_, nth) => `e${nth}@x.example`);
 const elsewhere = async (): Promise<string> => join(await tempDir(), "receipts.jsonl");
 const NEW_DISK = { receipts_file: await elsewhere() };
 const CONTACTS = "company_lookup_contacts";
+const BOTH = ["company_lookups", CONTACTS];
+/** All rows but one came long before the days that a second pass reads. */
+const ofPeople: Sync = {
+  behaviour: {
+    people: [
+      ...people.map((row) => ({ ...row, discoveredAt: "2026-01-01T00:00:00Z" })),
+      ...people.slice(0, 1),
+    ],
+  },
+};
 
 /** A refresh in which the platform drops what older generations brought. */
 const refresh = (generation: number, sync: number): Sync => ({
@@ -111,6 +121,17 @@ const SCENES: Readonly<Record<string, Scene>> = {
       {
         ...{ ...PYAIRBYTE, ...incomplete, syncMode: "full_refresh", isForgotten: true },
         ...{ config: { receipts_file: `${NEW_DISK.receipts_file}-3` }, bought: [], delivered: [] },
+      },
+    ],
+  },
+  "a refresh of one stream of two looks at all rows, and drops nothing that they name": {
+    settings: { domains: [], from_people: true },
+    syncs: [
+      { ...ofPeople, ...numbered(1), streams: BOTH, bought: ITEMS, delivered: [...ITEMS, ...ITEMS] },
+      { ...ofPeople, ...numbered(2), streams: BOTH, bought: [], delivered: [] },
+      {
+        ...{ ...ofPeople, ...numbered(3), idsOf: { [CONTACTS]: refresh(2, 3).ids ?? {} } },
+        ...{ streams: BOTH, bought: [], delivered: ITEMS },
       },
     ],
   },

@@ -17,8 +17,9 @@ export type Ran = ReturnType<typeof ran>;
 export type Told = {
   readonly state?: unknown;
   readonly syncMode?: string;
-  /** What the platform numbers, such as `sync_id`. */
+  /** What the platform numbers, such as `sync_id`, and what it numbers otherwise for one of the streams. */
   readonly ids?: object | undefined;
+  readonly idsOf?: Readonly<Record<string, object>> | undefined;
   readonly signal?: AbortSignal;
   /** Settings that take the place of the runtime's. */
   readonly config?: object;
@@ -48,11 +49,11 @@ export class JobRuntime {
   /** Reads a stream, or several in one run. */
   readStream(
     named: string | readonly string[],
-    { state, syncMode = "incremental", ids = {}, signal, config = {} }: Told = {},
+    { state, syncMode = "incremental", ids = {}, idsOf = {}, signal, config = {} }: Told = {},
   ): Promise<Ran> {
     const streams = [named]
       .flat()
-      .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode, ...ids }));
+      .map((name) => ({ stream: { name, json_schema: {} }, sync_mode: syncMode, ...ids, ...idsOf[name] }));
     return this.#read(signal, { config, catalog: { streams }, ...(state !== undefined && { state }) });
   }
 
@@ -134,15 +135,17 @@ async function offsetOf(sandbox: Moved | undefined): Promise<number> {
 
 function ran(code: number, text: string, slept: number) {
   const messages = expectAirbyteMessages(linesOf(text));
-  const last = messages.flatMap(({ state }) => state ?? []).at(-1);
+  const all = messages.flatMap(({ state }) => state ?? []);
+  const states = new Map(all.map((one) => [one.stream.stream_descriptor.name, one]));
+  const last = all.at(-1);
   const state = (last?.stream.stream_state ?? { jobs: [], done: [] }) as JobState;
   return {
     ...{ code, messages, text },
     /** How long the run slept, in ms. */
     slept,
     records: () => messages.flatMap(({ record }) => (record ? [record.data] : [])),
-    /** The stream's last state, as a state file's value. */
-    state: (): unknown => (last === undefined ? undefined : [last]),
+    /** The last state of each stream, as a state file's value. */
+    state: (): unknown => (last === undefined ? undefined : [...states.values()]),
     jobs: () => subsIn(state),
     /** How many items the last state says are done. */
     done: () => doneIn(state),

@@ -27,6 +27,7 @@ export type Sync = {
   readonly syncMode?: string | undefined;
   /** What the platform numbers, such as `sync_id`. */
   readonly ids?: object;
+  readonly idsOf?: Readonly<Record<string, object>>;
   /** Whether the platform has lost the state. */
   readonly isForgotten?: boolean;
 
@@ -118,10 +119,10 @@ export class JobStage<Of extends Service = Service> {
     if (fault !== undefined && "fault" in service) service.fault(...(fault === "" ? [] : [fault]));
     if ("behaviour" in service) service.behaviour = behaviour ?? {};
     service.advance(clockMoves);
-    const { config, streams = `${this.#setting}s`, syncMode, ids, isForgotten = false } = sync;
+    const { config, streams = `${this.#setting}s`, syncMode, ids, idsOf, isForgotten = false } = sync;
     const ran = await runtime.readStream(streams, {
       config: { ...(settings && { [this.#setting]: { ...this.#settings, ...settings } }), ...config },
-      ...{ ids, syncMode: syncMode ?? "incremental", state: isForgotten ? undefined : this.#state },
+      ...{ ids, idsOf, syncMode: syncMode ?? "incremental", state: isForgotten ? undefined : this.#state },
     });
     this.#state = ran.state() ?? this.#state;
     return ran;
