@@ -8,7 +8,7 @@ import { ConfigError } from "../errors.ts";
 import type { LockRuntime } from "../files/lock.ts";
 import type { StreamState } from "../streams/event.ts";
 import { Book, type Ledger } from "./book.ts";
-import { newDigests, type ReceiptsPath, receiptsPathOf, serviceOf } from "./identity.ts";
+import { newDigests, receiptsPathOf, serviceOf } from "./identity.ts";
 import { jobTypeOf } from "./kinds.ts";
 import type { Delta } from "./lattice.ts";
 import { Receipts } from "./receipts.ts";
@@ -227,26 +227,27 @@ function savedOf({ config, states, streams }: LookOptions): AllSaved {
 }
 
 /** The salt of a state, which receipts that begin take over. */
-function saltOf(saved: AllSaved): string | undefined {
-  const salts = ledgersIn(saved).map(({ digests }) => digests.salt);
-  return salts.find((salt) => salt !== null) ?? undefined;
-}
+const saltOf = (saved: AllSaved): string | undefined =>
+  [...saved.values()]
+    .flatMap(ledgersIn)
+    .map(({ digests }) => digests.salt)
+    .find((salt) => salt !== null) ?? undefined;
 
-const ledgersIn = (saved: AllSaved): Ledger[] =>
-  [...saved.values()].flatMap((one) => [...one.states.values()].flatMap(({ ledgers }) => ledgers));
+const ledgersIn = (saved?: Saved): Ledger[] =>
+  [...(saved?.states.values() ?? [])].flatMap(({ ledgers }) => ledgers);
 
 const knowsNothing = ({ jobs, others, done, paid }: Ledger): boolean =>
   [jobs, others, done, paid].every((list) => list.length === 0);
 
 /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
 async function openReceipts(options: MemoryOptions, saved: AllSaved): Promise<Opened> {
-  const { config, environment, lock, notify, streams } = options;
+  const { config, environment, lock, notify } = options;
   const place = receiptsPathOf(config, environment);
   if (place === null) return { isForgetful: config.receiptsFile === "" };
-  const services = new Map(streams.map(({ setting }) => [setting, serviceOf(setting, config)]));
+  const services = new Map([...saved.keys()].map((setting) => [setting, serviceOf(setting, config)]));
+  const lost = [...services].filter(([setting]) => ledgersIn(saved.get(setting)).every(knowsNothing));
   try {
-    const ledgers = ledgersIn(saved);
-    if (ledgers.every(knowsNothing)) await checkKey(place, [...services.values()]);
+    if (!(place.isNamed || (await Receipts.exist(place.path)))) await checkKey(place.path, new Map(lost));
     return { receipts: await Receipts.open(place.path, lock, notify, saltOf(saved), services) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -257,22 +258,29 @@ async function openReceipts(options: MemoryOptions, saved: AllSaved): Promise<Op
   }
 }
 
-/** Receipts of the same service under another key exist, and nothing says whose purchases they are. */
+/** Receipts of the same service under another key know what no state does, and nothing says whose purchases these are. */
 class OtherKey extends ConfigError {}
 
-async function checkKey(place: NonNullable<ReceiptsPath>, services: readonly string[]): Promise<void> {
-  if (place.isNamed || (await Receipts.exist(place.path))) return;
-  const folder = dirname(place.path);
+/** Looks into the receipts beside those that are to begin. `lost`: the services of settings of whose items no state knows any. */
+async function checkKey(path: string, lost: ReadonlyMap<JobSetting, string>): Promise<void> {
+  const folder = dirname(path);
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((one) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(one))) {
-    const path = join(folder, name);
-    const others = await Receipts.look(path).catch(() => undefined);
-    await others?.close();
-    if (services.some((service) => [...(others?.services.values() ?? [])].includes(service)))
-      throw new OtherKey(
-        `Cannot tell what was bought: there is no state, and the receipts "${path}" belong to another key of this service. ` +
-          `If the key was changed, name that file in receipts_file. If this is another organization, name "${basename(place.path)}" in the same folder`,
-      );
+    const others = await Receipts.look(join(folder, name)).catch(() => undefined);
+    if (others === undefined) continue;
+    const author = { sync: "", by: "" };
+    const books = new Map(
+      [...lost.keys()].map((setting) => [setting, new Book({ author, digests: others.digests })]),
+    );
+    // Of damaged receipts what stands before the damage is known.
+    await others.read(books).catch(() => undefined);
+    await others.close();
+    for (const [setting, book] of books)
+      if (book.size > 0 && others.services.get(setting) === lost.get(setting))
+        throw new OtherKey(
+          `Cannot tell what was bought: no state says it, and the receipts "${join(folder, name)}" belong to another key of this service. ` +
+            `If the key was changed, name that file in receipts_file. If this is another organization, name "${basename(path)}" in the same folder`,
+        );
   }
 }
 

@@ -202,6 +202,32 @@ describe("Memory", () => {
     expect((await run({ settings: elsewhere }, (one) => one.blocked)).result).toBeUndefined();
   });
 
+  it.each<[string, readonly string[], boolean]>([
+    ["the state of look-ups", ["email_verifications"], true],
+    ["the state of verifications", BOTH, true],
+    ["the state of checks, of which the old receipts know nothing", [...BOTH, "email_verifications"], false],
+  ])(
+    "submits nothing under a new key where the old one's receipts know what is lost with %s",
+    async (_, kept, isBlocked) => {
+      const emails = { emails: ["a@x.example"] };
+      const settings = { email_verification: emails, email_check: emails };
+      const { states } = await run({ settings }, async (memory) => {
+        await buy("a.example", ...BOTH)(memory);
+        const { book } = memory.of("emailVerification");
+        await memory.write("emailVerification", [book.intend("k".repeat(16), AT).delta]);
+      });
+      const external_api = { api_url: "https://x.example", api_key: "svc_11111111_two" };
+      const { result } = await run(
+        {
+          settings: { ...settings, external_api },
+          states: Object.fromEntries(kept.map((name) => [name, states[name]])),
+        },
+        ({ blocked }) => blocked !== undefined,
+      );
+      expect(result).toBe(isBlocked);
+    },
+  );
+
   it("goes on without submitting when the receipts are damaged, and without receipts where none can be", async () => {
     const settings = { receipts_file: join(folder, "one.jsonl") };
     await run({ settings }, buy("a.example"));

@@ -14,7 +14,7 @@ export type Behaviour = {
   /** How many contacts an item brings; default 1. */
   readonly price?: (item: string) => number;
   /** The rows of people. */
-  readonly people?: readonly { readonly discoveredAt?: string }[];
+  readonly people?: readonly Readonly<Record<string, string>>[];
   /** How long (ms) an answer takes; default 0. */
   readonly delay?: () => number;
   /** What each answer waits for. */
@@ -112,7 +112,7 @@ export class CountingService {
   #look(url: string): Refusal {
     if (this.behaviour.people !== undefined && url.startsWith("/api/v1/public/people")) {
       const from = new URL(url, this.url).searchParams.get("discovered_from") ?? "";
-      const people = this.behaviour.people.filter(({ discoveredAt = "" }) => discoveredAt >= from);
+      const people = this.behaviour.people.filter((row) => (row["discoveredAt"] ?? "") >= from);
       const lines = people.map((row) => `${JSON.stringify(row)}\n`).join("");
       const pagination = { page: 1, limit: 1, total: people.length, totalPages: people.length };
       const list = { success: true, pagination, data: people.slice(0, 1) };
