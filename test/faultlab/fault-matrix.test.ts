@@ -61,11 +61,15 @@ describe("the fault lab", async () => {
     expect(all.filter(({ name }) => / window, /.test(name))).toHaveLength(CUTS.length * 5 * 3 * 2);
   });
 
-  it.each(IS_LONG ? all.map(({ name }) => name) : SHORT)("keeps its promises under: %s", async (name) => {
-    const scenario = all.find((one) => one.name === name);
-    if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
-    expect((await runScenario(scenario)).violations).toEqual([]);
-  });
+  // Most of them wait for a clock.
+  it.concurrent.each(IS_LONG ? all.map(({ name }) => name) : SHORT)(
+    "keeps its promises under: %s",
+    async (name) => {
+      const scenario = all.find((one) => one.name === name);
+      if (scenario === undefined) throw new Error(`There is no scenario "${name}"`);
+      expect((await runScenario(scenario)).violations).toEqual([]);
+    },
+  );
 
   it("keeps its promises over random faults, kills and movement", async () => {
     const violations: string[] = [];
