@@ -17,7 +17,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   time: "",
   files: "errors json",
   streams: "errors fingerprint json latin1 plural time",
-  config: "errors files json json-schema package-file plural time",
+  config: "errors files json json-schema latin1 package-file plural time",
   catalog: "config errors json json-schema latin1 package-file time",
   state: "catalog config errors files json json-schema streams time",
   api: "catalog config errors json json-schema latin1 plural streams time",

@@ -11,6 +11,7 @@ const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Captures by number: names would make each match an object that costs more than the capture. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
+const OTHER_GROUP = `(${STRING})`;
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -54,18 +55,23 @@ const PATIENCE = 1000;
 export class LinePattern {
   readonly #values: ReadonlyMap<string, string>;
   readonly #key: string;
+  readonly #known: Known | undefined;
   /** Every name that was seen, in an order that suits the rows so far. */
   #names: readonly string[] = [];
   #expression: RegExp | undefined;
-  /** The number of the key's capture, 1 or 2. The cursor's is the other. */
-  #keyGroup = 1;
+  /** The numbers of the captures; 0: there is none. */
+  #groups = { key: 1, cursor: 0, other: 0 };
   #matches = 0;
   #others = 0;
 
-  /** @param fields the schemas of the fields, by name */
-  constructor(fields: ReadonlyMap<string, JsonSchema>, key: string, cursor: string | null) {
-    this.#values = valuePatterns(fields, key, cursor);
+  /**
+   * @param fields the schemas of the fields, by name
+   * @param known what tells rows that are held back; undefined: none are
+   */
+  constructor(fields: ReadonlyMap<string, JsonSchema>, key: string, cursor: string | null, known?: Known) {
+    this.#values = valuePatterns(fields, key, cursor, known?.other);
     this.#key = key;
+    this.#known = known;
   }
 
   /** The row of a line that matches; an empty cursor is none. */
@@ -78,9 +84,11 @@ export class LinePattern {
       return undefined;
     }
     this.#matches += 1;
-    const key = found[this.#keyGroup] ?? "";
-    const cursor = found[3 - this.#keyGroup] || null;
-    return { raw: line as RawLine, key, cursor, names: this.#names };
+    const groups = this.#groups;
+    const key = found[groups.key] ?? "";
+    const cursor = (groups.cursor > 0 && found[groups.cursor]) || null;
+    const isHeld = this.#known?.isHeld(key, groups.other > 0 && found[groups.other]);
+    return { raw: line as RawLine, key, cursor, names: this.#names, isHeld };
   }
 
   /** Takes in the names of a row that obeys the schema, in their order. */
@@ -97,8 +105,13 @@ export class LinePattern {
       return;
     }
     this.#names = all;
-    const cursorAt = all.findIndex((name) => this.#values.get(name)?.includes(CURSOR_GROUP));
-    this.#keyGroup = cursorAt >= 0 && cursorAt < all.indexOf(this.#key) ? 2 : 1;
+    const captures = [KEY_GROUP, CURSOR_GROUP, OTHER_GROUP].map((group) =>
+      all.findIndex((name) => this.#values.get(name)?.includes(group)),
+    );
+    const [key = 0, cursor = 0, other = 0] = captures.map((at) =>
+      at < 0 ? 0 : captures.filter((one) => one >= 0 && one <= at).length,
+    );
+    this.#groups = { key, cursor, other };
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
 
@@ -114,18 +127,31 @@ export class LinePattern {
   }
 }
 
+/** By what a row is known as one to hold back: its key, and another field's text. Both are JSON; no text is false or undefined. */
+export type Known = {
+  readonly other: string | undefined;
+  readonly isHeld: (key: string, other: string | false | undefined) => boolean;
+};
+
 /** What the values of each field look like, where an expression can say it. */
 function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,
   cursor: string | null,
+  other: string | undefined,
 ): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
     // An object that says success: false may be the service's error.
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
     const value =
-      name === key ? keyPattern(schema) : name === cursor ? cursorPattern(schema) : valuePattern(schema);
+      name === key
+        ? keyPattern(schema)
+        : name === cursor
+          ? cursorPattern(schema)
+          : name === other
+            ? valuePattern(schema, OTHER_GROUP, 0, new Set(["array"]))
+            : valuePattern(schema);
     if (value !== undefined) values.set(name, value);
   }
   return values;

@@ -1,5 +1,6 @@
-import { compactJson, memberText } from "../catalog/json-text.ts";
+import { compactJson, memberText, memberTexts } from "../catalog/json-text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
+import type { NamingField, Suppression } from "../config/suppress.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, quoted } from "../json.ts";
 import { type SchemaCheck, schemaCompiler } from "../json-schema.ts";
@@ -7,7 +8,7 @@ import { fromLatin1, toLatin1 } from "../latin1.ts";
 import type { LineBatch, RawLine } from "../streams/event.ts";
 import type { Row } from "../streams/stream-api.ts";
 import { textToRawLine, toRawLine } from "./decode.ts";
-import { LinePattern } from "./fast-match.ts";
+import { type Known, LinePattern } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
 /** Fields whose schemas are compiledCheck together. */
@@ -19,6 +20,8 @@ export type RowRules = {
   readonly cursor: string | null;
   /** The declared schema of the rows; null: any row obeys it. */
   readonly schema: JsonSchema | null;
+  /** Whose rows are held back, by the fields that name somebody, the key first; undefined: nobody's. */
+  readonly held?: { readonly suppressed: Suppression; readonly fields: readonly NamingField[] } | undefined;
 };
 
 /**
@@ -37,16 +40,18 @@ export class RowParser {
   readonly #checks = new Map<string, SchemaCheck>();
   /** Whether a field that the schema does not name is new. */
   readonly #closed: boolean;
+  readonly #held: RowRules["held"];
 
-  constructor({ key, cursor, schema }: RowRules) {
+  constructor({ key, cursor, schema, held }: RowRules) {
     this.key = key;
+    this.#held = held;
     this.#cursor = cursor;
     this.#compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
     this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
     this.#accepts = checkOfAll(this.#compile, this.#fields);
     this.#closed = schema !== null;
-    this.#pattern = new LinePattern(this.#fields, key, cursor);
+    this.#pattern = new LinePattern(this.#fields, key, cursor, held && knownBy(held));
   }
 
   /** The row of a usual line; undefined for a line that has to be parsed. */
@@ -56,10 +61,13 @@ export class RowParser {
 
   /** The row of a parsed line. */
   parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
-    this.#compare(value, notes);
+    const isHeld = this.#held?.fields.some((field) =>
+      memberTexts(raw, field).some((json) => this.#held?.suppressed.hasJson(field, json)),
+    );
+    if (isHeld !== true) this.#compare(value, notes);
     const key = keyText(raw, this.key, value[this.key]);
-    if (key === "") notes.addWithoutKey();
-    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]) };
+    if (key === "" && isHeld !== true) notes.addWithoutKey();
+    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isHeld };
   }
 
   /**
@@ -104,6 +112,15 @@ export class RowParser {
     this.#checks.set(name, check);
     return check;
   }
+}
+
+/** As an expression finds them, of rows without an escaped name or one that stands twice. */
+function knownBy({ suppressed, fields: [key = "id", other] }: NonNullable<RowRules["held"]>): Known {
+  return {
+    other,
+    isHeld: (id, text) =>
+      suppressed.hasJson(key, id) || (other !== undefined && !!text && suppressed.hasJson(other, text)),
+  };
 }
 
 /** A text, or the digits of a number. */

@@ -14,16 +14,19 @@ export const CLOSE_OBJECT = 125;
  * The text of the value that stands in an object under a name; undefined if there is none. Of a name that stands twice the
  * last counts, as for JSON.parse.
  */
-export function memberText(text: string, name: string): string | undefined {
-  let found: string | undefined;
+export const memberText = (text: string, name: string): string | undefined => memberTexts(text, name).at(-1);
+
+/** The texts of all values that stand in an object under a name. */
+export function memberTexts(text: string, name: string): readonly string[] {
+  const found: string[] = [];
   const start = skipSpace(text, 0);
-  if (text.charCodeAt(start) !== OPEN_OBJECT) return undefined;
+  if (text.charCodeAt(start) !== OPEN_OBJECT) return found;
   let at = skipSpace(text, start + 1);
   while (text.charCodeAt(at) !== CLOSE_OBJECT) {
     const end = skipString(text, at);
     const value = skipSpace(text, skipSpace(text, end) + 1);
     const next = skipValue(text, value);
-    if (nameOf(text, at, end) === name) found = text.slice(value, next);
+    if (nameOf(text, at, end) === name) found.push(text.slice(value, next));
     at = toNext(text, next, CLOSE_OBJECT);
   }
   return found;

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { describeCaps } from "../jobs/report.ts";
 import { toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { Mask } from "../protocol/mask.ts";
@@ -70,6 +71,7 @@ const SENTENCES = {
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. */
 async function whatCanBeRead(run: Run): Promise<string> {
   const { config, streams } = run.session;
+  const { suppressFile, suppressed } = config;
   const readable: string[] = [];
   const uncounted: string[] = [];
   const refused: { name: string; error: ConfigError }[] = [];
@@ -90,5 +92,9 @@ async function whatCanBeRead(run: Run): Promise<string> {
   const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
   const caps = describeCaps(config);
   const costs = caps === undefined ? [] : [caps];
-  return [`This key can read ${readable.join(", ")}`, ...reasons, ...uncounted, ...costs].join(". ");
+  const held =
+    suppressFile === null
+      ? []
+      : [`suppress_file holds back ${plural(suppressed.entries, "entry", "entries")}`];
+  return [`This key can read ${readable.join(", ")}`, ...reasons, ...uncounted, ...costs, ...held].join(". ");
 }

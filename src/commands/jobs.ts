@@ -40,7 +40,7 @@ async function statesOf({ state, stateFile }: JobsOptions): Promise<ReadonlyMap<
 }
 
 function describe(forecast: Forecast): string {
-  const { setting, items, may_cost, open, unknown, invalid } = forecast;
+  const { setting, items, may_cost, open, unknown, invalid, suppressed } = forecast;
   const cost = may_cost === null || may_cost === 0 ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
@@ -53,6 +53,7 @@ function describe(forecast: Forecast): string {
       ([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`,
     ),
     ...(invalid.count === 0 ? [] : [`Invalid, and never sent: ${invalid.places.join(", ")}${others}`]),
+    ...(suppressed === 0 ? [] : [`Suppressed, and never sent: ${plural(suppressed, "item")}`]),
     ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
   ].join("\n");
 }

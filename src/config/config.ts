@@ -7,6 +7,7 @@ import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.t
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { loadSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
+import { readSuppression, type Suppression } from "./suppress.ts";
 import { typoProblems, unknownSettings, unknownWarnings, VARIABLE } from "./unknown.ts";
 
 export { serviceUrl } from "./address.ts";
@@ -17,6 +18,8 @@ export type Config = Settings & {
   readonly warnings: readonly string[];
   /** Where a setting's value comes from, by its dotted name in spec.json: "the environment variable X". */
   readonly origins: ReadonlyMap<string, string>;
+  /** Whom `suppressFile` names. */
+  readonly suppressed: Suppression;
 };
 
 /**
@@ -33,6 +36,7 @@ type Settings = {
   readonly sourceSlug: string | null;
   readonly isUser: IsUser;
   readonly onlyFields: readonly string[];
+  readonly suppressFile: string | null;
   readonly dropFields: readonly string[];
   readonly hashFields: readonly string[];
   readonly hashSalt: string | null;
@@ -91,7 +95,7 @@ const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec);
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
- * Throws a ConfigError that names every wrong property and holds no secret.
+ * Throws a ConfigError that names every wrong property and holds no secret, or the wrong lines of `suppress_file`.
  * @param file where the value comes from, in words
  * @param lines on which its properties stand there, by their dotted names
  */
@@ -119,7 +123,8 @@ export function parseConfig(
     const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, file);
-    return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins };
+    const suppressed = readSuppression(settings.suppressFile);
+    return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins, suppressed };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
   // What is said of a setting that is missing names its misspelling.

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import { type Entry, spellingsOf } from "../config/items.ts";
 import { addDays, BEGINNING, type Day, dayOf } from "../time.ts";
 import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts";
 import { type Digesting, digestOf, isSameDigesting } from "./identity.ts";
-import { type Entry, spellingsOf } from "./items.ts";
 import {
   addPrice,
   type Delta,
@@ -327,10 +327,13 @@ export class Book {
       if (this.#owes(delivered, row) && this.#canBeHad(row)) yield this.#table.keyAt(row);
   }
 
-  /** Whether a stream has everything: nothing of a named item is out, and each answer is delivered. */
-  isComplete(stream: string, isBlind: boolean): boolean {
+  /**
+   * Whether a stream has everything: nothing of a named item is out, and each answer is delivered.
+   * @param namesOthers whether the inputs name items that are nobody's business
+   */
+  isComplete(stream: string, isBlind: boolean, namesOthers = false): boolean {
     const delivered = this.#deliveredBy(stream);
-    let isListed = false;
+    let isListed = namesOthers;
     for (const row of this.#rowsWith(NAMED)) {
       isListed = true;
       const lacks = this.#days.get(row) > 0 ? this.#owes(delivered, row) : isBlind;

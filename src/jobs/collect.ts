@@ -1,7 +1,7 @@
+import { normalizeItem } from "../config/items.ts";
 import { ConfigError, DataError } from "../errors.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
-import { normalizeItem } from "./items.ts";
 import { type JobRun, remember, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Trouble } from "./job-type.ts";
 import { type Item, openOf, sourcesOf } from "./lattice.ts";

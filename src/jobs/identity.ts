@@ -5,7 +5,7 @@ import type { JobSetting } from "../catalog/streams.ts";
 import { isLoopback, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { NORMALIZATION } from "./items.ts";
+import { NORMALIZATION } from "../config/items.ts";
 
 /**
  * How items were turned into digests: by HMAC-SHA-256 under a salt, or, in version 0.1.0, by SHA-256 (salt null). A salt

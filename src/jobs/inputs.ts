@@ -1,8 +1,9 @@
 import { setImmediate } from "node:timers/promises";
+import { type Entry, entriesOf } from "../config/items.ts";
+import type { Suppression } from "../config/suppress.ts";
 import { addDays, type Day, dayOf } from "../time.ts";
 import type { Book, InputCursor } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
-import { entriesOf } from "./items.ts";
 import type { JobType } from "./job-type.ts";
 import { type Item, openOf, subsOf } from "./lattice.ts";
 import { reasonToSubmit, type SubmitReason } from "./wanted.ts";
@@ -27,6 +28,7 @@ export type InputOptions = {
   readonly type: Pick<JobType, "settingName" | "kind" | "list" | "file" | "resubmitRules">;
   readonly sources: readonly RowSource[];
   readonly book: Pick<Book, "keyOf" | "get" | "owes" | "canBeHad" | "inputs">;
+  readonly suppressed: Suppression;
   /** The stream that answers are delivered to. */
   readonly stream: string;
   /** Whether the cursors of earlier passes do not count, because every row needs a look. */
@@ -50,6 +52,8 @@ export class Inputs {
   waiting = 0;
   /** Entries that are no items, and the places of the first. */
   readonly invalid = { count: 0, places: [] as string[] };
+  /** How many entries name somebody who is suppressed. */
+  suppressed = 0;
   /** Why rows could not be read. */
   failure: unknown;
   /** Items that were found since this was emptied last and whose answers are out or not delivered, by key. */
@@ -84,6 +88,7 @@ export class Inputs {
           if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
           continue;
         }
+        if (this.#isSuppressed(entry)) continue;
         const candidate = { key: book.keyOf(entry), item: entry.item, place };
         seen?.(candidate);
         const reason = this.#reasonNow(candidate);
@@ -141,7 +146,7 @@ export class Inputs {
         if (text === "" || texts.has(text)) continue;
         if (texts.size < MOST_SEEN) texts.add(text);
         for (const entry of entriesOf(type.kind, text)) {
-          if (entry.item === null) continue;
+          if (entry.item === null || this.#isSuppressed(entry)) continue;
           const candidate = { key: book.keyOf(entry), item: entry.item, place: `a row of ${from}` };
           if (this.#reasonNow(candidate) === "new") found.push(candidate);
           if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
@@ -153,6 +158,13 @@ export class Inputs {
     if (count === undefined || rows < count) return;
     const full = cursor?.full ?? today;
     this.#passes.push({ cursor: { from, filters, through: addDays(today, -2), full }, keys });
+  }
+
+  /** Such an item is not even looked up in the book: what was bought before is not delivered. */
+  #isSuppressed({ kind, item }: Entry): boolean {
+    const isSuppressed = this.#options.suppressed.has(kind, item);
+    if (isSuppressed) this.suppressed += 1;
+    return isSuppressed;
   }
 
   #cursorOf({ from, filters, isDated }: RowSource, today: Day): InputCursor | undefined {

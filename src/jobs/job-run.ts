@@ -45,8 +45,9 @@ export type SharedJobs = {
   readonly answers: Map<string, Answer> | undefined;
   /** The jobs that were asked for. */
   readonly asked: Set<string>;
-  /** Whether every entry of the lists and every row was looked at. */
+  /** Whether every entry of the lists and every row was looked at, and how many of them name somebody who is suppressed. */
   hasSeenAll: boolean;
+  suppressed: number;
 };
 
 /** What one stream of jobs is worked on with. */

@@ -1,8 +1,8 @@
 import type { RetryWhen } from "../api/error-table.ts";
 import type { JobSetting } from "../catalog/streams.ts";
+import type { ItemKind } from "../config/items.ts";
 import type { JsonObject } from "../json.ts";
 import type { Caps } from "./caps.ts";
-import type { ItemKind } from "./items.ts";
 import type { Polling } from "./schedule.ts";
 import type { ResubmitRules } from "./wanted.ts";
 

@@ -12,11 +12,12 @@ import {
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
+import type { Suppression } from "../config/suppress.ts";
 import type { Processes } from "../files/processes.ts";
-import type { JsonObject } from "../json.ts";
+import { type JsonObject, objectOf } from "../json.ts";
 import { fromLatin1 } from "../latin1.ts";
 import { readBounded } from "../streams/endless.ts";
-import type { Event, RawLine } from "../streams/event.ts";
+import { type Event, NO_FACTS, type RawLine } from "../streams/event.ts";
 import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
 import type { Window } from "../streams/window.ts";
 import type { Day } from "../time.ts";
@@ -92,7 +93,7 @@ export async function openJobs(
   for (const setting of settings) {
     const isAlone = streams.filter((one) => one.setting === setting && one.isSelected).length < 2;
     const answers = isAlone ? undefined : new Map();
-    sharedBy.set(setting, { answers, asked: new Set(), hasSeenAll: false, isStarted: false });
+    sharedBy.set(setting, { answers, asked: new Set(), hasSeenAll: false, suppressed: 0, isStarted: false });
   }
 
   return {
@@ -120,7 +121,7 @@ export async function openJobs(
       const hide = lent.echoOf(name, type.kind);
       const parser = new RowParser({ key: "", cursor: null, schema });
       const inputs = new Inputs({
-        ...{ type, book, stream: name },
+        ...{ type, book, stream: name, suppressed: config.suppressed },
         sources: type.froms.map((from) => rowsOf(from, type.kind, config, lent)),
         // A later run may want items that this one does not.
         readsAll: refreshAfterDays !== null || retryUnknown || task.readsAllRows,
@@ -138,8 +139,13 @@ export async function openJobs(
           backOff: (failures) => client.backOff(failures),
           now: () => client.now(),
         },
-        toLines: (records) =>
-          parser.toLines(hide === null ? records : records.map((one) => withoutEchoes(one, type.kind, hide))),
+        toLines: (records) => {
+          const { left, held } = unsuppressed(records, config.suppressed);
+          const { lines, facts } = parser.toLines(
+            hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide)),
+          );
+          return held === 0 ? { lines, facts } : { lines, facts: { ...(facts ?? NO_FACTS), held } };
+        },
         checkLocks: async () => {
           await memory.check();
           await lent.checkState();
@@ -148,6 +154,22 @@ export async function openJobs(
     },
     close: () => memory.close(),
   };
+}
+
+/** What may leave of answers: no record of a suppressed domain or e-mail, and no suppressed contact in one. */
+function unsuppressed(records: readonly JsonObject[], suppressed: Suppression) {
+  let held = 0;
+  const isShown = (value: unknown): boolean => {
+    const { domain, email } = objectOf(value);
+    const isHeld = suppressed.has("domain", domain) || suppressed.has("email", email);
+    if (isHeld) held += 1;
+    return !isHeld;
+  };
+  const left = records.filter(isShown).map((record) => {
+    const { contacts } = record;
+    return Array.isArray(contacts) ? { ...record, contacts: contacts.filter(isShown) } : record;
+  });
+  return { left, held };
 }
 
 /** Without the ids of PyAirbyte, which are 1 in every sync and mode: they number nothing, and call for no refresh. */
@@ -191,7 +213,7 @@ function rowsOf(
     read: async function* (day, rows) {
       const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
       for await (const batch of readBounded(windowOf(day), count, { api, idleMs: idleTimeoutSeconds * 1000 }))
-        yield batch.rows.map(({ raw }) => textIn(raw, FIELDS[from][kind]));
+        yield batch.rows.map(({ raw, isHeld }) => (isHeld === true ? "" : textIn(raw, FIELDS[from][kind])));
     },
   };
 }

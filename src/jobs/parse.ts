@@ -1,8 +1,8 @@
 import type { JobSetting } from "../catalog/streams.ts";
+import { NORMALIZATION } from "../config/items.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type Day, FIRST, isDay, LAST } from "../time.ts";
 import type { Digesting } from "./identity.ts";
-import { NORMALIZATION } from "./items.ts";
 import {
   type Blind,
   type Handle,

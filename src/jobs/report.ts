@@ -166,7 +166,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   const type = jobTypeOf(setting, config);
   const now = systemClock.now();
   const inputs = new Inputs({
-    ...{ type, sources: [], book, stream: streams[0] ?? "", readsAll: false },
+    ...{ type, sources: [], book, stream: streams[0] ?? "", readsAll: false, suppressed: config.suppressed },
     now: () => now,
   });
   const items = new Map<string, ReturnType<typeof itemStatus>>();
@@ -191,7 +191,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
     unknown_inputs: type.froms,
     /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
-    ...{ open, unknown, invalid: inputs.invalid },
+    ...{ open, unknown, invalid: inputs.invalid, suppressed: inputs.suppressed },
     submitted_today: charged.day.submitted,
     submitted_this_month: charged.month.submitted,
     spent_today: charged.day.credits,

@@ -1,8 +1,8 @@
-import { type Event, recordsOf } from "../streams/event.ts";
+import { spellingsOf } from "../config/items.ts";
+import { type Event, NO_FACTS, recordsOf } from "../streams/event.ts";
 import { advance, lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";
-import { spellingsOf } from "./items.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
 import { finalReport, openingReport, progressReport } from "./report.ts";
 import { unseal } from "./seal.ts";
@@ -107,11 +107,14 @@ function* progress(run: JobRun): Generator<Event> {
 
 /** Says what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, task, book, shared } = run.context;
+  const { inputs, task, book, shared, client } = run.context;
   await moveSchedules(run);
   if (!task.isSecond) {
     inputs.moveCursors();
     shared.hasSeenAll ||= inputs.hasSeenAll;
+    shared.suppressed += inputs.suppressed;
+    const facts = inputs.suppressed > 0 ? { ...NO_FACTS, held: inputs.suppressed } : undefined;
+    yield* recordsOf(run.stream, { lines: [], facts }, client.now());
   }
   // A refresh that knows no answer cannot tell what the platform would lose. Its second attempt must not forget that.
   const { truncates, generation } = task;
@@ -121,6 +124,7 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
   yield* lastCheckpoint(run);
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;
   if (failure !== undefined) throw failure;
-  const isComplete = !truncates || (shared.hasSeenAll && book.isComplete(run.stream, isBlind));
+  const isComplete =
+    !truncates || (shared.hasSeenAll && book.isComplete(run.stream, isBlind, shared.suppressed > 0));
   yield { kind: "close", stream: run.stream, complete: isComplete };
 }

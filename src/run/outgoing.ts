@@ -77,8 +77,8 @@ export function outgoing(
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
-      if (event.lines.length === 0) return;
-      if (selection?.sampled === false) throw unsampled(stream);
+      if (event.lines.length === 0 && !facts?.held) return;
+      if (event.lines.length > 0 && selection?.sampled === false) throw unsampled(stream);
       yield rewrite === null
         ? event
         : { ...event, lines: event.lines.map((line, nth) => rewrite(line, event.names?.[nth]) as RawLine) };

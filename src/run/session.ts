@@ -20,6 +20,7 @@ import {
 } from "../catalog/streams.ts";
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
+import { SUPPRESSED_BY } from "../config/suppress.ts";
 import { ConfigError, NotFoundError } from "../errors.ts";
 import { Slots } from "../files/slots.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
@@ -132,6 +133,8 @@ export class Session {
   /** The service as the core sees it, for the rows of one stream. */
   streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">, filters = this.#filters(spec)): StreamApi {
     const [key = ""] = spec.primaryKey;
+    const { suppressed } = this.config;
+    const fields = suppressed.entries === 0 ? undefined : SUPPRESSED_BY.get(spec.name);
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.config.endpoints),
@@ -140,7 +143,7 @@ export class Session {
       export: spec.exportPath ?? undefined,
       filters,
       verify: this.config.verifyCounts,
-      parser: new RowParser({ key, ...rules }),
+      parser: new RowParser({ key, ...rules, held: fields && { suppressed, fields } }),
     };
     return streamApi(this.client, endpoint, this.#notify);
   }

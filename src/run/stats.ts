@@ -34,6 +34,8 @@ export type StreamSummary = Counts &
     readonly outcome: "complete" | "incomplete" | "interrupted";
     readonly error: string | null;
     readonly expected_rows: number | null;
+    /** Rows, records and items that `suppress_file` held back. */
+    readonly suppressed: number;
     /** Files that were published; null: none are written. */
     readonly files: number | null;
     readonly state_before: unknown;
@@ -90,9 +92,9 @@ export class RunStats {
       this.failures.push(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
     if (event.kind === "open") {
-      const none = { error: null, rows: 0, expected_rows: null, files: null, windows: 0, spent: null };
-      const states = { state_before: event.before ?? null, state_after: null };
-      const summary: Noted = { stream: event.stream, outcome: "interrupted", ...none, ...states };
+      const none = { error: null, rows: 0, expected_rows: null, suppressed: 0, files: null };
+      const rest = { windows: 0, spent: null, state_before: event.before ?? null, state_after: null };
+      const summary: Noted = { stream: event.stream, outcome: "interrupted", ...none, ...rest };
       this.#streams.push({ summary, from: this.#mark() });
     }
     const stream = this.#streams.at(-1);
@@ -167,6 +169,7 @@ export class RunStats {
       case "records":
         stream.firstRow ??= this.#clock.monotonic();
         summary.rows += event.lines.length;
+        summary.suppressed += event.facts?.held ?? 0;
         break;
       case "checkpoint":
         summary.windows = event.windows ?? summary.windows;

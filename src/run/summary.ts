@@ -8,10 +8,11 @@ import type { RunSummary, StreamSummary } from "./stats.ts";
 
 /** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
 export function streamTexts(stream: StreamSummary): readonly string[] {
-  const { outcome, rows, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
+  const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
   const again = `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved meanwhile`;
   const end = [
     `${outcome}, ${plural(rows, "row")}${placeText(stream)}`,
+    ...(suppressed === 0 ? [] : [`${shown(suppressed)} suppressed`]),
     plural(stream.requests, "request"),
     ...(retries === 0 ? [] : [plural(retries, "retry", "retries")]),
     shownSeconds(stream.seconds),

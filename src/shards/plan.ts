@@ -40,6 +40,8 @@ function settingsDigest(config: Config): string {
   const lists = [config.ignoreMissingDays, config.dropFields, config.hashFields, config.onlyFields];
   const salt = shortDigest(hashSalt);
   const values = [baseUrl.href, sourceSlug, isUser, startDate, endDate, verifyCounts, salt];
+  // Plans of configs without it stay what they were.
+  if (config.suppressed.entries > 0) values.push(config.suppressed.digest);
   return shortDigest([...values, ...lists.map((list) => list.toSorted())]);
 }
 
@@ -87,7 +89,7 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
   if (first.plan.startsWith(settingsDigest(config))) return lines;
   throw unusablePlan(
     "the config differs from the one that made it in base_url, source_slug, is_user, start_date, end_date, verify_counts, " +
-      "ignore_missing_days, only_fields, drop_fields, hash_fields or hash_salt. Use the config that made the plan, or plan again",
+      "ignore_missing_days, only_fields, suppress_file, drop_fields, hash_fields or hash_salt. Use the config that made the plan, or plan again",
   );
 }
 

@@ -28,13 +28,13 @@ const recordOf = (properties: object, ...required: readonly string[]): object =>
   ...{ type: "object", properties, required },
 });
 
-const span = [day, day, { ...rows, type: ["integer", "null"] }, { enum: ["again", "missing"] }];
+const span = [day, day, { ...rows, type: ["integer", "null"] }, { enum: ["again", "missing", null] }, rows];
 const undated = recordOf({ rows, seen: orNull(listOf(text)) }, "rows");
 
 /** What each key of a state must be, if it is there and not null. */
 const SCHEMA = {
   properties: {
-    days: listOf({ type: "array", items: span, minItems: 3, maxItems: 4 }),
+    days: listOf({ type: "array", items: span, minItems: 3, maxItems: 5 }),
     service: text,
     witness: recordOf(
       { keys: listOf(text), cursor: { ...text, format: "date-time" }, key: text },
@@ -113,12 +113,12 @@ export function parseDatedState(stream: string, saved: unknown): DatedState | nu
 /** The day from which a run reads that goes on from a cursor with the least lookback. */
 const readFrom = (cursor: string): Day => addDays(dayOf(instant(cursor)), -1);
 
-const inOrder = ([first, last, rows, status]: Span): Span =>
-  spanOf(first <= last ? [first, last] : [last, first], rows, status);
+const inOrder = ([first, last, rows, status, held]: Span): Span =>
+  spanOf(first <= last ? [first, last] : [last, first], rows, status ?? undefined, held);
 
 /** Earlier states begin in the year 1. The few rows that no day holds any more stay in the number until the days are counted. */
-const sinceBeginning = ([first, last, rows, status]: Span): Coverage =>
-  last < BEGINNING ? [] : [spanOf([later(first, BEGINNING), last], rows, status)];
+const sinceBeginning = ([first, last, rows, status, held]: Span): Coverage =>
+  last < BEGINNING ? [] : [spanOf([later(first, BEGINNING), last], rows, status, held)];
 
 /** What a state of version 1, or one that was written by hand, says in the words of today. Nobody knows how many rows its days held. */
 function upgraded(saved: Version1 & { readonly asked?: unknown }, discoveredAt: string | null): JsonObject {

@@ -9,6 +9,7 @@ import {
   missingDaysOf,
   prove,
   put,
+  type Span,
   spanOf,
   uncovered,
   withStatus,
@@ -147,10 +148,14 @@ export class Checkpoints {
     const border = addDays(dayOf(instant(this.#newestAfter(result) ?? BEGINNING)), -this.#range.lookbackDays);
     const rowsByDay = new Map(result.flatMap((one) => [...(one.rowsByDay ?? [])]));
     const cut = (part: DayRange): readonly DayRange[] =>
-      rowsIn(part, result) === null
+      rowsIn(part, result, "rowsByDay") === null
         ? [part]
         : cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
-    const proven = read.reduce((all, part) => prove(all, part, (some) => rowsIn(some, result), cut), days);
+    const spanIn = (part: DayRange): Span => {
+      const rows = rowsIn(part, result, "rowsByDay");
+      return spanOf(part, rows, undefined, rows === null ? 0 : (rowsIn(part, result, "heldByDay") ?? 0));
+    };
+    const proven = read.reduce((all, part) => prove(all, part, spanIn, cut), days);
     return compact(unproven.reduce(put, proven));
   }
 
@@ -199,10 +204,14 @@ function unprovenSpans({ kind, window }: WindowOutcome): Coverage {
   return [spanOf([window.from, window.to], null, kind === "ignored" ? undefined : kind)];
 }
 
-/** How many rows some days held; null if an outcome that holds one of them does not say. */
-function rowsIn([first, last]: DayRange, result: WindowResult): number | null {
+/** How many rows some days held, or of how many of them none left; null if an outcome that holds one of them does not say. */
+function rowsIn(
+  [first, last]: DayRange,
+  result: WindowResult,
+  which: "rowsByDay" | "heldByDay",
+): number | null {
   let rows = 0;
-  for (const { window, rowsByDay } of result) {
+  for (const { window, [which]: rowsByDay } of result) {
     if (window.kind === "all" || window.kind === "undated") continue;
     if (window.from > last || (window.kind === "closed" && window.to < first)) continue;
     if (rowsByDay === undefined) return null;

@@ -6,8 +6,14 @@ export type DayRange = readonly [first: Day, last: Day];
 /** `again`: rows left while it was read, so the next run reads it again. `missing`: it could not be proven. */
 export type DayStatus = "again" | "missing";
 
-/** Days that were read. `rows`: how many they held when they were proven; null: unknown. Without a status: proven. */
-export type Span = readonly [from: Day, to: Day, rows: number | null, status?: DayStatus];
+/**
+ * Days that were read. `rows`: how many they held when they were proven; null: unknown. Without a status: proven. `held`:
+ * how many of the rows, at least, were held back because they are suppressed.
+ */
+export type Span = readonly [
+  ...[from: Day, to: Day, rows: number | null],
+  ...[status?: DayStatus | undefined, held?: number],
+];
 
 /** What is known of a stream's days: sorted, without overlap. A day in no span was never read. */
 export type Coverage = readonly Span[];
@@ -16,8 +22,10 @@ export type Coverage = readonly Span[];
 const MOST_APART = 32;
 const NEWEST_SPANS = 12;
 
-export const spanOf = ([from, to]: DayRange, rows: number | null, status?: DayStatus): Span =>
-  status === undefined ? [from, to, rows] : [from, to, rows, status];
+export function spanOf([from, to]: DayRange, rows: number | null, status?: DayStatus, held = 0): Span {
+  if (held > 0) return [from, to, rows, status, held];
+  return status === undefined ? [from, to, rows] : [from, to, rows, status];
+}
 
 /** Puts a span in the place of all that was known of its days. */
 export function put(days: Coverage, span: Span): Coverage {
@@ -27,13 +35,13 @@ export function put(days: Coverage, span: Span): Coverage {
 
 /**
  * The range is proven. A proven span of which it holds only a part keeps its days and its number.
- * @param rowsIn how many rows a part of the range held; null: unknown
- * @param cut the spans that a part becomes
+ * @param spanIn what is known of a part of the range
+ * @param cut the parts that a part becomes
  */
 export function prove(
   days: Coverage,
   range: DayRange,
-  rowsIn: (part: DayRange) => number | null = () => null,
+  spanIn: (part: DayRange) => Span = (part) => spanOf(part, null),
   cut: (part: DayRange) => readonly DayRange[] = (part) => [part],
 ): Coverage {
   const [from, to] = range;
@@ -42,7 +50,7 @@ export function prove(
   );
   return uncovered(kept, range)
     .flatMap(cut)
-    .reduce((all, part) => put(all, spanOf(part, rowsIn(part))), days);
+    .reduce((all, part) => put(all, spanIn(part)), days);
 }
 
 /**
@@ -156,7 +164,11 @@ const isJoinable = ([, to, , a]: Span, [from, , , b]: Span): boolean =>
   a === b && a !== "missing" && addDays(to, 1) === from;
 
 /** `weight`: the rows of both. A number that would be lost weighs most. */
-function joined([from, , a, status]: Span, [, to, b]: Span): { span: Span; weight: number } {
+function joined(
+  [from, , a, status, held = 0]: Span,
+  [, to, b, , more = 0]: Span,
+): { span: Span; weight: number } {
   const rows = a === null || b === null ? null : a + b;
-  return { span: spanOf([from, to], rows, status), weight: rows ?? (a === b ? 0 : Number.POSITIVE_INFINITY) };
+  const span = spanOf([from, to], rows, status, rows === null ? 0 : held + more);
+  return { span, weight: rows ?? (a === b ? 0 : Number.POSITIVE_INFINITY) };
 }

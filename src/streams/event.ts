@@ -20,6 +20,8 @@ export type RowFacts = {
   readonly replaced: number;
   /** Rows with a cursor that no rule can read. */
   readonly unreadable: number;
+  /** Rows, records and items that were held back because they are suppressed. */
+  readonly held: number;
 };
 
 /** What rows teach that obey their schema. */
@@ -29,6 +31,7 @@ export const NO_FACTS: RowFacts = {
   withoutKey: 0,
   replaced: 0,
   unreadable: 0,
+  held: 0,
 };
 
 /**

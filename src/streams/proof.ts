@@ -48,10 +48,12 @@ export class Pass {
   #dayStart = 0;
   #inDay = 0;
   readonly #rowsByDay = new Map<Day, number>();
+  readonly #heldByDay = new Map<Day, number>();
   readonly #undated = new Set<string>();
   #withoutKey = 0;
-  /** Rows that are new and have a cursor that no rule can read. */
+  /** Rows that are new and have a cursor that no rule can read; new ones that are suppressed. */
   #unreadable = 0;
+  #held = 0;
 
   constructor(window: Window, count: Count, seen: SeenRows, rules: RunRules) {
     this.#window = window;
@@ -78,12 +80,12 @@ export class Pass {
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
   accept({ rows, facts }: Batch): LineBatch {
-    const before = this.#unreadable;
+    const before = { unreadable: this.#unreadable, held: this.#held };
     const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (key === "" ? contentOf(raw) : key)));
     const news = rows.filter((row, nth) => this.#add(row, keys, nth));
     const [lines, names] = [news.map(({ raw }) => raw), news.map((row) => row.names)];
-    const unreadable = this.#unreadable - before;
-    if (unreadable > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable } };
+    const [unreadable, held] = [this.#unreadable - before.unreadable, this.#held - before.held];
+    if (unreadable + held > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, held } };
     return facts === undefined ? { lines, names } : { lines, names, facts };
   }
 
@@ -91,6 +93,11 @@ export class Pass {
   get rowsByDay(): ReadonlyMap<Day, number> {
     this.#endDay();
     return this.#rowsByDay;
+  }
+
+  /** How many of them are suppressed; days without any are left out. */
+  get heldByDay(): ReadonlyMap<Day, number> {
+    return this.#heldByDay;
   }
 
   /** Digests of the rows without a date; undefined if there are too many to remember. */
@@ -120,6 +127,7 @@ export class Pass {
     const flags = this.#flagsOf(row, at);
     const known = this.#seen.add(keys, nth, identity, flags);
     this.#tally(flags, inPass(known), inGroup(known), at);
+    if (row.isHeld === true) return this.#hold(flags & ~inPass(known), known, at);
     if (flags & DATED && flags & UNDATED && known & IS_NEW) this.#unreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
     const isNewest =
@@ -131,6 +139,16 @@ export class Pass {
     if (at <= latest && row.key !== "") this.#rules.newestKeys.see(row.key, at);
     const isDelivered = (flags & UNDATED) !== 0 && this.#isDelivered(`${row.key} ${identity}`);
     return (known & IS_NEW) !== 0 && !isDelivered;
+  }
+
+  /** A suppressed row counts as shown, and leaves no other trace. @param news its flags that the pass had not seen of its key */
+  #hold(news: number, known: number, at: number): false {
+    if (known & IS_NEW && !(at > this.#rules.until)) this.#held += 1;
+    if (news & BEFORE_COUNT) {
+      const day = dayOf(Number.isNaN(at) ? this.#from : at);
+      this.#heldByDay.set(day, (this.#heldByDay.get(day) ?? 0) + 1);
+    }
+    return false;
   }
 
   /** Remembers a row without a date. Returns whether an earlier run has delivered it just as it is. */
@@ -249,7 +267,8 @@ export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcom
   return {
     ...{ window, kind: "proven", newest: pass.newest },
     // Walks that are proven together are not known one by one.
-    ...(count.known && pass.beforeCount === count.rows && { rowsByDay: pass.rowsByDay }),
+    ...(count.known &&
+      pass.beforeCount === count.rows && { rowsByDay: pass.rowsByDay, heldByDay: pass.heldByDay }),
     ...(bringsUndated && {
       undatedRows: count.known ? count.undated : pass.undated,
       undatedSeen: pass.undatedSeen,

@@ -12,6 +12,8 @@ export type Row = {
   readonly key: string;
   readonly cursor: string | null;
   readonly names?: UsualNames;
+  /** Whether it is suppressed: it counts as shown, and in nothing else. */
+  readonly isHeld?: boolean | undefined;
 };
 
 /** Rows that arrived together. `facts`: what they taught; undefined if nothing. */

@@ -63,6 +63,8 @@ export type WindowOutcome = {
   readonly newest?: string | undefined;
   /** How many rows each day held; undefined: unknown. */
   readonly rowsByDay?: ReadonlyMap<Day, number> | undefined;
+  /** How many of them were held back. */
+  readonly heldByDay?: ReadonlyMap<Day, number> | undefined;
   /** How many people without a date there are, if the window brought them. */
   readonly undatedRows?: number | undefined;
   /** Digests of them; undefined: unknown, or too many. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Config, parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
 import { normalize } from "../../src/config/normalize.ts";
 import { loadSpec } from "../../src/config/spec.ts";
+import { readSuppression } from "../../src/config/suppress.ts";
 import { ConfigError } from "../../src/errors.ts";
 
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
@@ -50,6 +51,7 @@ describe("parseConfig()", () => {
       ignoreMissingDays: [],
       allowInsecureHttp: false,
       onlyFields: [],
+      ...{ suppressFile: null, suppressed: readSuppression(null) },
       dropFields: [],
       hashFields: [],
       hashSalt: null,

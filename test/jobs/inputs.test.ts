@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Suppression } from "../../src/config/suppress.ts";
 import type { Book } from "../../src/jobs/book.ts";
 import { type InputOptions, Inputs, type RowSource } from "../../src/jobs/inputs.ts";
 import { DAY_MS } from "../../src/time.ts";
@@ -37,6 +38,7 @@ function inputsOf(
   const resubmitRules = { refreshAfterDays, retryUnknown: false };
   return new Inputs({
     ...{ sources: [], book, stream: "company_lookups", readsAll: false, now: () => NOW },
+    suppressed: new Suppression([["held.example"]]),
     type: { settingName: "company_lookup", kind: "domain", list, file, resubmitRules },
     ...options,
   });

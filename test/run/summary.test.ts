@@ -43,6 +43,7 @@ describe("RunStats.summary()", () => {
       error: null,
       rows: 2,
       expected_rows: 3,
+      suppressed: 0,
       files: null,
       windows: 3,
       passes: 4,

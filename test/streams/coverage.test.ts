@@ -30,6 +30,7 @@ const rowsIn = ([first, last]: DayRange): number =>
   daysOf([first, last]).reduce((sum, one) => sum + rowsOn(nthOf(one)), 0);
 const daysOf = ([first, last]: DayRange): Day[] =>
   Array.from({ length: daysBetween(first, last) }, (_, nth) => addDays(first, nth));
+const spanIn = (part: DayRange): Span => spanOf(part, rowsIn(part));
 
 const RANGE = fc
   .tuple(fc.nat(MOST_DAYS), fc.nat(MOST_DAYS))
@@ -41,7 +42,7 @@ const STEPS = fc.array(fc.tuple(RANGE, STATUS, fc.boolean()), { maxLength: 25 })
 const COVERAGE = STEPS.map((steps) =>
   steps.reduce<Coverage>((days, [range, status, isCounted]) => {
     if (status !== undefined) return put(days, spanOf(range, null, status));
-    return isCounted ? prove(days, range, rowsIn) : prove(days, range);
+    return isCounted ? prove(days, range, spanIn) : prove(days, range);
   }, []),
 );
 
@@ -68,7 +69,7 @@ describe("put() and prove()", () => {
         const said = new Map<Day, string>();
         for (const [range, status, isCounted] of steps) {
           if (status !== undefined) days = put(days, spanOf(range, null, status));
-          else days = isCounted ? prove(days, range, rowsIn) : prove(days, range);
+          else days = isCounted ? prove(days, range, spanIn) : prove(days, range);
           for (const one of daysOf(range)) said.set(one, status ?? "proven");
           expectSound(days);
         }
@@ -89,7 +90,9 @@ describe("put() and prove()", () => {
     ["a part of what left it", [left(0, 9)], [3, 4], [left(0, 2), span(3, 4, 1), left(5, 9)]],
   ])("prove() keeps the number of a proven span: %s", (_, days, [from, to], expected) => {
     expect(
-      prove(days, [day(from), day(to)], ([a, b]) => (a === day(3) && b === day(4) ? 1 : rowsIn([a, b]))),
+      prove(days, [day(from), day(to)], ([a, b]) =>
+        a === day(3) && b === day(4) ? spanOf([a, b], 1) : spanIn([a, b]),
+      ),
     ).toEqual(expected);
   });
 });
@@ -196,7 +199,7 @@ function live(
     read.push(...daysOf(range));
     const middle = daysOf(range)[roll(daysBetween(...range))] ?? range[0];
     if (fate === 1) known = put(known, spanOf(range, null, "again"));
-    else known = prove(known, range, rowsIn);
+    else known = prove(known, range, spanIn);
     if (fate === 2) known = put(known, spanOf([middle, middle], null, "missing"));
     known = compact(known, 3);
   }

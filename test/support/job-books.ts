@@ -1,6 +1,6 @@
+import { entriesOf } from "../../src/config/items.ts";
 import { Book } from "../../src/jobs/book.ts";
 import { newDigests } from "../../src/jobs/identity.ts";
-import { entriesOf } from "../../src/jobs/items.ts";
 import { bookOfState, parseJobState, toJobState } from "../../src/jobs/state.ts";
 
 /** A stream of jobs, as its states name it. */

@@ -90,7 +90,15 @@ export class JobService {
     if (hasReceipts) this.receipts.push(...book.newsToReceipts());
     const now = (): number => this.now;
     const type = { ...jobTypeOf(SPEC.setting, CONFIG), list: items, caps };
-    const inputs = new Inputs({ type, sources: [], book, now, stream: SPEC.name, readsAll: false });
+    const inputs = new Inputs({
+      type,
+      sources: [],
+      book,
+      now,
+      stream: SPEC.name,
+      readsAll: false,
+      suppressed: CONFIG.suppressed,
+    });
     return {
       ...{ type, book, inputs, endsAt: Number.POSITIVE_INFINITY, signal: new AbortController().signal },
       task: {
@@ -99,7 +107,7 @@ export class JobService {
         ...{ buys: !isFullRefresh, truncates: isFullRefresh, knowsThePast: true, readsAllRows: false },
         mostSubmissions: Number.POSITIVE_INFINITY,
       },
-      shared: { answers: undefined, asked: new Set(), hasSeenAll: false },
+      shared: { answers: undefined, asked: new Set(), hasSeenAll: false, suppressed: 0 },
       memory: {
         ...{ salt: "salt", hasReceipts },
         write: async (_setting, deltas) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { entriesOf, NORMALIZATION, normalizeItem, spellingsOf } from "../../src/jobs/items.ts";
+import { entriesOf, NORMALIZATION, normalizeItem, spellingsOf } from "../../src/config/items.ts";
 
 describe("normalizeItem()", () => {
   it.each([
