@@ -5,6 +5,7 @@ import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts"
 import { type Digesting, digestOf, isSameDigesting } from "./identity.ts";
 import {
   addPrice,
+  type Blind,
   type Delta,
   type Handle,
   higherHandle,
@@ -53,14 +54,19 @@ type Author = { readonly sync: string; readonly by: string };
 
 export type BookOptions = {
   readonly author: Author;
-  /** The streams of the setting that are selected. What one lacks another's state must not forget. */
-  readonly streams?: readonly string[];
+  /**
+   * The streams of the setting that are selected. What one lacks another's state must not forget. `truncates`: the
+   * platform drops its older rows once it is complete.
+   */
+  readonly streams?: readonly {
+    readonly name: string;
+    readonly truncates: boolean;
+    readonly generation: number | null;
+  }[];
   /** How new items are turned into digests. */
   readonly digests: Digesting;
   /** Whether rows of streams name items, so that those that this connection knows are wanted although no list names them. */
   readonly isFromRows?: boolean;
-  /** The streams whose older rows the platform drops once they are complete, with the generations that this run fills. */
-  readonly refreshes?: Money["blind"];
   /** Reads the handle of an item from a place in the receipts. */
   handleAt?(place: number, key: string): Handle | null;
 };
@@ -104,6 +110,8 @@ export class Book {
   readonly #full = new Map<number, Full>();
   /** For each stream the day of the newest answer that its own state says is delivered. */
   readonly #delivered = new Map<string, Column>();
+  /** Those of the selected streams. */
+  readonly #selected: readonly Column[];
   readonly #digestings: Digesting[];
   readonly #moved = new Map<string, string>();
   /** By day, sync and run. */
@@ -115,9 +123,11 @@ export class Book {
 
   constructor(options: BookOptions) {
     this.#options = options;
-    this.#wanted = options.isFromRows === true ? OWN | NAMED : NAMED;
-    this.digests = options.digests;
-    this.#digestings = [options.digests];
+    const { digests, streams = [], isFromRows = false } = options;
+    this.#wanted = isFromRows && !streams.some(({ truncates }) => truncates) ? OWN | NAMED : NAMED;
+    this.#selected = streams.map(({ name }) => this.#deliveredBy(name));
+    this.digests = digests;
+    this.#digestings = [digests];
   }
 
   /** How many items are known. */
@@ -178,14 +188,29 @@ export class Book {
 
   // What is remembered.
 
-  /** Joins what the receipts say. `place`: where the handles can be read again; they are not kept in memory. */
-  addReceipt(delta: Delta, place = 0): void {
-    this.#add(delta, place);
-  }
-
-  /** Joins what a state of this connection says. What the receipts did not say before is news to them. */
-  addState(delta: Delta): void {
-    this.#add(delta, undefined);
+  /**
+   * Joins what a memory says. `place`: where in the receipts its handles can be read again, so that they are not kept; 0:
+   * nowhere; undefined: a state says so, and what the receipts did not say before is news to them.
+   * @param deliveredTo the stream that the answers of the days were delivered to, as its own state says
+   */
+  add(delta: Delta, place?: number, deliveredTo?: string): void {
+    const { digests, items = [], days = [], spent = [], prices = [], blind = [] } = delta;
+    const by = this.#numberOf(digests);
+    const delivered = deliveredTo === undefined ? undefined : this.#deliveredBy(deliveredTo);
+    for (const [day, packed] of days) {
+      const [item, number] = [{ ...UNBOUGHT, day }, numberOfDay(day)];
+      for (const row of this.#table.addPacked(packed)) {
+        this.#join(row, by, item, place);
+        if (delivered !== undefined && number > delivered.get(row)) delivered.set(row, number);
+      }
+    }
+    for (const [key, item] of items) this.#join(this.#table.add(key), by, item, place);
+    const before = place === undefined ? this.money() : undefined;
+    for (const counter of spent) this.#joinSpending(counter);
+    for (const price of prices) this.#prices = addPrice(this.#prices, price);
+    for (const [stream, generation] of blind)
+      this.#blind.set(stream, Math.max(generation, this.#blind.get(stream) ?? generation));
+    if (before !== undefined && !isDeepStrictEqual(this.money(), before)) this.#isMoneyNews = true;
   }
 
   /** Joins what a state says of items of other connections, which stay theirs. */
@@ -193,14 +218,9 @@ export class Book {
     for (const [key, item] of items) {
       const row = this.#table.add(key);
       const isOwn = this.#is(row, OWN);
-      this.addState({ digests, items: [[key, item]] });
+      this.add({ digests, items: [[key, item]] });
       if (!isOwn) this.#flags.set(row, this.#flags.get(row) & ~OWN);
     }
-  }
-
-  /** Joins the days of answers that a state says its own stream has delivered. */
-  addDelivered(stream: string, digests: Digesting, days: Ledger["done"]): void {
-    this.#add({ digests, days }, undefined, this.#deliveredBy(stream));
   }
 
   /** What the states say and the receipts do not. */
@@ -277,8 +297,7 @@ export class Book {
     const sub = this.get(key).subs[id];
     if (sub === undefined) return { delta, credits: 0 };
     const prices: Price[] = cost === null ? [] : [[now, cost]];
-    for (const price of prices) this.#prices = addPrice(this.#prices, price);
-    return { delta: { ...this.#charge(delta, sub, 0, 0, credits), prices }, credits };
+    return { delta: this.#charge(delta, sub, 0, 0, credits, prices), credits };
   }
 
   /** The answer came. What it clears may have been charged without an answer, and counts with the estimate. */
@@ -293,14 +312,10 @@ export class Book {
       (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
     const lost = cleared.length * this.estimate;
-    const price: Price = [now, cost];
-    this.#prices = addPrice(this.#prices, price);
-    return {
-      ...this.#charge(this.#put(key, joined), sub, 0, 0, Math.max(0, cost - sub.charged) + lost),
-      // The next attempt of a refresh knows this answer, and must not forget that the refresh began without any.
-      ...this.markBlind(),
-      prices: [price],
-    };
+    const credits = Math.max(0, cost - sub.charged) + lost;
+    // The next attempt of a refresh knows this answer, and must not forget that the refresh began without any.
+    const delta = { ...this.#put(key, joined), ...this.markBlind() };
+    return this.#charge(delta, sub, 0, 0, credits, [[now, cost]]);
   }
 
   // Deliveries. Each stream knows its own.
@@ -351,10 +366,11 @@ export class Book {
 
   /** Lets the next attempt know which refreshes are blind. */
   markBlind(): Delta {
-    const blind = (this.#options.refreshes ?? []).filter(([stream, nth]) => this.isBlind(stream, nth));
-    const delta = { digests: this.digests, ...(blind.length > 0 && { blind }) };
-    this.addReceipt(delta);
-    return delta;
+    const blind = (this.#options.streams ?? []).flatMap(({ name, truncates, generation }): Blind[] =>
+      truncates && generation !== null && this.isBlind(name, generation) ? [[name, generation]] : [],
+    );
+    this.add({ digests: this.digests, blind }, 0);
+    return { digests: this.digests, blind };
   }
 
   // Money.
@@ -411,13 +427,10 @@ export class Book {
    */
   ledgersFor(stream: string): readonly Ledger[] {
     const delivered = this.#deliveredBy(stream);
-    const all = [...new Set([stream, ...(this.#options.streams ?? [])])].map((name) =>
-      this.#deliveredBy(name),
-    );
     const handles = new Map<number, Handle>();
     for (const row of this.#rowsWith(OWN)) {
       if (handles.size >= MOST_IN_FULL) break;
-      if (!all.some((one) => this.#owes(one, row)) || !this.#canBeHad(row)) continue;
+      if (!(this.#owes(delivered, row) || this.#isOwed(row)) || !this.#canBeHad(row)) continue;
       const handle = this.#handle(row);
       if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
     }
@@ -507,7 +520,7 @@ export class Book {
 
   /** Whether a selected stream lacks the newest answer. */
   #isOwed(row: number): boolean {
-    return (this.#options.streams ?? []).some((stream) => this.#owes(this.#deliveredBy(stream), row));
+    return this.#selected.some((delivered) => this.#owes(delivered, row));
   }
 
   #owes(delivered: Column, row: number): boolean {
@@ -530,39 +543,12 @@ export class Book {
     return known < 0 ? this.#digestings.push(digests) - 1 : known;
   }
 
-  /** `place` undefined: a state says so. */
-  #add(delta: Delta, place?: number, delivered?: Column): void {
-    const { digests, items = [], days = [], spent = [], prices = [], blind = [] } = delta;
-    const by = this.#numberOf(digests);
-    for (const [day, packed] of days) {
-      const [item, number] = [{ ...UNBOUGHT, day }, numberOfDay(day)];
-      for (const row of this.#table.addPacked(packed)) {
-        this.#join(row, by, item, place);
-        if (delivered !== undefined && number > delivered.get(row)) delivered.set(row, number);
-      }
-    }
-    for (const [key, item] of items) this.#join(this.#table.add(key), by, item, place);
-    const isNews = [
-      ...spent.map((counter) => this.#joinSpending(counter)),
-      ...blind.map(([stream, generation]) => {
-        const before = this.#blind.get(stream) ?? Number.NEGATIVE_INFINITY;
-        this.#blind.set(stream, Math.max(generation, before));
-        return generation > before;
-      }),
-    ];
-    if (place === undefined && isNews.includes(true)) this.#isMoneyNews = true;
-    for (const price of prices) this.#prices = addPrice(this.#prices, price);
-  }
-
-  /** The larger of each counter. Returns whether one of them was not known. */
-  #joinSpending(counter: Spending): boolean {
+  /** The larger of each counter. */
+  #joinSpending(counter: Spending): void {
     const key = spendingKey(...counter);
     const known = this.#spent.get(key) ?? counter;
     const larger = counter.map((part, nth) => (part > (known[nth] ?? 0) ? part : known[nth]));
-    const joined = larger as readonly unknown[] as Spending;
-    const isNews = !this.#spent.has(key) || joined.some((part, nth) => part !== known[nth]);
-    this.#spent.set(key, joined);
-    return isNews;
+    this.#spent.set(key, larger as readonly unknown[] as Spending);
   }
 
   /** `place` above 0: the handle stands there in the receipts, and only its place is kept. */
@@ -624,12 +610,19 @@ export class Book {
     return { digests: this.#digestings[this.#madeBy.get(row)] ?? this.digests, items: [[key, kept]] };
   }
 
-  #charge(delta: Delta, { sync, day }: Sub, submitted: number, back: number, credits: number): Delta {
+  #charge(
+    delta: Delta,
+    { sync, day }: Sub,
+    submitted: number,
+    back: number,
+    credits: number,
+    prices: readonly Price[] = [],
+  ): Delta {
     const { by } = this.#options.author;
     const before = this.#spent.get(spendingKey(day, sync, by)) ?? [day, sync, by, 0, 0, 0];
     const after: Spending = [day, sync, by, before[3] + submitted, before[4] + back, before[5] + credits];
-    this.#joinSpending(after);
-    return { ...delta, spent: [after] };
+    this.add({ digests: this.digests, spent: [after], prices }, 0);
+    return { ...delta, spent: [after], prices };
   }
 
   #chargedWhere(isIt: (day: Day, sync: string) => boolean): Charged {

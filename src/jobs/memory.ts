@@ -84,12 +84,8 @@ export class Memory {
         const streams = options.streams.filter((stream) => stream.setting === setting);
         const isFromRows = streams.length > 0 && jobTypeOf(setting, options.config).froms.length > 0;
         const book = new Book({
-          ...{ author: { by, sync: options.sync ?? by }, digests },
-          streams: streams.flatMap(({ name, isSelected }) => (isSelected ? [name] : [])),
-          isFromRows: isFromRows && !streams.some(({ truncates }) => truncates),
-          refreshes: streams.flatMap(({ name, truncates, generation }) =>
-            truncates && generation !== null ? [[name, generation] as const] : [],
-          ),
+          ...{ author: { by, sync: options.sync ?? by }, digests, isFromRows },
+          streams: streams.filter(({ isSelected }) => isSelected),
           handleAt: (place, key) => receipts?.handleAt(place, key) ?? null,
         });
         return [setting, book];

@@ -129,7 +129,7 @@ export class Receipts {
       for await (const lines of linesOf(this.#file))
         for (const { text, place, end } of lines) {
           const { fields, news } = this.#understood(text, place, older);
-          if (news !== null) books.get(news.setting)?.addReceipt(news.delta, place);
+          if (news !== null) books.get(news.setting)?.add(news.delta, place);
           for (const [setting, service] of servicesIn(fields)) this.services.set(setting, service);
           if (isAmount(fields["compacted"])) compactedTo = fields["compacted"];
           size = end;

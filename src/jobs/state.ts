@@ -113,10 +113,10 @@ export function tellBook(
 ): void {
   for (const { digests, jobs, others, done, paid } of ledgers) {
     book.addOthers({ digests, items: others });
-    book.addState({ digests, items: jobs, days: isDelivered ? paid : [...done, ...paid] });
-    if (isDelivered) book.addDelivered(stream, digests, done);
+    book.add({ digests, items: jobs, days: paid });
+    book.add({ digests, days: done }, undefined, isDelivered ? stream : undefined);
   }
-  book.addState({ digests: book.digests, ...money });
+  book.add({ digests: book.digests, ...money });
 }
 
 /** A book that knows what one state says. */

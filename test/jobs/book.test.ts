@@ -78,7 +78,7 @@ const DELTA: fc.Arbitrary<Delta> = fc.record({
 
 const bookOf = (...deltas: readonly Delta[]): Book => {
   const book = newBook();
-  for (const delta of deltas) book.addReceipt(delta);
+  for (const delta of deltas) book.add(delta, 0);
   return book;
 };
 
@@ -150,7 +150,7 @@ describe("Book", () => {
     fc.assert(
       fc.property(DELTA, DELTA, fc.array(fc.nat(2)), (a, b, delivered) => {
         const book = bookOf();
-        for (const delta of [a, b]) book.addState(delta);
+        for (const delta of [a, b]) book.add(delta);
         for (const nth of delivered) book.deliver(STREAM, keyOf(nth));
         const saved = parseJobState(SPEC, stateOf(book, T0, { generation: 3 }));
         if (saved === null) throw new Error("no state");
@@ -175,7 +175,7 @@ describe("Book", () => {
   it("adds up what two runs charge that began with one memory, and counts nothing twice", () => {
     const [one, other, all] = [newBook("r1"), newBook("r2"), newBook("r3")];
     const before = one.intend(keyOf(0), T0).delta;
-    other.addReceipt(before);
+    other.add(before, 0);
     const { id, delta } = one.intend(keyOf(1), T0);
     const news = [
       before,
@@ -185,7 +185,7 @@ describe("Book", () => {
     ];
     const theirs = other.intend(keyOf(2), T0);
     const back = other.notTaken(keyOf(2), theirs.id, "void", "INVALID_BODY");
-    for (const told of [...news, theirs.delta, back, ...news, before]) all.addReceipt(told);
+    for (const told of [...news, theirs.delta, back, ...news, before]) all.add(told, 0);
     other.notTaken(keyOf(2), theirs.id, "refused", "INVALID_BODY");
     expect(all.charged(DAY).day).toEqual({ submitted: 2, credits: 4, open: 1 });
     expect(other.charged(DAY).day).toEqual({ submitted: 1, credits: 0, open: 1 });
@@ -332,8 +332,9 @@ class History {
       .filter(({ truncates }) => truncates)
       .map(({ spec, generation }) => [spec.name, generation] as const);
     const [author, digests] = [{ sync: by, by }, newDigests(salt)];
-    const book = new Book({ author, digests, isFromRows: refreshes.length === 0, refreshes });
-    for (const line of lines?.kept.lines ?? []) book.addReceipt(line);
+    const streams = tables.map(({ spec: { name }, ...table }) => ({ name, ...table }));
+    const book = new Book({ author, digests, isFromRows: true, streams });
+    for (const line of lines?.kept.lines ?? []) book.add(line, 0);
     for (const [nth, { spec, generation }] of states.entries()) {
       const known = saved[nth] ?? null;
       if (known !== null) tellBook(book, spec.name, known, known.generation === generation);

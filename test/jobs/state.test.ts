@@ -147,7 +147,7 @@ describe("a state of version 3", () => {
   it("holds no item, and of items that nobody named only what is out", () => {
     const knows = (state: object) => {
       const book = bookFrom(NO_ITEMS);
-      for (const delta of bookFrom(state).toReceipts(() => true)) book.addReceipt(delta);
+      for (const delta of bookFrom(state).toReceipts(() => true)) book.add(delta, 0);
       return book;
     };
     const book = knows({ ...third, older: [] });

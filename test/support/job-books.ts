@@ -8,7 +8,10 @@ export const LOOKUPS = { name: "company_lookups", cursorField: "created_at" };
 
 /** A book of one run under the salt "salt". */
 export const newBook = (by = "me", ...streams: readonly string[]): Book =>
-  new Book({ author: { sync: "s", by }, digests: newDigests("salt"), streams });
+  new Book({
+    ...{ author: { sync: "s", by }, digests: newDigests("salt") },
+    streams: streams.map((name) => ({ name, truncates: false, generation: null })),
+  });
 
 /** A book that knows what a state of the look-ups says. */
 export function bookFrom(state: unknown, spec = LOOKUPS): Book {

@@ -84,7 +84,7 @@ export class JobService {
     const { caps = CAPS, hasReceipts = true, isFullRefresh = false } = options;
     const name = `run${life}`;
     const book = new Book({ author: { sync: name, by: name }, digests: newDigests("salt") });
-    if (hasReceipts) for (const delta of this.receipts) book.addReceipt(delta);
+    if (hasReceipts) for (const delta of this.receipts) book.add(delta, 0);
     const state = parseJobState(SPEC, saved);
     if (state !== null) tellBook(book, SPEC.name, state, !isFullRefresh);
     if (hasReceipts) this.receipts.push(...book.newsToReceipts());
