@@ -103,7 +103,7 @@ export class Book {
   readonly #wanted: number;
   readonly #table = new DigestTable();
   readonly #days = new Column(this.#table);
-  /** The places in the receipts at which handles stand; less than 0 for one that is not sure. */
+  /** The places in the receipts at which sure handles stand. */
   readonly #places = new Column(this.#table, new Float64Array(0));
   readonly #flags = new Column(this.#table, new Uint8Array(0));
   readonly #madeBy = new Column(this.#table, new Uint8Array(0));
@@ -247,10 +247,9 @@ export class Book {
   /** The handle of an item that stood at one place of the receipts stands at another now. Returns whether it stood there. */
   move(key: string, from: number, to: number): boolean {
     const row = this.#find(key);
-    const place = this.#places.get(row);
-    if (Math.abs(place) !== from) return false;
-    this.#places.set(row, Math.sign(place) * to);
-    return true;
+    const isThere = this.#places.get(row) === from;
+    if (isThere) this.#places.set(row, to);
+    return isThere;
   }
 
   // What happens.
@@ -291,11 +290,11 @@ export class Book {
    * for. `cost` null: it does not say, so it counts as ten times the dearest of the last answers.
    */
   chargeOpen(key: string, id: string, now: number, cost: number | null): { delta: Delta; credits: number } {
-    const { charged = 0 } = this.get(key).subs[id] ?? {};
+    const sub = this.get(key).subs[id];
+    if (sub === undefined) return { delta: { digests: this.digests }, credits: 0 };
+    const { charged } = sub;
     const credits = Math.max(0, (cost ?? (charged || TIMES_DEAREST * this.estimate)) - charged);
     const delta = this.change(key, id, { charged: charged + credits });
-    const sub = this.get(key).subs[id];
-    if (sub === undefined) return { delta, credits: 0 };
     const prices: Price[] = cost === null ? [] : [[now, cost]];
     return { delta: this.#charge(delta, sub, 0, 0, credits, prices), credits };
   }
@@ -500,7 +499,7 @@ export class Book {
 
   #handle(row: number): Handle | null {
     const { handle = null } = this.#full.get(row) ?? {};
-    const place = Math.abs(this.#places.get(row));
+    const place = this.#places.get(row);
     const read = place === 0 ? null : (this.#options.handleAt?.(place, this.#table.keyAt(row)) ?? null);
     return higherHandle(handle, read?.day === dayOfNumber(this.#days.get(row)) ? read : null);
   }
@@ -551,26 +550,22 @@ export class Book {
     this.#spent.set(key, larger as readonly unknown[] as Spending);
   }
 
-  /** `place` above 0: the handle stands there in the receipts, and only its place is kept. */
+  /** `place` above 0: the handle stands there in the receipts, and of one that is sure only its place is kept. */
   #join(row: number, by: number, said: Item, place?: number): void {
     const before = this.#item(row);
-    const handle = place !== undefined && place > 0 ? said.handle : null;
-    const joined = trimmed(
-      joinItems(before, handle === null ? said : { day: said.day, handle: null, subs: said.subs }),
-    );
+    const isInPlace = place !== undefined && place > 0 && said.handle?.sure === true;
+    const joined = trimmed(joinItems(before, isInPlace ? { ...said, handle: null } : said));
     const isNews = (): boolean =>
       joined.day > before.day ||
       (joined.handle !== null && !this.#canBeHad(row)) ||
       (joined.subs !== before.subs && !isDeepStrictEqual(joined.subs, before.subs));
     if (place === undefined) this.#flag(row, isNews() ? OWN | LACKING : OWN);
     this.#madeBy.set(row, by);
+    this.#setDay(row, numberOfDay(joined.day));
+    // Of two answers of one day the handle that stands later counts.
+    if (isInPlace && said.handle?.day === joined.day) this.#places.set(row, place);
     this.#store(row, joined);
     if (joined.day !== "") this.#flag(row, ANSWERED);
-    if (handle === null || place === undefined || handle.day !== joined.day) return;
-    // Of two answers of one day the handle that stands later counts.
-    if (handle.sure) this.#places.set(row, place);
-    else if (!this.#canBeHad(row)) this.#places.set(row, -place);
-    if (handle.sure && joined.handle?.sure === false) this.#store(row, { ...joined, handle: null });
   }
 
   #store(row: number, { day, handle, subs }: Item): void {

@@ -119,22 +119,18 @@ const higherBy =
     return order < 0 ? b : a;
   };
 
-/** What is not known ranks lowest. */
-const higherSub = higherBy<Sub>(({ step, asked, ended, misses, charged }) => [
-  ...[
-    STEPS.indexOf(step),
-    asked ?? Number.NEGATIVE_INFINITY,
-    ended ?? Number.NEGATIVE_INFINITY,
-    misses,
-    charged,
-  ],
-]);
+/** Of moments and counters of one submission that is known in two ways the later and larger count. */
+const higherSub = higherBy<Sub>(({ step, asked, ended, misses, charged }) => {
+  const never = Number.NEGATIVE_INFINITY;
+  return [STEPS.indexOf(step), asked ?? never, ended ?? never, misses, charged];
+});
 
 /** The better of two handles. */
 export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null = higherBy<Handle>(
-  ({ day, sure, at, id, job, sealed, cost }) => [
-    ...[day, Number(sure), at, id, Number(sealed !== null) + Number(job !== null), cost],
-  ],
+  ({ day, sure, at, id, job, sealed, cost }) => {
+    const ways = [job, sealed].filter((way) => way !== null);
+    return [day, Number(sure), at, id, ways.length, cost];
+  },
 );
 
 /** Whether nothing of an item is known but the day of its answer, as of most. */
@@ -154,14 +150,13 @@ export function joinItems(a: Item, b: Item): Item {
   for (const sub of [...Object.values(a.subs), ...Object.values(b.subs)]) {
     const made = dayOf(sub.at);
     if (made > day) subs[sub.id] = higherSub(subs[sub.id] ?? null, sub) ?? sub;
-    else if (made === day && sub.job !== null) handle = higherHandle(handle, unsure(sub, sub.job));
+    else if (made === day && sub.job !== null) {
+      const { id, at, job } = sub;
+      handle = higherHandle(handle, { id, at, day: made, job, sealed: null, sure: false, cost: 0 });
+    }
   }
   return { day, handle, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };
 }
-
-const unsure = ({ id, at }: Sub, job: string): Handle => ({
-  ...{ id, at, day: dayOf(at), job, sealed: null, sure: false, cost: 0 },
-});
 
 /** Adds a price to the newest ones, oldest first. */
 export function addPrice(prices: readonly Price[], price: Price): readonly Price[] {
@@ -173,12 +168,12 @@ export function addPrice(prices: readonly Price[], price: Price): readonly Price
 
 /** Submissions of one item that are kept although the service did not take them. */
 const MOST_NOT_TAKEN = 4;
-const NOT_TAKEN: ReadonlySet<Step> = new Set<Step>(["void", "refused", "unpaid"]);
 
 /** Forgets all but the newest submissions that were not taken. If an older memory then says that one left, it is unknown. */
 export function trimmed(item: Item): Item {
   if (item.subs === UNBOUGHT.subs) return item;
-  const idle = subsOf(item).filter(({ step }) => NOT_TAKEN.has(step));
+  const isIdle = ({ step }: Sub): boolean => step === "void" || step === "refused" || step === "unpaid";
+  const idle = subsOf(item).filter(isIdle);
   if (idle.length <= MOST_NOT_TAKEN) return item;
   const subs = { ...item.subs };
   for (const { id } of idle.slice(0, -MOST_NOT_TAKEN)) delete subs[id];

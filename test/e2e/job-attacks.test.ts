@@ -166,6 +166,27 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { delivered: ["a.example"] },
     ],
   },
+  "A key that may see none of three jobs fails the sync, and the jobs are collected afterwards": {
+    setting: "email_check",
+    settings: { emails: emailsOf(3), max_wait_seconds: 0 },
+    syncs: [
+      { bought: 3, delivered: [] },
+      {
+        behaviour: { result: () => envelope(403, "ACCESS_DENIED") },
+        ...{ fails: "config_error", says: "may not read any of the 3 jobs" },
+      },
+      { bought: 0, delivered: emailsOf(3) },
+    ],
+  },
+  "An address at which every job brings nonsense is asked for 50 of them": {
+    setting: "email_check",
+    settings: { emails: emailsOf(60), max_wait_seconds: 0 },
+    syncs: [
+      { bought: 60, delivered: [] },
+      { behaviour: { result: () => envelope(400, "NONSENSE") }, fails: "config_error", polls: 51 },
+      { bought: 0, delivered: 60 },
+    ],
+  },
   "Without any memory a run submits ten items, and the next ten more": {
     setting: "email_verification",
     settings: { emails: emailsOf(15) },

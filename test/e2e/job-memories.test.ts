@@ -138,6 +138,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "what is taken off a list comes back to no stream": {
     syncs: [
       { ...listing(A, B), bought: [A, B] },
+      { ...listing(B), streams: CONTACTS, delivered: [B] },
       { ...listing(B), streams: CONTACTS, isForgotten: true, delivered: [B] },
       { ...listing(B), syncMode: "full_refresh", delivered: [B] },
       { ...listing(B), ...refresh(2, 5), isForgotten: true, delivered: [B] },

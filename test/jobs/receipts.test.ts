@@ -116,6 +116,26 @@ describe("Receipts", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
+  it("keep a job that another answer of its day covers, until that answer's own is known", async () => {
+    const handleIn = async (work?: Parameters<typeof run>[0], compactedAbove?: number): Promise<unknown> =>
+      (await run(work, compactedAbove)).known[0]?.[0]?.[2];
+    const news = async ({ receipts, book }: Told): Promise<void> => {
+      book.add({ digests: receipts.digests, days: [[day, KEY]] });
+      await receipts.write(LOOK_UP, book.newsToReceipts());
+    };
+    await run((opened) => buy(opened, KEY, AT));
+    const unsure = { job: `job-${AT}`, sure: false };
+    for (const work of [news, undefined]) expect(await handleIn(work)).toMatchObject(unsure);
+    expect(await handleIn(undefined, 1)).toMatchObject(unsure);
+    const sure = { id: "other.0", at: AT, day, job: "job-other", sealed: null, sure: true, cost: 3 };
+    const item = { day, handle: sure, subs: {} };
+    await run(({ receipts }) =>
+      receipts.write(LOOK_UP, [{ digests: receipts.digests, items: [[KEY, item]] }]),
+    );
+    for (const compactedAbove of [undefined, 1, 1])
+      expect(await handleIn(undefined, compactedAbove)).toEqual(sure);
+  });
+
   it("are read however long they are, and however long a line is", async () => {
     const first = await run(async (opened) => {
       const { id, delta } = opened.verified.intend(KEY, AT);
