@@ -35,8 +35,6 @@ export type JobTask = Pick<RememberedStream, "truncates" | "generation"> & {
   readonly readsAllRows: boolean;
   /** The most that this run may submit. */
   readonly mostSubmissions: number;
-  /** Why nothing may be submitted. */
-  readonly blocked: Error | undefined;
 };
 
 /** What the streams of one setting share in a run. */
@@ -58,7 +56,7 @@ export type JobContext = {
   readonly book: Book;
   readonly shared: SharedJobs;
   readonly inputs: Inputs;
-  readonly memory: Pick<Memory, "salt" | "hasReceipts" | "write" | "state">;
+  readonly memory: Pick<Memory, "salt" | "hasReceipts" | "blocked" | "write" | "state">;
   readonly client: JobClient;
   readonly clock: Clock;
   /** By the monotonic clock: when the run is to end. */

@@ -26,7 +26,7 @@ import { Inputs, type RowSource } from "./inputs.ts";
 import type { JobTask, SharedJobs } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { type JobClients, jobTypeOf, probeJobs } from "./kinds.ts";
-import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
+import { Memory } from "./memory.ts";
 import { askOnce, submitOnce } from "./requests.ts";
 import { readJobs } from "./run.ts";
 
@@ -102,16 +102,15 @@ export async function openJobs(
       const stream = tasks.get(name);
       const shared = sharedBy.get(setting);
       if (shared === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
-      const { book, hasState, cursors } = memory.of(setting);
+      const { book, hasState, cursors, mostSubmissions } = memory.of(setting);
       const isSecond = shared.isStarted;
       const task: JobTask = {
-        ...{ spec, isSecond, ...refreshOf(stream), blocked: memory.blocked },
+        ...{ spec, isSecond, ...refreshOf(stream), mostSubmissions },
         buys: !isSecond && stream?.syncMode !== "full_refresh",
         cursor: cursors.get(name) ?? null,
         knowsThePast: hasState || book.size > 0,
         // Of what only the receipts know, rows say what this connection wants delivered.
         readsAllRows: refreshes.has(setting) || (!hasState && book.size > 0),
-        mostSubmissions: memory.isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY,
       };
       // A full refresh buys nothing, so the setting's other stream still has to.
       shared.isStarted ||= task.buys;

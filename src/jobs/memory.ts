@@ -15,7 +15,7 @@ import { Receipts } from "./receipts.ts";
 import { parseJobState, type SavedJobs, tellBook, toJobState } from "./state.ts";
 
 /** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
-export const MOST_WITHOUT_MEMORY = 10;
+const MOST_WITHOUT_MEMORY = 10;
 
 /** A job stream of the settings that this run uses. */
 export type RememberedStream = JobStreamSpec & {
@@ -41,6 +41,8 @@ export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(t
 type Remembered = {
   readonly book: Book;
   readonly hasState: boolean;
+  /** The most that a run may submit. */
+  readonly mostSubmissions: number;
   /** Of each stream the newest moment of its records. */
   readonly cursors: ReadonlyMap<string, string | null>;
 };
@@ -60,12 +62,13 @@ type Opened = {
 
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
 export class Memory {
-  readonly isForgetful: boolean;
+  /** Why nothing may be submitted. Jobs that are known are still asked for. */
+  blocked: ConfigError | undefined;
+  readonly #isForgetful: boolean;
   readonly #options: LookOptions;
   readonly #receipts: Receipts | undefined;
   readonly #books: ReadonlyMap<JobSetting, Book>;
   readonly #saved: AllSaved;
-  #blocked: ConfigError | undefined;
 
   private constructor(
     options: LookOptions,
@@ -75,8 +78,8 @@ export class Memory {
     this.#options = options;
     this.#saved = saved;
     this.#receipts = receipts;
-    this.#blocked = blocked;
-    this.isForgetful = isForgetful;
+    this.blocked = blocked;
+    this.#isForgetful = isForgetful;
     const by = randomBytes(6).toString("base64url");
     const digests = newDigests(receipts?.digests.salt ?? saltOf(saved));
     this.#books = new Map(
@@ -107,8 +110,7 @@ export class Memory {
     const unbound = [...memory.#saved.keys()].filter((setting) => receipts?.services.has(setting) === false);
     if (memory.blocked === undefined)
       await receipts?.bind(new Map(unbound.map((setting) => [setting, serviceOf(setting, options.config)])));
-    for (const [setting, book] of memory.#books)
-      if (memory.#hasState(setting)) await memory.write(setting, book.newsToReceipts());
+    for (const [setting, book] of memory.#books) await memory.write(setting, book.newsToReceipts());
     return memory;
   }
 
@@ -121,11 +123,6 @@ export class Memory {
     await memory.#learn();
     if (memory.blocked !== undefined) throw memory.blocked;
     return memory;
-  }
-
-  /** Why nothing may be submitted. Jobs that are known are still asked for. */
-  get blocked(): ConfigError | undefined {
-    return this.#blocked;
   }
 
   get hasReceipts(): boolean {
@@ -147,7 +144,9 @@ export class Memory {
       throw new Error(`Cannot open the jobs of "${setting}": not selected`);
     if (saved.error !== undefined) throw saved.error;
     const cursors = new Map([...saved.states].map(([name, { cursor }]) => [name, cursor]));
-    return { book, hasState: this.#hasState(setting), cursors };
+    const hasState = this.#hasState(setting);
+    const mostSubmissions = this.#isForgetful && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
+    return { book, hasState, mostSubmissions, cursors };
   }
 
   /** The state of a stream as it is now. `now`: epoch ms by the service's clock. */
@@ -161,7 +160,7 @@ export class Memory {
 
   /** Writes to the receipts, if there are any that can be read. Returns when that is on the disk. */
   async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
-    if (this.#blocked === undefined) await this.#receipts?.write(setting, deltas);
+    if (this.blocked === undefined) await this.#receipts?.write(setting, deltas);
   }
 
   /** Throws TransientError if another run has taken the receipts. */
@@ -182,7 +181,7 @@ export class Memory {
     await this.#receipts?.read(this.#books).catch((error: unknown) => {
       // Of damaged receipts what stands before the damage is known.
       if (!(error instanceof ConfigError)) throw error;
-      this.#blocked = error;
+      this.blocked = error;
     });
     for (const { name, setting, generation, truncates } of this.#options.streams) {
       const [book, known] = [this.#books.get(setting), this.#saved.get(setting)?.states.get(name)];

@@ -12,7 +12,7 @@ import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { jobTypeOf } from "./kinds.ts";
 import { isOut, subsOf } from "./lattice.ts";
-import { Memory, MOST_WITHOUT_MEMORY } from "./memory.ts";
+import { Memory } from "./memory.ts";
 import { nextAt } from "./schedule.ts";
 import { bookOfState, parseJobState } from "./state.ts";
 import { isDoubted } from "./wanted.ts";
@@ -161,7 +161,7 @@ export async function forecastsOf(
 }
 
 async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
-  const { book, hasState } = memory.of(setting);
+  const { book, mostSubmissions } = memory.of(setting);
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const type = jobTypeOf(setting, config);
   const now = systemClock.now();
@@ -178,8 +178,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   const { charged, open, unknown } = figuresOf(book, now);
   const { sync, day, month } = type.caps.credits;
   const left = Math.min(sync, day - charged.day.credits, month - charged.month.credits);
-  const most = config.receiptsFile === "" && !hasState ? MOST_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
-  const room = Math.min(most, book.probesLeft(now), roomFor(type.caps, charged, 1));
+  const room = Math.min(mostSubmissions, book.probesLeft(now), roomFor(type.caps, charged, 1));
   const wouldSubmit = Math.min(inputs.waiting, room);
   const mayCost = wouldSubmit > 0 || (type.froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {

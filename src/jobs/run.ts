@@ -39,14 +39,14 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
 
 /** Looks at the items of the config, and at what is out. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { task, inputs, client, book } = run.context;
+  const { task, inputs, client, book, memory } = run.context;
   const candidates = task.isSecond ? [] : await inputs.configured();
   if (!task.isSecond && (task.buys || task.readsAllRows)) run.source = inputs.others();
   if (task.buys) run.submitting.queue.push(...candidates);
   const inFull = [...book.inFull()].map(([key]) => key).filter((key) => book.isWanted(key));
   schedule(run, new Set([...inFull, ...book.undelivered(run.stream)]));
   if (run.nextDue !== undefined || candidates.length > 0) await client.ready();
-  if (task.blocked !== undefined) run.failures.end(task.blocked);
+  if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (task.buys) yield* openingReport(run, candidates.length);
   yield* deliverSealed(run);
 }

@@ -242,7 +242,11 @@ describe("Memory", () => {
     expect(await readFile(settings.receipts_file, "utf8")).toBe(text);
     await writeFile(join(folder, "source-contact-intelligence"), "a file, no folder");
     const { memory, notes } = await open();
-    expect([memory.blocked, memory.isForgetful, notes.length]).toEqual([undefined, true, 1]);
+    expect([memory.blocked, memory.of("companyLookup").mostSubmissions, notes.length]).toEqual([
+      undefined,
+      10,
+      1,
+    ]);
     await memory.close();
   });
 

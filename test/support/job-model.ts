@@ -102,14 +102,14 @@ export class JobService {
     return {
       ...{ type, book, inputs, endsAt: Number.POSITIVE_INFINITY, signal: new AbortController().signal },
       task: {
-        ...{ spec: SPEC, isSecond: false, generation: null, blocked: undefined },
+        ...{ spec: SPEC, isSecond: false, generation: null },
         cursor: state?.cursor ?? null,
         ...{ buys: !isFullRefresh, truncates: isFullRefresh, knowsThePast: true, readsAllRows: false },
         mostSubmissions: Number.POSITIVE_INFINITY,
       },
       shared: { answers: undefined, asked: new Set(), hasSeenAll: false, suppressed: 0 },
       memory: {
-        ...{ salt: "salt", hasReceipts },
+        ...{ salt: "salt", hasReceipts, blocked: undefined },
         write: async (_setting, deltas) => {
           if (life !== this.#life) throw new Killed();
           await options.disk?.();
