@@ -20,7 +20,6 @@ export class SubmitFailures {
   failure: Error | undefined;
   /** Whether nothing more is to be submitted. */
   ended = false;
-  /** Whether the account has no credits or quota left. */
   isOutOfCredits = false;
   /** Whether the service took a submission in this run. */
   hasTaken = false;
@@ -35,7 +34,6 @@ export class SubmitFailures {
     return !this.hasTaken || this.#unknownInARow > 0;
   }
 
-  /** The service took one. */
   taken(): void {
     this.hasTaken = true;
     this.#unknownInARow = 0;

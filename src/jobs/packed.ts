@@ -70,7 +70,6 @@ export class DigestTable {
   /** The key that was looked for last: most are asked for several times in a row. */
   #last: { readonly key: string | undefined; readonly row: number } = { key: undefined, row: 0 };
 
-  /** How many rows there are. */
   get size(): number {
     return this.#size;
   }
@@ -173,7 +172,6 @@ export class DigestTable {
     }
   }
 
-  /** Makes room for more rows. */
   #reserve(count: number): void {
     let { capacity } = this;
     while (capacity < this.#size + count) capacity *= 2;

@@ -34,7 +34,6 @@ const GROWTH = 2;
 const PIECE = 1024 * 1024;
 const LINE_BREAK = 10;
 
-/** The books of all settings. */
 export type Books = ReadonlyMap<JobSetting, Book>;
 
 /**

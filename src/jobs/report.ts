@@ -108,7 +108,6 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
   for (const one of warnings) if (one !== false) yield warning(stream, one);
 }
 
-/** Whether jobs of a kind cost credits. */
 const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
 
 /** Credits, for jobs that cost any. */
