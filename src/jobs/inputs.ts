@@ -36,8 +36,8 @@ export type InputOptions = {
   now(): number;
 };
 
-/** Items of the config that are held at once; a later run submits those beyond. */
-const MOST_HELD = 5_000;
+/** Items that are held at once; a later run submits those beyond. */
+export const MOST_HELD = 5_000;
 /** Entries that are looked at before others get their turn. */
 const BATCH = 2_000;
 /** Texts of rows that were seen: many people work for one company. */

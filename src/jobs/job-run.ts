@@ -33,6 +33,8 @@ export type JobTask = Pick<RememberedStream, "truncates" | "generation"> & {
   readonly knowsThePast: boolean;
   /** Whether every row has to be looked at, because only then it is known what is to be delivered. */
   readonly readsAllRows: boolean;
+  /** Whether that comes before the first submission: until then nobody knows whether a refresh begins blind. */
+  readonly looksFirst: boolean;
   /** The most that this run may submit. */
   readonly mostSubmissions: number;
 };

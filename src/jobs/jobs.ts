@@ -104,13 +104,14 @@ export async function openJobs(
       if (shared === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
       const { book, hasState, cursors, mostSubmissions } = memory.of(setting);
       const isSecond = shared.isStarted;
+      const looksFirst = refreshes.has(setting);
       const task: JobTask = {
-        ...{ spec, isSecond, ...refreshOf(stream), mostSubmissions },
+        ...{ spec, isSecond, ...refreshOf(stream), mostSubmissions, looksFirst },
         buys: !isSecond && stream?.syncMode !== "full_refresh",
         cursor: cursors.get(name) ?? null,
         knowsThePast: hasState || book.size > 0,
         // Of what only the receipts know, rows say what this connection wants delivered.
-        readsAllRows: refreshes.has(setting) || (!hasState && book.size > 0),
+        readsAllRows: looksFirst || (!hasState && book.size > 0),
       };
       // A full refresh buys nothing, so the setting's other stream still has to.
       shared.isStarted ||= task.buys;

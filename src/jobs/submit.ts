@@ -4,7 +4,7 @@ import { roomFor } from "./caps.ts";
 import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
 import { deliver, schedule, watch } from "./collect.ts";
 import { sealedText } from "./email-jobs.ts";
-import type { Candidate } from "./inputs.ts";
+import { type Candidate, MOST_HELD } from "./inputs.ts";
 import { type JobRun, remember } from "./job-run.ts";
 import type { Submission } from "./job-type.ts";
 import { openOf } from "./lattice.ts";
@@ -27,12 +27,14 @@ type PendingSubmission = Candidate & { readonly id: string; readonly at: number 
 /** Reads rows for more items, if there are places for them. Returns whether it did. */
 export async function findItems(run: JobRun): Promise<boolean> {
   const { context, submitting, source } = run;
+  const { looksFirst, readsAllRows } = context.task;
   if (source === undefined || run.isOver) return false;
   const mayBuyMore = mayBuy(run) > 0;
-  if (mayBuyMore ? submitting.queue.length > 0 : !context.task.readsAllRows) return false;
+  if (!looksFirst && (mayBuyMore ? submitting.queue.length > 0 : !readsAllRows)) return false;
   const { done, value } = await source.next();
+  const room = looksFirst ? Math.max(0, MOST_HELD - submitting.queue.length) : undefined;
   if (done === true) run.source = undefined;
-  else if (mayBuyMore) submitting.queue.push(...value);
+  else if (mayBuyMore) submitting.queue.push(...value.slice(0, room));
   schedule(run, context.inputs.found.keys());
   if (run.nextDue !== undefined || submitting.queue.length > 0)
     await context.client.ready().catch((error: unknown) => run.fail(error));
@@ -42,7 +44,7 @@ export async function findItems(run: JobRun): Promise<boolean> {
 /** Submits the next items that caps and places let go. Returns whether there were any. */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const { context, submitting } = run;
-  if (run.isOver) return false;
+  if (run.isOver || (context.task.looksFirst && run.source !== undefined)) return false;
   const wanted = Math.min(mayBuy(run), submitting.queue.length, batchSize(run));
   const free = places(run);
   const count = Math.min(wanted, free);

@@ -43,6 +43,14 @@ const numbered = (sync_id: number, sync: Sync = {}): Sync => ({
 });
 const listing = (...domains: string[]): Sync => ({ settings: { domains } });
 
+/** Rows that name three e-mails, of which the service refuses one. */
+const ofEmails: Sync = {
+  behaviour: {
+    people: emails.slice(0, 3).map((email, nth) => ({ id: String(nth), email, discoveredAt })),
+    refuse: (item) => (item === emails[1] ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined),
+  },
+};
+
 type Scene = {
   readonly setting?: Setting;
   readonly settings?: object;
@@ -132,6 +140,17 @@ const SCENES: Readonly<Record<string, Scene>> = {
       {
         ...{ ...ofPeople, ...numbered(3), idsOf: { [CONTACTS]: refresh(2, 3).ids ?? {} } },
         ...{ streams: BOTH, bought: [], delivered: ITEMS },
+      },
+    ],
+  },
+  "a refresh that submits before it looks at rows is blind only if these name nothing that is known": {
+    setting: "email_verification",
+    settings: { emails: [], from_people: true },
+    syncs: [
+      { ...ofEmails, ...numbered(1), bought: 2, delivered: 2 },
+      {
+        ...{ ...ofEmails, ...refresh(2, 2), settings: { emails: ["new@x.example"] } },
+        ...{ bought: ["new@x.example"], delivered: 3 },
       },
     ],
   },

@@ -104,7 +104,13 @@ export class JobService {
       task: {
         ...{ spec: SPEC, isSecond: false, generation: null },
         cursor: state?.cursor ?? null,
-        ...{ buys: !isFullRefresh, truncates: isFullRefresh, knowsThePast: true, readsAllRows: false },
+        ...{
+          buys: !isFullRefresh,
+          truncates: isFullRefresh,
+          knowsThePast: true,
+          readsAllRows: false,
+          looksFirst: isFullRefresh,
+        },
         mostSubmissions: Number.POSITIVE_INFINITY,
       },
       shared: { answers: undefined, asked: new Set(), hasSeenAll: false, suppressed: 0 },
