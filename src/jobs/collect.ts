@@ -13,8 +13,8 @@ const ASKS_AT_ONCE = 3;
 const MOST_IN_VAIN = 3;
 /** Requests in a row without any answer that are an outage. */
 const SILENT_IN_A_ROW = 3;
-/** Jobs in a row that bring nothing, and none that was answered: the rest is left to the next run. */
-const VAIN_IN_A_ROW = 50;
+/** Answers of no use, and none that was proper: the rest of the jobs is left to the next run. */
+const MOST_VAIN = 50;
 const DENIED = 3;
 /** A job that brings nothing for longer (ms) no longer fails the stream. */
 const NEWS_FOR = 7 * 86_400_000;
@@ -61,9 +61,7 @@ function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
 export function watch({ context, collecting }: JobRun, job: Watched, notBefore: number | null): void {
   const { type, client } = context;
   if (type.polling === null) return;
-  const { quickest } = collecting;
-  const atLeast = collecting.hasAnswered ? quickest : 0;
-  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now(), atLeast);
+  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now(), collecting.quickest);
   if (job.polls.next === null) return;
   job.due = job.polls.next;
   plan(collecting, job);
@@ -109,12 +107,11 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
     return;
   }
   collecting.proper.add(job.id);
-  collecting.vainInARow = 0;
   job.trouble = undefined;
   if (reply.kind === "answered") {
     // Of one that was not found unanswered it is only known that it did not take longer.
     const took = job.waited ?? (client.now() - job.at) / 2;
-    if (run.submitting.own.has(job.id)) collecting.quickest = Math.min(collecting.quickest, took);
+    if (run.submitting.own.has(job.id)) collecting.quickest = Math.min(collecting.quickest ?? took, took);
     yield* deliver(run, job, reply.answer);
   } else if (reply.notBefore === null && client.now() - job.at >= SLOW)
     takeTrouble(run, job, STILL_PROCESSING);
@@ -155,8 +152,8 @@ function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
     return;
   }
   job.vain = (job.vain ?? 0) + 1;
-  collecting.vainInARow += 1;
-  if (collecting.vainInARow >= VAIN_IN_A_ROW && collecting.proper.size === 0) collecting.ended ??= error;
+  collecting.vain += 1;
+  if (collecting.vain >= MOST_VAIN && collecting.proper.size === 0) collecting.ended ??= error;
   if (isRetryable && kind !== "denied" && job.vain < MOST_IN_VAIN) watch(run, job, null);
 }
 
@@ -187,10 +184,7 @@ export async function* deliver(
   const isRefresh = isFirst ? item.day !== "" : book.hasDelivered(stream, key);
   if (isFirst) {
     spent.credits += answer.cost;
-    if (submitting.own.has(id)) {
-      collecting.hasAnswered = true;
-      if (OUT_OF_CREDITS.has(answer.code ?? "")) failures.outOfCredits();
-    }
+    if (submitting.own.has(id) && OUT_OF_CREDITS.has(answer.code ?? "")) failures.outOfCredits();
     if (failure === undefined) await remember(run, book.answered(key, id, client.now(), answer.cost, null));
   }
   if (job !== null && shared.answers !== undefined && shared.answers.size < MOST_ANSWERS_KEPT)

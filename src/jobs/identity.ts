@@ -30,19 +30,15 @@ export function digestOf({ salt }: Digesting, item: string): string {
   return hash.update(item, "utf8").digest("base64url").slice(0, 16);
 }
 
-/** The service that a setting uses: its address and the key for it. */
-type Access = { readonly url: URL; readonly key: string };
-
-const publicAccess = ({ baseUrl, apiKey }: Config): Access => ({ url: baseUrl, key: apiKey });
-
-const externalAccess = ({ externalApi }: Config): Access | undefined =>
-  externalApi === null ? undefined : { url: externalApi.apiUrl, key: externalApi.apiKey };
+/** The address and the key of the API that jobs use: but for e-mail checks the External API, where there is one. */
+const accessOf = ({ externalApi, baseUrl, apiKey }: Config, setting?: JobSetting) =>
+  setting === "emailCheck" || externalApi === null
+    ? { url: baseUrl, key: apiKey }
+    : { url: externalApi.apiUrl, key: externalApi.apiKey };
 
 /** Digest of the address of the API that a setting uses, not of the key: a key may be changed. */
-export function serviceOf(setting: JobSetting, config: Config): string {
-  const { url } = (setting === "emailCheck" ? undefined : externalAccess(config)) ?? publicAccess(config);
-  return serviceDigest(url);
-}
+export const serviceOf = (setting: JobSetting, config: Config): string =>
+  serviceDigest(accessOf(config, setting).url);
 
 /** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */
 export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } | null;
@@ -52,13 +48,11 @@ export function receiptsPathOf(config: Config, environment: Environment): Receip
   const { receiptsFile } = config;
   if (receiptsFile === "") return null;
   if (receiptsFile !== null) return { path: receiptsFile, isNamed: true };
-  const { url, key } = externalAccess(config) ?? publicAccess(config);
+  const { url, key } = accessOf(config);
   if (isLoopback(url.hostname)) return null;
   const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
   const { XDG_STATE_HOME: folder = "" } = environment;
   const states = folder === "" ? join(environment["HOME"] ?? homedir(), ".local", "state") : folder;
-  const name = `receipts-${hex(`${url.href}\n${keyId}`)}.jsonl`;
-  return { path: join(states, "source-contact-intelligence", name), isNamed: false };
+  const digest = createHash("sha256").update(`${url.href}\n${keyId}`).digest("hex").slice(0, 16);
+  return { path: join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`), isNamed: false };
 }
-
-const hex = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

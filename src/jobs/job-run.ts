@@ -111,17 +111,15 @@ export class JobRun {
   };
   readonly collecting = {
     answered: 0,
-    /** Whether a job of this run was answered. */
-    hasAnswered: false,
-    /** How long (ms) every job of this run that was answered took at least. */
-    quickest: Number.POSITIVE_INFINITY,
+    /** How long (ms) every job of this run that was answered took at least; undefined: none was. */
+    quickest: undefined as number | undefined,
     /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
     jobs: new Map<string, Watched>(),
     agenda: [] as Watched[],
     /** The ids of those that were answered properly. */
     proper: new Set<string>(),
     silentInARow: 0,
-    vainInARow: 0,
+    vain: 0,
     /** Credits that answers cost that are too long to take in. */
     charged: 0,
     /** Why nothing more is asked for. */

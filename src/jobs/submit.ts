@@ -212,7 +212,8 @@ function places({ context, collecting, submitting }: JobRun): number {
   const now = client.now();
   const all = [...book.inFull()].flatMap(([, item]) => openOf(item));
   const open = all.filter(({ notBefore }) => (notBefore ?? 0) - now <= LONG_WAIT_MS);
-  if (collecting.hasAnswered) return OPEN_AT_ONCE - open.filter(({ at }) => now - at <= LONG_WAIT_MS).length;
+  if (collecting.quickest !== undefined)
+    return OPEN_AT_ONCE - open.filter(({ at }) => now - at <= LONG_WAIT_MS).length;
   const own = open.filter(({ id }) => submitting.own.has(id));
   const silent = own.filter(({ at }) => now - at >= SILENT_MS).length;
   return Math.min(MOST_BEFORE_ANSWER, 1 + silent) - own.length;
