@@ -386,8 +386,8 @@ export class Book {
     return last;
   }
 
-  /** What is charged to this sync, a day and its month. */
-  charged(day: Day): ChargedSoFar {
+  charged(today: Day): ChargedSoFar {
+    const day = this.dayToCharge(today);
     return {
       sync: this.#chargedWhere((_day, sync) => sync === this.#options.author.sync),
       day: this.#chargedWhere((one) => one === day),

@@ -48,13 +48,7 @@ export function schedule({ context, collecting, stream }: JobRun, keys: Iterable
 function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
   if ((jobs.get(job.id) ?? job) !== job) return;
   jobs.set(job.id, job);
-  let low = 0;
-  for (let high = agenda.length; low < high; ) {
-    const middle = (low + high) >>> 1;
-    if ((agenda[middle]?.due ?? 0) <= job.due) low = middle + 1;
-    else high = middle;
-  }
-  agenda.splice(low, 0, job);
+  agenda.splice(agenda.findLastIndex(({ due }) => due <= job.due) + 1, 0, job);
 }
 
 /** Plans the next poll of a job that was submitted in this run, or brought nothing. */
@@ -100,10 +94,9 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
     return;
   }
   if (reply.kind === "answered" && namesAnother(run, job, reply.answer)) {
-    takeTrouble(run, job, {
-      ...SWAPPED,
-      error: new DataError(`Cannot ${context.type.collect.what}: ${SWAPPED.code}`),
-    });
+    const code = "the answer names another item";
+    const error = new DataError(`Cannot ${context.type.collect.what}: ${code}`);
+    takeTrouble(run, job, { kind: "unusable", error, code });
     return;
   }
   collecting.proper.add(job.id);
@@ -122,11 +115,6 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   }
 }
 
-const SWAPPED = {
-  ...({ kind: "unusable", isRetryable: false } as const),
-  code: "the answer names another item",
-};
-
 /** Whether an answer says that it is about another item than its job's. One that says nothing of use is taken at the job's word. */
 function namesAnother({ context: { type, book } }: JobRun, { key }: Watched, { value }: Answer): boolean {
   const { [type.kind]: text } = value;
@@ -135,7 +123,8 @@ function namesAnother({ context: { type, book } }: JobRun, { key }: Watched, { v
 }
 
 const STILL_PROCESSING: Trouble = {
-  ...{ kind: "known", code: "processing", isRetryable: false },
+  kind: "known",
+  code: "processing",
   error: new Error("still processing"),
 };
 
@@ -143,7 +132,7 @@ const STILL_PROCESSING: Trouble = {
 function takeTrouble(run: JobRun, job: Watched, trouble: Trouble): void {
   const { collecting, context } = run;
   const { book, client } = context;
-  const { kind, error, code, isRetryable } = trouble;
+  const { kind, error, code, isRetryable = false } = trouble;
   job.trouble = trouble;
   book.change(job.key, job.id, { asked: client.now(), notBefore: null, code });
   if (kind === "silent") {

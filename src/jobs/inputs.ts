@@ -44,7 +44,7 @@ const BATCH = 2_000;
 const MOST_SEEN = 200_000;
 /** A pass from the beginning finds what was refused or failed long ago. */
 const FULL_PASS_DAYS = 30;
-const PLACES_TOLD = 5;
+export const PLACES_TOLD = 5;
 
 /** The items to work on: the config's first, then those that the rows of streams name. */
 export class Inputs {

@@ -71,7 +71,7 @@ export type Trouble = {
   readonly error: Error;
   readonly code: string;
   /** Whether asking again in this run may help. */
-  readonly isRetryable: boolean;
+  readonly isRetryable?: boolean;
   /** What an answer cost, in credits, that is there and too long to take in; null: it does not say. */
   readonly cost?: number | null;
 };

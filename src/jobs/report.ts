@@ -7,7 +7,7 @@ import type { Notice } from "../streams/event.ts";
 import { dayOf } from "../time.ts";
 import type { Book } from "./book.ts";
 import { type ChargedSoFar, passedCaps, roomFor } from "./caps.ts";
-import { type Candidate, Inputs } from "./inputs.ts";
+import { type Candidate, Inputs, PLACES_TOLD } from "./inputs.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { jobTypeOf } from "./kinds.ts";
@@ -16,8 +16,6 @@ import { Memory } from "./memory.ts";
 import { nextAt } from "./schedule.ts";
 import { bookOfState, parseJobState } from "./state.ts";
 import { isDoubted } from "./wanted.ts";
-
-const PLACES_TOLD = 5;
 
 /** What a person should know before anything is submitted. `count`: items of the config that wait. */
 export function* openingReport({ context, stream }: JobRun, count: number): Generator<Notice> {
@@ -124,7 +122,7 @@ function figuresOf(book: Book, now: number) {
       if (step === "open" || step === "unknown") out[step] += 1;
       if (step === "open" && notBefore !== null && notBefore > now) out.due = Math.min(out.due, notBefore);
     }
-  return { ...out, charged: book.charged(book.dayToCharge(dayOf(now))) };
+  return { ...out, charged: book.charged(dayOf(now)) };
 }
 
 const warning = (stream: string, text: string): Notice => ({

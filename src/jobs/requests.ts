@@ -64,9 +64,8 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
   } catch (error) {
     const isOfAll = error instanceof ConfigError && error.code === "INVALID_API_KEY";
     if (isOfAll || !(error instanceof ConnectorError)) throw error;
-    if (error instanceof TransientError)
-      return { kind: "silent", error, code: "no answer", isRetryable: false };
-    return { kind: "unusable", error, code: error.code ?? "", isRetryable: false };
+    if (error instanceof TransientError) return { kind: "silent", error, code: "no answer" };
+    return { kind: "unusable", error, code: error.code ?? "" };
   }
 }
 
@@ -75,7 +74,7 @@ function tooLong({ collect, setting }: JobType, status: number, { bytes, credits
   const code = `an answer of ${Math.ceil(bytes / 1_048_576)} MiB`;
   const error = new DataError(`Cannot ${collect.what}: ${code} is longer than this program takes`);
   const cost = setting === "companyLookup" && status < 300 ? credits : 0;
-  return { kind: "known", error, code, isRetryable: false, cost };
+  return { kind: "known", error, code, cost };
 }
 
 function unusable(client: Client, what: string, status: number, code: string | undefined): JobReply {

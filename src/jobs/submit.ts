@@ -197,9 +197,8 @@ async function refuse(
 function mayBuy({ context, failures, submitting }: JobRun): number {
   const { book, type, task, client } = context;
   if (failures.ended || !task.buys) return 0;
-  const charged = book.charged(book.dayToCharge(dayOf(client.now())));
   return Math.min(
-    roomFor(type.caps, charged, book.estimate),
+    roomFor(type.caps, book.charged(dayOf(client.now())), book.estimate),
     task.mostSubmissions - submitting.own.size,
     book.probesLeft(client.now()),
   );

@@ -63,7 +63,7 @@ function used(from: unknown): unknown {
   for (const text of ["a.example", "www.b.example"]) book.intend(keyIn(book, text), AT);
   for (const [key, item] of book.inFull())
     for (const { id } of subsOf(item)) book.answered(key, id, AT, 1, null);
-  book.charged(book.dayToCharge(DAY));
+  book.charged(DAY);
   book.probesLeft(AT);
   return stateOf(book, AT);
 }
