@@ -149,38 +149,5 @@ describe.each<Engine>(["duckdb", "postgres"])(
         before.rows.length,
       );
     });
-
-    it("after a full refresh into the folder of read --output", async () => {
-      const { full, erase } = await erasing();
-      const cwd = await tempDir();
-      const config = await configFor(full);
-      const catalogOf = async (mode: string): Promise<string> =>
-        await file("c.json", {
-          streams: [{ stream: { name: "people" }, sync_mode: mode, generation_id: 1, sync_id: 1 }],
-        });
-      const read = async (mode: string): Promise<void> => {
-        const output = join(cwd, "contacts");
-        const args = ["--config", config, "--output", output, "--catalog", await catalogOf(mode)];
-        const ended = await connector(["read", ...args]);
-        expect(ended.code, ended.stderr).toBe(0);
-      };
-      await read("incremental");
-      const service = await erase();
-      service.fault(...MOVES);
-      await read("full_refresh");
-      laterMoves(service);
-      await read("incremental");
-      await using _ = service;
-      await writeFile(join(cwd, "living.sh"), await sqlOf("living.sh"));
-      await succeed("sh", ["living.sh"], { cwd });
-      await writeFile(join(cwd, "all.sh"), "find contacts/people -name '*.jsonl' -exec cat {} + > all.jsonl");
-      await succeed("sh", ["all.sh"], { cwd });
-      const all = (await readFile(join(cwd, "all.jsonl"), "utf8")).trim().split("\n");
-      const rows = all.map((line) => [String(JSON.parse(line).id)] as const);
-      const script = `CREATE TABLE people (id varchar);\nINSERT INTO people VALUES ${valuesOf(rows, false)};`;
-      expect((await idsAfter(engine, script, cwd)).length).toBeGreaterThan(idsOf(service).length);
-      const left = await idsAfter(engine, `${script}\n${await sqlOf(`erased-folder.${engine}.sql`)}`, cwd);
-      expect(left.toSorted()).toEqual(idsOf(service));
-    });
   },
 );

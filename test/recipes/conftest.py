@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
+import socket
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from sandbox_process import EXECUTABLE, ROOT, Sandbox
 
 
-def blocks(language):
-    """The blocks of docs/files.md in one language, in order."""
-    text = (ROOT / "docs" / "files.md").read_text()
+def blocks(language, page="files.md"):
+    """The blocks of a page in one language, in order."""
+    text = (ROOT / "docs" / page).read_text()
     return [part.split("\n```", 1)[0] for part in text.split(f"```{language}\n")[1:]]
 
 
@@ -35,3 +39,32 @@ def contacts(tmp_path):
     assert len(files) == 2
     assert sum(len(file.read_text().splitlines()) for file in files) > len(people)
     return tmp_path, people
+
+
+def postgres_programs():
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return versions[-1].parent if versions else None
+
+
+@pytest.fixture
+def postgres():
+    """The settings of psql for a cluster that is there for one test."""
+    programs = postgres_programs()
+    if programs is None or shutil.which("psql") is None:
+        pytest.skip("Debian's package postgresql is not installed")
+    user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    with tempfile.TemporaryDirectory() as home, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        if user:
+            shutil.chown(home, "postgres", "postgres")
+
+        def call(name, *args):
+            subprocess.run([*user, str(programs / name), *args], cwd=home, check=True, stdout=subprocess.DEVNULL)
+
+        call("initdb", "-D", f"{home}/cluster", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
+        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
+        call("pg_ctl", "-D", f"{home}/cluster", "-w", "-l", f"{home}/log", "-o", options, "start")
+        yield {"PGHOST": "127.0.0.1", "PGPORT": str(port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+        call("pg_ctl", "-D", f"{home}/cluster", "-m", "immediate", "stop")

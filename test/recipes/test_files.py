@@ -2,12 +2,8 @@
 
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 from conftest import blocks, shell
@@ -78,35 +74,6 @@ def test_dlt(contacts, monkeypatch):
         as_text = "strftime(discovered_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"
         rows = database.execute(f"SELECT id, email, {as_text} FROM contacts.people").fetchall()
     expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
-
-
-def postgres_programs():
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return versions[-1].parent if versions else None
-
-
-@pytest.fixture
-def postgres():
-    """The settings of psql for a cluster that is there for one test."""
-    programs = postgres_programs()
-    if programs is None or shutil.which("psql") is None:
-        pytest.skip("Debian's package postgresql is not installed")
-    user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    with tempfile.TemporaryDirectory() as home, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        if user:
-            shutil.chown(home, "postgres", "postgres")
-
-        def call(name, *args):
-            subprocess.run([*user, str(programs / name), *args], cwd=home, check=True, stdout=subprocess.DEVNULL)
-
-        call("initdb", "-D", f"{home}/cluster", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync")
-        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
-        call("pg_ctl", "-D", f"{home}/cluster", "-w", "-l", f"{home}/log", "-o", options, "start")
-        yield {"PGHOST": "127.0.0.1", "PGPORT": str(port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
-        call("pg_ctl", "-D", f"{home}/cluster", "-m", "immediate", "stop")
 
 
 def test_postgresql(contacts, postgres):
