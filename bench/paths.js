@@ -1,5 +1,6 @@
 // The ways that rows can take, beside the default one, on this Node and on the image's: `npm run bench -- --only paths`.
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -64,12 +65,21 @@ function candidatesOf(node, url, small, folder) {
       name: "only",
       command: read({ only_fields: ["email", "firstName", "jobTitle", "company", "industry"] }),
     },
+    { name: "suppress", command: read({ suppress_file: suppressFile(folder) }) },
     { name: "tap", command: tap("all", []) },
     { name: "tap, deselected", command: tap("some", DESELECTED) },
     { name: "output", command: output() },
     { name: "gzip", command: output("--compress", "gzip") },
     { name: "quiet", command: [...node, ...ours(small).slice(1), "--state-file", state] },
   ];
+}
+
+/** Nobody of the account: every row is compared to the end. */
+function suppressFile(folder) {
+  const path = join(folder, "suppressed.txt");
+  const names = Array.from({ length: 50_000 }, (_, nth) => `gone${nth}@example.org\n${randomUUID()}\n`);
+  writeFileSync(path, names.join(""));
+  return path;
 }
 
 function catalogOf(deselected) {

@@ -78,6 +78,7 @@ const PATHS = [
   ["tap", "the Singer tap, all fields selected", 1.12],
   ["tap, deselected", "the Singer tap, five fields deselected", 1.2],
   ["only", "five fields named (`only_fields`)", 1.2],
+  ["suppress", "100,000 entries in `suppress_file`", 1.15],
   ["output", "files (`--output`)", ""],
   ["gzip", "files, `--compress gzip`", 1.5],
   ["quiet", "a quiet sync of 100 people", "0.27 s, 75 MiB"],

@@ -1,4 +1,5 @@
 import type { JsonSchema } from "../catalog/schema.ts";
+import { USUAL_CHARACTER } from "../config/suppress.ts";
 import { isObject } from "../json.ts";
 import type { RawLine } from "../streams/event.ts";
 import type { Row } from "../streams/stream-api.ts";
@@ -11,7 +12,7 @@ const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Captures by number: names would make each match an object that costs more than the capture. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
-const OTHER_GROUP = `(${STRING})`;
+const USUAL_GROUP = `("${USUAL_CHARACTER}+")`;
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -55,6 +56,7 @@ const PATIENCE = 1000;
 export class LinePattern {
   readonly #values: ReadonlyMap<string, string>;
   readonly #key: string;
+  readonly #cursor: string | null;
   readonly #known: Known | undefined;
   /** Every name that was seen, in an order that suits the rows so far. */
   #names: readonly string[] = [];
@@ -69,8 +71,9 @@ export class LinePattern {
    * @param known what tells rows that are held back; undefined: none are
    */
   constructor(fields: ReadonlyMap<string, JsonSchema>, key: string, cursor: string | null, known?: Known) {
-    this.#values = valuePatterns(fields, key, cursor, known?.other);
+    this.#values = valuePatterns(fields, key, cursor, known);
     this.#key = key;
+    this.#cursor = cursor;
     this.#known = known;
   }
 
@@ -105,13 +108,13 @@ export class LinePattern {
       return;
     }
     this.#names = all;
-    const captures = [KEY_GROUP, CURSOR_GROUP, OTHER_GROUP].map((group) =>
-      all.findIndex((name) => this.#values.get(name)?.includes(group)),
-    );
-    const [key = 0, cursor = 0, other = 0] = captures.map((at) =>
-      at < 0 ? 0 : captures.filter((one) => one >= 0 && one <= at).length,
-    );
-    this.#groups = { key, cursor, other };
+    const captured = all.filter((name) => /\("|"\(/.test(this.#values.get(name) ?? ""));
+    const groupOf = (name: string | null | undefined): number => captured.indexOf(name ?? "") + 1;
+    this.#groups = {
+      key: groupOf(this.#key),
+      cursor: groupOf(this.#cursor),
+      other: groupOf(this.#known?.other),
+    };
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
 
@@ -127,9 +130,11 @@ export class LinePattern {
   }
 }
 
-/** By what a row is known as one to hold back: its key, and another field's text. Both are JSON; no text is false or undefined. */
+/** By what a row is known as one to hold back: its key, and the text of another field if it has one. Both are JSON. */
 export type Known = {
   readonly other: string | undefined;
+  /** Whether only keys of usual characters are told in this way. */
+  readonly isUsual: boolean;
   readonly isHeld: (key: string, other: string | false | undefined) => boolean;
 };
 
@@ -138,7 +143,7 @@ function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,
   cursor: string | null,
-  other: string | undefined,
+  known: Known | undefined,
 ): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
@@ -146,11 +151,11 @@ function valuePatterns(
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
     const value =
       name === key
-        ? keyPattern(schema)
+        ? keyPattern(schema, known?.isUsual === true ? USUAL_GROUP : KEY_GROUP)
         : name === cursor
           ? cursorPattern(schema)
-          : name === other
-            ? valuePattern(schema, OTHER_GROUP, 0, new Set(["array"]))
+          : name === known?.other
+            ? valuePattern(schema, USUAL_GROUP, 0, new Set(["array"]))
             : valuePattern(schema);
     if (value !== undefined) values.set(name, value);
   }
@@ -158,9 +163,8 @@ function valuePatterns(
 }
 
 /** A key is a text; one that is a number is left to the parser. */
-function keyPattern(schema: JsonSchema): string | undefined {
-  const mayBeText = valuePattern(schema, KEY_GROUP)?.includes(KEY_GROUP) === true;
-  return mayBeText ? KEY_GROUP : undefined;
+function keyPattern(schema: JsonSchema, group: string): string | undefined {
+  return valuePattern(schema, group)?.includes(group) === true ? group : undefined;
 }
 
 /** A cursor is a text or null; one that is a number is left to the parser. */

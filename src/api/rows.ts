@@ -115,12 +115,11 @@ export class RowParser {
 }
 
 /** As an expression finds them, of rows without an escaped name or one that stands twice. */
-function knownBy({ suppressed, fields: [key = "id", other] }: NonNullable<RowRules["held"]>): Known {
-  return {
-    other,
-    isHeld: (id, text) =>
-      suppressed.hasJson(key, id) || (other !== undefined && !!text && suppressed.hasJson(other, text)),
-  };
+function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["held"]>): Known {
+  const isUsual = key !== "domain";
+  const isKeyHeld = (json: string): boolean =>
+    isUsual ? suppressed.hasUsual(json) : suppressed.hasJson("domain", json);
+  return { other, isUsual, isHeld: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual(text)) };
 }
 
 /** A text, or the digits of a number. */

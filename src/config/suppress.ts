@@ -14,8 +14,16 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly NamingField[]> = new Ma
   ["companies", ["domain"]],
 ]);
 
-/** A JSON string that its lower case tells from others: an id or an e-mail, not a domain, which may have a `www.`. */
-const USUAL = /^"[\w+-][\w.+@-]*[\w-]"$/;
+/** A character of an id or an e-mail that has no other spelling but in the other case. */
+export const USUAL_CHARACTER = "[!#-&(-+./0-9:<-\\[\\]-_a-~-]";
+const USUAL = new RegExp(`^"${USUAL_CHARACTER}+"$`);
+const DOT = 46;
+/** The filter looks at so many characters at each end of a value. */
+const LOOKED_AT = 13;
+/** A table of 2 to the power of so many bits tells of most values that they name nobody, and fits into a processor's cache. */
+const FILTER_BITS = 21;
+/** An entry whose normal form is its lower case: an e-mail, or an id that is no host name. */
+const PLAIN_ENTRY = /^(?:[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]+)$/i;
 const LIST = /[,;\r\n]/;
 /** What a value may hold without being another: spaces, control characters, and what has no width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
@@ -27,12 +35,17 @@ export class Suppression {
   /** How many lines name somebody. */
   readonly entries: number;
   readonly #names: ReadonlySet<string>;
+  readonly #filter = new Uint8Array(1 << (FILTER_BITS - 3));
   readonly #hasDigests: boolean;
 
   constructor(entries: readonly (readonly string[])[]) {
     this.entries = entries.length;
     this.#names = new Set(entries.flat());
     this.#hasDigests = entries.some(([name]) => name?.startsWith("sha256:") === true);
+    for (const name of this.#names) {
+      const place = placeOf(`"${name}"`);
+      this.#filter[place >>> 3] = (this.#filter[place >>> 3] ?? 0) | (1 << (place & 7));
+    }
   }
 
   /** Of all that is named. */
@@ -52,7 +65,19 @@ export class Suppression {
 
   /** As `has`. @param json the value in a row: UTF-8 with one byte a character */
   hasJson(field: NamingField, json: string): boolean {
-    if (field !== "domain" && USUAL.test(json)) return this.#hasName(json.slice(1, -1).toLowerCase());
+    if (field !== "domain" && USUAL.test(json)) return this.hasUsual(json);
+    return this.#hasAny(field, json);
+  }
+
+  /** As `hasJson`, of an id or e-mail that is a string of usual characters. */
+  hasUsual(json: string): boolean {
+    if (json.charCodeAt(json.length - 2) === DOT) return this.#hasAny("email", json);
+    const place = placeOf(json);
+    const isListed = ((this.#filter[place >>> 3] ?? 0) >>> (place & 7)) & 1;
+    return (isListed === 1 || this.#hasDigests) && this.#hasName(json.slice(1, -1).toLowerCase());
+  }
+
+  #hasAny(field: NamingField, json: string): boolean {
     const value: unknown = JSON.parse(fromLatin1(json));
     const values = [typeof value === "number" ? json : value].flat(Number.POSITIVE_INFINITY);
     return values.some((one) => this.has(field, one));
@@ -61,6 +86,17 @@ export class Suppression {
   #hasName(name: string): boolean {
     return this.#names.has(name) || (this.#hasDigests && this.#names.has(`sha256:${hash("sha256", name)}`));
   }
+}
+
+/** Where the filter has a JSON string: of ASCII in either case at the same place. */
+function placeOf(json: string): number {
+  const { length } = json;
+  let hash = length;
+  const first = Math.min(LOOKED_AT, length);
+  for (let at = 0; at < first; at++) hash = Math.imul(hash ^ (json.charCodeAt(at) | 32), 0x01000193);
+  for (let at = Math.max(first, length - LOOKED_AT); at < length; at++)
+    hash = Math.imul(hash ^ (json.charCodeAt(at) | 32), 0x01000193);
+  return hash >>> (32 - FILTER_BITS);
 }
 
 const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC").toLowerCase();
@@ -93,6 +129,7 @@ export function readSuppression(path: string | null): Suppression {
 function namesOf(entry: string): readonly string[] | undefined {
   if (/^sha256:/i.test(entry))
     return /^sha256:[0-9a-f]{64}$/i.test(entry) ? [entry.toLowerCase()] : undefined;
+  if (PLAIN_ENTRY.test(entry) && !entry.includes("xn--")) return [entry.toLowerCase()];
   const bare = bareOf(entry);
   const isEmail = bare.includes("@");
   if (bare === "" || /\s/.test(entry) || (!isEmail && NO_ID.test(bare))) return undefined;
