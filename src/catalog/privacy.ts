@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { nearestName } from "../config/unknown.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, quoted } from "../json.ts";
-import { toLatin1 } from "../latin1.ts";
+import { fromLatin1, toLatin1 } from "../latin1.ts";
 import {
   type FieldRule,
   type FieldRules,
@@ -29,6 +29,8 @@ export class Privacy {
   readonly #used = new Set<string>();
   /** Streams of which rows came. */
   readonly #read = new Set<string>();
+  /** The names in the first rows of streams of which `only_fields` names what only live rows can show. */
+  readonly #live = new Map<string, { rows: number; readonly names: Set<string> }>();
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
   constructor(
@@ -80,8 +82,14 @@ export class Privacy {
         if (kind === "withhold") withheld(path);
       },
     });
+    const live = { rows: 0, names: new Set<string>() };
+    if (this.#undeclaredOnly.some((setting) => setting.stream === stream)) this.#live.set(stream, live);
     return (line, names) => {
       this.#read.add(stream);
+      if (this.#live.has(stream) && live.rows < MOST_LOOKED_AT) {
+        live.rows += 1;
+        fieldNamesOf(JSON.parse(fromLatin1(line)), live.names);
+      }
       return rewrite(line, names);
     };
   }
@@ -103,14 +111,31 @@ export class Privacy {
     throw new ConfigError(`Cannot use ${origin}: ${problems.map(([, text]) => text).join("; ")}`);
   }
 
+  /** What `only_fields` names of one stream whose schema does not have it: its live rows may. */
+  get #undeclaredOnly(): readonly (Setting & { readonly stream: string })[] {
+    return this.#only.flatMap((setting) => {
+      const { stream, path } = setting;
+      return stream === null || isIn(loadSchema(stream), namedIn(path)) ? [] : [{ ...setting, stream }];
+    });
+  }
+
   /** A warning for each setting that no row had. */
   unused(): readonly string[] {
-    return this.#settings.flatMap(({ name, list, stream, path }) => {
+    const unnamed = this.#undeclaredOnly.flatMap(({ name, stream, path }) => {
+      const live = this.#live.get(stream);
+      const field = namedIn(path).join(".");
+      if (live === undefined || live.rows === 0 || field === "" || live.names.has(field)) return [];
+      const which = live.rows < MOST_LOOKED_AT ? "the rows" : `the first ${live.rows} rows`;
+      const text = `only_fields "${name}" names a field that none of ${which} of "${stream}" had`;
+      return [text + meantText(field, live.names)];
+    });
+    const others = this.#settings.flatMap(({ name, list, stream, path }) => {
       const read = stream === null ? this.#read.size > 0 : this.#read.has(stream);
       return !read || this.#used.has(name) || DECLARED.has(path.join("."))
         ? []
         : [`No row had a field "${name}", which ${list} names: check its spelling`];
     });
+    return [...unnamed, ...others];
   }
 }
 
@@ -134,16 +159,27 @@ function toSetting(name: string, list: Setting["list"]): Setting {
 /** What is wrong with an entry of `only_fields` that names what no schema has: it would withhold more than was meant. */
 function unknownOf({ name, list, stream, path }: Setting): string[] {
   if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
-  const inner = path.at(-1) === "*" ? path.slice(0, -1) : path;
+  const inner = namedIn(path);
   const meant: readonly StreamSpec[] = STREAMS.filter((spec) => (stream ?? spec.name) === spec.name);
   const isKnown = meant.some(
     (spec) => (stream !== null && spec.sampled) || isIn(loadSchema(spec.name), inner),
   );
   if (isKnown || inner.length === 0) return [];
   const whose = stream === null ? "no stream has" : `"${stream}" does not have`;
+  const meantName = meantText(
+    inner.join("."),
+    new Set(meant.flatMap((spec) => [...namesIn(loadSchema(spec.name))])),
+  );
   const advice = stream === null ? '. Name a stream whose fields are not declared: "companies.<field>"' : "";
-  return [`${list} ${JSON.stringify(name)} names a field that ${whose}${advice}`];
+  return [`${list} ${JSON.stringify(name)} names a field that ${whose}${meantName || advice}`];
 }
+
+/** Rows of a stream whose names are held against `only_fields`. */
+const MOST_LOOKED_AT = 1_000;
+
+/** What a path names, with or without all that is in it. */
+const namedIn = (path: readonly string[]): readonly string[] =>
+  path.at(-1) === "*" ? path.slice(0, -1) : path;
 
 /** Why a setting cannot be obeyed. One for all streams is held against those that the config has. */
 function problemsOf(setting: Setting, streams: readonly StreamSpec[]): (readonly [Setting, string])[] {

@@ -320,7 +320,8 @@ describe("only_fields", () => {
 
   it("refuses a name that no schema has, unless it is of a stream whose fields only the service knows", () => {
     expect(() => only(["emial"])).toThrow('only_fields "emial" names a field that no stream has');
-    expect(() => only(["people.emial"])).toThrow('"people" does not have');
+    expect(() => only(["people.emial"])).toThrow('"people" does not have. Did you mean "email"?');
+    expect(() => only(["nothing_like_it"])).toThrow("Name a stream whose fields are not declared");
     expect(() => only(["people..x"])).toThrow("is no field name");
     expect(only(["companies.anything"]).rewriter("companies")).not.toBeNull();
   });

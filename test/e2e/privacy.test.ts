@@ -4,6 +4,7 @@ import { startSandbox } from "../../sandbox/server.ts";
 import { recordsOf as dataOf, errorsOf, linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
+import { sandboxStage } from "../support/job-stage.ts";
 import { discover, expectWithout, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
 
 const SALT = "a long random text";
@@ -234,9 +235,42 @@ describe("only_fields", () => {
   it("refuses a name that nobody has before the first request", async () => {
     const { sandbox, config } = await sandboxWith(QUICK, { only_fields: ["emial"] });
     expect((await run(CONNECTOR, ["check", "--config", config])).stdout).toContain(
-      "names a field that no stream has",
+      JSON.stringify('names a field that no stream has. Did you mean "email"?').slice(1, -1),
     );
     expect((await run(CONNECTOR, ["read", "--config", config])).code).toBe(1);
     expect(sandbox.requests).toEqual([]);
+  });
+
+  it("warns of a name that no row of its stream had, where only live rows tell names", async () => {
+    const only_fields = [
+      "companies.employeCount",
+      "companies.headquarters.city",
+      "companies.industry",
+      "sources.*",
+    ];
+    const { config } = await sandboxWith(QUICK, { only_fields });
+    const { code, messages } = await connector(["read", "--config", config]);
+    const warnings = messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : []));
+    expect([code, warnings]).toEqual([
+      0,
+      [
+        'only_fields "companies.employeCount" names a field that none of the rows of "companies" had. Did you mean "employeeCount"?',
+      ],
+    ]);
+  });
+
+  it("holds for look-ups and their contacts", async () => {
+    const only_fields = ["company_lookups.contacts.first_name", "company_lookup_contacts.job_title"];
+    const stage = await sandboxStage("company_lookup", { domains: ["2.example"] }, {}, { only_fields });
+    const ran = await stage.play({
+      streams: ["company_lookups", "company_lookup_contacts"],
+      bought: ["2.example"],
+    });
+    expect(ran.records().map((record) => namesOf(record))).toEqual([
+      ["contacts", "created_at", "job_id"],
+      ...[0, 1].map(() => ["created_at", "job_id", "job_title", "position"]),
+    ]);
+    expect(ran.records()[0]?.["contacts"]).toEqual([{ first_name: "First1" }, { first_name: "First2" }]);
+    expect(ran.text).not.toMatch(/person1@|Last\d/);
   });
 });

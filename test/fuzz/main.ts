@@ -4,9 +4,9 @@ import { answers } from "./targets/answers.ts";
 import { catalogs } from "./targets/catalogs.ts";
 import { configs } from "./targets/configs.ts";
 import { cuts } from "./targets/cuts.ts";
+import { heldBack } from "./targets/held-back.ts";
 import { lines } from "./targets/lines.ts";
 import { states } from "./targets/states.ts";
-import { suppressed } from "./targets/suppressed.ts";
 
 /** Milliseconds for which one target is played before another. */
 const TURN_MS = 10_000;
@@ -28,7 +28,8 @@ export const TARGETS: Readonly<Record<string, Entry>> = {
   drops: { open: cuts("drop"), goal: 2_000_000, short: 3 },
   hashes: { open: cuts("hash"), goal: 2_000_000, short: 3 },
   onlys: { open: cuts("only"), goal: 2_000_000, short: 3 },
-  suppressed: { open: suppressed, goal: 10_000, short: 20 },
+  suppressed: { open: heldBack("suppress_file"), goal: 10_000, short: 20 },
+  unnamed: { open: heldBack("only_fields"), goal: 10_000, short: 10 },
   selections: { open: cuts("select"), goal: 2_000_000, short: 3 },
 };
 

@@ -23,23 +23,32 @@ import {
 import { openTarget, type Target } from "../target.ts";
 import { judgeEnded } from "../verdict.ts";
 
-/** Rows and items of whom a file names, spelt otherwise, in every language: nothing of them leaves, nothing is bought. */
-export const suppressed = (): Promise<Target> =>
+/** What a run is told to hold back: whom a file names, or what no list of fields does. */
+type Setting = "suppress_file" | "only_fields";
+
+/**
+ * Rows and items of whom a file names, spelt otherwise, or fields that nobody named, in every language: nothing of them
+ * leaves, nothing is bought.
+ */
+export const heldBack = (setting: Setting) => (): Promise<Target> =>
   openTarget((service, folder) => async (dice) => {
     const list = join(folder, "suppressed.txt");
     const output = join(folder, "output");
     const entries = NAMES.flatMap(({ id, email, domain }) => [dice.pick([id, email]), domain]);
     await writeFile(list, entries.map((entry) => entryOf(dice, entry)).join(dice.pick(["\n", "\r\n"])));
-    const accounts = new Map([accountOf(dice, "people", entries), accountOf(dice, "companies", entries)]);
+    const accounts = new Map([
+      accountOf(dice, "people", setting, entries),
+      accountOf(dice, "companies", setting, entries),
+    ]);
     const bought: string[] = [];
     service.answer = (request, response) => void answer(accounts, request, response, bought);
     const buys = dice.chance(0.3);
     const way = wayOf(dice, buys ? "email_verifications" : dice.pick(["people", "companies"]), output);
     const settings = {
-      SUPPRESS_FILE: list,
+      ...(setting === "only_fields" ? ONLY : { SUPPRESS_FILE: list }),
       ...(buys && {
         ...PURCHASES(service.url),
-        EMAIL_VERIFICATION__EMAILS: JSON.stringify(wantedOf(dice, entries)),
+        EMAIL_VERIFICATION__EMAILS: JSON.stringify(wantedOf(dice, setting === "only_fields" ? [] : entries)),
       }),
     };
     const variables = Object.entries(settings).map(([name, value]) => [
@@ -52,15 +61,18 @@ export const suppressed = (): Promise<Target> =>
     if (!succeeded) throw new Error(`The run fails: ${said.slice(-2_000)}`);
     const raws = [...[...records.values()].flat(), ...(await textsIn(output))];
     const row = raws.find((text) => text.includes(FORBIDDEN));
-    if (row !== undefined) throw new Error(`A record of a suppressed person: ${row.slice(0, 1_000)}`);
-    const sold = bought.find((text) => !text.startsWith("keep"));
+    if (row !== undefined) throw new Error(`A record of what may not leave: ${row.slice(0, 1_000)}`);
+    const sold = setting === "suppress_file" ? bought.find((text) => !text.startsWith("keep")) : undefined;
     if (sold !== undefined) throw new Error(`Bought for a suppressed person: ${sold}`);
     const keys = new Set(raws.flatMap((raw) => ["id", "domain"].map((name) => keyIn(raw, name))));
     for (const { collection, held } of way.asks
       .map((name) => accounts.get(`/api/v1/public/${name}`))
       .filter((one) => one !== undefined))
       for (const { text } of held)
-        if (!text.includes(FORBIDDEN) && !keys.has(keyIn(text, KEY_NAMES[collection])))
+        if (
+          (setting === "only_fields" || !text.includes(FORBIDDEN)) &&
+          !keys.has(keyIn(text, KEY_NAMES[collection]))
+        )
           throw new Error(`A row that was not delivered: ${text}`);
     return 1;
   });
@@ -76,6 +88,8 @@ const NAMES = [
   { id: "usr_77", email: "x@xn--mnchen-3ya.example", domain: "xn--bcher-kva.example" },
   { id: "ärger-5", email: "o'neil+a@mail.example.org", domain: "10.example" },
 ];
+
+const ONLY = { ONLY_FIELDS: '["people.email","companies.industry","email_verifications.email"]' };
 
 const PURCHASES = (url: string): Record<string, string> => ({
   ...{ RECEIPTS_FILE: "", EXTERNAL_API__API_URL: url, EMAIL_VERIFICATION__FROM_PEOPLE: "true" },
@@ -112,9 +126,15 @@ const wantedOf = (dice: Dice, entries: readonly string[]): string[] => [
 ];
 
 /** Rows of which some are of those who are suppressed. Only these hold the word that may not leave, as a field's name too. */
-function accountOf(dice: Dice, collection: Collection, entries: readonly string[]): [string, Account] {
+function accountOf(
+  dice: Dice,
+  collection: Collection,
+  setting: Setting,
+  entries: readonly string[],
+): [string, Account] {
   const held = Array.from({ length: 1 + dice.below(25) }, (_, nth): Held => {
-    const name = dice.chance(0.4) ? dice.pick(NAMES) : undefined;
+    const isOnly = setting === "only_fields";
+    const name = dice.chance(0.4) && !isOnly ? dice.pick(NAMES) : undefined;
     const day = dice.chance(0.05) ? null : dice.pick(DAYS);
     const other = dice.chance(0.1) ? dice.pick([null, 5, [], `${CANARY}@x`]) : `keep${nth}@keep.example`;
     const members: [string, unknown][] =
@@ -129,10 +149,10 @@ function accountOf(dice: Dice, collection: Collection, entries: readonly string[
       const isNamed = entries.includes(value) || dice.chance(0.5);
       member[1] = isNamed ? spelt(dice, value) : `${FORBIDDEN}${nth}@keep.example`;
     }
-    const mark = name === undefined ? CANARY : FORBIDDEN;
+    const mark = name === undefined && !isOnly ? CANARY : FORBIDDEN;
     members.push(["lastName", `${mark}-${nth}`]);
     members.push(["discoveredAt", day === null ? null : `${day}T00:00:${String(nth).padStart(2, "0")}.000Z`]);
-    if (dice.chance(0.2)) members.push([name === undefined ? "more" : `${FORBIDDEN}${nth}`, { inner: mark }]);
+    if (dice.chance(0.2)) members.push([mark === CANARY ? "more" : `${FORBIDDEN}${nth}`, { inner: mark }]);
     if (dice.chance(0.2)) members.sort(() => dice.next() - 0.5);
     const twice = members.find(([field]) => field === "email");
     if (twice !== undefined && dice.chance(0.1))
