@@ -27,7 +27,7 @@ export type JobTask = Pick<RememberedStream, "truncates" | "generation"> & {
   readonly cursor: string | null;
   /** Whether another stream of the setting has had its turn in this run: then there is nothing to submit or to wait for. */
   readonly isSecond: boolean;
-  /** Whether items are submitted. A full refresh delivers again what can be had for free. */
+  /** Whether items are submitted. */
   readonly buys: boolean;
   /** Whether anything is known of what was bought before. */
   readonly knowsThePast: boolean;

@@ -75,20 +75,19 @@ export async function openJobs(
   lent: Lent,
 ): Promise<Jobs> {
   const specs = jobSpecsOf(config);
-  const tasks = new Map(selected.map((stream) => [stream.name, numbered(stream)]));
-  const settings = new Set(specs.filter(({ name }) => tasks.has(name)).map(({ setting }) => setting));
+  const orders = new Map(selected.map((stream) => [stream.name, orderOf(stream)]));
+  const settings = new Set(specs.filter(({ name }) => orders.has(name)).map(({ setting }) => setting));
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
-    .map((spec) => ({ ...spec, ...refreshOf(tasks.get(spec.name)), isSelected: tasks.has(spec.name) }));
-  const refreshes = new Set(streams.flatMap(({ setting, truncates }) => (truncates ? [setting] : [])));
-  const sync = [...tasks.values()].find(({ syncId }) => typeof syncId === "number")?.syncId ?? null;
+    .map((spec) => {
+      const { truncates = false, generation = null } = orders.get(spec.name) ?? {};
+      return { ...spec, truncates, generation, isSelected: orders.has(spec.name) };
+    });
+  const sync = [...orders.values()].find((order) => order.sync !== null)?.sync ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
-  const memory = await Memory.open({
-    ...{ config, environment, states, streams, lock, notify },
-    sync: sync === null ? null : String(sync),
-  });
+  const memory = await Memory.open({ config, environment, states, streams, lock, notify, sync });
   const sharedBy = new Map<JobSetting, SharedJobs & { isStarted: boolean }>();
   for (const setting of settings) {
     const isAlone = streams.filter((one) => one.setting === setting && one.isSelected).length < 2;
@@ -99,15 +98,15 @@ export async function openJobs(
   return {
     read: (spec, schema) => {
       const { setting, name } = spec;
-      const stream = tasks.get(name);
-      const shared = sharedBy.get(setting);
-      if (shared === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
+      const [order, shared] = [orders.get(name), sharedBy.get(setting)];
+      if (order === undefined || shared === undefined)
+        throw new Error(`Cannot open the stream "${name}": it was not selected`);
       const { book, hasState, cursors, mostSubmissions } = memory.of(setting);
       const isSecond = shared.isStarted;
-      const looksFirst = refreshes.has(setting);
+      const looksFirst = streams.some((one) => one.setting === setting && one.truncates);
       const task: JobTask = {
-        ...{ spec, isSecond, ...refreshOf(stream), mostSubmissions, looksFirst },
-        buys: !isSecond && stream?.syncMode !== "full_refresh",
+        ...{ ...order, spec, isSecond, mostSubmissions, looksFirst },
+        buys: order.buys && !isSecond,
         cursor: cursors.get(name) ?? null,
         knowsThePast: hasState || book.size > 0,
         // Of what only the receipts know, rows say what this connection wants delivered.
@@ -172,16 +171,16 @@ function unsuppressed(records: readonly JsonObject[], suppressed: Suppression) {
   return { left, held };
 }
 
-/** Without the ids of PyAirbyte, which are 1 in every sync and mode: they number nothing, and call for no refresh. */
-function numbered(stream: SelectedJobs): SelectedJobs {
-  const { name, syncMode, generationId, minimumGenerationId, syncId } = stream;
-  return [generationId, minimumGenerationId, syncId].every((id) => id === 1) ? { name, syncMode } : stream;
-}
-
-/** Whether the platform drops what it has once a stream is complete, and the generation that it fills then. */
-function refreshOf(stream: SelectedJobs | undefined): Pick<JobTask, "truncates" | "generation"> {
-  const { syncMode, generationId: generation = null, minimumGenerationId = 0 } = stream ?? {};
-  return { truncates: syncMode === "full_refresh" || minimumGenerationId > 0, generation };
+/** What the platform asks for. The ids of PyAirbyte, 1 in every sync and mode, number nothing and call for no refresh. */
+function orderOf({ syncMode, generationId = null, minimumGenerationId = 0, syncId = null }: SelectedJobs) {
+  const isNumbered = [generationId, minimumGenerationId, syncId].some((id) => id !== 1);
+  return {
+    // A full refresh delivers again what can be had for free.
+    buys: syncMode !== "full_refresh",
+    truncates: syncMode === "full_refresh" || (isNumbered && minimumGenerationId > 0),
+    generation: isNumbered ? generationId : null,
+    sync: isNumbered && syncId !== null ? String(syncId) : null,
+  };
 }
 
 const ROWS = { people: STREAMS[0], companies: STREAMS[1] };
