@@ -1,7 +1,7 @@
 import { spellingsOf } from "../config/items.ts";
 import { type Event, NO_FACTS, recordsOf } from "../streams/event.ts";
-import { advance, lastCheckpoint, signOfLife } from "./checkpoints.ts";
-import { collectDue, collectFailure, moveSchedules, schedule } from "./collect.ts";
+import { lastCheckpoint, signOfLife } from "./checkpoints.ts";
+import { collectDue, collectFailure, deliver, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
 import { finalReport, openingReport, progressReport } from "./report.ts";
@@ -64,8 +64,8 @@ function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
 }
 
 /** Delivers responses that the receipts kept, now that their e-mails are known. */
-function* deliverSealed(run: JobRun): Generator<Event> {
-  const { inputs, book, memory, toLines, client } = run.context;
+async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
+  const { inputs, book, memory } = run.context;
   const found = [...inputs.found];
   inputs.found.clear();
   for (const [key, email] of found) {
@@ -75,11 +75,7 @@ function* deliverSealed(run: JobRun): Generator<Event> {
     for (const spelling of spellingsOf({ item: email, kind: "email", text: email }, 1))
       text ??= unseal(memory.salt, spelling, handle.sealed ?? "");
     if (text === undefined) continue;
-    const answer = unsealedAnswer(email, handle.at, text);
-    yield* recordsOf(run.stream, toLines([answer.value]), client.now());
-    advance(run, answer.cursor);
-    run.collecting.answered += 1;
-    book.deliver(run.stream, key);
+    yield* deliver(run, { key, id: handle.id, job: null }, unsealedAnswer(email, handle.at, text));
   }
 }
 
