@@ -7,7 +7,7 @@ import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { cutRange, shardWindow } from "../shards/cut.ts";
-import { isWholePlan, parsePlan, planDigest, type ShardLine } from "../shards/plan.ts";
+import { isWholePlan, parsePlan, planDigest, type ShardLine, wholeLines } from "../shards/plan.ts";
 import { addDays } from "../time.ts";
 
 export type PlanOptions = {
@@ -27,8 +27,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
   return await runToEnd(speech, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
     const config = await openConfig(options.config, runtime.environment);
-    // The last line of a plan that was cut off may be a part of one.
-    const text = resume === undefined ? "" : (await readText("plan", resume)).replace(/[^\n]*$/, "");
+    const text = resume === undefined ? "" : wholeLines(await readText("plan", resume));
     const known = text === "" ? [] : parsePlan(text, stream, config);
     await withRun({ config, runtime, reporter: output }, async ({ session }) => {
       for (const line of known) await print(line);

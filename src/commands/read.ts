@@ -17,7 +17,15 @@ import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
 import { destinationOf } from "../run/sink.ts";
-import { isRead, isWholePlan, parsePlan, type ShardLine, shardConfig, shardFolder } from "../shards/plan.ts";
+import {
+  isRead,
+  isWholePlan,
+  parsePlan,
+  type ShardLine,
+  shardConfig,
+  shardFolder,
+  wholeLines,
+} from "../shards/plan.ts";
 
 /** Which part of which plan a run reads. */
 export type ShardOptions = {
@@ -117,13 +125,13 @@ async function openShard(
   { plan, shard, shardsAtOnce }: ShardOptions,
   config: Config,
 ): Promise<Shard | string> {
-  const lines = parsePlan(await readText("plan", plan), asked.streams[0], config);
-  if (!isWholePlan(lines, config)) {
+  const lines = parsePlan(wholeLines(await readText("plan", plan)), asked.streams[0], config);
+  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
+  if (line === undefined && !isWholePlan(lines, config)) {
     throw new ConfigError(
-      `Cannot use the plan "${plan}": it was cut off. Finish it with: plan --resume ${plan}`,
+      `Cannot use the plan "${plan}": it was cut off before shard ${shard}. Finish it with: plan --resume ${plan}`,
     );
   }
-  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
   if (line === undefined)
     return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
   const output = asked.output && join(asked.output, shardFolder(line));

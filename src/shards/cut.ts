@@ -28,9 +28,9 @@ const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
   to === null || to > addDays(dayOf(asked), -2) ? null : to;
 
 /**
- * Cuts a range between days into shards of about the same number of rows, oldest first, with two requests a shard: the
- * list says which day a row stands on, or else counts do. The last shard is open, unless the range ends before yesterday.
- * There are fewer where there are too few days or rows.
+ * Cuts a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
+ * says which day a row stands on, and how many rows follow the shard before. Where it does not, counts do. The last shard is
+ * open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
  * @param size of the range
  * @param wanted how many shards; undefined: one for each million rows and the open one
  * @param known the shards before the range, which count as well
@@ -47,11 +47,26 @@ export async function* cutRange(
   const usual = Math.ceil(all / ROWS_PER_SHARD) + (end === null ? 1 : 0);
   const shards = Math.min(MOST_SHARDS, wanted ?? usual) - known.length;
   const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
-  let [start, before] = [from, 0];
-  for (let nth = 1; nth < shards && (start === null || start <= latest); nth++) {
+  /** The days before `start` that are cut off and not counted yet. */
+  let before: { readonly from: Day | null; readonly to: Day } | undefined;
+  let [start, left] = [from, size.rows];
+  for (let nth = 1; ; nth++) {
+    const isLast = nth >= shards || (start !== null && start > latest);
     const target = Math.floor((nth * size.rows) / shards);
     const place = Math.max(1, size.rows - target);
-    const at = instant((await api.rowAt(shardWindow(from, to), place))?.row?.cursor ?? "");
+    const placed = isLast ? undefined : await api.rowAt(shardWindow(start, to), place);
+    if (before !== undefined) {
+      const rows = placed?.total ?? (await api.count(shardWindow(start, to))).rows;
+      if (rows < left) {
+        yield { ...before, rows: left - rows };
+        left = rows;
+      } else start = before.from;
+      before = undefined;
+    }
+    if (isLast) break;
+    // A day may hold the rows of several shards.
+    if (left < place) continue;
+    const at = instant(placed?.row?.cursor ?? "");
     let [low, high] = Number.isNaN(at) ? [start ?? FIRST_GUESS, latest] : [dayOf(at), dayOf(at)];
     while (low < high) {
       const middle = dayOf((Date.parse(low) + Date.parse(high)) / 2);
@@ -60,10 +75,8 @@ export async function* cutRange(
     }
     if (start !== null && low < start) continue;
     const last = earlier(later(addDays(low, -1), start ?? BEGINNING), latest);
-    const { rows } = await api.count(shardWindow(start, last));
-    if (rows === 0) continue;
-    yield { from: start, to: last, rows };
-    [start, before] = [addDays(last, 1), before + rows];
+    before = { from: start, to: last };
+    start = addDays(last, 1);
   }
-  yield { from: start, to: end, rows: Math.max(0, size.rows - before) };
+  yield { from: start, to: end, rows: left };
 }

@@ -53,6 +53,10 @@ export const planDigest = (config: Config, stream: string, size: Size, wanted?: 
 export const isWholePlan = (lines: readonly ShardLine[], { endDate }: Config): boolean =>
   lines.some(({ to }) => to === null || to === endDate);
 
+/** A plan that is being written, or was cut off, may end in the middle of a line. */
+export const wholeLines = (text: string): string =>
+  tryParseJson(text.slice(text.lastIndexOf("\n") + 1)) === undefined ? text.replace(/[^\n]*$/, "") : text;
+
 const PLAN_AGAIN = "Make one with: source-contact-intelligence plan";
 const unusablePlan = (why: string): ConfigError => new ConfigError(`Cannot use the plan: ${why}`);
 

@@ -71,10 +71,11 @@ export function accountApi(account: Account): StreamApi {
       const at = asked();
       return { rows: account.rows(window), undated: 0, known: true, asked: at, answered: at };
     },
-    rowAt: async (_window, place) => {
+    rowAt: async (window, place) => {
       asked();
+      const total = account.rows(window);
       const cursor = `${account.dayAt(place)}T12:00:00Z`;
-      return { row: { raw: "" as never, key: '"1"', cursor }, total: null };
+      return { row: place > total ? undefined : { raw: "" as never, key: '"1"', cursor }, total };
     },
     now: () => startOf(TODAY) + account.seconds * 1000,
     monotonic: () => account.seconds * 1000,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { simulate } from "./simulate.ts";
+import { cut, simulate } from "./simulate.ts";
 
 const BILLION = { people: 1_000_000_000, shards: 1, rowsPerSecond: 100_000 };
 
@@ -9,6 +9,12 @@ describe("a first load of a billion people", () => {
     ["last 30 days", 1_000],
   ] as const)("spread over the %s, stays below %i requests", async (spread, most) => {
     expect((await simulate({ ...BILLION, spread })).requests).toBeLessThan(most);
+  });
+
+  it("is cut into a thousand shards by a request each", async () => {
+    const { parts, requests } = await cut(BILLION.people, "ten years", 1_000);
+    expect(parts).toHaveLength(1_000);
+    expect(requests).toBeLessThanOrEqual(1_001);
   });
 
   it("ends, when the service checks everyone again each month", async () => {

@@ -40,8 +40,7 @@ export type Load = {
 
 /** Plays a first load with the connector's own planner against an account at the level of counts. */
 export async function simulate({ people, spread, shards, rowsPerSecond }: Scenario): Promise<Load> {
-  const parts = shards === 1 ? [{ from: null, to: null }] : await cutsOf(people, spread, shards);
-  const planning = shards === 1 ? 0 : 2 * shards;
+  const { parts, requests: planning } = await cut(people, spread, shards);
   const loads: PartLoad[] = [];
   for (const part of parts) loads.push(await loadPart(part, new Account(people, spread), rowsPerSecond));
   const requests = planning + sum(loads.map((load) => load.requests));
@@ -78,9 +77,16 @@ type PartLoad = {
   rechecks: (readonly [Day, Day])[];
 };
 
-async function cutsOf(people: number, spread: Spread, shards: number): Promise<readonly Part[]> {
+/** The shards of an account, and how many requests cut it. */
+export async function cut(
+  people: number,
+  spread: Spread,
+  shards: number,
+): Promise<{ readonly parts: readonly Part[]; readonly requests: number }> {
+  if (shards === 1) return { parts: [{ from: null, to: null }], requests: 0 };
   const account = new Account(people, spread);
-  return await cutAll(accountApi(account), { from: null, to: null }, shards);
+  const parts = await cutAll(accountApi(account), { from: null, to: null }, shards);
+  return { parts, requests: account.requests };
 }
 
 async function loadPart(part: Part, account: Account, rowsPerSecond: number): Promise<PartLoad> {

@@ -222,7 +222,7 @@ describe("plan", () => {
     expect(stderr).toContain('Cannot plan \\"companies\\": only streams whose records have a date');
   });
 
-  it("goes on from the lines of one that was cut off, which no shard is read from", async () => {
+  it("goes on from the lines of one that was cut off, whose shards can be read before", async () => {
     const { plan, text, makePlan, read } = await loadOf(ACCOUNT);
     const resumed = async (known: string): Promise<string> => {
       writeFileSync(plan, known);
@@ -239,10 +239,13 @@ describe("plan", () => {
       [0, 1, 2, 3].map((shard) => [linesIn(text)[0]?.plan, shard]),
     );
     expect(lines.reduce((sum, { rows }) => sum + rows, 0)).toBe(6_000);
-    writeFileSync(plan, two);
-    const { code, stderr } = await read(0);
-    expect(code).toBe(2);
-    expect(stderr).toContain("it was cut off. Finish it with: plan --resume");
+    writeFileSync(plan, `${two}{"version":2,"pl`);
+    expect((await read(0)).code).toBe(0);
+    for (const shard of [2, 3, "open"] as const) {
+      const { code, stderr } = await read(shard);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`it was cut off before shard ${shard}. Finish it with: plan --resume`);
+    }
   });
 });
 
