@@ -17,7 +17,8 @@ it("docs/cron.md has a line that works as cron runs it, also while the run befor
     requestsPerMinute: 0,
     latencyMs: 300,
   });
-  const [, path, line] = /PATH=(.*)\n\S+ \* \* \* \* (.*)\n/.exec(docBlock("docs/cron.md", "cron")) ?? [];
+  const [, path, line] =
+    /PATH=(.*)\n\S+ \* \* \* \* (.*)\n/.exec(docBlock("docs/cron.md", "cron", "PATH=")) ?? [];
   const folder = await tempDir();
   await symlink(CONNECTOR, join(folder, "source-contact-intelligence"));
   await rename(await configFor(sandbox), join(folder, "config.json"));
