@@ -8,6 +8,7 @@ import type { StateOptions } from "./commands/state.ts";
 import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 import { UsageError } from "./errors.ts";
+import { nearestName } from "./nearest.ts";
 
 /** What a command line asks for. */
 export type Command =
@@ -195,15 +196,26 @@ const addState: AddCommand = (parser, choose) =>
           show
             .usage(`${NAME} state show FILE`)
             .epilogue("Shows how far each stream has come.")
-            .positional("file", { type: "string", demandOption: true, describe: "state file (- is stdin)" }),
+            .positional("file", { type: "string", demandOption: true, describe: "state file (- is stdin)" })
+            .option("max-age", {
+              type: "string",
+              nargs: 1,
+              describe: "exit with 1 if a stream is older, such as 26h",
+            }),
         // The parser makes an empty text of a dash.
-        ({ file }) => choose({ kind: "state", file: file === "" ? "-" : file }),
+        ({ file, maxAge }) =>
+          choose({
+            kind: "state",
+            file: file === "" ? "-" : file,
+            maxAgeMs: durationOf("--max-age", maxAge),
+          }),
       )
       .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
       // The parser's own list has too little room for the names of these two.
       .epilogue(
         examples([
           ["how far each stream has come", "state show state.json"],
+          ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
           ["one state of the shards of a plan", "state merge rows/shard-*"],
         ]),
       ),
@@ -314,6 +326,17 @@ function wholeNumber(name: string, text: string | undefined): number | undefined
   throw new UsageError(`${name} must be a whole number from 1 on, not "${text}"`);
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** "26h" in ms; undefined if there is none. Throws UsageError. */
+function durationOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, number, unit = ""] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  if (number === undefined)
+    throw new UsageError(`${name} must be a number of minutes, hours or days, such as 26h, not "${text}"`);
+  return Number(number) * (UNIT_MS[unit] ?? 0);
+}
+
 /** The part of a plan that is to be read; undefined without a plan. Throws UsageError. */
 function partOf(
   plan: string | undefined,
@@ -355,15 +378,44 @@ export function refuseTwoStates(options: Pick<ReadOptions, "state" | "stateFile"
 
 /** Runs the parser; what it has to say itself (help, version) is returned, what it complains of is thrown. */
 export async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
-  return await new Promise((resolve, reject) => {
-    parser
-      .fail((message, error) => reject(usageError(message, error)))
-      .parseAsync([...args], {}, (error, _argv, output) => {
-        if (error) reject(usageError(error.message, error));
-        else resolve(output);
-      })
-      .catch(reject);
-  });
+  const answer = (words: readonly string[]): Promise<string> =>
+    new Promise((resolve, reject) => {
+      parser
+        .fail((message, error) => reject(usageError(message, error)))
+        .parseAsync([...words], {}, (error, _argv, output) => {
+          if (error) reject(usageError(error.message, error));
+          else resolve(output);
+        })
+        .catch(reject);
+    });
+  try {
+    return await answer(args);
+  } catch (error) {
+    const [first = ""] = args;
+    const [, names] = /^Unknown arguments?: (.*)$/s.exec((error as UsageError).message) ?? [];
+    const isCommand = first !== "" && !first.startsWith("-");
+    if (isCommand && ((error as UsageError).message.startsWith("Did you mean") || names === first))
+      throw new UsageError(
+        `Unknown command: ${first}. ${names === undefined ? (error as UsageError).message : SEE_HELP}`,
+      );
+    if (names === undefined) throw error;
+    throw unknownArguments(names.split(", "), await answer([...(isCommand ? [first] : []), "--help"]));
+  }
+}
+
+const SEE_HELP = "See --help";
+
+/** Names what nobody knows, each once, with the flag that may have been meant. @param help of the command */
+function unknownArguments(all: readonly string[], help: string): UsageError {
+  const spelt = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const names = all.filter((name) => spelt(name) === name || !all.includes(spelt(name)));
+  const flags = [...help.matchAll(/--([a-z-]+)/g)].map(([, flag = ""]) => flag);
+  const meant = names.flatMap((name) => nearestName(name, flags) ?? []);
+  const advice =
+    meant.length === 0 ? SEE_HELP : `Did you mean ${meant.map((flag) => `--${flag}`).join(", ")}?`;
+  return new UsageError(
+    `Unknown ${names.length === 1 ? "argument" : "arguments"}: ${names.join(", ")}. ${advice}`,
+  );
 }
 
 /** Parsing does nothing but parse, so whatever it throws is about the words. */

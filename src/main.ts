@@ -68,15 +68,17 @@ export async function runProgram(
   args: readonly string[],
   runtime: Runtime,
 ): Promise<number> {
+  let command: Command | undefined;
   try {
     const { version } = readPackageFile("package.json") as { version: string };
     // Platforms and scripts ask for it alone: loading the parser would take most of the time.
     const asksVersion = args.length === 1 && (args[0] === "--version" || args[0] === "-v");
     const parse = asksVersion ? async () => ({ kind: "text", text: version }) as const : await openParse();
-    return await run(await parse(args, version), runtime);
+    command = await parse(args, version);
+    return await run(command, runtime);
   } catch (error) {
     if (runtime.signal.aborted) throw error;
-    return await reportError(error, runtime.stderr);
+    return await reportError(error, command, runtime.stderr);
   }
 }
 
@@ -114,11 +116,19 @@ function written(out: NodeJS.WritableStream): Promise<void> {
   return new Promise((resolve) => out.write("", () => resolve()));
 }
 
-/** Says on stderr what went wrong, unless the output was closed. Returns the exit code. */
-async function reportError(error: unknown, stderr: NodeJS.WritableStream): Promise<number> {
+/**
+ * Says on stderr what went wrong. A reader that goes away has had enough, as `head` has; only a platform has to be told that
+ * it did not take everything. Returns the exit code.
+ */
+async function reportError(
+  error: unknown,
+  command: Command | undefined,
+  stderr: NodeJS.WritableStream,
+): Promise<number> {
   const { fitText } = await import("./protocol/error-text.ts");
   const { OutputClosed } = await import("./protocol/writer.ts");
-  if (error instanceof OutputClosed && error.isUnread) return 1;
+  const isPlatforms = command?.kind === "tap" || (command?.kind === "read" && command.format === "airbyte");
+  if (error instanceof OutputClosed && error.isUnread) return isPlatforms ? 1 : 0;
   const text = error instanceof Error ? error.message : String(error);
   stderr.write(`${fitText(text)}\n`);
   return error instanceof UsageError ? 2 : 1;

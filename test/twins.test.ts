@@ -32,6 +32,11 @@ const WITHOUT: readonly Group[] = [
     why: "What it keeps is looked for under another API key.",
   },
   {
+    modules: ["nearest"],
+    tested: "test/config/unknown.test.ts",
+    why: "Its names are mostly those of settings.",
+  },
+  {
     modules: within("config", "address environment normalize problems"),
     tested: "test/config/config.test.ts",
     why: "Each is a step of parsing a config.",

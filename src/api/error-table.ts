@@ -185,6 +185,10 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
       "Name the CA's file in NODE_EXTRA_CA_CERTS",
     ),
   ]),
+  [
+    "ERR_SSL_WRONG_VERSION_NUMBER",
+    config("it answers in http, not in https", "Write http:// in {url}, or the port that speaks https"),
+  ],
   ["CERT_HAS_EXPIRED", config("its certificate has expired", "Tell the service's owner")],
   ["ERR_TLS_CERT_ALTNAME_INVALID", config("its certificate is for another host", "Check {url}")],
   [

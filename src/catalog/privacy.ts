@@ -1,9 +1,9 @@
 import { createHash, createHmac, hash } from "node:crypto";
 import type { Config } from "../config/config.ts";
-import { nearestName } from "../config/unknown.ts";
 import { ConfigError } from "../errors.ts";
 import { isObject, quoted } from "../json.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
+import { nearestName } from "../nearest.ts";
 import {
   type FieldRule,
   type FieldRules,

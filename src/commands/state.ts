@@ -7,24 +7,60 @@ import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { parseStateText } from "../state/envelopes.ts";
-import { covered, type DayRange, missingDaysOf, withStatus } from "../streams/coverage.ts";
+import { covered, type DayRange, missingDaysOf, uncovered, withStatus } from "../streams/coverage.ts";
 import type { DatedState } from "../streams/dated-state.ts";
-import { BEGINNING } from "../time.ts";
+import { addDays, BEGINNING, dayOf, startOf } from "../time.ts";
 
 export type StateOptions = {
   /** A state in any envelope; `-` is stdin. */
   readonly file: string;
+  /** A stream whose rows are complete only up to a moment longer ago is reported, and the exit code is 1. */
+  readonly maxAgeMs?: number | undefined;
 };
 
 /** Says for a person how far each stream of a state has come, whoever wrote it. Throws ConfigError for what is no state. */
-export async function showState({ file }: StateOptions, runtime: Runtime): Promise<number> {
+export async function showState({ file, maxAgeMs }: StateOptions, runtime: Runtime): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
   const paragraphs = [...streams].map(([stream, state]) => paragraph(stream, describeStream(stream, state)));
   const text =
     paragraphs.length === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
   await write(runtime.stdout, toLatin1(text));
-  return 0;
+  if (maxAgeMs === undefined) return 0;
+  const late = lateStreams(streams, runtime.clock.now() - maxAgeMs);
+  for (const one of late) runtime.stderr.write(`Too old: ${printable(one)}\n`);
+  return late.length === 0 ? 0 : 1;
 }
+
+/** The streams with a date that are complete only up to a moment before `limit` (epoch ms), or not at all. */
+function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): readonly string[] {
+  const dated = [...streams].filter(([, state]) => isDated(state));
+  if (dated.length === 0) return ["the state holds no stream that is read by its dates"];
+  return dated.flatMap(([stream, saved]) => {
+    const state = parseDatedState(stream, saved);
+    const until = state === null ? Number.NEGATIVE_INFINITY : completeUntil(state);
+    if (until >= limit) return [];
+    return Number.isFinite(until)
+      ? `${stream} is complete up to ${new Date(until).toISOString()}`
+      : `${stream} was never read whole`;
+  });
+}
+
+/**
+ * Epoch ms: the beginning of the last run that left no day behind it unread, or of the first day that is still to be read.
+ * The days that every run reads again, its yesterday and its today, are in no state.
+ */
+function completeUntil({ asked, discoveredAt, days }: DatedState): number {
+  const moment = asked ?? discoveredAt;
+  const [first] = days[0] ?? [];
+  if (moment === null || first === undefined) return Number.NEGATIVE_INFINITY;
+  const until = Date.parse(moment);
+  const [hole] = uncovered(days, [first, addDays(dayOf(until), -2)]).map(([from]) => from);
+  const lacking = [...missingDaysOf(days), ...(hole === undefined ? [] : [hole])].sort();
+  return lacking[0] === undefined ? until : startOf(lacking[0]);
+}
+
+const isDated = (state: unknown): boolean =>
+  isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
 
 const paragraph = (stream: string, facts: readonly string[]): string =>
   `${printable(stream)}\n${facts.map((fact) => `  ${printable(fact)}\n`).join("")}`;
@@ -46,8 +82,7 @@ function versionText(version: unknown = null): string {
 
 function describeKnown(spec: StreamSpec, state: unknown): readonly string[] {
   if (spec.reading === "job") return describeJobState(spec, state);
-  const isDated = isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
-  if (!isDated) return ["is read from the start in every run"];
+  if (!isDated(state)) return ["is read from the start in every run"];
   const dated = parseDatedState(spec.name, state);
   return dated === null ? ["nothing is read yet"] : describeDated(dated);
 }

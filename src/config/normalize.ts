@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type JsonObject } from "../json.ts";
-import { parseDay } from "../time.ts";
+import { addDays, type Day, dayOf, parseDay } from "../time.ts";
 import { innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
  * A draft without what counts as absent: nulls, empty lists, objects that hold only defaults, and empty strings, which
  * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text stands for a list at its commas and line
- * breaks; dates are UTC days; booleans are words where the spec has words. Idempotent.
+ * breaks; dates are UTC days, also as days ago ("30d"); booleans are words where the spec has words. Idempotent.
  */
 export function normalize(draft: JsonObject, spec: SpecProperty): JsonObject {
   const normal = Object.entries(draft).map(
@@ -30,8 +30,16 @@ function normalText(text: string, property: SpecProperty | undefined): unknown {
   if (text === "") return property?.minLength === 0 ? text : undefined;
   if (property !== undefined && typeOf(property) === "array")
     return normalList(text.split(/[,\n]/), property);
-  if (property?.format === "date") return parseDay(text) ?? text;
+  if (property?.format === "date") return parseDay(text) ?? daysAgo(text, property) ?? text;
   return property?.enum === undefined ? text : text.toLowerCase();
+}
+
+/** "30d" is the UTC day that was 30 days ago, where the setting's pattern lets it be written so. */
+function daysAgo(text: string, { pattern = "" }: SpecProperty): Day | undefined {
+  const [, days] = /^(\d{1,5})d$/.exec(text) ?? [];
+  return days === undefined || !new RegExp(pattern).test(text)
+    ? undefined
+    : addDays(dayOf(Date.now()), -Number(days));
 }
 
 function normalList(list: readonly unknown[], property: SpecProperty | undefined): unknown {

@@ -6,6 +6,7 @@ export type SpecProperty = {
   readonly description?: string;
   readonly type: string | readonly string[];
   readonly format?: string;
+  readonly pattern?: string;
   readonly pattern_descriptor?: string;
   readonly minLength?: number;
   readonly enum?: readonly unknown[];

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { type Config, parseConfig } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
@@ -5,12 +6,25 @@ import { ConfigError } from "../errors.ts";
 import { parseJsonFile, readText } from "../files/read.ts";
 import { isObject, type JsonObject } from "../json.ts";
 
-/** Reads the config from its file, if one is named, and from the environment. Throws ConfigError. */
+/**
+ * Reads the config from its file and from the environment. If neither says anything, `config.json` in this folder is the
+ * file. Throws ConfigError.
+ */
 export async function openConfig(file: string | undefined, environment: Environment): Promise<Config> {
+  const isSet = OUR_PREFIXES.some((prefix) =>
+    Object.keys(environment).some((name) => name.startsWith(prefix)),
+  );
+  if (file === undefined && !isSet && existsSync(USUAL)) {
+    const config = await openConfig(USUAL, environment);
+    return {
+      ...config,
+      warnings: [`No config is named: "${USUAL}" in this folder is used`, ...config.warnings],
+    };
+  }
   if (file === undefined) return parseConfig(undefined, environment, ENVIRONMENT);
   const text = await readText("config", file);
   const value = parseJsonFile("config", file, text);
-  return parseConfig(value, environment, named([file]), OUR_PREFIXES, linesOf(text));
+  return parseConfig(value, environment, inWords([file]), OUR_PREFIXES, linesOf(text));
 }
 
 /** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
@@ -29,7 +43,8 @@ function linesOf(text: string): ReadonlyMap<string, number> {
   return lines;
 }
 
-const ENVIRONMENT = "the environment (no file is named with --config)";
+const USUAL = "config.json";
+const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${USUAL} here)`;
 
 /**
  * Reads config files, of which a later one wins, property by property. `ENV` in place of a file stands for the
@@ -44,17 +59,17 @@ export async function readConfigs(names: readonly string[], environment: Environ
     text = await readText("config", file);
     const next = parseJsonFile("config", file, text);
     if (!isObject(next)) {
-      throw new ConfigError(`Cannot use ${named([file])}: it is not an object of properties`);
+      throw new ConfigError(`Cannot use ${inWords([file])}: it is not an object of properties`);
     }
     value = mergedFiles(value, next);
   }
-  const origin = files.length === 0 ? ENVIRONMENT : named(files);
+  const origin = files.length === 0 ? ENVIRONMENT : inWords(files);
   const lines = files.length === 1 ? linesOf(text) : undefined;
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
   return () => parseConfig(value, environment, origin, prefixes, lines);
 }
 
-const named = (files: readonly string[]): string =>
+const inWords = (files: readonly string[]): string =>
   `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
 
 /** Objects are merged as well; the spec has none inside of others. */

@@ -1,3 +1,4 @@
+import { Socket } from "node:net";
 import { plural, shown } from "../plural.ts";
 import type { Runtime } from "./runtime.ts";
 import type { CurrentStream, RunStats, Waiting } from "./stats.ts";
@@ -15,7 +16,7 @@ export type Display = {
 const REFRESH_MS = 100;
 
 /**
- * Undefined where stderr is no terminal that can draw over a line, or where records go to the same terminal.
+ * Undefined where stderr is no terminal that can draw over a line, or where records may come to the same terminal.
  * @param files whether records go to files
  */
 export async function openDisplay(
@@ -24,7 +25,8 @@ export async function openDisplay(
   files: boolean,
 ): Promise<Display | undefined> {
   const { stderr, stdout, clock, environment } = runtime;
-  const isTaken = stdout.isTTY === true && !files;
+  // What reads a pipe may write to this terminal too.
+  const isTaken = !files && (stdout.isTTY === true || stdout instanceof Socket);
   if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
   const line = await openLine(stderr);
   let last = Number.NEGATIVE_INFINITY;
@@ -96,7 +98,11 @@ function rateOf({ rows, secondsOfRows }: CurrentStream): number {
   return secondsOfRows < SECONDS_BEFORE_GUESS ? 0 : Math.round(rows / secondsOfRows);
 }
 
-function leftOf({ rows, expected_rows: expected }: CurrentStream, rate: number): string {
-  if (expected === null || rate === 0 || rows >= expected) return "";
-  return `about ${shownSeconds((expected - rows) / rate)} left`;
+/** "about 10 s left"; nothing once it is less than a second. @param rate rows a second; 0: unknown */
+export function leftOf(
+  { rows, expected_rows: expected }: Pick<CurrentStream, "rows" | "expected_rows">,
+  rate: number,
+): string {
+  const seconds = expected === null || rate === 0 ? 0 : (expected - rows) / rate;
+  return seconds < 1 ? "" : `about ${shownSeconds(seconds)} left`;
 }

@@ -221,6 +221,14 @@ describe("parseConfig()", () => {
     expect(configOf({ external_api: external, [job]: input })).toMatchObject(expected);
   });
 
+  it("takes start_date as days ago, and no other day", () => {
+    const today = Date.parse(new Date().toISOString().slice(0, 10));
+    expect(
+      [today, today + 86_400_000].map((day) => new Date(day - 30 * 86_400_000).toISOString().slice(0, 10)),
+    ).toContain(configOf({ start_date: " 30d " }).startDate);
+    expect(() => configOf({ end_date: "30d" })).toThrow("end_date must be a date that exists");
+  });
+
   it.each<[settings: object, ...words: string[]]>([
     ...["2026-02-30", "2025-02-29", "2026-13-01", "2026-01-02Tnoon", "0000-01-01"].map(
       (day): [object, ...string[]] => [

@@ -78,7 +78,10 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
       enum: !isSubset(schema.enum, next.enum),
       minimum: bound(next, "minimum", -Infinity) > bound(schema, "minimum", -Infinity),
       maximum: bound(next, "maximum", Infinity) < bound(schema, "maximum", Infinity),
-      pattern: next.pattern !== undefined && next.pattern !== schema.pattern,
+      pattern:
+        next.pattern !== undefined &&
+        next.pattern !== schema.pattern &&
+        !isWider(schema.pattern, next.pattern),
     };
     return [
       ...added.map((name) => `${path}/${name} became required`),
@@ -86,6 +89,10 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
     ];
   });
 }
+
+/** Whether a pattern lets in what another does, and more beside it. */
+const isWider = (before: unknown, after: unknown): boolean =>
+  String(after).startsWith(String(before).replace(/^(\^\\s\*)(.*)\$$/, "$1($2|"));
 
 const requiredOf = ({ required }: Node): string[] => (Array.isArray(required) ? required.map(String) : []);
 
