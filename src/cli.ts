@@ -1,5 +1,6 @@
 import type { Argv } from "yargs";
 import type { CheckOptions } from "./commands/check.ts";
+import type { DiscoverOptions } from "./commands/discover.ts";
 import type { InitOptions } from "./commands/init.ts";
 import type { JobsOptions } from "./commands/jobs.ts";
 import type { PlanOptions } from "./commands/plan.ts";
@@ -14,7 +15,7 @@ import { nearestName } from "./nearest.ts";
 export type Command =
   | { readonly kind: "spec" }
   | ({ readonly kind: "check" } & CheckOptions)
-  | { readonly kind: "discover"; readonly config: string | undefined }
+  | ({ readonly kind: "discover" } & DiscoverOptions)
   | ({ readonly kind: "read" } & ReadOptions)
   | ({ readonly kind: "jobs" } & JobsOptions)
   | ({ readonly kind: "state" } & StateOptions)
@@ -52,6 +53,8 @@ export const LOG_LEVEL = {
   describe: "minimum level of messages on stderr",
 } as const;
 
+const JSON_TOO = { type: "boolean", default: false, describe: "print JSON at a terminal too" } as const;
+
 const addSpec: AddCommand = (parser, choose) =>
   parser.command("spec", "print the settings as a SPEC message", {}, () => choose({ kind: "spec" }));
 
@@ -75,8 +78,11 @@ const addInit: AddCommand = (parser, choose) =>
   );
 
 const addDiscover: AddCommand = (parser, choose) =>
-  parser.command("discover", "print the catalog of streams", { config: CONFIG }, ({ config }) =>
-    choose({ kind: "discover", config }),
+  parser.command(
+    "discover",
+    "show or print the streams",
+    { config: CONFIG, json: JSON_TOO },
+    ({ config, json }) => choose({ kind: "discover", config, json }),
   );
 
 const READ_FLAGS = {
@@ -92,9 +98,10 @@ const READ_FLAGS = {
   },
   format: {
     choices: ["airbyte", "jsonl"] as const,
-    default: "airbyte" as const,
+    defaultDescription: "airbyte",
     describe: "Airbyte messages, or the bare records of one stream",
   },
+  json: JSON_TOO,
   "state-file": STATE_FILE,
   "full-refresh": { type: "boolean", describe: "read everything again; jobs go on" },
   output: {
@@ -130,8 +137,10 @@ const addRead: AddCommand = (parser, choose) =>
     "read",
     "read streams to stdout or into files",
     (words) => words.options(READ_FLAGS).epilogue(examples(READ_EXAMPLES)),
-    ({ stream, plan: file, shard, shardsAtOnce, ...flags }) => {
-      const options = { ...flags, streams: stream ?? [], part: partOf(file, shard, shardsAtOnce) };
+    ({ stream, plan: file, shard, shardsAtOnce, format, ...flags }) => {
+      const part = partOf(file, shard, shardsAtOnce);
+      const json = flags.json || format === "airbyte";
+      const options = { ...flags, json, format: format ?? "airbyte", streams: stream ?? [], part };
       refuseTwoOutputs(options);
       refuseTwoStates(options);
       choose({ kind: "read", ...options });
@@ -160,10 +169,10 @@ const addPlan: AddCommand = (parser, choose) =>
             describe: "number of shards; default: 1 a million rows",
           },
           resume: { type: "string", requiresArg: true, describe: "a plan that was cut off, to finish" },
+          json: JSON_TOO,
         })
         .epilogue(examples(PLAN_EXAMPLES)),
-    ({ config, stream, shards, resume }) =>
-      choose({ kind: "plan", config, stream, resume, shards: wholeNumber("--shards", shards) }),
+    ({ shards, ...words }) => choose({ kind: "plan", ...words, shards: wholeNumber("--shards", shards) }),
   );
 
 const addState: AddCommand = (parser, choose) =>

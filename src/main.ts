@@ -92,7 +92,7 @@ async function run(command: Command, runtime: Runtime): Promise<number> {
     case "init":
       return (await import("./commands/init.ts")).init(command, runtime);
     case "discover":
-      return (await import("./commands/discover.ts")).discover(command.config, runtime);
+      return (await import("./commands/discover.ts")).discover(command, runtime);
     case "read":
       return (await import("./commands/read.ts")).read(command, runtime);
     case "jobs":

@@ -1,30 +1,70 @@
 import { inferSchema } from "../api/infer-schema.ts";
-import { type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
+import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
-import { loadSchema } from "../catalog/schema.ts";
+import { loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
+import { toLatin1 } from "../latin1.ts";
+import { shown, table } from "../plural.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
+import { probeStreams } from "../run/probe-streams.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { sample } from "../run/sample.ts";
 import { isNotOnPlan } from "../run/session.ts";
 
-/** Says which streams there are and which fields their live records have. */
-export async function discover(file: string | undefined, runtime: Runtime): Promise<number> {
-  const say = airbyte({ now: runtime.clock.now });
-  const speech = { name: "source-contact-intelligence", logs: false, say };
-  return await runToEnd(speech, runtime, async (open) => {
+export type DiscoverOptions = {
+  readonly config: string | undefined;
+  /** Whether a person at a terminal gets the catalog too, and no table. */
+  readonly json?: boolean;
+};
+
+/** Says which streams there are and which fields their live records have: in a catalog, or in a table at a terminal. */
+export async function discover({ config: file, json }: DiscoverOptions, runtime: Runtime): Promise<number> {
+  const isTable = runtime.stdout.isTTY === true && json !== true;
+  const how = isTable
+    ? ({ logs: true, codes: "person" } as const)
+    : { logs: false, say: airbyte({ now: runtime.clock.now }) };
+  return await runToEnd({ name: "source-contact-intelligence", ...how }, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
     const config = await openConfig(file, runtime.environment);
-    const streams = await withRun({ config, runtime, reporter: output }, (run) => discoverStreams(run));
-    await write(runtime.stdout, output.mask.apply(catalogMessage(toCatalog(streams))));
+    const text = await withRun({ config, runtime, reporter: output }, async (run) => {
+      const streams = await discoverStreams(run);
+      return isTable ? await shownStreams(run, streams) : catalogMessage(toCatalog(streams));
+    });
+    await write(runtime.stdout, output.mask.apply(text));
     return true;
   });
+}
+
+/** The streams with how many rows each has, and what keeps this key from reading one. */
+async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Promise<string> {
+  const rows = [["stream", "rows", "fields", "read"]];
+  const notes: string[] = [];
+  for await (const { spec, rows: count, error } of probeStreams(run)) {
+    const found = streams.find((stream) => stream.spec === spec) ?? declaredStream(spec);
+    const how = cursorOf(found) === null ? "whole" : "what is new";
+    const number = error === undefined ? (typeof count === "number" ? shown(count) : "?") : "not readable";
+    const fields = shown(Object.keys(propertiesOf(found.schema)).length);
+    rows.push([
+      spec.name,
+      spec.reading === "job" ? "" : number,
+      fields,
+      spec.reading === "job" ? "jobs" : how,
+    ]);
+    if (error !== undefined) notes.push(`${spec.name}: ${userMessage(error)}`);
+  }
+  const lines = [
+    ...table(rows),
+    ...notes,
+    "The catalog as JSON: discover --json, or add: > catalog.json",
+    "",
+  ];
+  return toLatin1(lines.join("\n"));
 }
 
 /** A stream before its live records are seen. */

@@ -4,7 +4,7 @@ import { readText } from "../files/read.ts";
 import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
 import { printable } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
-import { plural, shown } from "../plural.ts";
+import { plural, shown, table } from "../plural.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
@@ -80,14 +80,3 @@ const counted = (submitted: number, credits: number, mayCost: number | null): st
   mayCost === null
     ? `${shown(submitted)} submitted`
     : `${shown(submitted)} submitted, ${plural(credits, "credit")}`;
-
-/** Columns as wide as their widest cell. */
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}

@@ -1,6 +1,7 @@
 import { STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { readText } from "../files/read.ts";
+import { plural, shown } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
@@ -10,6 +11,9 @@ import { cutRange, shardWindow } from "../shards/cut.ts";
 import { isWholePlan, parsePlan, planDigest, type ShardLine, wholeLines } from "../shards/plan.ts";
 import { addDays } from "../time.ts";
 
+/** Characters of a column of the table. */
+const COLUMN = 12;
+
 export type PlanOptions = {
   readonly config: string | undefined;
   readonly stream: string;
@@ -17,12 +21,31 @@ export type PlanOptions = {
   readonly shards: number | undefined;
   /** The file of a plan that was cut off: its lines are printed again, then the rest. */
   readonly resume?: string | undefined;
+  /** Whether a person at a terminal gets the lines of the file too, and no table. */
+  readonly json?: boolean;
 };
 
-/** Prints the shards into which a stream is cut for several machines, one JSON object a line, each as soon as it is known. */
+/**
+ * Prints the shards into which a stream is cut for several machines, each as soon as it is known: one JSON object a line, or
+ * a table at a terminal.
+ */
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards: wanted, resume } = options;
-  const print = (line: ShardLine) => write(runtime.stdout, `${JSON.stringify(line)}\n`);
+  const isTable = runtime.stdout.isTTY === true && options.json !== true;
+  const shownRow = (...cells: readonly string[]): Promise<void> =>
+    write(
+      runtime.stdout,
+      `${cells
+        .map((cell) => cell.padEnd(COLUMN))
+        .join("")
+        .trimEnd()}\n`,
+    );
+  let rows = 0;
+  const print = async (line: ShardLine): Promise<void> => {
+    rows += line.rows;
+    if (!isTable) await write(runtime.stdout, `${JSON.stringify(line)}\n`);
+    else await shownRow(String(line.shard), line.from ?? "start", line.to ?? "open", shown(line.rows));
+  };
   const speech = { name: "source-contact-intelligence", logs: true, codes: "person" } as const;
   return await runToEnd(speech, runtime, async (open) => {
     const output = await open({ kind: "stdout" });
@@ -30,6 +53,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
     const text = resume === undefined ? "" : wholeLines(await readText("plan", resume));
     const known = text === "" ? [] : parsePlan(text, stream, config);
     await withRun({ config, runtime, reporter: output }, async ({ session }) => {
+      if (isTable) await shownRow("shard", "from", "to", "rows");
       for (const line of known) await print(line);
       if (isWholePlan(known, config)) return;
       const spec = STREAMS.find(({ name }) => name === stream);
@@ -46,6 +70,11 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
       let shard = known.length;
       for await (const cut of cutRange(api, range, size, wanted, known))
         await print({ version: 2, plan: digest, stream, shard: shard++, ...cut });
+      if (isTable)
+        await write(
+          runtime.stdout,
+          `${plural(rows, "row")} with a date. To keep the plan, add: > plan.jsonl\n`,
+        );
     });
     return true;
   });

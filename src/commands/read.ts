@@ -42,6 +42,8 @@ export type ReadOptions = {
   /** Empty: all that are asked for. */
   readonly streams: readonly string[];
   readonly format: "airbyte" | "jsonl";
+  /** Whether messages may go to a terminal. */
+  readonly json?: boolean;
   readonly stateFile?: string | undefined;
   /** Reads everything again, whatever the state says. */
   readonly fullRefresh?: boolean | undefined;
@@ -67,6 +69,7 @@ type Shard = {
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
   const { format, output, logLevel, summary } = options;
+  if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
   const language = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
   const say = output === undefined ? language : undefined;
@@ -74,6 +77,20 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const codes = logs ? ("person" as const) : undefined;
   const speech = { name: "source-contact-intelligence", say, logs, bare: logs, codes, logLevel, summary };
   return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
+}
+
+/** Throws UsageError for rows that nobody has asked to see at a terminal. */
+function refuseFlood({ config = "config.json", format, json, output, stateFile }: ReadOptions): void {
+  if (json === true || format === "jsonl" || output !== undefined || stateFile !== undefined) return;
+  const program = `  source-contact-intelligence read --config ${config}`;
+  throw new UsageError(
+    [
+      "The messages of all rows would fill this screen. Choose where they go:",
+      ...["  # all streams into files, and later what is new", `${program} --output contacts`],
+      ...["  # bare records of one stream", `${program} --format jsonl --stream people > people.jsonl`],
+      ...["  # Airbyte messages (to this screen: --json)", `${program} > messages.jsonl`],
+    ].join("\n"),
+  );
 }
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */

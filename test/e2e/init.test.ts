@@ -1,48 +1,26 @@
-import { execFile } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
+import { atTerminal } from "../support/pty.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddee00";
-
-/** Types each answer when its question is on the terminal; shows all that the terminal showed. */
-const PTY = `
-import os, pty, sys
-answers = sys.argv[2].split("|")
-pid, terminal = pty.fork()
-if pid == 0: os.execv(sys.argv[1], [sys.argv[1]] + sys.argv[3:])
-shown = b""
-seen = 0
-while True:
-    try: chunk = os.read(terminal, 4096)
-    except OSError: break
-    if not chunk: break
-    shown += chunk
-    if answers and b": " in shown[seen:]:
-        seen = len(shown)
-        os.write(terminal, answers.pop(0).encode() + b"\\r")
-sys.stdout.buffer.write(shown)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-`;
 
 /** The command under "Set it up" of README.md. */
 describe("init", () => {
   it("asks at a terminal, without showing the key, and writes a file that works", async () => {
     await using sandbox = await startSandbox({ people: 5, undated: 0, companies: 2, sources: 1 });
     const path = join(await tempDir(), "config.json");
-    const args = [process.execPath, `${sandbox.url}|${sandbox.key}`, CONNECTOR, "init", "--config", path];
-    const { stdout } = await promisify(execFile)("python3", ["-c", PTY, ...args]);
-    expect(stdout).toContain("This key can read people (5), companies (2), sources (1)");
-    expect(stdout).toContain(sandbox.url);
-    expect(stdout).not.toContain(sandbox.key);
-    expect(stdout).toContain(`source-contact-intelligence check --config ${path}`);
+    const { shown } = await atTerminal([CONNECTOR, "init", "--config", path], [sandbox.url, sandbox.key]);
+    expect(shown).toContain("This key can read people (5), companies (2), sources (1)");
+    expect(shown).toContain(sandbox.url);
+    expect(shown).not.toContain(sandbox.key);
+    expect(shown).toContain(`source-contact-intelligence check --config ${path}`);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ base_url: sandbox.url, api_key: sandbox.key });
     expect((await run(CONNECTOR, ["check", "--config", path, "--exit-code"])).code).toBe(0);

@@ -165,7 +165,7 @@ async function readAt(
     CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
     ...env,
   };
-  const all = { ...readOptions("people"), streams: [], ...options };
+  const all = { ...readOptions("people"), json: true, streams: [], ...options };
   return await read(all, testProcess({ stdout, stderr, environment }));
 }
 

@@ -84,7 +84,7 @@ export class JobRuntime {
 
   discover(): Promise<Ran> {
     return this.#run(undefined, async (runtime, file) =>
-      discover(await file("config", this.#config), runtime),
+      discover({ config: await file("config", this.#config) }, runtime),
     );
   }
 
