@@ -298,6 +298,10 @@ export function isProvenByRows(
 export const numbersOf = (shown: number, before: Count, after = before): string =>
   [shown, before.rows, after.rows].join();
 
+/** Whether all attempts showed the same, under the same counts. */
+export const isAlike = ([first, ...others]: readonly FailedAttempt[]): boolean =>
+  first?.numbers !== undefined && others.every(({ numbers }) => numbers === first.numbers);
+
 /** More rows were shown than the counts before and after them say. */
 export function contradiction(window: Window, shown: number, before: Count, after: Count): DataError {
   const shows = `${describe(window)} shows ${plural(shown, "row")}`;

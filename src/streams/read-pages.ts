@@ -33,6 +33,7 @@ type Walks = {
  * Reads a window page by page, the last resort for one that no stream could close. A walk over the pages proves a closed
  * window if it shows exactly what was counted, and an open one if a second walk shows nothing that the first lacked.
  * It never closes a window with a shortfall.
+ * @param count the window's, taken just now
  * @throws DataError if the pages show more rows than the totals say, by the same numbers in each walk
  */
 export async function* readPages(
@@ -40,8 +41,9 @@ export async function* readPages(
   clears: Planned["clears"],
   rules: RunRules,
   seen: SeenRows,
+  count: Count,
 ): AsyncGenerator<LineBatch, Attempt> {
-  const first = window.kind === "all" ? NOT_COUNTED : await rules.api.count(window);
+  const first = window.kind === "all" ? NOT_COUNTED : count;
   const walks: Walks = {
     ...{ window, clears, rules, seen },
     ...{ count: first, shown: 0, isShown: false, failed: [] },
@@ -56,7 +58,9 @@ export async function* readPages(
     yield* isClosed ? walk.backwards(rows) : walk.forwards(rows + undated);
     const attempt = await prove(walks, pass, walk);
     if (attempt !== undefined) return attempt;
-    if (walk.isUnanswered) break;
+    // What showed the same rows under the same counts would do so again.
+    const isRepeated = seen.isRepeated && walks.failed.at(-1)?.numbers !== undefined;
+    if (walk.isUnanswered || isRepeated) break;
     await rules.api.backOff(nth + 1);
   }
   refuseContradiction(walks.failed);
@@ -142,15 +146,15 @@ class Walk {
 
   /** From the last page to the first, so that rows that leave for today shift no unread row past us. */
   async *backwards(rows: number): AsyncGenerator<LineBatch> {
-    const size = (await this.#read(1))?.size ?? 1000;
-    const counted = Math.max(1, Math.ceil(rows / size));
+    const first = await this.#read(1);
+    const counted = Math.max(1, Math.ceil(rows / (first?.size ?? 1000)));
     const last = await this.#lastFrom(counted);
     // The page that comes next is no neighbour of the one before.
     this.#neighbour = "";
     this.#broken = 0;
     let empty = 0;
     for (let number = last ?? counted; number >= 1 && !this.#isHopeless; number--) {
-      const page = await this.#read(number);
+      const page = (last === 1 ? first : undefined) ?? (await this.#read(number));
       // Lists that cannot be asked so deep may show what stands further up.
       if (page === undefined && this.isUnanswered) number = Math.ceil(number / 2);
       if (page === undefined) continue;

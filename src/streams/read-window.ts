@@ -1,9 +1,11 @@
 import { BodyError, DataError, ScrambledError, UnmadeError } from "../errors.ts";
 import { plural } from "../plural.ts";
+import { addDays } from "../time.ts";
 import { readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import {
   contradiction,
+  isAlike,
   isProvenByRows,
   judge,
   numbersOf,
@@ -14,8 +16,15 @@ import {
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
 import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
-import { type Count, NOT_COUNTED } from "./stream-api.ts";
-import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
+import { type Count, NOT_COUNTED, type StreamApi, untrusted } from "./stream-api.ts";
+import {
+  type ClosedWindow,
+  closedWindow,
+  describe,
+  halves,
+  splitAtYesterday,
+  type Window,
+} from "./window.ts";
 import {
   type Attempt,
   type FailedAttempt,
@@ -41,6 +50,8 @@ type Shared = {
   readonly isContradicted: boolean;
   /** Attempts that have failed on the very same rows. */
   readonly failed: readonly FailedAttempt[];
+  /** The missing days right before it. */
+  readonly row: WindowResult;
 };
 
 /**
@@ -56,7 +67,7 @@ export async function* readWindow(
   const { window, clears } = planned;
   if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
   const counted = await freshCount(planned, rules);
-  const { isContradicted = false, failed: earlier = [] } = shared ?? {};
+  const { isContradicted = false, failed: earlier = [], row = [] } = shared ?? {};
   if (!isContradicted && window.kind === "closed" && counted.known && counted.rows === 0) return [];
   const seen = shared?.seen ?? new SeenRows(counted.rows + counted.undated);
   const parts = halves(window, rules.yesterday);
@@ -67,20 +78,25 @@ export async function* readWindow(
   let count: Count | undefined = counted;
   let isPaged = false;
   for (;;) {
-    const next = nextAttempt(failed.length, { splits: parts !== undefined, isTooLarge, isPaged }, rules);
+    const isKnownShort = rules.windowSize.fallsShort && isAlike(failed);
+    const next = nextAttempt(
+      failed.length,
+      { splits: parts !== undefined, isTooLarge, isPaged, isKnownShort },
+      rules,
+    );
     if (next !== "stream") refuseContradiction(failed);
     if (next === "halves") {
       learnFrom(failed, counted.rows, true, rules);
-      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failed });
+      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failed, row });
     }
-    if (next === "give up") return [givenUp(planned, failed)];
+    if (next === "give up") return [await givenUp(planned, failed, rules)];
     if (failed.length > earlier.length) await rules.api.backOff(failed.length);
     count = await freshCount({ window, clears, count }, rules);
     isPaged = next === "pages";
     let attempt: Attempt;
     try {
       attempt = yield* isPaged
-        ? readPages(window, clears, rules, seen)
+        ? readPages(window, clears, rules, seen, count)
         : readExport(window, clears, count, rules, seen);
     } catch (error) {
       if (error instanceof ScrambledError) seen.forget();
@@ -89,10 +105,18 @@ export async function* readWindow(
     }
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
-      const all = { seen, isContradicted: isContradicted || attempt.isContradicted === true, failed: [] };
+      const all = {
+        seen,
+        isContradicted: isContradicted || attempt.isContradicted === true,
+        failed: [],
+        row,
+      };
       return yield* readParts(attempt.parts, clears, rules, all);
     }
-    if (attempt.kind !== "failed") return [attempt];
+    if (attempt.kind !== "failed") {
+      if (failed.length > earlier.length) rules.windowSize.fallsShort = false;
+      return [attempt];
+    }
     failed.push(attempt);
     count = attempt.count;
     const isLast = parts === undefined && rules.isExported && failed.length === PASSES_BEFORE_PAGES;
@@ -100,17 +124,26 @@ export async function* readWindow(
   }
 }
 
-/** What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages. */
+/**
+ * What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages.
+ * `isKnownShort`: all fell short alike, as a day before that was tried to the end.
+ */
 export function nextAttempt(
   failures: number,
-  { splits, isTooLarge, isPaged }: { splits: boolean; isTooLarge: boolean; isPaged: boolean },
+  {
+    splits,
+    isTooLarge,
+    isPaged,
+    isKnownShort,
+  }: { splits: boolean; isTooLarge: boolean; isPaged: boolean; isKnownShort: boolean },
   { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,
 ): "stream" | "halves" | "pages" | "give up" {
   if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
   const isByPages = windowSize.exportsFail && isListed;
   if (splits && isTooLarge && !isByPages) return "halves";
-  const passes = splits ? (isByPages ? 1 : PASSES_BEFORE_HALVES) : PASSES_BEFORE_PAGES;
-  if (failures < passes && !isPaged && (splits || !isByPages)) return "stream";
+  const passes = splits ? PASSES_BEFORE_HALVES : PASSES_BEFORE_PAGES;
+  const isEnough = failures >= (isKnownShort || (splits && isByPages) ? 1 : passes);
+  if (!isEnough && (splits || !isByPages)) return "stream";
   if (!isPaged && isListed && (!splits || isByPages)) return "pages";
   return splits ? "halves" : "give up";
 }
@@ -201,7 +234,7 @@ async function* afterShort(
   }
   if (clears !== "again") return { window, kind: "again", newest: pass.newest };
   const isLong = !rules.isListed || after.rows > MOST_PAGES_AGAIN * (await rules.api.page(window, 1)).size;
-  return isLong ? provenBy(window, pass, count) : yield* readPages(window, clears, rules, seen);
+  return isLong ? provenBy(window, pass, count) : yield* readPages(window, clears, rules, seen, after);
 }
 
 /** More rows than were counted: the totals are too low, or a row came in late. */
@@ -230,33 +263,50 @@ async function* readParts(
   shared: Shared,
 ): AsyncGenerator<LineBatch, WindowResult> {
   const result: WindowOutcome[] = [];
+  let { row } = shared;
   for (const [nth, window] of parts.entries()) {
     // While the parts have held nothing, the rest of them is all that failed.
     const failed = nth > 0 && result.length === 0 ? shared.failed : [];
     const planned: Planned = { window, clears };
-    result.push(...(yield* readWindow(planned, rules, { ...shared, failed })));
-    if (clears !== "missing") missingInARow(result);
+    const part = yield* readWindow(planned, rules, { ...shared, failed, row });
+    result.push(...part);
+    if (clears !== "missing") row = missingInARow([...row, ...part]);
   }
   return result;
 }
 
 /** Counts that vary while a day is read say nothing against it the first time. */
-function givenUp({ window, clears }: Planned, failed: readonly FailedAttempt[]): WindowOutcome {
+async function givenUp(
+  { window, clears }: Planned,
+  failed: readonly FailedAttempt[],
+  { windowSize, api }: RunRules,
+): Promise<WindowOutcome> {
   const cause = failed.at(-1)?.cause;
   if (window.kind === "closed") {
     if (clears === null && failed.some(({ cause: one }) => one instanceof DataError))
       return { window, kind: "again" };
-    const [first] = failed;
-    const isAlike =
-      failed.length > PASSES_BEFORE_PAGES &&
-      failed.every(({ numbers }) => numbers !== undefined && numbers === first?.numbers);
-    return { window, kind: "missing", cause, isAlike };
+    const isShort = isAlike(failed) && (windowSize.fallsShort || failed.length > PASSES_BEFORE_PAGES);
+    if (isShort && !windowSize.fallsShort) await refuseSum(window, api);
+    windowSize.fallsShort = isShort;
+    return { window, kind: "missing", cause, isAlike: isShort };
   }
   const why = cause instanceof Error ? cause.message : `Cannot prove ${describe(window)} complete`;
   throw new BodyError(
     `${why}. No attempt showed all the rows that are counted, so the state stays before them. Run again later`,
     { cause },
   );
+}
+
+/** Rows of two closed days either come late or leave between these counts, so that together they hold no fewer than each. */
+async function refuseSum(day: ClosedWindow, api: StreamApi): Promise<void> {
+  const next = addDays(day.to, 1);
+  const both = closedWindow(day.from, next);
+  const counts: number[] = [];
+  for (const window of [both, day, closedWindow(next, next), both])
+    counts.push((await api.count(window)).rows);
+  const [before = 0, first = 0, second = 0, after = 0] = counts;
+  if (first + second <= Math.max(before, after)) return;
+  throw untrusted(`${day.from} counts ${first}, ${next} counts ${second}, and both together ${after}`);
 }
 
 function unproven(window: Window, count: Count, pass: Pass): BodyError {

@@ -67,11 +67,14 @@ export class SeenRows {
     for (let slot = 0; slot < marks.length; slot++) marks[slot] = (marks[slot] ?? 0) & ~FLAGS;
   }
 
+  /** Whether this pass has shown the very same rows as the pass before. */
+  get isRepeated(): boolean {
+    return this.#shown.rows === this.#before.rows && this.#shown.print === this.#before.print;
+  }
+
   /** Whether this pass has shown this number of rows, each counted once, and the pass before showed the very same. */
   isSameTwice(rows: number): boolean {
-    return (
-      this.#shown.rows === rows && this.#before.rows === rows && this.#shown.print === this.#before.print
-    );
+    return this.#shown.rows === rows && this.isRepeated;
   }
 
   /** Starts a group of passes: the flags of all passes before are forgotten. */

@@ -18,6 +18,8 @@ export class WindowSize {
   #brought = 0;
   /** The service could not even export a single day, and has exported nothing since. */
   exportsFail = false;
+  /** A day fell short alike however often it was read, and no window that fell short was proven since. */
+  fallsShort = false;
 
   /** @param maxWindowRows as the operator set it */
   constructor(maxWindowRows: number) {

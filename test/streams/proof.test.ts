@@ -268,13 +268,34 @@ describe("nextAttempt()", () => {
       both,
       ["stream", "pages", "halves"],
     ],
+    [
+      "tries a day once where such days are known to fall short",
+      { short: 2 },
+      both,
+      ["stream", "pages", "give up"],
+    ],
+    [
+      "tries it as often as any other where it does not fall short alike",
+      { short: 1 },
+      both,
+      ["stream", "pages", "stream", "stream", "stream", "pages", "give up"],
+    ],
+    ["halves at once more days that fall short", { splits: true, short: 1 }, both, ["stream", "halves"]],
   ])("%s", (_, given, rules, expected) => {
-    const { splits = false, isTooLarge = false, exportsFail = false } = given as Record<string, boolean>;
+    const {
+      splits = false,
+      isTooLarge = false,
+      exportsFail = false,
+      short = 0,
+    } = {
+      ...(given as { splits?: boolean; isTooLarge?: boolean; exportsFail?: boolean; short?: number }),
+    };
     const windowSize = Object.assign(new WindowSize(250_000), { exportsFail });
     let last = "";
     const next = expected.map((_, failures) => {
       const isPaged = last === "pages";
-      last = nextAttempt(failures, { splits, isTooLarge, isPaged }, { ...rules, windowSize });
+      const isKnownShort = failures > 0 && failures <= short;
+      last = nextAttempt(failures, { splits, isTooLarge, isPaged, isKnownShort }, { ...rules, windowSize });
       return last;
     });
     expect(next).toEqual(expected);
