@@ -9,135 +9,91 @@ export type Reader<Item, Part, Result> = {
   readonly read: (item: Item) => AsyncGenerator<Part, Result>;
 };
 
+/** What has come of asking for the next item, or for the next part of one that is read. */
+type Turn<Item, Part, Result> =
+  | { readonly kind: "item"; readonly next: IteratorResult<Item> }
+  | {
+      readonly kind: "part";
+      readonly lane: Lane<Item, Part, Result>;
+      readonly next: IteratorResult<Part, Result>;
+    }
+  | { readonly kind: "failed"; readonly lane?: Lane<Item, Part, Result>; readonly error: unknown };
+
+/** An item that is read. `turn`: of its next part. */
+type Lane<Item, Part, Result> = {
+  readonly item: Item;
+  readonly index: number;
+  readonly parts: AsyncGenerator<Part, Result>;
+  turn: Promise<Turn<Item, Part, Result>>;
+};
+
 /**
- * Reads up to `width` items at once and hands on their parts as they come. An item that must be `alone` waits for all
- * before it and keeps all after it waiting. After a failure nothing new begins, what is under way is finished, and
- * the first failure is thrown. As many items are asked for ahead, once the first has given a part: to plan one may take
- * requests, and the first part should not wait for them.
+ * Reads up to `width` items at once and hands on their parts as they come; a reader goes on once its part was worked
+ * through. An item that must be `alone` waits for all before it and keeps all after it waiting. After a failure nothing new
+ * begins, what is under way is finished, and the first failure is thrown. As many items are asked for ahead, once the
+ * first has given a part: to plan one may take requests, and the first part should not wait for them.
  */
 export async function* parallel<Item, Part, Result>(
   items: AsyncIterable<Item>,
   width: number,
   { isAlone, begins = () => true, read }: Reader<Item, Part, Result>,
 ): AsyncGenerator<Stepped<Item, Part, Result>> {
-  const handover = new Handover<Stepped<Item, Part, Result>>();
-  const lanes = new Set<Promise<void>>();
-  let begin = (): void => undefined;
-  const begun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
-
-  const run = async (item: Item, index: number): Promise<void> => {
-    const parts = read(item);
-    try {
-      for (;;) {
-        const next = await parts.next();
-        begin();
-        if (next.done === true) {
-          await handover.give({ kind: "end", index, item, result: next.value });
-          return;
-        }
-        await handover.give({ kind: "part", index, part: next.value });
-      }
-    } catch (error) {
-      handover.fail(error);
-    } finally {
-      begin();
-      await parts.return(undefined as never).catch(() => undefined);
-    }
+  type Next = Turn<Item, Part, Result>;
+  const source = items[Symbol.asyncIterator]();
+  const failed = (error: unknown): Next => ({ kind: "failed", error });
+  const ask = (): Promise<Next> => source.next().then((next) => ({ kind: "item", next }), failed);
+  const goOn = (lane: Lane<Item, Part, Result>): void => {
+    lane.turn = lane.parts.next().then(
+      (next) => ({ kind: "part", lane, next }),
+      (error) => ({ kind: "failed", lane, error }),
+    );
+    // Behind the others, so that none waits for ever.
+    lanes.delete(lane);
+    lanes.add(lane);
   };
-
-  const feed = async (): Promise<void> => {
-    const source = items[Symbol.asyncIterator]();
-    const asked: Promise<IteratorResult<Item>>[] = [];
-    try {
-      for (let index = 0; !handover.failed; index++) {
-        const next = await (asked.shift() ?? source.next());
-        if (next.done === true) break;
-        const single = isAlone(next.value);
-        while (lanes.size >= (single ? 1 : width)) await Promise.race(lanes);
-        if (handover.failed || !begins(next.value)) break;
-        const lane: Promise<void> = run(next.value, index).then(() => void lanes.delete(lane));
-        lanes.add(lane);
-        await (single ? lane : begun);
-        while (asked.length < width) {
-          asked.push(source.next());
-          // Its failure is nobody's business until it is awaited.
-          asked.at(-1)?.catch(() => undefined);
-        }
-      }
-    } catch (error) {
-      handover.fail(error);
-    } finally {
-      await source.return?.();
-      await Promise.all(lanes);
-      handover.end();
-    }
-  };
-
-  const feeding = feed();
+  const lanes = new Set<Lane<Item, Part, Result>>();
+  const asked: Promise<Next>[] = [ask()];
+  const failures: unknown[] = [];
+  let waiting: { readonly item: Item } | undefined;
+  let [index, isOpen, hasBegun, isSingle] = [0, true, false, false];
   try {
-    for (let given = await handover.take(); given !== undefined; given = await handover.take()) {
-      try {
-        yield given.value;
-      } finally {
-        given.taken();
+    for (;;) {
+      if (isOpen && waiting !== undefined && lanes.size < (isSingle || isAlone(waiting.item) ? 1 : width)) {
+        const { item } = waiting;
+        waiting = undefined;
+        isOpen = begins(item);
+        isSingle = isAlone(item);
+        if (isOpen) goOn({ item, index: index++, parts: read(item), turn: new Promise(() => undefined) });
+      }
+      const asksAhead = isOpen && hasBegun && !(isSingle && lanes.size > 0);
+      while (asksAhead && asked.length + (waiting === undefined ? 0 : 1) < width) asked.push(ask());
+      const [next] = isOpen && waiting === undefined ? asked : [];
+      const turns = [...lanes].map(({ turn }) => turn);
+      if (next !== undefined) turns.push(next);
+      if (turns.length === 0) break;
+      const turn = await Promise.race(turns);
+      if (turn.kind === "item") {
+        asked.shift();
+        if (turn.next.done === true) isOpen = false;
+        else waiting = { item: turn.next.value };
+        continue;
+      }
+      hasBegun = true;
+      if (turn.kind === "failed") {
+        failures.push(turn.error);
+        isOpen = false;
+        if (turn.lane !== undefined) lanes.delete(turn.lane);
+      } else if (turn.next.done === true) {
+        lanes.delete(turn.lane);
+        yield { kind: "end", index: turn.lane.index, item: turn.lane.item, result: turn.next.value };
+      } else {
+        yield { kind: "part", index: turn.lane.index, part: turn.next.value };
+        goOn(turn.lane);
       }
     }
   } finally {
-    handover.abandon();
-    await feeding;
+    await source.return?.();
+    for (const { parts } of lanes) await parts.return(undefined as never).catch(() => undefined);
   }
-}
-
-class Abandoned extends Error {}
-
-/** Passes values from many givers to one taker; a giver goes on once its value was worked through. */
-class Handover<Value> {
-  readonly #waiting: { value: Value; taken: () => void; refuse: (error: Error) => void }[] = [];
-  #wake: () => void = () => undefined;
-  #ended = false;
-  #abandoned = false;
-  #failure: { error: unknown } | undefined;
-
-  get failed(): boolean {
-    return this.#failure !== undefined || this.#abandoned;
-  }
-
-  give(value: Value): Promise<void> {
-    if (this.#abandoned) return Promise.reject(new Abandoned());
-    return new Promise((taken, refuse) => {
-      this.#waiting.push({ value, taken, refuse });
-      this.#wake();
-    });
-  }
-
-  fail(error: unknown): void {
-    if (!this.#abandoned) this.#failure ??= { error };
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#wake();
-  }
-
-  abandon(): void {
-    this.#abandoned = true;
-    for (const { refuse } of this.#waiting.splice(0)) refuse(new Abandoned());
-  }
-
-  /** The next value, with what lets its giver go on; undefined after the last. Throws the first failure once all have ended. */
-  async take(): Promise<{ readonly value: Value; readonly taken: () => void } | undefined> {
-    for (;;) {
-      const next = this.#waiting.shift();
-      if (next !== undefined) return next;
-      if (this.#ended) {
-        if (this.#failure !== undefined) throw this.#failure.error;
-        return undefined;
-      }
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-  }
+  if (failures.length > 0) throw failures[0];
 }
