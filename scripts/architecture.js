@@ -12,6 +12,7 @@ const PARTS = {
   commands: "one file a command: what `check`, `discover`, `read`, `init` and the others do",
   run: "what a run opens and closes: session, streams one by one, output, progress",
   streams: "the core: plan, windows, proof, checkpoints. Values only, no files, no sockets, no clock",
+  reconcile: "compares a table with the service: its keys, numbers by day, what differs",
   shards: "one account in several shards: where to cut, the plan, the union of states",
   jobs: "look-ups and e-mail checks, which cost credits: schedule, receipts, results",
   api: "the edge to the service: requests, limits, errors, rows out of bytes",

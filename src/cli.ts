@@ -5,6 +5,7 @@ import type { InitOptions } from "./commands/init.ts";
 import type { JobsOptions } from "./commands/jobs.ts";
 import type { PlanOptions } from "./commands/plan.ts";
 import type { ReadOptions, ShardOptions } from "./commands/read.ts";
+import type { ReconcileOptions } from "./commands/reconcile.ts";
 import type { StateOptions } from "./commands/state.ts";
 import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
@@ -20,6 +21,7 @@ export type Command =
   | ({ readonly kind: "jobs" } & JobsOptions)
   | ({ readonly kind: "state" } & StateOptions)
   | ({ readonly kind: "plan" } & PlanOptions)
+  | ({ readonly kind: "reconcile" } & ReconcileOptions)
   | ({ readonly kind: "state-merge" } & StateMergeOptions)
   | ({ readonly kind: "init" } & InitOptions)
   | ({ readonly kind: "tap" } & TapOptions)
@@ -176,7 +178,7 @@ const addPlan: AddCommand = (parser, choose) =>
   );
 
 const addState: AddCommand = (parser, choose) =>
-  parser.command("state", "show a state, or merge states of shards", (words) =>
+  parser.command("state", "show a state, or merge those of shards", (words) =>
     words
       .command(
         "merge <states..>",
@@ -248,6 +250,41 @@ const addJobs: AddCommand = (parser, choose) =>
     ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
   );
 
+const RECONCILE_EXAMPLES = [
+  ["the query that makes keys.csv", "reconcile --sql duckdb --table people"],
+  [
+    "which rows the table lacks, by counts",
+    "reconcile --config config.json \\\n    --table keys.csv --output found",
+  ],
+  [
+    "the same exactly, and who is gone",
+    "reconcile --config config.json \\\n    --table keys.csv --output found --full",
+  ],
+] as const;
+
+const addReconcile: AddCommand = (parser, choose) =>
+  parser.command(
+    "reconcile",
+    "compare a table with the service",
+    (words) =>
+      words
+        .options({
+          config: CONFIG,
+          table: { type: "string", requiresArg: true, describe: "CSV or JSON lines with key and cursor" },
+          stream: { type: "string", default: "people", requiresArg: true, describe: "stream of the table" },
+          state: { type: "string", requiresArg: true, describe: "state of the syncs that filled it" },
+          output: { type: "string", requiresArg: true, describe: "folder that takes what differs" },
+          full: { type: "boolean", default: false, describe: "compare every key; find who is gone" },
+          timezone: { type: "string", requiresArg: true, describe: "zone of dates without an offset" },
+          "yes-gone": { type: "string", requiresArg: true, describe: "accept that this many are gone" },
+          recheck: { type: "string", requiresArg: true, describe: "state file: read lost days again" },
+          sql: { type: "string", requiresArg: true, describe: "print the query: duckdb, postgres, …" },
+        })
+        .epilogue(examples(RECONCILE_EXAMPLES)),
+    ({ yesGone, ...flags }) =>
+      choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) }),
+  );
+
 /** In the order of the help text. */
 const COMMANDS: readonly AddCommand[] = [
   addInit,
@@ -258,6 +295,7 @@ const COMMANDS: readonly AddCommand[] = [
   addJobs,
   addPlan,
   addState,
+  addReconcile,
 ];
 
 /** Parses the Airbyte words; no words ask for help. Throws UsageError. */

@@ -101,6 +101,8 @@ async function run(command: Command, runtime: Runtime): Promise<number> {
       return (await import("./commands/state.ts")).showState(command, runtime);
     case "plan":
       return (await import("./commands/plan.ts")).plan(command, runtime);
+    case "reconcile":
+      return (await import("./commands/reconcile.ts")).reconcile(command, runtime);
     case "state-merge":
       return (await import("./commands/state-merge.ts")).stateMerge(command, runtime);
     case "tap":

@@ -64,6 +64,11 @@ const WITHOUT: readonly Group[] = [
     why: "It is about the stdout of a process.",
   },
   {
+    modules: ["files/csv", ...within("reconcile", "by-counts key-table results sql table-file")],
+    tested: "test/reconcile/reconcile.test.ts",
+    why: "A comparison crosses all of them, and only its answer can be right or wrong.",
+  },
+  {
     modules: within("protocol", "airbyte-message error-text singer-about"),
     tested: "test/protocol/airbyte.test.ts",
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",

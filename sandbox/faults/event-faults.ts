@@ -60,6 +60,17 @@ export const EVENT_FAULTS: FaultTable = {
       for (const { index, usageSlot } of dataset.undated(value)) dataset.check(index, clock.now(), usageSlot);
     },
   },
+  undate: {
+    kind: "event",
+    when: "before",
+    on: ["list", "stream"],
+    description: "K people lose their date, before a request is answered",
+    argument: COUNT,
+    happen: ({ value, nth }, _, { collection: { dataset } }) => {
+      const chosen = dataset.choose({}, value, (0.3 + 0.618 * nth) % 1);
+      for (const { index, usageSlot } of chosen) dataset.check(index, null, usageSlot);
+    },
+  },
   move: {
     kind: "event",
     when: "before",

@@ -1,5 +1,5 @@
-import { createReadStream } from "node:fs";
 import { ConfigError } from "../errors.ts";
+import { cellsOf, textLines } from "../files/csv.ts";
 import { reasonOf } from "../files/reason.ts";
 
 /**
@@ -40,22 +40,3 @@ const lacking = (path: string, line: number, column: string): ConfigError =>
     `Cannot use the file of items "${path}": line ${line} has several cells, so this is CSV, and has no column "${column}". ` +
       `Name a column "${column}", or write one item on each line`,
   );
-
-/** The lines of a file, many at once. */
-async function* textLines(path: string): AsyncGenerator<readonly string[]> {
-  let rest = "";
-  for await (const piece of createReadStream(path, "utf8")) {
-    const lines = `${rest}${piece}`.split(/\r?\n/);
-    rest = lines.pop() ?? "";
-    yield lines;
-  }
-  if (rest !== "") yield [rest];
-}
-
-const CELL = /[,;\t](?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
-
-/** The cells of a line of CSV; quotes hide separators. */
-function cellsOf(line: string): readonly string[] {
-  const cells = `,${line}`.matchAll(CELL);
-  return [...cells].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
-}

@@ -130,11 +130,16 @@ export class Session {
     return this.#jobs.read(spec, schema);
   }
 
-  /** The service as the core sees it, for the rows of one stream. */
-  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">, filters = this.#filters(spec)): StreamApi {
+  /** The service as the core sees it, for the rows of one stream. @param holds whether suppressed rows are held back */
+  streamApi(
+    spec: RowStreamSpec,
+    rules: Omit<RowRules, "key">,
+    filters = this.#filters(spec),
+    holds = true,
+  ): StreamApi {
     const [key = ""] = spec.primaryKey;
     const { suppressed } = this.config;
-    const fields = suppressed.entries === 0 ? undefined : SUPPRESSED_BY.get(spec.name);
+    const fields = suppressed.entries === 0 || !holds ? undefined : SUPPRESSED_BY.get(spec.name);
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.config.endpoints),

@@ -137,7 +137,7 @@ export class Pass {
       this.newest = row.cursor ?? undefined;
     }
     if (at <= latest && row.key !== "") this.#rules.newestKeys.see(row.key, at);
-    const isDelivered = (flags & UNDATED) !== 0 && this.#isDelivered(`${row.key} ${identity}`);
+    const isDelivered = (flags & UNDATED) !== 0 && this.#isDelivered(undatedDigest(row.key, `${identity}`));
     return (known & IS_NEW) !== 0 && !isDelivered;
   }
 
@@ -152,11 +152,10 @@ export class Pass {
   }
 
   /** Remembers a row without a date. Returns whether an earlier run has delivered it just as it is. */
-  #isDelivered(row: string): boolean {
+  #isDelivered(digest: string): boolean {
     const { undatedSeen } = this.#rules;
     if (this.#window.kind === "closed") return false;
     if (this.#undated.size > MOST_REMEMBERED && undatedSeen.size === 0) return false;
-    const digest = fingerprint(row);
     this.#undated.add(digest);
     return this.#window.kind === "undated" && undatedSeen.has(digest);
   }
@@ -222,8 +221,11 @@ function identityOf(cursor: string, at: number): number | string {
   return finer === undefined ? at : `${at}.${finer}`;
 }
 
+/** Stands in the state for a row without a date that was delivered. @param key its JSON in latin1 */
+export const undatedDigest = (key: string, content: string): string => fingerprint(`${key} ${content}`);
+
 /** A row's content with its spaces and escapes resolved, however an endpoint spelt it. */
-function contentOf(raw: RawLine): string {
+export function contentOf(raw: RawLine): string {
   if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
   return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));
 }

@@ -1,0 +1,227 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
+import { SUPPRESSED_BY } from "../config/suppress.ts";
+import { ConfigError, UsageError } from "../errors.ts";
+import { readText } from "../files/read.ts";
+import { toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
+import { write } from "../protocol/writer.ts";
+import { compare, MOST_REQUESTS, type Question, type World } from "../reconcile/reconcile.ts";
+import { type Report, Results } from "../reconcile/results.ts";
+import { keysQuery } from "../reconcile/sql.ts";
+import { openConfig } from "../run/config-files.ts";
+import { runToEnd } from "../run/output.ts";
+import { readStream } from "../run/read-stream.ts";
+import { type Run, withRun } from "../run/run.ts";
+import type { Runtime } from "../run/runtime.ts";
+import { cannotBeCounted } from "../run/session.ts";
+import { StateFile } from "../run/state-file.ts";
+import { parseDatedState } from "../state/dated.ts";
+import { parseStateText } from "../state/envelopes.ts";
+import { filtersOf, resumeDated } from "../state/resume.ts";
+import { put, spanOf } from "../streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
+import type { Day } from "../time.ts";
+
+export type ReconcileOptions = {
+  readonly config: string | undefined;
+  /** The file with key and cursor of every row, `-` for stdin; with `sql`, the table's name. */
+  readonly table: string | undefined;
+  readonly stream: string;
+  readonly state: string | undefined;
+  /** The folder that takes what differs. */
+  readonly output: string | undefined;
+  readonly full: boolean;
+  readonly timezone: string | undefined;
+  readonly yesGone: number | undefined;
+  /** A state file in which the days of lost rows are marked to be read again. */
+  readonly recheck: string | undefined;
+  /** Prints the query that makes the file, in this dialect. */
+  readonly sql: string | undefined;
+};
+
+/**
+ * Says whether a table in a warehouse holds what the service holds.
+ * @returns 0 if nothing is lost or stale, 1 if something is, 2 if the question cannot be answered
+ */
+export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
+  const spec = STREAMS.find(({ name }) => name === options.stream);
+  if (spec === undefined || spec.reading === "job")
+    throw new UsageError(`--stream must be people, companies or sources, not "${options.stream}"`);
+  const { sql, table, stream } = options;
+  const [key = ""] = spec.primaryKey;
+  if (sql !== undefined) {
+    await write(runtime.stdout, keysQuery(sql, table ?? stream, key, spec.cursorField ?? key));
+    return 0;
+  }
+  if (table === undefined)
+    throw new UsageError(
+      "--table is missing: name a file with key and cursor of every row. --sql prints the query for it",
+    );
+  let answer = 2;
+  const speech = { name: "source-contact-intelligence", logs: true };
+  const code = await runToEnd(speech, runtime, async (open) => {
+    const config = await openConfig(options.config, runtime.environment);
+    const reporter = await open({ kind: "stdout" }, config);
+    await withRun({ config, runtime, reporter }, async (run) => {
+      const found = await compared(options, spec, table, run);
+      await run.emit({ kind: "close", stream, complete: true });
+      const text = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;
+      await write(runtime.stdout, toLatin1(text));
+      if (options.recheck !== undefined)
+        await write(runtime.stdout, toLatin1(await markAgain(options.recheck, found, runtime)));
+      for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
+      if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
+    });
+    return true;
+  });
+  return code === 0 ? answer : 2;
+}
+
+async function compared(
+  options: ReconcileOptions,
+  spec: RowStreamSpec,
+  table: string,
+  run: Run,
+): Promise<Report> {
+  const { session, emit } = run;
+  const { config, privacy } = session;
+  const [key = ""] = spec.primaryKey;
+  const source = {
+    ...(await session.readingOf(spec)),
+    ...{ isExported: spec.exportPath !== null, onMissingKey: "pass" as const },
+  };
+  const cursor = source.isDated ? spec.cursorField : null;
+  if (!config.verifyCounts)
+    throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
+  if (!source.isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
+  if (cursor === null && !options.full)
+    throw new ConfigError(`Cannot compare "${spec.name}" by counts: its rows have no date. Add --full`);
+  const filters = filtersOf(config);
+  const api = session.streamApi(spec, { cursor, schema: null }, undefined, false);
+  const everyone = session.streamApi(spec, { cursor, schema: null }, {}, false);
+  const fields = SUPPRESSED_BY.get(spec.name) ?? [];
+  const rewrite = privacy.rewriter(spec.name);
+  const world: World = {
+    ...{ api, emit, requests: () => session.usage.requests },
+    keyOf: privacy.echoOf(spec.name, key) ?? ((value) => value),
+    leave: (line) => rewrite?.(line, undefined) ?? line,
+    isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
+    read: (reading) =>
+      readStream({
+        ...{ stream: spec.name, source, keyId: session.keyId, endsAt: undefined },
+        api: reading.everyone ? everyone : api,
+        saved: { kind: "read", state: reading.state ?? { ...NEW_STATE, filters } },
+        settings: {
+          ...config,
+          startDate: reading.from ?? null,
+          endDate: reading.to ?? null,
+          ignoreMissingDays: [],
+        },
+      }),
+  };
+  await emit({ kind: "open", stream: spec.name });
+  const minutes = Math.ceil(MOST_REQUESTS / config.requestsPerMinute);
+  if (!options.full)
+    await emit({
+      ...{ kind: "log", level: "info" },
+      text: `Compares "${spec.name}" by counts: at most ${MOST_REQUESTS} requests, about ${plural(minutes, "minute")}`,
+    });
+  const state = await stateOf(options, spec, run);
+  const results = options.output === undefined ? undefined : await Results.open(options.output);
+  const { path, remove } = await seekable(table);
+  try {
+    const question: Question = {
+      ...{ stream: spec.name, table: path, form: { key, cursor, zone: options.timezone }, state },
+      ...{ startDate: config.startDate, endDate: config.endDate, mostGone: options.yesGone },
+      isFiltered: filters.source_slug !== null || filters.is_user !== "all",
+      mode: options.full ? "full" : "counts",
+    };
+    return await compare(question, world, results);
+  } finally {
+    await results?.discard();
+    await remove();
+  }
+}
+
+/** A file that can be read twice: what comes through a pipe is kept in a private folder meanwhile. */
+async function seekable(path: string): Promise<{ path: string; remove: () => Promise<void> }> {
+  const isFile = path !== "-" && ((await stat(path).catch(() => undefined))?.isFile() ?? true);
+  if (isFile) return { path, remove: async () => undefined };
+  const folder = await mkdtemp(join(tmpdir(), "reconcile-"));
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  const copy = join(folder, "table");
+  const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
+  try {
+    await pipeline(from, createWriteStream(copy, { flags: "wx", mode: 0o600 }));
+    return { path: copy, remove };
+  } catch (cause) {
+    await remove();
+    throw new ConfigError(`Cannot read the table "${path}"`, { cause });
+  }
+}
+
+async function stateOf(
+  { state: path }: ReconcileOptions,
+  { name }: RowStreamSpec,
+  { session }: Run,
+): Promise<DatedState | undefined> {
+  if (path === undefined) return undefined;
+  const saved = parseStateText(await readText("state", path)).streams.get(name);
+  const configured = {
+    name,
+    syncMode: "incremental",
+    destinationSyncMode: null,
+    generationId: null,
+    syncId: null,
+    schema: null,
+  };
+  const resumed = resumeDated(configured, saved, filtersOf(session.config), null, session.service);
+  if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
+  const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${name}"`;
+  throw new ConfigError(`Cannot use the state "${path}": ${why}`);
+}
+
+/** Marks the days of what is lost or stale in a state file, so that the next sync reads them again. @returns its text */
+async function markAgain(path: string, { stream, days }: Report, runtime: Runtime): Promise<string> {
+  const file = await StateFile.open(path, runtime);
+  try {
+    const state = parseDatedState(stream, file.saved.streams.get(stream));
+    if (state === null)
+      throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
+    const [lacking, covered] = [Object.keys(days).filter((day) => isLacking(days[day])), state.days];
+    const again = (lacking as Day[])
+      .filter((day) =>
+        covered.some(([from, to, , status]) => from <= day && day <= to && status !== "missing"),
+      )
+      .reduce((all, day) => put(all, spanOf([day, day], null, "again")), covered);
+    await file.save(stream, { ...state, days: again, ...(lacking.includes("none") && { undated: null }) });
+    return await readText("state", path);
+  } finally {
+    await file.release();
+  }
+}
+
+const isLacking = (day: Report["days"][string] | undefined): boolean =>
+  (day?.lost ?? 0) + (day?.stale ?? 0) > 0;
+
+function inWords(found: Report): string {
+  const { stream, table_rows, lost, stale, gone, later, unclear, suppressed, days, more_in_table } = found;
+  const parts = [`lost ${lost}`, `stale ${stale}`, `gone ${gone ?? "not looked for (--full does)"}`];
+  const more = [`newer in the table ${later}`, `unclear ${unclear}`, `suppressed ${suppressed}`];
+  const lines = [
+    `${stream}: ${plural(table_rows, "key")} in the table`,
+    `  ${[...parts, ...more].join(", ")}`,
+    ...Object.entries(days).map(
+      ([day, of]) => `  ${day}: lost ${of.lost}, stale ${of.stale}, gone ${of.gone}`,
+    ),
+    ...more_in_table.map(
+      ({ from, to, rows }) => `  ${from} to ${to}: ${plural(rows, "row")} more in the table, moved or gone`,
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}

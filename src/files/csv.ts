@@ -1,0 +1,24 @@
+import { createReadStream } from "node:fs";
+
+/** The lines of a text file, many at once. Throws the system's errors as they are. */
+export async function* textLines(path: string): AsyncGenerator<readonly string[]> {
+  let rest = "";
+  for await (const piece of createReadStream(path, "utf8")) {
+    const lines = `${rest}${piece}`.split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    yield lines;
+  }
+  if (rest !== "") yield [rest];
+}
+
+const CELL = /[,;\t](?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
+
+/** The cells of a line of CSV; quotes hide separators. */
+export function cellsOf(line: string): readonly string[] {
+  const cells = `,${line}`.matchAll(CELL);
+  return [...cells].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+}
+
+/** A cell of CSV, in quotes where it needs them. */
+export const csvCell = (text: string): string =>
+  /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

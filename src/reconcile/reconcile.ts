@@ -1,0 +1,322 @@
+import { DataError } from "../errors.ts";
+import { csvCell } from "../files/csv.ts";
+import { type JsonObject, objectOf, tryParseJson } from "../json.ts";
+import { fromLatin1, toLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
+import { type Coverage, without, withStatus } from "../streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
+import type { Event, RawLine } from "../streams/event.ts";
+import { contentOf, undatedDigest } from "../streams/proof.ts";
+import type { StreamApi } from "../streams/stream-api.ts";
+import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later, startOf } from "../time.ts";
+import { type Differences, differences, type Numbers } from "./by-counts.ts";
+import {
+  AS_NUMBER,
+  AS_TEXT,
+  HELD,
+  KeyTable,
+  MOVED,
+  type Moment,
+  NAMED,
+  NO_MOMENT,
+  SHOWN,
+} from "./key-table.ts";
+import type { DayDifference, Lists, Report, Results } from "./results.ts";
+import { type TableForm, tableRows, unitOf } from "./table-file.ts";
+
+/** Which rows of the service are read: those of some days, or all that a state lacks. */
+export type Reading = {
+  readonly from?: Day;
+  readonly to?: Day;
+  readonly state?: DatedState;
+  /** Without the filters of the config. */
+  readonly everyone?: boolean;
+};
+
+/** What a comparison asks of the world. */
+export type World = {
+  readonly api: Pick<StreamApi, "count" | "now">;
+  /** The events of a read; suppressed rows are among its lines, as the service spells them. */
+  readonly read: (reading: Reading) => AsyncIterable<Event>;
+  readonly emit: (event: Event) => Promise<void>;
+  /** How a key, and how a row, leaves under the privacy settings. */
+  readonly keyOf: (key: string) => string;
+  readonly leave: (line: RawLine) => string;
+  readonly isSuppressed: (row: JsonObject) => boolean;
+  readonly requests: () => number;
+};
+
+export type Question = {
+  readonly stream: string;
+  readonly table: string;
+  /** A `cursor` of null: rows have no date. */
+  readonly form: TableForm;
+  /** What the syncs so far have read; undefined: up to the newest row of the table. */
+  readonly state: DatedState | undefined;
+  readonly startDate: Day | null;
+  readonly endDate: Day | null;
+  /** Whether the config restricts whom it reads. */
+  readonly isFiltered: boolean;
+  readonly mode: Report["mode"];
+  /** How many keys may be gone without being too many; undefined: 100, or 1 % of the table. */
+  readonly mostGone: number | undefined;
+};
+
+/** What a row of the service is to the table. */
+type Standing = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
+
+export const MOST_REQUESTS = 300;
+/** How often who moves while everything is read is looked for. */
+const MOST_ROUNDS = 8;
+
+/**
+ * Compares a table of a warehouse with the service. Throws ConfigError for a table that cannot be read, and DataError for
+ * days that cannot be proven and for another table.
+ * @param results undefined: nothing is written
+ */
+export async function compare(
+  question: Question,
+  world: World,
+  results: Results | undefined,
+): Promise<Report> {
+  const table = new KeyTable();
+  const { table: path, form, mode } = question;
+  for await (const rows of tableRows(path, form)) {
+    for (const { key, moment } of rows) {
+      table.put(key, moment);
+      if (world.isSuppressed({ [form.key]: key })) table.mark(key, HELD);
+    }
+  }
+  const run = new Comparison(question, world, results, table);
+  return mode === "full" ? await run.keyByKey() : await run.byCounts();
+}
+
+class Comparison {
+  readonly #question: Question;
+  readonly #world: World;
+  readonly #results: Results | undefined;
+  readonly #table: KeyTable;
+  readonly #began: number;
+  /** The newest moment whose rows the syncs must have brought. */
+  readonly #until: number;
+  readonly #found: Record<Standing, number> = { same: 0, lost: 0, stale: 0, later: 0, new: 0, suppressed: 0 };
+  readonly #days: Record<string, DayDifference> = {};
+  #rowsRead = 0;
+  /** Of the last checkpoint. */
+  #state: DatedState = NEW_STATE;
+
+  constructor(question: Question, world: World, results: Results | undefined, table: KeyTable) {
+    this.#question = question;
+    this.#world = world;
+    this.#results = results;
+    this.#table = table;
+    this.#began = world.api.now();
+    const { state } = question;
+    const newest = state === undefined ? table.newest : instant(state.discoveredAt ?? "");
+    this.#until = Number.isFinite(newest) ? newest : startOf(BEGINNING) - 1;
+  }
+
+  async keyByKey(): Promise<Report> {
+    const { isFiltered, mostGone, form } = this.#question;
+    await this.#read({}, true);
+    this.#refuseStranger();
+    const unshown = (): number => this.#keysWith(isGone);
+    if (isFiltered && unshown() > 0) await this.#read({ everyone: true });
+    // Whoever was not shown and is there has moved meanwhile: to today, or to those without a date. Days that people left
+    // while they were read prove nothing before they were read in peace.
+    for (let round = 1; unshown() > 0 && form.cursor !== null; round++) {
+      const [before, { days }] = [unshown(), this.#state];
+      const known = withStatus(days, "again").reduce<Coverage>(without, days);
+      await this.#read({
+        everyone: true,
+        state: { ...this.#state, days: known, undated: null, checked: null },
+      });
+      if (unshown() === before && withStatus(this.#state.days, "again").length === 0) break;
+      if (round < MOST_ROUNDS) continue;
+      throw new DataError(
+        `Cannot say who is gone: people still move between ${MOST_ROUNDS} looks. Run again when fewer are checked`,
+      );
+    }
+    const [gone, most] = [unshown(), mostGone ?? Math.max(100, Math.floor(this.#table.size / 100))];
+    for (const [day, rows] of this.#table.byDay(isGone)) this.#on(day).gone += rows;
+    const tooMany =
+      `${gone} of ${plural(this.#table.size, "key")} of the table are gone from the service, more than ${most}. ` +
+      `No gone.csv was written. If these rows may be deleted, run again with --yes-gone ${gone}`;
+    return await this.#end(gone, undefined, gone > most ? [tooMany] : []);
+  }
+
+  async byCounts(): Promise<Report> {
+    const { api, requests } = this.#world;
+    const open = addDays(earlier(dayOf(this.#until), dayOf(api.now())), -1);
+    await this.#read({ from: later(open, BEGINNING) }, true, startOf(open));
+    const numbers = this.#table.byDay((marks) => (marks & (MOVED | HELD)) === 0);
+    const left = (): number => MOST_REQUESTS - requests();
+    const found = await differences(api, this.#covered(open), numbers, open, left);
+    for (const { range } of found.lacking) await this.#read({ from: range[0], to: range[1] }, true);
+    await this.#meet(numbers, open);
+    const days = found.unlooked.map(({ range }) => range.join(" to "));
+    const many = `${MOST_REQUESTS} requests are not enough to say which rows are lost on ${days.join(", ")}. --full says it`;
+    return await this.#end(null, found, days.length > 0 ? [many] : []);
+  }
+
+  /** Equal numbers are no sign that it is the right table: a day of it must show a key that both have. */
+  async #meet(numbers: ReadonlyMap<Day | "none", number>, before: Day): Promise<void> {
+    const { same, stale, later: newer } = this.#found;
+    if (same + stale + newer > 0) return;
+    const days = [...numbers].flatMap(([day, rows]) =>
+      day !== "none" && day < before ? [{ day, rows }] : [],
+    );
+    const [fullest] = days.sort((a, b) => b.rows - a.rows);
+    const read = fullest === undefined ? 0 : await this.#read({ from: fullest.day, to: fullest.day });
+    if (read > 0 || fullest === undefined) this.#refuseStranger();
+  }
+
+  /** Throws DataError if rows were shown and none of them has a key of the table. */
+  #refuseStranger(): void {
+    if (this.#rowsRead === 0 || this.#keysWith((marks) => (marks & SHOWN) !== 0) > 0) return;
+    throw new DataError(
+      `Cannot compare the table with "${this.#question.stream}": they have no key in common. It is another table, or its keys were hashed with another salt`,
+    );
+  }
+
+  /**
+   * Reads rows and marks their keys. Throws DataError for a read that is not proven complete.
+   * @param judges whether what is lost and stale is noted
+   * @param movedFrom epoch ms: keys that the table has at an earlier moment have left their day
+   * @returns how many rows came
+   */
+  async #read(reading: Reading, judges = false, movedFrom = Number.NEGATIVE_INFINITY): Promise<number> {
+    const { emit, read } = this.#world;
+    const { stream } = this.#question;
+    const before = this.#rowsRead;
+    let end: Extract<Event, { kind: "close" }> | undefined;
+    for await (const event of read(reading)) {
+      if (event.kind === "checkpoint") this.#state = { ...NEW_STATE, ...event.state } as DatedState;
+      else if (event.kind === "close") end = event;
+      else await emit(event);
+      if (event.kind !== "records") continue;
+      for (const line of event.lines) await this.#take(line, judges, movedFrom);
+    }
+    if (end?.complete === true) return this.#rowsRead - before;
+    const why = end?.error instanceof Error ? `. ${end.error.message}` : "";
+    throw new DataError(`Cannot compare the table with "${stream}": not all days could be proven${why}`);
+  }
+
+  async #take(line: RawLine, judges: boolean, movedFrom: number): Promise<void> {
+    const { key: name, cursor } = this.#question.form;
+    const row = objectOf(tryParseJson(fromLatin1(line)));
+    const key = row[name];
+    if (typeof key !== "string" && typeof key !== "number") return;
+    this.#rowsRead += 1;
+    const isSuppressed = this.#world.isSuppressed(row);
+    const moment = cursor === null ? NO_MOMENT : momentOf(row[cursor]);
+    const shown = (typeof key === "number" ? AS_NUMBER : AS_TEXT) | (isSuppressed ? HELD : 0);
+    const known = this.#world.keyOf(`${key}`);
+    const held = this.#table.mark(known, shown);
+    if (held !== undefined && held.at < movedFrom) this.#table.mark(known, MOVED);
+    if (!judges) return;
+    const digest = (): string => undatedDigest(toLatin1(JSON.stringify(key)), contentOf(line));
+    const standing = isSuppressed ? "suppressed" : this.#standingOf(held, moment, digest);
+    this.#found[standing] += 1;
+    if (standing !== "lost" && standing !== "stale") return;
+    this.#on(Number.isNaN(moment.at) ? "none" : dayOf(moment.at))[standing] += 1;
+    await this.#results?.lose(this.#world.leave(line));
+  }
+
+  #standingOf(held: Moment | undefined, moment: Moment, digest: () => string): Standing {
+    if (held !== undefined && isSame(held, moment)) return "same";
+    if (!this.#isExpected(moment.at, digest)) return "new";
+    if (held === undefined) return "lost";
+    return Number.isNaN(moment.at) || held.at > moment.at ? "later" : "stale";
+  }
+
+  #on(day: Day | "none"): DayDifference {
+    this.#days[day] ??= { lost: 0, stale: 0, gone: 0 };
+    return this.#days[day];
+  }
+
+  #keysWith(isAsked: (marks: number) => boolean): number {
+    return [...this.#table.byDay(isAsked).values()].reduce((sum, rows) => sum + rows, 0);
+  }
+
+  /** Whether the syncs so far must have brought a row. @param at epoch ms, NaN: none @param digest of a row without a date */
+  #isExpected(at: number, digest: () => string): boolean {
+    const { state, startDate, endDate } = this.#question;
+    if (this.#question.form.cursor === null) return true;
+    if (Number.isNaN(at) && state?.undated?.seen) return state.undated.seen.includes(digest());
+    if (Number.isNaN(at) && state !== undefined) return state.undated !== null;
+    if (Number.isNaN(at)) return (startDate ?? endDate) === null;
+    if (at > this.#until) return false;
+    const day = dayOf(at);
+    const days = this.#covered(addDays(day, 1));
+    const last = state === undefined ? dayOf(this.#until) : (days.at(-1)?.[1] ?? BEGINNING);
+    return (
+      day > last || days.some(([from, to, , status]) => from <= day && day <= to && status !== "missing")
+    );
+  }
+
+  /** The days before a day that the table should hold. */
+  #covered(before: Day): Coverage {
+    const { state, startDate, endDate } = this.#question;
+    if (state !== undefined) return state.days;
+    const [from, to] = [startDate ?? BEGINNING, earlier(addDays(before, -1), endDate ?? before)];
+    return from > to ? [] : [[from, to, null]];
+  }
+
+  async #end(
+    gone: number | null,
+    found: Differences | undefined,
+    unanswered: readonly string[],
+  ): Promise<Report> {
+    const { stream, mode } = this.#question;
+    const { lost, stale, later: newer, new: isNew } = this.#found;
+    const rowsIn = (numbers: readonly Numbers[] = []) =>
+      numbers.map(({ range: [from, to], table, service }) => ({ from, to, rows: Math.abs(table - service) }));
+    const report: Report = {
+      ...{ stream, mode, at: new Date(this.#began).toISOString(), table_rows: this.#table.size },
+      ...{ rows_read: this.#rowsRead, requests: this.#world.requests() },
+      ...{ lost, stale, gone, later: newer, new: isNew },
+      ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isHeld) },
+      days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
+      ...{ more_in_table: rowsIn(found?.more), not_looked_at: rowsIn(found?.unlooked), unanswered },
+    };
+    const lists: Lists = {
+      "suppressed.csv": this.#list(isHeld),
+      "unclear.csv": this.#list(isUnclear),
+      ...(gone !== null && unanswered.length === 0 && { "gone.csv": this.#list(isGone) }),
+    };
+    await this.#results?.publish(report, lists);
+    return report;
+  }
+
+  /** Keys of the table, each once, as they are spelt there. */
+  async *#list(isListed: (marks: number) => boolean): AsyncGenerator<string> {
+    const { table, form } = this.#question;
+    yield `${csvCell(form.key)}\n`;
+    for await (const rows of tableRows(table, form)) {
+      const keys = rows.filter(({ key }) => {
+        const marks = this.#table.mark(key)?.marks ?? NAMED;
+        if ((marks & NAMED) !== 0 || !isListed(marks)) return false;
+        return this.#table.mark(key, NAMED) !== undefined;
+      });
+      yield keys.map(({ key }) => `${csvCell(key)}\n`).join("");
+    }
+  }
+}
+
+/** A suppressed row is listed as such, whether the service has it or not. */
+const isGone = (marks: number): boolean => (marks & (SHOWN | HELD)) === 0;
+const isHeld = (marks: number): boolean => (marks & HELD) !== 0;
+const isUnclear = (marks: number): boolean => (marks & (SHOWN | HELD)) === SHOWN;
+
+function momentOf(value: unknown): Moment {
+  const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";
+  const at = instant(text);
+  return Number.isNaN(at) ? NO_MOMENT : { at, unit: unitOf(text) };
+}
+
+/** Equal at the coarser of their precisions, however a loader has rounded. */
+function isSame(a: Moment, b: Moment): boolean {
+  if (Number.isNaN(a.at) || Number.isNaN(b.at)) return Number.isNaN(a.at) && Number.isNaN(b.at);
+  return Math.abs(a.at - b.at) < Math.max(a.unit, b.unit);
+}

@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import { rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Part } from "../files/part.ts";
+import { makeFolder, replaceFile, syncFolder } from "../files/replace.ts";
+import type { Day } from "../time.ts";
+
+/** What differs on one day of the service; for `gone`, on the day that the table says. */
+export type DayDifference = { lost: number; stale: number; gone: number };
+
+type Rows = { readonly from: Day; readonly to: Day; readonly rows: number };
+
+/** What a comparison found. `gone` null: it was not looked for. */
+export type Report = {
+  readonly stream: string;
+  readonly mode: "counts" | "full";
+  /** When the comparison began. */
+  readonly at: string;
+  readonly table_rows: number;
+  /** Rows that the service showed. */
+  readonly rows_read: number;
+  readonly requests: number;
+  readonly lost: number;
+  readonly stale: number;
+  readonly gone: number | null;
+  /** The table has a later date than the service. */
+  readonly later: number;
+  /** No sync had to bring them yet. */
+  readonly new: number;
+  readonly unclear: number;
+  /** Keys of the table whose rows are suppressed now, as far as rows were read. */
+  readonly suppressed: number;
+  /** By day; "none" is rows without a date. */
+  readonly days: Readonly<Record<string, DayDifference>>;
+  /** Where the table has more rows than the service, by counts: people who moved, or are gone. */
+  readonly more_in_table: readonly Rows[];
+  /** Where the table has fewer rows, and no request was left to say which. */
+  readonly not_looked_at: readonly Rows[];
+  /** Why the question is not answered. */
+  readonly unanswered: readonly string[];
+};
+
+/** Lists of keys, by the name of their file. */
+export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
+
+const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
+
+/** The folder of results. What an earlier comparison left is removed first: nobody may delete people by an old list. */
+export class Results {
+  readonly #folder: string;
+  readonly #lost: Part;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.#lost = new Part(join(folder, `.lost-${randomBytes(8).toString("hex")}.part`), false, 256 * 1024);
+  }
+
+  /** Throws ConfigError, and the system's errors as they are. */
+  static async open(folder: string): Promise<Results> {
+    await makeFolder(folder);
+    for (const name of FILES) await rm(join(folder, name), { force: true });
+    await syncFolder(folder);
+    return new Results(folder);
+  }
+
+  /** Adds a row as it leaves, in latin1. */
+  async lose(line: string): Promise<void> {
+    await this.#lost.append(`${line}\n`, 1);
+  }
+
+  /** Publishes the rows, the lists and, last, the report. */
+  async publish(report: Report, lists: Lists): Promise<void> {
+    await this.#lost.seal();
+    await rename(this.#lost.path, join(this.#folder, "lost.jsonl"));
+    for (const [name, list] of Object.entries(lists)) await replaceFile(join(this.#folder, name), list);
+    await replaceFile(join(this.#folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  }
+
+  /** Removes what was not published. */
+  async discard(): Promise<void> {
+    await this.#lost.discard();
+  }
+}

@@ -1,0 +1,112 @@
+import { ConfigError } from "../errors.ts";
+import { cellsOf, textLines } from "../files/csv.ts";
+import { reasonOf } from "../files/reason.ts";
+import { isObject, quoted, tryParseJson } from "../json.ts";
+import { instant } from "../time.ts";
+import { type Moment, NO_MOMENT } from "./key-table.ts";
+
+/** The columns of a table that matter. `cursor` null: rows have no date. `zone`: what dates without an offset mean. */
+export type TableForm = {
+  readonly key: string;
+  readonly cursor: string | null;
+  readonly zone: string | undefined;
+};
+
+const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
+/** How loaders spell null. */
+const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
+
+/** One row of a table in a warehouse. */
+export type TableRow = { readonly key: string; readonly moment: Moment };
+
+/**
+ * Key and cursor of each row: CSV with a header, or JSON lines; the columns named like the stream's, whatever a loader did to
+ * case and underscores, or else the first two. Throws ConfigError for a file that cannot be read, a row without a key, and
+ * a date that no rule can read or that does not say its offset.
+ */
+export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
+  const momentIn = momentsIn(form.zone);
+  let places: readonly number[] | undefined;
+  let line = 0;
+  let open = "";
+  const rowOf = (text: string): TableRow[] => {
+    line += 1;
+    const all = `${open}${line === 1 ? text.replace(/^\uFEFF/, "") : text}`;
+    const isJson = all.startsWith("{");
+    // A line break within quotes belongs to the cell.
+    open = !isJson && all.split('"').length % 2 === 0 ? `${all}\n` : "";
+    if (open !== "" || all.trim() === "") return [];
+    const row = isJson ? tryParseJson(all) : undefined;
+    const names = isObject(row) ? Object.keys(row) : cellsOf(all);
+    const isHeader = !isJson && places === undefined;
+    if (isJson || isHeader) places = placesOf(names, form);
+    if (isHeader) return [];
+    const cells = isObject(row) ? Object.values(row) : names;
+    const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);
+    const spelt = form.cursor === null ? "" : cursor.trim();
+    const moment = momentIn(spelt);
+    const date = /^[\w :.,+-]{0,40}$/.test(spelt) ? `, ${quoted(spelt)}` : "";
+    if (key === "") throw unusable(path, line, "has no key");
+    if (moment === "naive")
+      throw unusable(path, line, `has a date without an offset${date}. ${SAY_THE_ZONE}`);
+    if (moment === "unreadable") throw unusable(path, line, `has a date that no rule can read${date}`);
+    return [{ key, moment }];
+  };
+  try {
+    for await (const lines of textLines(path)) yield lines.flatMap(rowOf);
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    throw new ConfigError(`Cannot read the table "${path}": ${reasonOf(cause)}`, { cause });
+  }
+  if (open !== "") throw unusable(path, line, "ends within quotes");
+}
+
+const SAY_THE_ZONE = "Say what it means with --timezone, such as UTC, +02:00 or Europe/Berlin";
+
+function placesOf(names: readonly string[], { key, cursor }: TableForm): readonly number[] {
+  const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
+  const places = [key, cursor ?? key].map((name) => names.findIndex((one) => bare(one) === bare(name)));
+  return places.includes(-1) ? [0, 1] : places;
+}
+
+/** Parses dates. Throws ConfigError for a zone that nobody knows. */
+function momentsIn(zone: string | undefined): (text: string) => Moment | "naive" | "unreadable" {
+  const offsetAt = zone === undefined ? undefined : offsetsOf(zone);
+  return (text) => {
+    if (NULLS.has(text.toLowerCase())) return NO_MOMENT;
+    const at = instant(text);
+    if (Number.isNaN(at)) return "unreadable";
+    if (!NAIVE.test(text)) return { at, unit: unitOf(text) };
+    if (offsetAt === undefined) return "naive";
+    // The offset before a change of the clocks may not be the one after it.
+    return { at: at - offsetAt(at - offsetAt(at)), unit: unitOf(text) };
+  };
+}
+
+/** How many ms a zone is ahead of UTC at a moment. */
+function offsetsOf(zone: string): (at: number) => number {
+  const fixed = msOf(zone.replace(/^(?:z|utc|gmt)$/i, "+00:00"));
+  if (fixed !== undefined) return () => fixed;
+  try {
+    const format = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
+    return (at) => msOf(format.format(at).split("GMT")[1] ?? "") ?? 0;
+  } catch (cause) {
+    throw new ConfigError(`Cannot use --timezone ${quoted(zone)}: no such zone. ${SAY_THE_ZONE}`, { cause });
+  }
+}
+
+function msOf(offset: string): number | undefined {
+  const [, sign, hours, minutes = "0"] = /^([+-])(\d\d?)(?::?(\d\d))?$/.exec(offset) ?? [];
+  if (sign === undefined) return undefined;
+  return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+}
+
+/** How many ms the spelling of a date tells apart. */
+export function unitOf(text: string): number {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return 86_400_000;
+  const digits = /^-?\d+(?:\.\d+)?$/.test(text) ? 3 : (/:\d\d[.,](\d+)/.exec(text)?.[1]?.length ?? 0);
+  return 10 ** Math.max(0, 3 - digits);
+}
+
+const unusable = (path: string, line: number, why: string): ConfigError =>
+  new ConfigError(`Cannot use the table "${path}": line ${line} ${why}`);
