@@ -78,7 +78,6 @@ function scriptOf(text, language, { url, key }) {
     .replaceAll(/https:\/\/contacts\.example\.com|http:\/\/127\.0\.0\.1:8080/g, url)
     .replaceAll("svc_…", key)
     .replaceAll("docker run ", "docker run --network host ")
-    .replaceAll('--rm -v "$PWD', `--rm --user ${process.getuid?.() ?? 1000} -v "$PWD`)
     .replaceAll("volume create contacts", `volume create ${VOLUME}`)
     .replaceAll("contacts:/data", `${VOLUME}:/data`)
     .replaceAll("docker build ", `docker build ${process.env.DOCKER_BUILD_ARGUMENTS ?? ""} `);

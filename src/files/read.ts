@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { text as streamText } from "node:stream/consumers";
 import { ConfigError } from "../errors.ts";
 import { placeOfJsonError } from "./json-error.ts";
 import { codeOf, reasonOf } from "./reason.ts";
@@ -11,10 +12,14 @@ import { codeOf, reasonOf } from "./reason.ts";
  */
 export async function readText(what: string, path: string): Promise<string> {
   try {
-    const text = path === "-" ? await readStdin() : await readFile(path, "utf8");
+    const text =
+      path === "-"
+        ? await streamText(createReadStream("", { fd: 0, autoClose: false }))
+        : await readFile(path, "utf8");
     return text.replace(/^\uFEFF/, "");
   } catch (cause) {
-    const why = codeOf(cause) === "ENOENT" ? "there is none" : reasonOf(cause);
+    const advice = codeOf(cause) === "EACCES" ? '. Run as its owner ("docker run --user")' : "";
+    const why = codeOf(cause) === "ENOENT" ? "there is none" : `${reasonOf(cause)}${advice}`;
     throw new ConfigError(`Cannot read the ${what} file "${path}": ${why}`, { cause });
   }
 }
@@ -45,10 +50,4 @@ export function parseJsonFile(what: string, path: string, text: string): unknown
       `Cannot use the ${what} file "${path}": ${text.trim() === "" ? "it is empty" : place}`,
     );
   }
-}
-
-async function readStdin(): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of createReadStream("", { fd: 0, autoClose: false })) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,4 +1,4 @@
-import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -66,17 +66,41 @@ async function inspect(image: string, path: string): Promise<unknown> {
   return JSON.parse(await outputOf("docker", ["image", "inspect", "--format", `{{json ${path}}}`, image]));
 }
 
+/** Whose `config.json` it is: a user other than the image's, and other than root, who can read everything. */
+const OWNER = process.getuid?.() || 4711;
+
+/** A folder with a config as `init` leaves it, of which the owner alone can read the file. */
+async function ownFolder(): Promise<string> {
+  const own = join(folder, "own");
+  const config = join(own, "config.json");
+  await mkdir(own, { recursive: true });
+  await writeFile(config, JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key }), { mode: 0o600 });
+  await chown(config, OWNER, OWNER);
+  return own;
+}
+
 describe("docs/docker.md", () => {
   it.each(docBlocks("docs/docker.md").map(({ text }) => [text]))("runs: %s", async (text) => {
+    const own = await ownFolder();
     const script = text
       .replaceAll("docker run ", "docker run --network host ")
+      .replaceAll("$(id -u)", String(OWNER))
+      .replaceAll("npm run ", `npm run --prefix "${ROOT}" `)
       .replaceAll("https://contacts.example.com", sandbox.url)
       .replaceAll("svc_…", sandbox.key)
       .replaceAll("docker build ", `cd "${ROOT}" && docker build -q ${await buildArguments()} `);
-    await outputOf("bash", ["-euo", "pipefail", "-c", script], { cwd: folder });
-    const written = (await readdir(folder)).find((name) => /people.*\.jsonl$/.test(name));
-    if (written !== undefined)
-      expect(await readFile(join(folder, written), "utf8")).toContain('"discoveredAt"');
+    await outputOf("bash", ["-euo", "pipefail", "-c", script], { cwd: own });
+    for (const written of (await readdir(own)).filter((name) => name.endsWith(".jsonl")))
+      expect(await readFile(join(own, written), "utf8")).toContain('"discoveredAt"');
+  });
+
+  it("says what to do about a config that the container's user cannot read", async () => {
+    const config = ["--config", "/config/own/config.json"];
+    await ownFolder();
+    const [message] = await messagesOf(["check", ...config]);
+    expect(message?.connectionStatus?.message).toContain(
+      'permission denied. Run as its owner ("docker run --user")',
+    );
   });
 });
 
