@@ -18,6 +18,7 @@ const NOON = startOf(TODAY) + DAY_MS / 2;
 const ODDITIES = [
   ...["none", "shows nothing yet", "grants a source", "stands still", "wrong clock", "refuses page 2"],
   ...["people get and lose a date", "twins", "counts the erased", "limits exports"],
+  "lags",
 ] as const;
 /** The last day on which people move, that on which the service becomes well, and the last of all. */
 const [MOVES_UNTIL, WELL, LAST_DAY] = [3, 6, 10];
@@ -50,6 +51,8 @@ class Account {
   readonly #chain: Chain;
   readonly #roll: (sides: number) => number;
   readonly service: ModelService;
+  /** What lists and exports come from while the service lags: everybody as they were before the morning. */
+  #replica: ModelService | undefined;
   day = 0;
 
   constructor(chain: Chain) {
@@ -83,16 +86,18 @@ class Account {
   api(): StreamApi {
     const api = this.service.api();
     const isLimited = this.#is("limits exports");
+    const { stream, page } = this.#replica?.api() ?? api;
     const ahead = this.#is("wrong clock") && this.day === 2 ? 45 * DAY_MS : 0;
     return {
       ...api,
+      page,
       count: async (window) => {
         const { asked, answered, ...count } = await api.count(window);
         return { ...count, asked: asked + ahead, answered: answered + ahead };
       },
       stream: async function* (window) {
         if (isLimited && (await api.count(window)).rows > 50) throw new UnmadeError("The answer is 504");
-        yield* api.stream(window);
+        yield* stream(window);
       },
     };
   }
@@ -101,6 +106,10 @@ class Account {
   morning(): void {
     const { service } = this;
     const { moving, oddity } = this.#chain;
+    const people = service.people.map((person) => ({ ...person }));
+    this.#replica = this.#is("lags")
+      ? new ModelService({ now: service.now, latency: 20, people })
+      : undefined;
     if (this.day >= WELL) service.sources = ["crm", "erp"];
     service.people.push({ id: `new${this.day}`, at: service.now - 3_600_000, user: false });
     for (let nth = 0; nth < moving && this.day <= MOVES_UNTIL; nth++) {
