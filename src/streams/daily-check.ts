@@ -1,5 +1,5 @@
 import { addDays, DAY_MS, type Day, daysBetween } from "../time.ts";
-import { type Coverage, type DayRange, put, type Span, spanOf, without } from "./coverage.ts";
+import { type Coverage, covered, type DayRange, put, type Span, spanOf, without } from "./coverage.ts";
 import type { DatedState } from "./dated-state.ts";
 import { MOST_REMEMBERED } from "./proof.ts";
 import type { Count, StreamApi } from "./stream-api.ts";
@@ -16,7 +16,7 @@ type CountDays = (days: DayRange) => Promise<number>;
 export type Found = {
   readonly state: DatedState;
   /** How many people without a date there are, if they are to be read; undefined: they are not. */
-  readonly undated: Count | undefined;
+  readonly undated?: Count;
   /** The covered days of sources that the key could not read before. */
   readonly granted: readonly ClosedWindow[];
 };
@@ -41,36 +41,22 @@ export async function checkDay(
   const all = bringsUndated && saved.undated !== null ? await api.count({ kind: "all" }) : undefined;
   // The first question is answered.
   const known: CountDays = async (days) => (days.join() === behind.join() ? before : await countDays(days));
-  const days = await withoutLate(
-    await numbered(saved.days, behind, countDays),
-    behind,
-    today,
-    known,
-    countDays,
-  );
-  const state = { ...saved, days };
-  const covered = days.filter(([from]) => from <= last);
+  const numbers = await numbered(saved.days, behind, countDays);
+  const days = await withoutLate(numbers, behind, today, known, countDays);
+  const oldest = days.find(([from]) => from <= last);
   const listed = saved.filters?.source_slug ? undefined : await api.sources();
-  const sources = listed?.filter((slug) => saved.sources?.includes(slug) ?? true) ?? saved.sources;
-  const isNew = (slug: string): boolean => saved.sources !== null && !saved.sources.includes(slug);
-  const [[from] = [undefined]] = covered;
-  const granted =
-    from === undefined
-      ? []
-      : (listed ?? []).filter(isNew).map((source) => ({ ...closedWindow(from, last), source }));
-  const found = {
-    state: { ...state, sources: covered.length === 0 ? (listed ?? sources) : sources },
-    granted,
-  };
-  if (all === undefined || saved.undated === null) return { ...found, undated: undefined };
+  const { sources } = saved;
+  const isNew = (slug: string): boolean =>
+    oldest !== undefined && sources !== null && !sources.includes(slug);
+  const granted = (listed ?? [])
+    .filter(isNew)
+    .map((source) => ({ ...closedWindow(oldest?.[0] ?? first, last), source }));
+  const state = { ...saved, days, sources: listed?.filter((slug) => !isNew(slug)) ?? sources };
+  if (all === undefined || saved.undated === null) return { state, granted };
   const rows = Math.max(0, all.rows - open.rows - before);
   const isRead = rows > 0 && (rows <= MOST_REMEMBERED || rows > saved.undated.rows);
-  if (isRead) return { ...found, undated: { ...all, rows: all.rows - rows, undated: rows } };
-  return {
-    ...found,
-    state: { ...found.state, undated: { rows, seen: rows === 0 ? [] : null } },
-    undated: undefined,
-  };
+  if (isRead) return { state, granted, undated: { ...all, rows: all.rows - rows, undated: rows } };
+  return { state: { ...state, undated: { rows, seen: rows === 0 ? [] : null } }, granted };
 }
 
 const isProven = ([, , , status]: Span): boolean => status === undefined;
@@ -112,13 +98,7 @@ async function withoutLate(
   const inside = days.filter(
     (span) => isProven(span) && span[2] !== null && span[0] >= first && span[1] <= last,
   );
-  const stretches: Span[][] = [];
-  for (const span of inside) {
-    const stretch = stretches.at(-1);
-    const end = stretch?.at(-1)?.[1];
-    if (stretch !== undefined && end !== undefined && addDays(end, 1) === span[0]) stretch.push(span);
-    else stretches.push([span]);
-  }
+  const stretches = covered(inside).map(([from, to]) => inside.filter(([day]) => day >= from && day <= to));
   let known = days;
   for (const stretch of inTurn(stretches, today, MOST_COUNTED).slice(0, MOST_COUNTED)) {
     const sum = sumOf(stretch);

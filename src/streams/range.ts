@@ -99,7 +99,7 @@ export async function measureDays(saved: DatedState, settings: ReadSettings, api
     .reduce((all, day) => prove(all, [day, day]), without(state.days, [yesterday, LAST_DAY]));
   const known: DatedState = { ...state, days, asked: new Date(count.asked).toISOString() };
   const isDue = known.checked !== today;
-  const found: Partial<Found> & Pick<Found, "state" | "granted"> =
+  const found: Found =
     isDue && count.known && days.length > 0
       ? await checkDay(known, behind, measured, bringsUndated, api)
       : { state: known, granted: [] };

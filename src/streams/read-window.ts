@@ -124,18 +124,15 @@ export async function* readWindow(
   }
 }
 
+type Situation = Readonly<Record<"splits" | "isTooLarge" | "isPaged" | "isKnownShort", boolean>>;
+
 /**
  * What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages.
  * `isKnownShort`: all fell short alike, as a day before that was tried to the end.
  */
 export function nextAttempt(
   failures: number,
-  {
-    splits,
-    isTooLarge,
-    isPaged,
-    isKnownShort,
-  }: { splits: boolean; isTooLarge: boolean; isPaged: boolean; isKnownShort: boolean },
+  { splits, isTooLarge, isPaged, isKnownShort }: Situation,
   { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,
 ): "stream" | "halves" | "pages" | "give up" {
   if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
