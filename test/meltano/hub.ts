@@ -6,28 +6,15 @@ type Definition = {
   readonly name: string;
   readonly namespace: string;
   readonly variant: string;
-  readonly pip_url: string;
   readonly executable?: string;
   readonly settings: readonly Readonly<Record<string, unknown>>[];
 };
 
 const LOADERS: readonly Definition[] = [
   {
-    name: "target-jsonl",
-    namespace: "target_jsonl",
-    variant: "andyh1203",
-    pip_url: "target-jsonl==0.1.4",
-    settings: [
-      { name: "destination_path", value: "output" },
-      { name: "do_timestamp_file", kind: "boolean", value: false },
-      { name: "custom_name" },
-    ],
-  },
-  {
     name: "target-csv",
     namespace: "target_csv",
     variant: "meltanolabs",
-    pip_url: "meltanolabs-target-csv==0.5.0",
     executable: "target-csv",
     settings: [{ name: "output_path" }, { name: "file_naming_scheme", value: "{stream_name}.csv" }],
   },
@@ -35,7 +22,6 @@ const LOADERS: readonly Definition[] = [
     name: "target-postgres",
     namespace: "target_postgres",
     variant: "meltanolabs",
-    pip_url: "meltanolabs-target-postgres==0.8.1",
     executable: "target-postgres",
     settings: [
       { name: "host" },
@@ -49,10 +35,8 @@ const LOADERS: readonly Definition[] = [
 ];
 
 export type Hub = {
-  /** For MELTANO_HUB_API_ROOT: loaders are installed by pip. */
+  /** For MELTANO_HUB_API_ROOT. Its loaders have no package: Meltano runs what is on the PATH, and installs nothing. */
   readonly url: string;
-  /** The same loaders without a package: Meltano runs what is on the PATH, and installs nothing. */
-  readonly installed: string;
   close(): Promise<void>;
 };
 
@@ -62,8 +46,7 @@ export async function startHub(): Promise<Hub> {
   const origin = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    url: `${origin()}/hub`,
-    installed: `${origin()}/installed`,
+    url: origin(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -72,12 +55,10 @@ export async function startHub(): Promise<Hub> {
 }
 
 function answer(origin: string, path: string, response: ServerResponse): void {
-  const [, root, name] = /^\/(hub|installed)\/plugins\/loaders\/(.+)$/.exec(path) ?? [];
-  const definition = LOADERS.find((loader) => refOf(loader) === name);
-  const value = name === "index" ? indexAt(`${origin}/${root}`) : definition;
-  const { pip_url: _, ...rest } = definition ?? {};
+  const name = path.replace("/plugins/loaders/", "");
+  const value = name === "index" ? indexAt(origin) : LOADERS.find((loader) => refOf(loader) === name);
   response.writeHead(value === undefined ? 404 : 200, { "content-type": "application/json" });
-  response.end(JSON.stringify(root === "installed" && definition !== undefined ? rest : (value ?? {})));
+  response.end(JSON.stringify(value ?? {}));
 }
 
 const refOf = ({ name, variant }: Definition): string => `${name}--${variant}`;

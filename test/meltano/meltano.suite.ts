@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
 import { documented, shareProject, shellIn } from "./project.ts";
@@ -32,13 +33,13 @@ describe("Meltano", () => {
     }
   });
 
-  it("goes the page's way from the beginning, with a loader that Meltano's Hub names and Meltano installs", async () => {
+  it("goes the page's way from the beginning, with a loader that Meltano installs, and without Meltano's Hub", async () => {
     await using service = await startSandbox({ people: 50, companies: 5 });
     const folder = await tempDir();
     const env = {
       PATH: pathWithPrograms(["meltano"]),
       HOME: folder,
-      MELTANO_HUB_API_ROOT: process.env["TEST_MELTANO_HUB"] ?? "",
+      MELTANO_HUB_API_ROOT: `http://127.0.0.1:${await deadPort()}`,
     };
     const blocks = ["project", "add", "run"].map(documented);
     await shellIn(folder, blocks.join("\n"), service.url, env);

@@ -54,10 +54,11 @@ export class Project {
     this.#env = { PATH: pathWithPrograms(), NO_COLOR: "1", ...env };
   }
 
-  /** Runs the page's first blocks; the loaders are on the PATH. */
+  /** Runs the page's first blocks, without the package of the loader: all loaders are on the PATH. */
   static async make(sandbox: Sandbox): Promise<Project> {
     const parent = new Project(await tempDir(), sandbox.url, {});
-    await parent.shell(["project", "add", "loaders"].map(documented).join("\n"));
+    const blocks = ["project", "add", "loaders"].map(documented).join("\n");
+    await parent.shell(blocks.replace(/^pip_url: .*\n/m, ""));
     return new Project(join(parent.folder, "contacts"), sandbox.url, {});
   }
 

@@ -14,8 +14,7 @@ export async function setup(): Promise<void> {
   await installPostgres();
   await installPrograms();
   hub = await startHub();
-  process.env["MELTANO_HUB_API_ROOT"] = hub.installed;
-  process.env["TEST_MELTANO_HUB"] = hub.url;
+  process.env["MELTANO_HUB_API_ROOT"] = hub.url;
   // Where Meltano keeps what a Hub said.
   process.env["XDG_CACHE_HOME"] = mkdtempSync(join(tmpdir(), "cache-"));
 }
