@@ -98,6 +98,7 @@ describe("code in the docs", () => {
     ["the error table says: docs/troubleshooting.md", "docs.js"],
     ["the imports say: docs/architecture.md", "architecture.js"],
     ["spec.json says: meltano/", "meltano.js"],
+    ["the pages' blocks say: README.md's routes", "routes.js"],
   ])("is what %s", async (_, script) => {
     const { code, stderr } = await run(process.execPath, [`${ROOT}scripts/${script}`, "--check"]);
     expect(code, stderr).toBe(0);
@@ -129,6 +130,10 @@ describe("code in the docs", () => {
       { line: 12, language: "text", text: "c\n", claim: undefined },
     ]);
   });
+});
+
+it.each(["docs/jobs.md", "docs/troubleshooting.md"])("%s has at most 1,500 words", (page) => {
+  expect(readFileSync(`${ROOT}${page}`, "utf8").trim().split(/\s+/).length).toBeLessThanOrEqual(1500);
 });
 
 /** A user's folder: the commands on PATH, and a config for the sandbox. */
