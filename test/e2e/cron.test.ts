@@ -34,6 +34,18 @@ it("docs/cron.md has a line that works as cron runs it, also while the run befor
   expect(await readFile(join(folder, "contacts.log"), "utf8")).toContain("another run is using it");
   await first;
 
+  const alarm = /^0 9 \* \* \* (.*)$/m.exec(docBlock("docs/cron.md", "cron", "--max-age"))?.[1] ?? "exit 9";
+  const watch = (age: string): Promise<unknown> => {
+    const words = alarm.replace("/var/lib/contacts", folder).replace("26h", age);
+    return promisify(execFile)("/bin/sh", ["-c", words], { env });
+  };
+  expect(await watch("26h"), "no mail").toEqual({ stdout: "", stderr: "" });
+  await expect(watch("0m")).rejects.toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^Too old: /),
+  });
+
   const people = join(folder, "contacts/people");
   const texts = await Promise.all(
     (await readdir(people)).map((name) => readFile(join(people, name), "utf8")),
