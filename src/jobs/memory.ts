@@ -102,14 +102,22 @@ export class Memory {
    */
   static async open(options: MemoryOptions): Promise<Memory> {
     const saved = savedOf(options);
-    const opened = options.streams.length === 0 ? {} : await openReceipts(options, saved);
+    const services = [...saved.keys()].map(
+      (setting) => [setting, serviceOf(setting, options.config)] as const,
+    );
+    const opened = services.length === 0 ? {} : await openReceipts(options, saved, new Map(services));
     const memory = new Memory(options, saved, opened);
     await memory.#learn();
-    // Receipts of older versions name no address.
-    const receipts = memory.#receipts;
-    const unbound = [...memory.#saved.keys()].filter((setting) => receipts?.services.has(setting) === false);
-    if (memory.blocked === undefined)
-      await receipts?.bind(new Map(unbound.map((setting) => [setting, serviceOf(setting, options.config)])));
+    const { receipts } = opened;
+    if (receipts !== undefined && memory.blocked === undefined) {
+      const unbound = new Map(services.filter(([setting]) => !receipts.services.has(setting)));
+      await checkKey(options, saved, unbound)
+        .then(() => receipts.bind(unbound))
+        .catch((error: unknown) => {
+          if (!(error instanceof OtherKey)) throw error;
+          memory.blocked = error;
+        });
+    }
     for (const [setting, book] of memory.#books) await memory.write(setting, book.newsToReceipts());
     return memory;
   }
@@ -235,14 +243,16 @@ const knowsNothing = ({ jobs, others, done, paid }: Ledger): boolean =>
   [jobs, others, done, paid].every((list) => list.length === 0);
 
 /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
-async function openReceipts(options: MemoryOptions, saved: AllSaved): Promise<Opened> {
+async function openReceipts(
+  options: MemoryOptions,
+  saved: AllSaved,
+  services: ReadonlyMap<JobSetting, string>,
+): Promise<Opened> {
   const { config, environment, lock, notify } = options;
   const place = receiptsPathOf(config, environment);
   if (place === null) return { isForgetful: config.receiptsFile === "" };
-  const services = new Map([...saved.keys()].map((setting) => [setting, serviceOf(setting, config)]));
-  const lost = [...services].filter(([setting]) => ledgersIn(saved.get(setting)).every(knowsNothing));
   try {
-    if (!(place.isNamed || (await Receipts.exist(place.path)))) await checkKey(place.path, new Map(lost));
+    if (!(await Receipts.exist(place.path))) await checkKey(options, saved, services);
     return { receipts: await Receipts.open(place.path, lock, notify, saltOf(saved), services) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -256,9 +266,16 @@ async function openReceipts(options: MemoryOptions, saved: AllSaved): Promise<Op
 /** Receipts of the same service under another key know what no state does, and nothing says whose purchases these are. */
 class OtherKey extends ConfigError {}
 
-/** Looks into the receipts beside those that are to begin. `lost`: the services of settings of whose items no state knows any. */
-async function checkKey(path: string, lost: ReadonlyMap<JobSetting, string>): Promise<void> {
-  const folder = dirname(path);
+/** Looks for items of which no state knows any in the receipts beside those that were never about these services. */
+async function checkKey(
+  { config, environment }: LookOptions,
+  saved: AllSaved,
+  services: ReadonlyMap<JobSetting, string>,
+): Promise<void> {
+  const place = receiptsPathOf(config, environment);
+  const lost = new Map([...services].filter(([one]) => ledgersIn(saved.get(one)).every(knowsNothing)));
+  if (place === null || place.isNamed || lost.size === 0) return;
+  const folder = dirname(place.path);
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((one) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(one))) {
     const others = await Receipts.look(join(folder, name)).catch(() => undefined);
@@ -274,7 +291,7 @@ async function checkKey(path: string, lost: ReadonlyMap<JobSetting, string>): Pr
       if (book.size > 0 && others.services.get(setting) === lost.get(setting))
         throw new OtherKey(
           `Cannot tell what was bought: no state says it, and the receipts "${join(folder, name)}" belong to another key of this service. ` +
-            `If the key was changed, name that file in receipts_file. If this is another organization, name "${basename(path)}" in the same folder`,
+            `If the key was changed, name that file in receipts_file. If this is another organization, name "${basename(place.path)}" in the same folder`,
         );
   }
 }

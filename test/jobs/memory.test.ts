@@ -228,6 +228,25 @@ describe("Memory", () => {
     },
   );
 
+  it("submits nothing under a new key for a connection without a state, although one with a state has begun receipts", async () => {
+    const verifies = { company_lookup: undefined, email_verification: { emails: ["a@x.example"] } };
+    const external_api = { api_url: "https://x.example", api_key: "svc_11111111_two" };
+    const { states } = await run({}, buy("a.example", ...BOTH));
+    await run({ settings: verifies }, async (memory) => {
+      const { book } = memory.of("emailVerification");
+      await memory.write("emailVerification", [book.intend("k".repeat(16), AT).delta]);
+    });
+    const [old = ""] = await receiptsIn();
+    const isBlocked = async (given: Given): Promise<boolean> =>
+      (await run(given, ({ blocked }) => blocked !== undefined)).result as boolean;
+    const settings = { ...verifies, external_api };
+    expect(await isBlocked({ settings: { external_api }, states })).toBe(false);
+    for (const _sync of [1, 2]) expect(await isBlocked({ settings })).toBe(true);
+    const named = join(folder, "source-contact-intelligence", old);
+    expect(await isBlocked({ settings: { ...settings, receipts_file: named } })).toBe(false);
+    expect(await isBlocked({ settings: { external_api } })).toBe(false);
+  });
+
   it("goes on without submitting when the receipts are damaged, and without receipts where none can be", async () => {
     const settings = { receipts_file: join(folder, "one.jsonl") };
     await run({ settings }, buy("a.example"));
