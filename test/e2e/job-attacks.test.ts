@@ -91,6 +91,7 @@ describe.each(Object.entries(BAD))("%s", (_, answer) => {
 
 const QUEUED = { status: "queued", contacts: [], credits_used: 0 };
 const WRONG_KEY = envelope(401, "INVALID_API_KEY");
+const PROCESSING = { result: () => ({ status: 200, body: { status: "processing" } }) };
 const onlyD = (code: string): Sync => ({
   ...{ isForgotten: true, fails: null },
   behaviour: { refuse: (item) => (item === "d.example" ? undefined : envelope(400, code)) },
@@ -170,7 +171,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     setting: "email_check",
     settings: { emails: emailsOf(3), max_wait_seconds: 0 },
     syncs: [
-      { bought: 3, delivered: [] },
+      { behaviour: PROCESSING, bought: 3, delivered: [] },
       {
         behaviour: { result: () => envelope(403, "ACCESS_DENIED") },
         ...{ fails: "config_error", says: "may not read any of the 3 jobs" },
@@ -182,7 +183,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     setting: "email_check",
     settings: { emails: emailsOf(60), max_wait_seconds: 0 },
     syncs: [
-      { bought: 60, delivered: [] },
+      { behaviour: PROCESSING, bought: 60, delivered: [] },
       { behaviour: { result: () => envelope(400, "NONSENSE") }, fails: "config_error", polls: 51 },
       { bought: 0, delivered: 60 },
     ],
