@@ -105,6 +105,8 @@ const READ_FLAGS = {
   },
   json: JSON_TOO,
   "state-file": STATE_FILE,
+  "dry-run": { type: "boolean", describe: "show what would be read, and do nothing", conflicts: "summary" },
+  limit: { type: "string", nargs: 1, describe: "a sample: so many rows a stream, no state" },
   "full-refresh": { type: "boolean", describe: "read everything again; jobs go on" },
   output: {
     alias: "o",
@@ -140,9 +142,10 @@ const addRead: AddCommand = (parser, choose) =>
     "read streams to stdout or into files",
     (words) => words.options(READ_FLAGS).epilogue(examples(READ_EXAMPLES)),
     ({ stream, plan: file, shard, shardsAtOnce, format, ...flags }) => {
+      const limit = wholeNumber("--limit", flags.limit);
       const part = partOf(file, shard, shardsAtOnce);
       const json = flags.json || format === "airbyte";
-      const options = { ...flags, json, format: format ?? "airbyte", streams: stream ?? [], part };
+      const options = { ...flags, json, limit, format: format ?? "airbyte", streams: stream ?? [], part };
       refuseTwoOutputs(options);
       refuseTwoStates(options);
       choose({ kind: "read", ...options });

@@ -39,15 +39,21 @@ async function statesOf({ state, stateFile }: JobsOptions): Promise<ReadonlyMap<
   return !isThere ? new Map() : statesByName(parseStateText(await readText("state", path)).streams);
 }
 
-function describe(forecast: Forecast): string {
-  const { setting, items, may_cost, open, unknown, invalid, suppressed } = forecast;
+/** What the next run would submit of a setting, and what that may cost. */
+export function wouldSubmit(forecast: Forecast): string {
+  const { setting, may_cost } = forecast;
   const cost = may_cost === null || may_cost === 0 ? "" : `. It may use up to ${plural(may_cost, "credit")}`;
+  return `${setting}: the next run would submit ${toSubmit(forecast)}${cost}`;
+}
+
+function describe(forecast: Forecast): string {
+  const { items, may_cost, open, unknown, invalid, suppressed } = forecast;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
   return [
-    `${setting}: the next run would submit ${toSubmit(forecast)}${cost}`,
+    wouldSubmit(forecast),
     `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(forecast)}`,
     ...forecast.spent.map(
       ([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`,

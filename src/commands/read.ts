@@ -5,6 +5,7 @@ import { STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readCatalog, readText } from "../files/read.ts";
+import { plural } from "../plural.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
@@ -16,7 +17,7 @@ import type { ShardTask } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
-import { destinationOf } from "../run/sink.ts";
+import { destinationOf, onlyRead } from "../run/sink.ts";
 import {
   isRead,
   isWholePlan,
@@ -26,6 +27,8 @@ import {
   shardFolder,
   wholeLines,
 } from "../shards/plan.ts";
+
+import { showOutlook } from "./dry-run.ts";
 
 /** Which part of which plan a run reads. */
 export type ShardOptions = {
@@ -57,6 +60,10 @@ export type ReadOptions = {
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
+  /** Says what would be read, and reads and writes nothing. */
+  readonly dryRun?: boolean | undefined;
+  /** How many rows of each stream are enough: a sample, which leaves no state. */
+  readonly limit?: number | undefined;
 };
 
 type Shard = {
@@ -68,19 +75,31 @@ type Shard = {
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
-  const { format, output, logLevel, summary } = options;
+  const { format, output, logLevel, summary, dryRun, limit: sample } = options;
   if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
   const language = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
-  const say = output === undefined ? language : undefined;
-  const logs = format === "jsonl" || output !== undefined;
+  const isSilent = output !== undefined || dryRun === true;
+  const say = isSilent ? undefined : language;
+  const logs = format === "jsonl" || isSilent;
   const codes = logs ? ("person" as const) : undefined;
-  const speech = { name: "source-contact-intelligence", say, logs, bare: logs, codes, logLevel, summary };
+  const speech = {
+    name: "source-contact-intelligence",
+    say,
+    logs,
+    bare: logs,
+    codes,
+    logLevel,
+    summary,
+    sample,
+  };
   return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
 }
 
 /** Throws UsageError for rows that nobody has asked to see at a terminal. */
-function refuseFlood({ config = "config.json", format, json, output, stateFile }: ReadOptions): void {
+function refuseFlood(options: ReadOptions): void {
+  const { config = "config.json", format, json, output, stateFile, dryRun, limit } = options;
+  if (dryRun === true || limit !== undefined) return;
   if (json === true || format === "jsonl" || output !== undefined || stateFile !== undefined) return;
   const program = `  source-contact-intelligence read --config ${config}`;
   throw new UsageError(
@@ -94,8 +113,11 @@ function refuseFlood({ config = "config.json", format, json, output, stateFile }
 }
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
-function refuseWithoutMemory({ format, streams, stateFile, output }: ReadOptions): void {
+function refuseWithoutMemory({ format, streams, stateFile, output, dryRun, limit }: ReadOptions): void {
   const job = STREAMS.find(({ name, reading }) => reading === "job" && streams.includes(name));
+  if (dryRun === true) return;
+  if (job !== undefined && limit !== undefined)
+    throw new UsageError(`Cannot take a sample of "${job.name}": it costs money. See: read --dry-run`);
   if (format !== "jsonl" || stateFile !== undefined || output !== undefined || job === undefined) return;
   throw new UsageError(
     `Cannot read "${job.name}" with --format jsonl: nothing would keep what was bought, so the next run could buy it ` +
@@ -116,23 +138,30 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
   if (catalog === undefined)
     for (const name of options.streams) streamNamed(name, config, "Correct --stream");
-  const output = await open(destinationOf(options), config);
+  const { dryRun, limit } = options;
+  const output = await open(dryRun === true ? onlyRead(options) : destinationOf(options), config);
   const { saved } = output.sink;
-  const sharedFolder = asked.part && asked.part.shardsAtOnce === undefined ? asked.output : undefined;
+  const shares = asked.part !== undefined && asked.part.shardsAtOnce === undefined && dryRun !== true;
+  const sharedFolder = shares ? asked.output : undefined;
   return await withRun({ config, runtime: { ...runtime, sharedFolder }, reporter: output }, async (run) => {
     if (shard !== undefined && isRead(shard.line, saved.streams.get(shard.line.stream))) {
       await run.emit(say(`Shard ${shard.line.shard} of "${shard.line.stream}" is complete already`));
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);
-    await run.session.openJobs(selected, options.streams, saved.streams, () => output.sink.check());
+    if (dryRun !== true && limit === undefined)
+      await run.session.openJobs(selected, options.streams, saved.streams, () => output.sink.check());
     const all = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
-    const streams = options.fullRefresh === true ? all.map(inFull) : all;
-    return await syncStreams(
-      run,
-      streams.map((configured) => ({ configured, shard: shard?.task })),
-      saved.streams,
-    );
+    const streams = (options.fullRefresh === true ? all.map(inFull) : all).map((configured) => ({
+      configured,
+      shard: shard?.task,
+    }));
+    if (dryRun === true) return await showOutlook(run, streams, saved.streams, options, runtime);
+    if (limit === undefined) return await syncStreams(run, streams, saved.streams);
+    const text = `This is a sample of at most ${plural(limit, "row")} a stream: no state is saved, and nothing is bought`;
+    await run.emit({ kind: "log", level: "warn", text });
+    const free = streams.filter(({ configured }) => !PAID.has(configured.name));
+    return await syncStreams(run, free, saved.streams, limit);
   });
 }
 
@@ -152,7 +181,8 @@ async function openShard(
   if (line === undefined)
     return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
   const output = asked.output && join(asked.output, shardFolder(line));
-  if (output !== undefined) await mkdir(dirname(output), { recursive: true, mode: 0o700 });
+  if (output !== undefined && asked.dryRun !== true)
+    await mkdir(dirname(output), { recursive: true, mode: 0o700 });
   const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
   return {
     line,

@@ -21,6 +21,8 @@ export type FolderOptions = {
   readonly gzip: boolean;
   /** Other than 256 MiB only in tests. */
   readonly cutBytes?: number | undefined;
+  /** How many rows of each stream are enough, which no state covers; undefined: all. */
+  readonly sample?: number | undefined;
 };
 
 export type FolderRuntime = {
@@ -36,6 +38,7 @@ type Folder = {
   readonly numbers: Map<string, number>;
   /** All that was published in it. */
   manifest: readonly ManifestFile[];
+  readonly sample: number | undefined;
   readonly form: FileForm;
   readonly runtime: FolderRuntime;
 };
@@ -77,17 +80,17 @@ export class FolderSink {
   /** Finishes what a killed run left in a folder. @param file its state, whose lock keeps other runs from the folder */
   static async open(
     path: string,
-    { gzip, cutBytes = CUT_BYTES }: FolderOptions,
+    { gzip, cutBytes = CUT_BYTES, sample }: FolderOptions,
     file: StateFile,
     runtime: FolderRuntime,
   ): Promise<FolderSink> {
     const form = { start: startName(runtime.clock.now()), gzip, cutBytes };
     try {
       const recovered = await recover(path, file.saved.rest["output"]);
-      return new FolderSink({ path, file, ...recovered, form, runtime });
+      return new FolderSink({ path, file, ...recovered, form, runtime, sample });
     } catch (error) {
       await file.release();
-      throw failureOf(path, error);
+      throw error instanceof ConfigError ? error : failureOf(path, error);
     }
   }
 
@@ -145,22 +148,26 @@ export class FolderSink {
     const saved = this.#folder.file.stateOf(key);
     const covered = state ?? saved;
     if (covered !== undefined && !isFromStart(name, covered)) await this.#commit(stream, covered);
+    else if (complete && this.#folder.sample !== undefined) await this.#commit(stream, undefined);
     else if (complete && state !== undefined && !(files.isEmpty && isConfirmed(state, saved)))
       await this.#commit(stream, state);
     await files.discard();
     this.#stream = undefined;
   }
 
-  /** Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read from the start. */
-  async #commit({ name, key, files }: OpenStream, state: StreamState): Promise<void> {
-    const { path, file, numbers, manifest, form, runtime } = this.#folder;
+  /**
+   * Saves a state and publishes the rows that it covers: as files, or as one folder where a stream is read from the start.
+   * @param state undefined: the rows are a sample
+   */
+  async #commit({ name, key, files }: OpenStream, state: StreamState | undefined): Promise<void> {
+    const { path, file, numbers, manifest, form, runtime, sample } = this.#folder;
     this.#committedAt = runtime.clock.monotonic();
     const next = (): number => {
       numbers.set(name, (numbers.get(name) ?? 0) + 1);
       return numbers.get(name) ?? 0;
     };
     const nextFile = (): string => fileName(form, next());
-    const full = isFromStart(name, state) ? fullName(next()) : undefined;
+    const full = state !== undefined && isFromStart(name, state) ? fullName(next()) : undefined;
     const taken = await files.take(full === undefined ? undefined : nextFile);
     const pending = taken.map(({ part, files: held }) => {
       const visible = full ?? nextFile();
@@ -175,9 +182,12 @@ export class FolderSink {
       output: { numbers: Object.fromEntries(numbers), pending, files: manifest.length + published.length },
     };
     // Once the new state may have taken effect, the next run decides by the state that it finds.
-    await file.save(key, state, rest, () => files.forget());
-    runtime.stats.noteSaved(name, state);
-    this.#folder.manifest = await publishAll(path, pending, manifest);
+    if (state === undefined) files.forget();
+    else {
+      await file.save(key, state, rest, () => files.forget());
+      runtime.stats.noteSaved(name, state);
+    }
+    this.#folder.manifest = await publishAll(path, pending, manifest, sample);
     if (pending.length > 0) await syncFolder(files.folder);
     const rows = published.reduce((sum, one) => sum + one.rows, 0);
     runtime.stats.notePublished(name, published.length, rows);

@@ -105,12 +105,10 @@ export async function publishAll(
   folder: string,
   pending: readonly Pending[],
   known: readonly ManifestFile[],
+  sample?: number,
 ): Promise<readonly ManifestFile[]> {
-  const manifest = await extendManifest(
-    folder,
-    known,
-    pending.flatMap(({ files = [] }) => files),
-  );
+  const files = pending.flatMap((one) => one.files ?? []);
+  const manifest = await extendManifest(folder, known, files, sample);
   for (const { stream, part, name } of pending)
     await publish(join(folder, stream, part), join(folder, stream, name));
   return manifest;

@@ -33,23 +33,34 @@ export async function readManifest(folder: string): Promise<readonly ManifestFil
   });
   if (text === undefined) return [];
   const value = tryParseJson(text);
+  if (isObject(value) && value["sample"] !== undefined)
+    throw new ConfigError(
+      `Cannot use the folder "${folder}": it holds a sample of read --limit. Choose another`,
+    );
   const files = isObject(value) && value["version"] === 1 ? value["files"] : undefined;
   if (Array.isArray(files) && files.every(isManifestFile)) return files;
   throw new ConfigError(`Cannot use the manifest "${path}": it is not one that this program wrote`);
 }
 
-/** Adds files to a folder's manifest and returns all of them. A file that is there already is not added again. */
+/**
+ * Adds files to a folder's manifest and returns all of them. A file that is there already is not added again.
+ * @param sample how many rows of each stream they hold at most; undefined: all
+ */
 export async function extendManifest(
   folder: string,
   known: readonly ManifestFile[],
   more: readonly ManifestFile[],
+  sample?: number,
 ): Promise<readonly ManifestFile[]> {
   const names = new Set(known.map(({ file }) => file));
   const added = more.filter(({ file }) => !names.has(file));
   if (added.length === 0) return known;
   const files = [...known, ...added];
   const lines = files.map((file) => JSON.stringify(file)).join(",\n");
-  await replaceFile(manifestPath(folder), `{"version":1,"files":[\n${lines}\n]}\n`);
+  await replaceFile(
+    manifestPath(folder),
+    `{"version":1,${sample === undefined ? "" : `"sample":${sample},`}"files":[\n${lines}\n]}\n`,
+  );
   return files;
 }
 

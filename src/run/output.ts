@@ -30,6 +30,8 @@ export type OutputOptions = {
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
+  /** How many rows of each stream are enough; undefined: all. */
+  readonly sample?: number | undefined;
 };
 
 type Parts = {
@@ -64,7 +66,7 @@ class Output {
 
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
   static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
-    const stats = new RunStats(runtime.clock);
+    const stats = new RunStats(runtime.clock, options.sample);
     const display = await openDisplay(stats, runtime, to.kind === "folder");
     const log = logWriter(options, runtime, mask, display !== undefined);
     const say = options.say ?? (() => "");

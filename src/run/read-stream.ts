@@ -7,6 +7,7 @@ import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
+import type { DatedState } from "../streams/dated-state.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
 import { NewestKeys } from "../streams/newest-keys.ts";
@@ -54,13 +55,12 @@ export async function* streamEvents(
     const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
     if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
     yield* catalogWarnings(stream, configured.schema, session.privacy);
-    const schema = arrivingSchema(session, spec, asked);
     let events: AsyncIterable<Event>;
     if (spec.reading !== "job") {
-      const run = await streamRun(session, spec, schema, asked, savedState);
+      const run = await streamRun(session, spec, asked, savedState);
       if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
       events = readStream(run);
-    } else events = session.readJobs(spec, schema);
+    } else events = session.readJobs(spec, arrivingSchema(session, spec, asked));
     for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();
@@ -80,13 +80,15 @@ function arrivingSchema(session: Session, spec: StreamSpec, asked: Asked): JsonS
   return schema === null ? null : schemaUnder(session.privacy.rules(spec.name), schema, "arriving");
 }
 
-async function streamRun(
+/** How a stream is read that goes on from a state. */
+export async function streamRun(
   session: Session,
   spec: RowStreamSpec,
-  schema: JsonSchema | null,
-  { configured, shard }: Asked,
+  asked: Asked,
   savedState: unknown,
 ): Promise<StreamRun> {
+  const { configured, shard } = asked;
+  const schema = arrivingSchema(session, spec, asked);
   const { config, began } = session;
   const reading = await session.readingOf(spec);
   const { isDated } = reading;
@@ -159,7 +161,7 @@ export type StreamRun = {
 
 /** Reads one stream: measures what there is, plans windows, reads some at once, and says how far it is after each. */
 export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
-  const { stream, source, api, saved, settings } = run;
+  const { stream, api, saved, settings } = run;
   if (saved.kind === "delivered") {
     // Nothing is left to read, but the platform wants to be told so.
     yield { kind: "checkpoint", stream, state: saved.state };
@@ -167,10 +169,7 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     return;
   }
   if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
-  const isCounted = settings.verifyCounts && source.isListed && source.isExported;
-  const range = source.isDated
-    ? await measureDays(saved.state, settings, api)
-    : await measureAll(saved.state, isCounted, api);
+  const range = await measure(run, saved.state);
   if (range.warning !== undefined) {
     yield { kind: "log", level: "warn", text: `The state of "${stream}" ${range.warning}` };
   }
@@ -201,6 +200,12 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     else yield* checkpoints.finish(step.index, step.item, step.result);
   }
   yield* checkpoints.close(passes, isTimeUp);
+}
+
+/** What there is to read, before its first row. */
+export async function measure({ source, settings, api }: StreamRun, state: DatedState): Promise<Range> {
+  if (source.isDated) return await measureDays(state, settings, api);
+  return await measureAll(state, settings.verifyCounts && source.isListed && source.isExported, api);
 }
 
 function rulesOf(

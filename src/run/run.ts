@@ -70,19 +70,22 @@ export async function withRun<Result>(
 /**
  * Reads streams, one after the other; one that fails does not stop the others.
  * @param state each stream's part of the incoming state
+ * @param sample how many rows of each are enough, without a checkpoint; undefined: all
  * @returns whether all of them were delivered completely
  */
 export async function syncStreams(
   { session, emit }: Run,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,
+  sample?: number,
 ): Promise<boolean> {
   let complete = true;
   for (const one of asked) {
     const { namespace } = one.configured;
     const savedState = stateOf(one.configured, asked, state);
     let isComplete = false;
-    for await (const event of streamEvents(session, one, savedState)) {
+    const events = streamEvents(session, one, savedState);
+    for await (const event of sample === undefined ? events : firstOf(events, sample)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
       if (event.kind === "close") isComplete = event.complete;
     }
@@ -92,11 +95,28 @@ export async function syncStreams(
   return complete;
 }
 
+/** The first rows of a stream, and its end. Without a checkpoint nothing of it is saved. */
+async function* firstOf(events: AsyncIterable<Event>, most: number): AsyncGenerator<Event> {
+  let left = most;
+  for await (const event of events) {
+    if (event.kind === "checkpoint") continue;
+    if (event.kind !== "records") {
+      yield event;
+      continue;
+    }
+    yield { ...event, lines: event.lines.slice(0, left) };
+    left -= event.lines.length;
+    if (left > 0) continue;
+    yield { kind: "close", stream: event.stream, complete: true };
+    return;
+  }
+}
+
 /**
  * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
  * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
  */
-function stateOf(
+export function stateOf(
   { name, namespace }: ConfiguredStream,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,

@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { ConfigError } from "../errors.ts";
 import { readText } from "../files/read.ts";
 import { makeFolder } from "../files/replace.ts";
 import type { Language } from "../protocol/language.ts";
@@ -7,6 +9,7 @@ import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event } from "../streams/event.ts";
 import { type FolderOptions, type FolderRuntime, FolderSink } from "./folder-sink.ts";
+import { manifestPath } from "./manifest.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
 
 /** Takes all that leaves a run, and knows what of it is saved. */
@@ -40,12 +43,24 @@ type Places = {
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
   readonly fileBytes?: number | undefined;
+  readonly limit?: number | undefined;
 };
 
-export function destinationOf({ state, stateFile, output, compress, fileBytes }: Places): Destination {
-  if (output !== undefined)
-    return { kind: "folder", path: output, state, gzip: compress === "gzip", cutBytes: fileBytes };
+/** @param limit how many rows of each stream are enough, of which nothing is saved; undefined: all */
+export function destinationOf(places: Places): Destination {
+  const { state, stateFile, output, compress, fileBytes, limit } = places;
+  if (output !== undefined) {
+    const form = { gzip: compress === "gzip", cutBytes: fileBytes, sample: limit };
+    return { kind: "folder", path: output, state, ...form };
+  }
+  if (limit !== undefined) return onlyRead(places);
   return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
+}
+
+/** Where a run goes on from that changes nothing there: the state of its folder or file, if there is one yet. */
+export function onlyRead({ state, stateFile, output }: Places): Destination {
+  const own = output === undefined ? stateFile : join(output, "state.json");
+  return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }
 
 export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: NodeJS.WritableStream };
@@ -65,6 +80,7 @@ export async function openSink(
   const given = path === undefined ? undefined : parseStateText(await readText("state", path));
   if (to.kind === "folder") {
     await makeFolder(to.path);
+    if (to.sample !== undefined) refuseUsed(to.path);
     // What a state says of the files of another folder is not for this one.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
     const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
@@ -90,6 +106,13 @@ export async function openSink(
       ? { saved: given ?? parseStateText(""), place: null, check: nothing, release: nothing }
       : held(file);
   return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
+}
+
+/** Throws ConfigError for a folder with rows of a run: a sample would be among them. */
+function refuseUsed(folder: string): void {
+  const found = [join(folder, "state.json"), manifestPath(folder)].find((path) => existsSync(path));
+  if (found !== undefined)
+    throw new ConfigError(`Cannot write a sample: "${found}" is of an earlier run. Choose another folder`);
 }
 
 const nothing = async (): Promise<void> => {};

@@ -19,6 +19,8 @@ export type RunSummary = Counts & {
   readonly started_at: string;
   readonly ended_at: string;
   readonly outcome: "complete" | "incomplete" | "failed" | "interrupted";
+  /** At most so many rows of each stream were asked for, and no state is saved; absent: all rows. */
+  readonly sample?: number;
   readonly error: string | null;
   readonly time_limit_reached: boolean;
   /** The file or folder that the next run continues from; null: the state went to stdout. */
@@ -72,8 +74,11 @@ export class RunStats {
   readonly failures: unknown[] = [];
   #endings: string[] = [];
   #usage: () => Usage = noUsage;
+  readonly #sample: number | undefined;
 
-  constructor(clock: Pick<Clock, "now" | "monotonic">) {
+  /** @param sample how many rows of each stream are enough; undefined: all */
+  constructor(clock: Pick<Clock, "now" | "monotonic">, sample?: number) {
+    this.#sample = sample;
     this.#clock = clock;
     this.#startedAt = clock.now();
     this.#from = this.#mark();
@@ -143,11 +148,12 @@ export class RunStats {
       started_at: new Date(this.#startedAt).toISOString(),
       ended_at: new Date(this.#clock.now()).toISOString(),
       outcome: isInterrupted ? "interrupted" : ended,
+      ...(this.#sample !== undefined && { sample: this.#sample }),
       error: this.#error,
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),
       ...countsBetween(this.#from, this.#mark()),
-      saved_to: savedTo,
+      saved_to: this.#sample === undefined ? savedTo : null,
       streams,
     };
   }

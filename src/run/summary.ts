@@ -34,13 +34,15 @@ function placeText({ windows, files }: StreamSummary): string {
 }
 
 /** The last log line of a run. */
-export function runText({ outcome, streams, rows, requests, seconds }: RunSummary): string {
+export function runText({ outcome, sample, streams, rows, requests, seconds }: RunSummary): string {
   const names = plural(streams.length, "stream");
-  return `Run ${outcome}: ${plural(rows, "row")} of ${names}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
+  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
+  return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
 }
 
 /** What of an interrupted run is saved, and where. @param hasStateMessages whether stdout shows a state that has no place */
-export function savedText({ saved_to, streams }: RunSummary, hasStateMessages: boolean): string {
+export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMessages: boolean): string {
+  if (sample !== undefined) return "of a sample no state is saved";
   if (saved_to === null && !hasStateMessages)
     return "no state is saved. Add --state-file FILE or --output DIR to save it";
   const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;

@@ -3,7 +3,15 @@ import { missingDaysOf, without, withStatus } from "./coverage.ts";
 import type { Range } from "./range.ts";
 import { type Count, NOT_COUNTED, type StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, within } from "./window.ts";
-import type { Planned, RunRules } from "./window-result.ts";
+import type { Planned } from "./window-result.ts";
+import type { WindowSize } from "./window-size.ts";
+
+/** What a plan needs of the rules of a run. */
+type PlanRules = {
+  readonly api: StreamApi;
+  readonly yesterday: Day;
+  readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
+};
 
 type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 
@@ -16,7 +24,7 @@ const SPAN_GROWTH = 4;
  * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, those of
  * new sources, rows without a date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
  */
-export async function* planWindows(range: Range, rules: RunRules): AsyncGenerator<Planned> {
+export async function* planWindows(range: Range, rules: PlanRules): AsyncGenerator<Planned> {
   if (range.kind === "all") {
     yield { window: { kind: "all" }, clears: null, count: range.count };
     return;
@@ -31,7 +39,7 @@ export async function* planWindows(range: Range, rules: RunRules): AsyncGenerato
   if (window !== undefined) yield* planRange(window, range, rules);
 }
 
-async function* planRange(window: DatedWindow, range: Range, rules: RunRules): AsyncGenerator<Planned> {
+async function* planRange(window: DatedWindow, range: Range, rules: PlanRules): AsyncGenerator<Planned> {
   const { count } = range;
   if (window.kind === "closed") {
     yield* planClosed(window, null, rules, { window, count });
@@ -70,7 +78,7 @@ function* planUndated(
 async function* planClosed(
   window: ClosedWindow,
   clears: "again" | null,
-  rules: RunRules,
+  rules: PlanRules,
   measured?: { readonly window: DatedWindow; readonly count: Count },
 ): AsyncGenerator<Planned> {
   if (window.from > window.to) return;
@@ -89,7 +97,7 @@ async function* planClosed(
 async function* denseWindows(
   window: ClosedWindow,
   count: Count,
-  rules: RunRules,
+  rules: PlanRules,
   counted: DatedWindow,
 ): AsyncGenerator<CountedWindow> {
   if (!count.known) {
@@ -103,7 +111,7 @@ async function* denseWindows(
 }
 
 /** The day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
-async function oldestDay(window: DatedWindow, count: Count, { api, yesterday }: RunRules): Promise<Day> {
+async function oldestDay(window: DatedWindow, count: Count, { api, yesterday }: PlanRules): Promise<Day> {
   const { from } = window;
   const dated: DatedWindow = window.kind === "open" ? { ...window, undated: false } : window;
   const end = window.kind === "closed" ? window.to : addDays(yesterday, -1);
@@ -136,7 +144,7 @@ async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boole
 async function* spans(
   range: ClosedWindow,
   rows: number,
-  { api, windowSize }: RunRules,
+  { api, windowSize }: PlanRules,
 ): AsyncGenerator<CountedWindow> {
   const { from, to } = range;
   let first = from;

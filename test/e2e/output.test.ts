@@ -226,7 +226,7 @@ describe("read --output", () => {
     const text = JSON.stringify({ bookmarks: {}, output });
     writeFileSync(join(folder, "state.json"), text);
     const ended = await read(sandbox, folder, "--stream", "people");
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain("is not {numbers, pending} as this program writes it");
     expect(readFileSync(join(folder, "state.json"), "utf8")).toBe(text);
     expect(filesIn(folder).size).toBe(0);
