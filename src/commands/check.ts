@@ -29,7 +29,9 @@ export async function check({ config: file, exitCode }: CheckOptions, runtime: R
   const { stdout, environment } = runtime;
   const says = stdout.isTTY === true ? SENTENCES : MESSAGES;
   const config = openConfig(file, environment);
-  const status = await testConfig(config, runtime, (text) => write(stdout, says.warning(text)));
+  const { error: _, ...status } = await testConfig(config, runtime, (text) =>
+    write(stdout, says.warning(text)),
+  );
   await write(stdout, says.status(status));
   return status.status === "FAILED" && (exitCode === true || stdout.isTTY === true) ? 1 : 0;
 }
@@ -39,7 +41,7 @@ export async function testConfig(
   config: Promise<Config>,
   runtime: Runtime,
   warn: (text: string) => Promise<void> = async () => {},
-): Promise<ConnectionStatus> {
+): Promise<Required<ConnectionStatus> & { readonly error?: unknown }> {
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
@@ -54,7 +56,7 @@ export async function testConfig(
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {
     runtime.signal.throwIfAborted();
-    return { status: "FAILED", message: reporter.mask.apply(userMessage(error)) };
+    return { status: "FAILED", message: reporter.mask.apply(userMessage(error)), error };
   }
 }
 

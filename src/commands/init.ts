@@ -1,11 +1,12 @@
 import { chmod } from "node:fs/promises";
+import { isLoopback } from "../config/address.ts";
 import { parseConfig } from "../config/config.ts";
-import { ConfigError } from "../errors.ts";
+import { ConfigError, ConnectorError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
 import { toLatin1 } from "../latin1.ts";
 import { write } from "../protocol/writer.ts";
-import { openQuestions } from "../run/questions.ts";
+import { NoAnswer, openQuestions, type Questions } from "../run/questions.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { testConfig } from "./check.ts";
 
@@ -23,19 +24,66 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
       await say(runtime, `"${path}" is as it was\n`);
       return 1;
     }
-    const settings = {
-      base_url: await questions.ask("Address of the Public API, such as https://contacts.example.com: "),
-      api_key: await questions.askSecret("API key (it is not shown): "),
-    };
-    const config = (async () => parseConfig(settings, {}, "these settings"))();
-    const { status, message } = await testConfig(config, runtime);
-    if (status === "FAILED") throw new ConfigError(`${message}. No file was written`);
+    const base_url = await answered(questions, runtime, async () => {
+      const answer = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
+      return questions.isTerminal ? await reachable(withScheme(answer), runtime) : parsed(answer);
+    });
+    const { settings, message } = await answered(questions, runtime, async () => {
+      const all = { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
+      const config = (async () => parseConfig(all, {}, "these settings"))();
+      const found = await testConfig(config, runtime);
+      if (found.status === "FAILED") throw new ConfigError(found.message);
+      return { settings: all, message: found.message };
+    });
     await save(path, settings);
     await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
     return 0;
   } finally {
     questions.close();
   }
+}
+
+/** Asks until the answer is right, which `ask` tells by throwing; once, where nobody can answer again. */
+async function answered<Answer>(
+  { isTerminal }: Questions,
+  { stderr, signal }: Runtime,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ConfigError) || signal.aborted || error instanceof NoAnswer) throw error;
+      if (!isTerminal) throw new ConfigError(`${error.message}. No file was written`);
+      stderr.write(`${error.message}\n`);
+    }
+  }
+}
+
+/** Of an address that is checked before there is a key. */
+const NO_KEY = "none";
+
+/** An address as it was typed. Throws ConfigError for one that is none. */
+function parsed(address: string): string {
+  parseConfig({ base_url: address, api_key: NO_KEY }, {}, "these settings");
+  return address;
+}
+
+/** An address at which the service answers, if only to refuse a key that is none. Throws ConfigError. */
+async function reachable(address: string, runtime: Runtime): Promise<string> {
+  const config = (async () => parseConfig({ base_url: address, api_key: NO_KEY }, {}, "these settings"))();
+  const { message, error } = await testConfig(config, runtime);
+  const isRefused = error instanceof ConnectorError && error.code !== undefined;
+  if (error !== undefined && !isRefused) throw new ConfigError(message);
+  runtime.stderr.write(`The service answers at ${address}\n`);
+  return address;
+}
+
+/** With https:// in front, or http:// where only this machine can listen, unless it has a scheme. */
+function withScheme(address: string): string {
+  if (address === "" || /^[a-z][a-z\d+.-]*:\/\//i.test(address)) return address;
+  const http = `http://${address}`;
+  return URL.canParse(http) && isLoopback(new URL(http).hostname) ? http : `https://${address}`;
 }
 
 async function save(path: string, settings: object): Promise<void> {

@@ -5,6 +5,8 @@ import type { Runtime } from "./runtime.ts";
 
 /** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */
 export type Questions = {
+  /** Whether a question can be asked again. */
+  readonly isTerminal: boolean;
   ask(question: string): Promise<string>;
   /** Shows nothing of what is typed. */
   askSecret(question: string): Promise<string>;
@@ -12,6 +14,9 @@ export type Questions = {
   confirm(question: string): Promise<boolean>;
   close(): void;
 };
+
+/** Nobody answers any more. */
+export class NoAnswer extends ConfigError {}
 
 /** Questions are asked on stderr. Throws ConfigError where nobody can answer, or the answers end too early. */
 export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Questions {
@@ -42,11 +47,12 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
     const { value, done } = await answers.next();
     signal.throwIfAborted();
     if (done === true) {
-      throw new ConfigError("Cannot go on: stdin ended before all was answered. No file was written");
+      throw new NoAnswer("Cannot go on: stdin ended before all was answered. No file was written");
     }
     return value.trim();
   };
   return {
+    isTerminal,
     ask,
     async askSecret(question) {
       isSecret = isTerminal;

@@ -6,6 +6,7 @@ import { startSandbox } from "../../sandbox/server.ts";
 import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
 import { atTerminal } from "../support/pty.ts";
+import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
 
@@ -24,6 +25,24 @@ describe("init", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ base_url: sandbox.url, api_key: sandbox.key });
     expect((await run(CONNECTOR, ["check", "--config", path, "--exit-code"])).code).toBe(0);
+  });
+
+  it("checks each answer when it is given, asks again, and keeps what was right", async () => {
+    await using sandbox = await startSandbox({ people: 5, undated: 0, companies: 2, sources: 1 });
+    const path = join(await tempDir(), "config.json");
+    const { host } = new URL(sandbox.url);
+    const answers = ["", `127.0.0.1:${await deadPort()}`, host, KEY, "a key", sandbox.key];
+    const { code, shown } = await atTerminal([CONNECTOR, "init", "--config", path], answers);
+    expect(shown).toMatch(/base_url is missing(?:.|\n)*the connection was refused/);
+    expect(shown).toContain(`The service answers at http://${host}`);
+    expect(shown.match(/Address of the Public API/g)?.length).toBeGreaterThanOrEqual(3);
+    expect(shown).toMatch(
+      /INVALID_API_KEY(?:.|\n)*api_key must look like this(?:.|\n)*This key can read people/,
+    );
+    expect([code, JSON.parse(await readFile(path, "utf8"))]).toEqual([
+      0,
+      { base_url: sandbox.url, api_key: sandbox.key },
+    ]);
   });
 
   it("reads the answers as lines where there is no terminal", async () => {
