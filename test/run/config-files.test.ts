@@ -18,7 +18,7 @@ describe("openConfig()", () => {
       `Cannot use the config file "${bad}": num_workers must`,
     );
     await expect(openConfig(undefined, {})).rejects.toThrow(
-      "Cannot use the environment (no file is named with --config): base_url is missing",
+      "Cannot use the environment (no file is named with --config, and there is no config.json here): base_url is missing",
     );
     const absent = join(bad, "absent.json");
     await expect(openConfig(absent, {})).rejects.toThrow(absent);

@@ -27,5 +27,5 @@ export async function atTerminal(
 ): Promise<Pick<Ended, "code"> & { readonly shown: string }> {
   const args = ["-c", PTY, answers.join("|"), process.execPath, ...words];
   const { code, stdout } = await run("python3", args, { killAfterMs: 60_000 });
-  return { code, shown: stdout.replaceAll("\r\n", "\n") };
+  return { code, shown: stdout.replaceAll("\r", "") };
 }
