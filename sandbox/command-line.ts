@@ -45,7 +45,7 @@ const OPTIONS = {
 /** Parses a command line. Throws UsageError. */
 export function parseCommand(args: readonly string[]): Command {
   const { values, positionals } = parsed(args);
-  if (values.help) return { kind: "help", text: help() };
+  if (values.help) return { kind: "help", text: positionals[0] === "faults" ? faultHelp() : help() };
   if (values.version) return { kind: "version" };
   const [word, ...rest] = positionals;
   if (word === "demo" && args.length === 1) return { kind: "demo" };
@@ -93,10 +93,14 @@ function help(): string {
     "Options:",
     ...Object.entries(NUMBERS).flatMap(([name, [, , what]]) => described(`--${name}=N`, what)),
     ...described("--plan=PLAN", "enterprise lists people [default], agency checks e-mails"),
-    ...described("--fault=FAULT", "what goes wrong (see below); repeatable"),
+    ...described("--fault=FAULT", "what goes wrong (see --help faults); repeatable"),
     ...described("-h, --help", "show this help"),
     ...described("-v, --version", "show the version"),
-    "",
+  ].join("\n");
+}
+
+function faultHelp(): string {
+  return [
     "Faults, for --fault or for one request in its header X-Sandbox-Fault.",
     "Each may be followed by:",
     ...described(":path=TEXT", "strikes requests whose path holds this text; TEXT$: ends with it"),

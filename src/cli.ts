@@ -140,7 +140,13 @@ const addRead: AddCommand = (parser, choose) =>
   parser.command(
     "read",
     "read streams to stdout or into files",
-    (words) => words.options(READ_FLAGS).epilogue(examples(READ_EXAMPLES)),
+    (words) =>
+      words
+        .options(READ_FLAGS)
+        // Named first, it stands before the other group.
+        .group("config", "Options:")
+        .group(["plan", "shard", "shards-at-once"], "One account on several machines:")
+        .epilogue(examples(READ_EXAMPLES)),
     ({ stream, plan: file, shard, shardsAtOnce, format, ...flags }) => {
       const limit = wholeNumber("--limit", flags.limit);
       const part = partOf(file, shard, shardsAtOnce);

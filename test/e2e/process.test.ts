@@ -116,6 +116,13 @@ describe("the process", () => {
     },
   );
 
+  it("names the flags of shards after all that everybody needs", async () => {
+    const { stdout } = await run(CONNECTOR, ["read", "--help"]);
+    const [, options = "", shards = ""] = stdout.split(/^(?:Options|One account on several machines):$/m);
+    expect([options.includes("--output"), options.includes("shard")]).toEqual([true, false]);
+    for (const flag of ["--plan", "--shard ", "--shards-at-once"]) expect(shards).toContain(flag);
+  });
+
   it.runIf(IS_LONG)(
     "gives its locks back when it is ended by force, because nobody reads what it writes",
     { timeout: 60_000 },

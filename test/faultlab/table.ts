@@ -11,7 +11,7 @@ What the connector does under each fault of the bundled sandbox, for whoever wan
 
 Each scenario is a first sync with the fault, then up to three syncs without it, on real sockets. *What happened* is
 said of the first one. *Served* and *delivered* count rows after the last one, *repeated* the records that one run
-wrote twice, *requests* those of the first sync. \`contact-intelligence-sandbox --help\` explains the faults.
+wrote twice, *requests* those of the first sync. \`contact-intelligence-sandbox --help faults\` explains the faults.
 A scenario that fails is no loss: its error says why, the state stays behind the last proven row, and the next sync
 brings the rest. Scenarios in which rows can stay away are named in reliability.md. With \`dates=unreadable\` the same person
 counts as another row once the date can be read.

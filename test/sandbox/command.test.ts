@@ -100,11 +100,17 @@ describe("contact-intelligence-sandbox", () => {
   });
 
   it("lists its options and faults in its help, on 80 columns, and says its version", async () => {
-    const { code, stdout } = await sandboxCommand(["--help"]);
-    expect(code).toBe(0);
-    for (const term of ["--port=N", "--plan=PLAN", "reset", "drain[=K]", "result=WHAT", "gzip-bomb[=MB]"])
-      expect(stdout).toContain(`\n  ${term}`);
-    for (const line of stdout.split("\n")) expect(line.length).toBeLessThan(80);
+    for (const [words, most, ...terms] of [
+      [["--help"], 15, "--port=N", "--plan=PLAN", "--fault=FAULT"],
+      [["--help", "faults"], 1000, "reset", "drain[=K]", "result=WHAT", "gzip-bomb[=MB]"],
+    ] as const) {
+      const { code, stdout } = await sandboxCommand(words);
+      expect(code).toBe(0);
+      for (const term of terms) expect(stdout).toContain(`\n  ${term}`);
+      const lines = stdout.split("\n");
+      expect(lines.length).toBeLessThan(most);
+      for (const line of lines) expect(line.length).toBeLessThan(80);
+    }
     for (const word of ["-v", "--version"])
       expect((await sandboxCommand([word])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
