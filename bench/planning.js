@@ -2,7 +2,7 @@
 // each row of the account.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,7 +61,23 @@ const ACCOUNTS = [
     syncs: [
       { name: "20,000 people", reach: "3 requests" },
       { name: "the same, a quiet incremental sync", reach: "2 requests" },
-      { name: "the same, the first sync of a UTC day", reach: "5 requests", passDays: 1 },
+      { name: "the same, the first sync of a UTC day", reach: "5 requests", before: { passDays: 1 } },
+      {
+        name: "the same, 200 people checked again at random, and the next day",
+        reach: "21 requests",
+        before: { recheck: 200, passDays: 1 },
+      },
+    ],
+  },
+  {
+    service: { people: 3_000, undated: 900, now: "2026-03-10T12:00:00Z" },
+    syncs: [
+      { name: "3,000 people, and 900 without a date", reach: "exit 0" },
+      {
+        name: "the same the next day, one of the 900 has got a date",
+        reach: "15 rows passed on",
+        before: { passDays: 1, faults: ["date-undated=1"] },
+      },
     ],
   },
 ];
@@ -78,12 +94,13 @@ export async function planning(said) {
     const meter = await startMeter(server.url);
     const folder = mkdtempSync(join(tmpdir(), "planning-"));
     try {
-      for (const { name, reach, passDays = 0 } of syncs) {
+      for (const { name, reach, before = {} } of syncs) {
         said(name);
-        await server.ask({ passDays });
-        const exit = await sync(meter, folder, config);
+        await server.ask(before);
+        const { exit, passedOn } = await sync(meter, folder, config);
         const { requests, exports, firstExport, rows: read } = meter.take();
-        rows.push([name, reach, requests, exports, firstExport, (read / service.people).toFixed(2), exit]);
+        const share = (read / service.people).toFixed(2);
+        rows.push([name, reach, requests, exports, firstExport, share, passedOn, exit]);
       }
     } finally {
       rmSync(folder, { recursive: true });
@@ -98,17 +115,20 @@ export async function planning(said) {
     "exports",
     "first row with request",
     "rows read / of the account",
+    "rows passed on",
     "exit",
   ];
   return [{ text: table(head, rows, 2) }];
 }
 
-/** Runs one sync to its end and returns its exit code. The state stays in the folder. */
+/** Runs one sync to its end: its exit code, and how many rows it passed on. The state stays in the folder. */
 async function sync({ url }, folder, config) {
-  const command = [...ours(url, config), "--state-file", join(folder, "state.json")];
+  const summary = join(folder, "summary.json");
+  const command = [...ours(url, config), "--state-file", join(folder, "state.json"), "--summary", summary];
   const child = spawn(command[0], command.slice(1), { stdio: "ignore" });
   const [code] = await once(child, "close");
-  return code;
+  const { rows } = JSON.parse(readFileSync(summary, "utf8"));
+  return { exit: code, passedOn: rows.toLocaleString("en-US") };
 }
 
 /** A way to a service that counts requests and the rows in their answers. */

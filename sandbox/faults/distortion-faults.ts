@@ -28,6 +28,22 @@ export const DISTORTION_FAULTS: FaultTable = {
       omittedFromLists: options.get("lists") === "too",
     }),
   },
+  hide: {
+    kind: "distortion",
+    description:
+      "K members and the last source are nowhere, not even in totals, as before a source is granted",
+    argument: COUNT,
+    alter: (distortion, { value }) => ({
+      ...distortion,
+      ...{ omitted: value, omittedFromLists: true, hides: true },
+    }),
+  },
+  beginning: {
+    kind: "distortion",
+    description: "a filter from 0001-01-01 or 1970-01-01 on is taken for none, or refused",
+    argument: { label: "HOW", type: "text", choices: ["ignored", "refused"] },
+    alter: (distortion, { text }) => ({ ...distortion, beginning: text }),
+  },
   duplicate: {
     kind: "distortion",
     description: "streams repeat K members",

@@ -3,6 +3,10 @@ export type Distortion = {
   readonly omitted: number;
   /** Whether lists leave the omitted members out too. */
   readonly omittedFromLists: boolean;
+  /** Whether nothing knows of the omitted members, nor of the last source. */
+  readonly hides: boolean;
+  /** What a filter by the first days of the calendar is: taken for none, or refused. */
+  readonly beginning?: string;
   readonly repeated: number;
   /** What the service says a total is. */
   readonly total: (total: number) => number | null;
@@ -30,6 +34,7 @@ export type Distortion = {
 export const FAITHFUL: Distortion = {
   omitted: 0,
   omittedFromLists: false,
+  hides: false,
   repeated: 0,
   total: (total) => total,
   page: (page) => page,

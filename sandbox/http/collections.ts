@@ -15,7 +15,7 @@ export function listCompanies(exchange: Exchange): Answer {
 }
 
 export function listSources(exchange: Exchange): Answer {
-  const { sources } = exchange.account;
+  const sources = exchange.account.sources.slice(0, exchange.distortion.hides ? -1 : undefined);
   const paging = pagingOf(exchange);
   const first = firstPlace(exchange, paging);
   return listAnswer(
@@ -35,11 +35,16 @@ function listRows(exchange: Exchange, collection: Collection): Answer {
   const { distortion } = exchange;
   const paging = pagingOf(exchange);
   const filter = filterOf(exchange, collection);
-  const total = paging.skipCount && !distortion.shortPage ? 0 : collection.dataset.count(filter);
+  const total = paging.skipCount && !distortion.shortPage ? 0 : countOf(exchange, collection, filter);
   const rows = pageOfRows(exchange, collection, filter, paging);
   const isShort = distortion.shortPage && paging.page === middlePage(total, paging.limit);
   const shown = isShort ? rows.slice(0, Math.floor(rows.length / 2)) : rows;
   return { ...listAnswer(exchange, paging, total, shown), page: { collection, filter } };
+}
+
+function countOf({ distortion }: Exchange, { dataset }: Collection, filter: Filter): number {
+  if (!distortion.hides) return dataset.count(filter);
+  return [...dataset.rows(filter, { hidden: omittedMembers(dataset.dated, distortion) })].length;
 }
 
 function pageOfRows(exchange: Exchange, collection: Collection, filter: Filter, paging: Paging): string[] {

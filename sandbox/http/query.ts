@@ -21,7 +21,10 @@ export function filterOf({ account, query, distortion }: Exchange, collection: C
   const days = parseDays(query, account.clock.now());
   const { source, isUser } = parseSubjects(query);
   checkSource(source, account.membership);
-  if (distortion.ignoresFilters) return {};
+  const isBeginning = /^(?:0001|1970)-01-01$/.test(query.get("discovered_from") ?? "");
+  if (isBeginning && distortion.beginning === "refused")
+    throw invalidParameter("discovered_from is too early");
+  if (distortion.ignoresFilters || (isBeginning && distortion.beginning === "ignored")) return {};
   const slots = account.membership.matching(source, isUser);
   return collection.honoursDates ? { ...days, slots } : { slots };
 }

@@ -47,6 +47,13 @@ const SHORT = [
   "lag=3, while people move",
   "count=5000000000",
   "endless=row behind the last row",
+  "hide=300, nothing is there yet, in one window",
+  "hide=100, a source is granted, or an index catches up",
+  "clock-behind=-3888000, 45 days ahead",
+  "beginning=ignored",
+  "beginning=refused",
+  "three people get a date, and three others come",
+  "one of 2,000 people without a date gets one",
 ];
 
 describe("the fault lab", async () => {

@@ -342,10 +342,42 @@ function oddScenarios(): readonly Scenario[] {
       waits: true,
     })),
     refused("count=5000000000"),
+    ...lateScenarios(),
     ...["blank", "row"].map((line) => ({
       ...complete(`endless=${line} behind the last row`, `endless=${line}:after=all:every=20:times=always`),
       config: oneWindow,
     })),
+  ];
+}
+
+/** What the first sync cannot see, and the next ones must find. */
+function lateScenarios(): readonly Scenario[] {
+  const oneWindow = { maxWindowRows: 250_000 };
+  return [
+    ...[
+      ["nothing is there yet", 300],
+      ["a source is granted, or an index catches up", 100],
+    ].flatMap(([what, many]) => [
+      { ...complete(`hide=${many}, ${what}`, `hide=${many}`), isLate: true },
+      {
+        ...complete(`hide=${many}, ${what}, in one window`, `hide=${many}`),
+        isLate: true,
+        config: oneWindow,
+      },
+    ]),
+    complete("clock-behind=-3888000, 45 days ahead", "clock-behind=-3888000"),
+    ...["ignored", "refused"].map((how) => complete(`beginning=${how}`)),
+    whole("undate=2, two people lose their date", "undate=2:skip=6"),
+    whole(
+      "three people get a date, and three others come",
+      "date-undated=3:skip=6",
+      "arrive-undated=3:skip=6",
+    ),
+    {
+      ...whole("one of 2,000 people without a date gets one", "date-undated=1:skip=6"),
+      sandbox: { people: 40, days: 6, undated: 2_000 },
+      config: oneWindow,
+    },
   ];
 }
 
