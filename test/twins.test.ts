@@ -27,6 +27,11 @@ const WITHOUT: readonly Group[] = [
     why: "Each is a part of reading an export.",
   },
   {
+    modules: ["run/sync-windows"],
+    tested: "test/e2e/sync-windows.test.ts",
+    why: "What it says is known to whole runs alone.",
+  },
+  {
     modules: ["streams/newest-keys"],
     tested: "test/e2e/other-service.test.ts",
     why: "What it keeps is looked for under another API key.",

@@ -1,7 +1,7 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
-import type { StreamSpec } from "./streams.ts";
+import { hasRows, type StreamSpec } from "./streams.ts";
 
 /** A stream as `discover` found it. */
 export type DiscoveredStream = {
@@ -25,8 +25,8 @@ export function cursorOf({ spec, schema }: DescribedStream): string | null {
 export function toCatalog(streams: readonly DescribedStream[]) {
   const entries = streams.map(({ spec, schema }) => {
     const cursor = cursorOf({ spec, schema });
-    // A job stream knows no full refresh: it would buy again what was bought.
-    const full = spec.reading === "job" ? [] : ["full_refresh"];
+    // A full refresh of jobs would buy again what was bought.
+    const full = !hasRows(spec) ? [] : ["full_refresh"];
     return {
       name: spec.name,
       json_schema: schema,

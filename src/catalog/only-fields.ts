@@ -4,6 +4,10 @@ import type { StreamSpec } from "./streams.ts";
 /** One entry of `only_fields`. `stream`: null for all; `path`: names from there on, `*` at its end for a complete object. */
 export type OnlyEntry = { readonly stream: string | null; readonly path: readonly string[] };
 
+/** Whether an entry narrows a stream. One for all streams means rows, and what was bought. */
+export const concerns = ({ stream }: Pick<OnlyEntry, "stream">, { name, reading }: StreamSpec): boolean =>
+  stream === null ? reading !== "proof" : stream === name;
+
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
 
 /**
@@ -11,7 +15,7 @@ const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
  * always leave. A name stands for a value that is no object; of an object only what is named inside leaves.
  */
 export function onlyRules(entries: readonly OnlyEntry[], spec: StreamSpec): FieldRules | null {
-  const paths = entries.flatMap(({ stream, path }) => ((stream ?? spec.name) === spec.name ? [path] : []));
+  const paths = entries.flatMap((entry) => (concerns(entry, spec) ? [entry.path] : []));
   const rule = paths.length === 0 ? "keep" : ruleOf(paths);
   if (rule === "keep") return null;
   const needed = [...spec.primaryKey, ...(spec.cursorField === null ? [] : [spec.cursorField])];

@@ -13,9 +13,9 @@ import {
   type Rewrite,
   ruleFor,
 } from "./field-rules.ts";
-import { onlyRules } from "./only-fields.ts";
+import { concerns, onlyRules } from "./only-fields.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "./schema.ts";
-import { type JobSetting, STREAMS, type StreamSpec, streamsOf } from "./streams.ts";
+import { STREAMS, type StreamSettings, type StreamSpec, streamsOf } from "./streams.ts";
 
 /**
  * What the config drops and hashes. It holds for all that leaves this program: rows, schemas, catalogs, and what is
@@ -34,7 +34,8 @@ export class Privacy {
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
   constructor(
-    config: Pick<Config, "onlyFields" | "dropFields" | "hashFields" | "hashSalt" | JobSetting> &
+    config: Pick<Config, "onlyFields" | "dropFields" | "hashFields" | "hashSalt"> &
+      StreamSettings &
       Partial<Pick<Config, "origins">>,
   ) {
     const { onlyFields, dropFields, hashFields, hashSalt } = config;
@@ -160,7 +161,7 @@ function toSetting(name: string, list: Setting["list"]): Setting {
 function unknownOf({ name, list, stream, path }: Setting): string[] {
   if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
   const inner = namedIn(path);
-  const meant: readonly StreamSpec[] = STREAMS.filter((spec) => (stream ?? spec.name) === spec.name);
+  const meant = STREAMS.filter((spec) => concerns({ stream }, spec));
   const isKnown = meant.some(
     (spec) => (stream !== null && spec.sampled) || isIn(loadSchema(spec.name), inner),
   );

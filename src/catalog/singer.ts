@@ -1,13 +1,13 @@
 import { type JsonObject, objectOf } from "../json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
-import { STREAMS } from "./streams.ts";
+import { hasRows, STREAMS } from "./streams.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
 
 /** How a stream can be replicated; the first method is the one that it takes unless the user wants another. */
 export function methodsOf(stream: DiscoveredStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
-  if (stream.spec.reading === "job") return ["INCREMENTAL"];
+  if (!hasRows(stream.spec)) return ["INCREMENTAL"];
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
 }
 

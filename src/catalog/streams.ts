@@ -1,7 +1,7 @@
 import type { Config, Endpoints } from "../config/config.ts";
 
 /** A stream is a row. */
-export type StreamSpec = RowStreamSpec | JobStreamSpec;
+export type StreamSpec = RowStreamSpec | JobStreamSpec | ProofStreamSpec;
 
 type AnyStreamSpec = {
   /** Also that of the file under schemas/ with what is documented. */
@@ -35,6 +35,13 @@ export type JobStreamSpec = AnyStreamSpec & {
   readonly cursorField: string;
   /** The stream is there only where this is set. */
   readonly setting: JobSetting;
+};
+
+/** What the run itself did. Incremental only: nothing of it can be read again. */
+export type ProofStreamSpec = AnyStreamSpec & {
+  readonly reading: "proof";
+  readonly cursorField: string;
+  readonly setting: "proofStream";
 };
 
 const JOB = { reading: "job", sampled: false, resumable: false } as const;
@@ -101,12 +108,28 @@ export const STREAMS = [
     cursorField: "verified_at",
     setting: "emailVerification",
   },
+  {
+    ...{ name: "sync_windows", primaryKey: ["id"], cursorField: "run_started_at" },
+    ...{ reading: "proof", sampled: false, resumable: false, setting: "proofStream" },
+  },
 ] as const satisfies readonly StreamSpec[];
 
-/** The streams that a config has: all rows, and the jobs that it sets. Without a config there are no jobs. */
-export function streamsOf(config: Pick<Config, JobSetting> | undefined): readonly StreamSpec[] {
-  return STREAMS.filter((spec) => spec.reading !== "job" || (config?.[spec.setting] ?? null) !== null);
+/** Which streams a config asks for. */
+export type StreamSettings = Pick<Config, JobSetting> & Partial<Pick<Config, "proofStream">>;
+
+/** The streams that a config has: all rows, and what it sets. Without a config there is no more. */
+export function streamsOf(config: StreamSettings | undefined): readonly StreamSpec[] {
+  return STREAMS.filter((spec) => !("setting" in spec) || Boolean(config?.[spec.setting]));
 }
+
+/** Whether a stream has rows of the service. */
+export const hasRows = (spec: StreamSpec): spec is RowStreamSpec =>
+  spec.reading === "dated" || spec.reading === "list";
+
+/** Streams that are never read from the start: what they have brought cannot be had again, or costs money. */
+export const ONWARD: ReadonlySet<string> = new Set(
+  STREAMS.flatMap((spec) => (hasRows(spec) ? [] : [spec.name])),
+);
 
 /** The streams of jobs that the config has. */
 export const jobSpecsOf = (config: Pick<Config, JobSetting>): readonly JobStreamSpec[] =>

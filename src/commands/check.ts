@@ -1,4 +1,5 @@
 import { withoutTotal } from "../api/stream-api.ts";
+import { hasRows } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
 import { describeCaps } from "../jobs/report.ts";
@@ -82,7 +83,7 @@ async function whatCanBeRead(run: Run): Promise<string> {
     if (error === undefined) {
       works ||= spec === streams[0] || spec.reading === "job";
       readable.push(typeof rows === "number" ? `${spec.name} (${rows})` : spec.name);
-      if (spec.reading === "job" || spec.exportPath === null) continue;
+      if (!hasRows(spec) || spec.exportPath === null) continue;
       if (rows === undefined) uncounted.push(cannotBeCounted(spec));
       if (rows === null && config.verifyCounts) uncounted.push(withoutTotal(spec.name));
     } else if (error instanceof ConfigError && error.code !== "INVALID_API_KEY") {

@@ -2,7 +2,7 @@ import { inferSchema } from "../api/infer-schema.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
-import type { StreamSpec } from "../catalog/streams.ts";
+import { hasRows, type StreamSpec } from "../catalog/streams.ts";
 import { toLatin1 } from "../latin1.ts";
 import { shown, table } from "../plural.ts";
 import { airbyte } from "../protocol/airbyte.ts";
@@ -52,9 +52,9 @@ async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Pro
     const fields = shown(Object.keys(propertiesOf(found.schema)).length);
     rows.push([
       spec.name,
-      spec.reading === "job" ? "" : number,
+      hasRows(spec) ? number : "",
       fields,
-      spec.reading === "job" ? "jobs" : how,
+      hasRows(spec) ? how : spec.reading === "job" ? "jobs" : "what each run read",
     ]);
     if (error !== undefined) notes.push(`${spec.name}: ${userMessage(error)}`);
   }
@@ -87,7 +87,7 @@ export async function discoverStreams(
   for (const spec of session.streams) {
     let stream = declaredStream(spec);
     try {
-      if (spec.reading !== "job" && spec.sampled) {
+      if (hasRows(spec) && spec.sampled) {
         const rows = await sample(spec, stream.schema, session);
         stream = { spec, schema: inferSchema(stream.schema, rows), sampled: rows.length > 0 };
       }

@@ -1,4 +1,4 @@
-import { STREAMS } from "../catalog/streams.ts";
+import { hasRows, STREAMS } from "../catalog/streams.ts";
 import { ConfigError } from "../errors.ts";
 import { readText } from "../files/read.ts";
 import { plural, shown } from "../plural.ts";
@@ -57,7 +57,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
       for (const line of known) await print(line);
       if (isWholePlan(known, config)) return;
       const spec = STREAMS.find(({ name }) => name === stream);
-      if (spec === undefined || spec.reading === "job" || !(await session.readingOf(spec)).isDated) {
+      if (spec === undefined || !hasRows(spec) || !(await session.readingOf(spec)).isDated) {
         throw new ConfigError(
           `Cannot plan "${stream}": only streams whose records have a date can be cut into shards, such as "people"`,
         );

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
-import { STREAMS } from "../catalog/streams.ts";
+import { ONWARD, STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readCatalog, readText } from "../files/read.ts";
@@ -10,7 +10,6 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
-import { PAID } from "../run/folder-sink.ts";
 import { type OpenOutput, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
 import type { ShardTask } from "../run/read-stream.ts";
@@ -192,9 +191,9 @@ async function openShard(
   };
 }
 
-/** Jobs are never done again: what was bought is bought. */
+/** What was bought is bought. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>
-  PAID.has(configured.name) ? configured : { ...configured, syncMode: "full_refresh" };
+  ONWARD.has(configured.name) ? configured : { ...configured, syncMode: "full_refresh" };
 
 /** Streams that are named are read whatever the key's plan covers. */
 async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {

@@ -82,6 +82,8 @@ function versionText(version: unknown = null): string {
 
 function describeKnown(spec: StreamSpec, state: unknown): readonly string[] {
   if (spec.reading === "job") return describeJobState(spec, state);
+  if (spec.reading === "proof")
+    return [`records of all runs up to the one that began at ${String(objectOf(state)["run_started_at"])}`];
   if (!isDated(state)) return ["is read from the start in every run"];
   const dated = parseDatedState(spec.name, state);
   return dated === null ? ["nothing is read yet"] : describeDated(dated);

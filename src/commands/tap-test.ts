@@ -1,4 +1,5 @@
 import { loadSchema } from "../catalog/schema.ts";
+import { hasRows } from "../catalog/streams.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { runToEnd, tapOutput } from "../run/output.ts";
 import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
@@ -35,7 +36,7 @@ async function testStreams(run: Run): Promise<boolean> {
 /** Where a stream has no list, its export says whether there is a record. */
 async function found({ spec, rows, error }: ProbedStream, session: Session): Promise<string> {
   if (error !== undefined) throw error;
-  if (spec.reading === "job") return "can be submitted";
+  if (!hasRows(spec)) return spec.reading === "job" ? "can be submitted" : "comes with each run";
   const count = rows === undefined ? (await sample(spec, loadSchema(spec.name), session, 1)).length : rows;
   return count === 0 ? "no record yet" : "a record was read";
 }

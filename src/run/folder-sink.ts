@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../api/clock.ts";
-import { STREAMS } from "../catalog/streams.ts";
+import { ONWARD } from "../catalog/streams.ts";
 import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
@@ -52,11 +52,6 @@ type OpenStream = {
   /** That of the last checkpoint of this run. */
   state: StreamState | undefined;
 };
-
-/** Streams whose state says what was paid for. They have no windows and are never read from the start. */
-export const PAID: ReadonlySet<string> = new Set(
-  STREAMS.filter(({ reading }) => reading === "job").map(({ name }) => name),
-);
 
 /**
  * Writes the records of a run into files in one folder, and its state into `state.json` beside them.
@@ -196,7 +191,7 @@ export class FolderSink {
 
 /** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isFromStart(stream: string, state: StreamState): boolean {
-  return !PAID.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
+  return !ONWARD.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
 }
 
 /** Whether a state only confirms a full refresh that an earlier run has delivered. */

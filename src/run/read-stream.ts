@@ -2,7 +2,7 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
-import type { RowStreamSpec, StreamSpec } from "../catalog/streams.ts";
+import { hasRows, type RowStreamSpec, type StreamSpec } from "../catalog/streams.ts";
 import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
@@ -15,10 +15,12 @@ import { planWindows } from "../streams/plan.ts";
 import { measureAll, measureDays, type Range, type ReadSettings } from "../streams/range.ts";
 import { readWindow } from "../streams/read-window.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
+import { Tally } from "../streams/tally.ts";
 import type { Planned, RunRules } from "../streams/window-result.ts";
 import { WindowSize } from "../streams/window-size.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
 import { cannotBeCounted, type Reading, type Session, streamNamed } from "./session.ts";
+import type { SyncWindows } from "./sync-windows.ts";
 import { ofSameRows } from "./whose-rows.ts";
 
 /** A part of a plan of shards: its digest, and whether it reads the people without a date. */
@@ -40,12 +42,14 @@ const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"])
 /**
  * The events of one stream to its end: a stream that fails ends with an error, and does not stop others.
  * @param savedState the stream's part of the incoming state
+ * @param windows what is known of windows of other streams
  * @throws what no other stream survives either
  */
 export async function* streamEvents(
   session: Session,
   asked: Asked,
   savedState: unknown,
+  windows: SyncWindows,
 ): AsyncGenerator<Event> {
   const { configured, selection } = asked;
   const stream = configured.name;
@@ -55,12 +59,13 @@ export async function* streamEvents(
     const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
     if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
     yield* catalogWarnings(stream, configured.schema, session.privacy);
-    let events: AsyncIterable<Event>;
-    if (spec.reading !== "job") {
+    let events: AsyncIterable<Event> | Iterable<Event>;
+    if (hasRows(spec)) {
       const run = await streamRun(session, spec, asked, savedState);
       if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(spec) };
       events = readStream(run);
-    } else events = session.readJobs(spec, arrivingSchema(session, spec, asked));
+    } else if (spec.reading === "proof") events = windows.read();
+    else events = session.readJobs(spec, arrivingSchema(session, spec, asked));
     for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();
@@ -182,7 +187,11 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   const onPass = (): void => {
     passes += 1;
   };
-  const rules = { ...rulesOf(run, range, onPass), newestKeys };
+  const rules = { ...rulesOf(run, range), newestKeys };
+  const read = (planned: Planned) => {
+    const tally = new Tally(api, onPass);
+    return readWindow(planned, { ...rules, tally, api: tally.api });
+  };
   // The time is up at a window's end, but not before the run has come further than what it must repeat.
   let hasBegun = false;
   const begins = ({ clears, window }: Planned): boolean => {
@@ -193,7 +202,7 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   const steps = parallel(planWindows(range, rules), settings.numWorkers, {
     isAlone: ({ window }) => window.kind !== "closed",
     begins,
-    read: (planned: Planned) => readWindow(planned, rules),
+    read,
   });
   for await (const step of steps) {
     if (step.kind === "part") yield* recordsOf(stream, step.part, api.now(), step.index);
@@ -208,14 +217,10 @@ export async function measure({ source, settings, api }: StreamRun, state: Dated
   return await measureAll(state, settings.verifyCounts && source.isListed && source.isExported, api);
 }
 
-function rulesOf(
-  { source, api, settings }: StreamRun,
-  range: Range,
-  onPass: () => void,
-): Omit<RunRules, "newestKeys"> {
+function rulesOf({ source, api, settings }: StreamRun, range: Range): Omit<RunRules, "newestKeys"> {
   const { isExported, isListed, onMissingKey } = source;
   return {
-    ...{ api, isExported, isListed, onMissingKey, onPass },
+    ...{ api, isExported, isListed, onMissingKey },
     verifyCounts: settings.verifyCounts && isListed,
     yesterday: range.yesterday,
     until: range.until,

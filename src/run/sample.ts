@@ -1,6 +1,6 @@
 import { fieldNamesOf } from "../catalog/privacy.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
-import type { RowStreamSpec } from "../catalog/streams.ts";
+import { hasRows, type RowStreamSpec } from "../catalog/streams.ts";
 import { NotFoundError } from "../errors.ts";
 import { fromLatin1 } from "../latin1.ts";
 import type { Row } from "../streams/stream-api.ts";
@@ -38,7 +38,7 @@ export async function checkFieldNames(session: Session): Promise<void> {
   if (session.privacy.undeclared.length === 0) return;
   const live = new Set<string>();
   for (const spec of session.streams) {
-    if (spec.reading === "job") continue;
+    if (!hasRows(spec)) continue;
     const rows = await sample(spec, loadSchema(spec.name), session).catch((error: unknown) => {
       if (isNotOnPlan(error) || error instanceof NotFoundError) return [];
       throw error;

@@ -13,6 +13,7 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import {
   type JobStreamSpec,
   listPathOf,
+  type ProofStreamSpec,
   type RowStreamSpec,
   STREAMS,
   type StreamSpec,
@@ -158,6 +159,7 @@ export class Session {
    * interface only names the lists of companies and sources: where there is none, the export may be there anyway.
    */
   async probe(spec: StreamSpec): Promise<Probed> {
+    if (spec.reading === "proof") return null;
     if (spec.reading === "job") return await probeJobs(spec, this.#clients).then(() => null);
     try {
       return (await this.#look(spec, {})).total;
@@ -290,11 +292,11 @@ export function streamNamed(name: string, config: Config, advice: string): Strea
       `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
     );
   }
-  if (spec.reading === "job" && !streams.includes(spec)) throw notConfigured(spec);
+  if ("setting" in spec && !streams.includes(spec)) throw notConfigured(spec);
   return spec;
 }
 
-function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
+function notConfigured({ name, setting }: JobStreamSpec | ProofStreamSpec): ConfigError {
   const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return new ConfigError(
     `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,

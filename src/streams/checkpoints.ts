@@ -1,6 +1,6 @@
 import { BodyError } from "../errors.ts";
 import { plural } from "../plural.ts";
-import { addDays, BEGINNING, cursorToUtc, dayOf, instant } from "../time.ts";
+import { addDays, BEGINNING, cursorToUtc, type Day, dayOf, instant } from "../time.ts";
 import {
   type Coverage,
   compact,
@@ -15,10 +15,10 @@ import {
   withStatus,
 } from "./coverage.ts";
 import type { DatedState } from "./dated-state.ts";
-import type { Event, StreamState } from "./event.ts";
+import type { Event, StreamState, WindowRecord } from "./event.ts";
 import type { Witness } from "./newest-keys.ts";
 import type { Range } from "./range.ts";
-import { describe } from "./window.ts";
+import { describe, type Window } from "./window.ts";
 import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
 
 /** Into how many ranges the days of a window go: an account of one window has no others. */
@@ -39,6 +39,8 @@ export class Checkpoints {
   /** Missing days that may yet be the first of three in a row. */
   #tail: WindowResult = [];
   #cause: unknown;
+  /** Of the windows since the last checkpoint. */
+  #records: WindowRecord[] = [];
   readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
 
   /** @param witness of the newest rows that the run has shown; null: none was */
@@ -67,6 +69,7 @@ export class Checkpoints {
       }
       this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
       this.#state = this.#after(end.planned, end.result);
+      this.#records.push(...this.#recordsOf(end.planned, end.result));
     }
     if (this.#next > before && this.#range.kind === "days") yield* this.#checkpoint();
   }
@@ -111,7 +114,33 @@ export class Checkpoints {
     if (written === this.#written && this.#covered === this.#next) return;
     this.#written = written;
     this.#covered = this.#next;
-    yield { kind: "checkpoint", stream: this.#stream, state, windows: this.#next };
+    const records = this.#records.splice(0);
+    yield {
+      kind: "checkpoint",
+      stream: this.#stream,
+      state,
+      windows: this.#next,
+      ...(records.length > 0 && { records }),
+    };
+  }
+
+  /** What is known of each window. Days that none holds were counted empty. */
+  #recordsOf({ window, days }: Planned, result: WindowResult): readonly WindowRecord[] {
+    const read = result.flatMap((one): readonly WindowRecord[] => {
+      if (one.facts === undefined) return [];
+      const { kind } = one.window;
+      const [first_day, last_day] = rangeOf(one.window);
+      return [{ kind, first_day, last_day, verdict: one.kind, ...one.facts }];
+    });
+    if (window.kind !== "closed") return read;
+    const held = result.reduce<Coverage>((all, { window: { ...part } }) => {
+      return part.kind === "closed" ? put(all, spanOf([part.from, part.to], null)) : all;
+    }, []);
+    const empty = uncovered(held, days ?? [window.from, window.to]);
+    return [
+      ...empty.map(([first_day, last_day]) => ({ kind: "closed", first_day, last_day, ...NOTHING }) as const),
+      ...read,
+    ];
   }
 
   #after(planned: Planned, result: WindowResult): DatedState {
@@ -197,6 +226,17 @@ export class Checkpoints {
     );
   }
 }
+
+/** Days that were counted and hold no row. */
+const NOTHING = {
+  ...({ verdict: "proven", counted_before: 0, counted_after: null, shown: 0 } as const),
+  ...{ emitted: 0, suppressed: 0, passes: 0, requests: 0, seconds: 0 },
+};
+
+const rangeOf = (window: Window): readonly [Day | null, Day | null] => {
+  if (window.kind === "closed") return [window.from, window.to];
+  return [window.kind === "open" ? window.from : null, null];
+};
 
 /** What an outcome says of days that it did not prove. Ignored days count as read. */
 function unprovenSpans({ kind, window }: WindowOutcome): Coverage {

@@ -51,6 +51,27 @@ export type LineBatch = {
   readonly facts?: RowFacts | undefined;
 };
 
+/** What reading a window took, and what was counted and shown. Null: nobody counted. */
+export type WindowFacts = {
+  readonly counted_before: number | null;
+  readonly counted_after: number | null;
+  readonly shown: number;
+  readonly emitted: number;
+  readonly suppressed: number;
+  readonly passes: number;
+  /** Those that the client made again are left out. */
+  readonly requests: number;
+  readonly seconds: number;
+};
+
+/** A window that a checkpoint covers, and what is known of it. No value of a row. */
+export type WindowRecord = {
+  readonly kind: "closed" | "open" | "undated" | "all";
+  readonly first_day: string | null;
+  readonly last_day: string | null;
+  readonly verdict: "proven" | "again" | "missing" | "ignored";
+} & WindowFacts;
+
 /** What became of one stream, in the words of `--summary`. */
 export type StreamReport = {
   /** 0: the stream has none, as those of jobs. */
@@ -96,7 +117,7 @@ type StreamEvent =
     } & LineBatch)
   /**
    * Covers the windows below `windows`, all records of which come before it; absent: every record before it. `spent`:
-   * what the stream has bought in this run so far. `announces`: only this state tells of a
+   * what the stream has bought in this run so far. `records`: the windows that no checkpoint before has covered. `announces`: only this state tells of a
    * purchase, so it must be durable before the run goes on.
    */
   | {
@@ -105,6 +126,7 @@ type StreamEvent =
       readonly state: StreamState;
       readonly windows?: number;
       readonly spent?: Spent;
+      readonly records?: readonly WindowRecord[];
       readonly announces?: boolean;
     }
   | {

@@ -65,7 +65,7 @@ export class Pass {
     this.#end = window.kind === "closed" ? startOf(addDays(window.to, 1)) : Number.POSITIVE_INFINITY;
     this.#movedFrom = Math.min(count.asked, startOf(rules.yesterday));
     seen.beginPass();
-    rules.onPass();
+    rules.tally?.begin(this, count);
   }
 
   /** The keys that a count of the window is compared with. */
@@ -85,6 +85,7 @@ export class Pass {
     const news = rows.filter((row, nth) => this.#add(row, keys, nth));
     const [lines, names] = [news.map(({ raw }) => raw), news.map((row) => row.names)];
     const [unreadable, held] = [this.#unreadable - before.unreadable, this.#held - before.held];
+    this.#rules.tally?.add(lines.length, held);
     if (unreadable + held > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, held } };
     return facts === undefined ? { lines, names } : { lines, names, facts };
   }

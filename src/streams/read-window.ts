@@ -54,12 +54,26 @@ type Shared = {
   readonly row: WindowResult;
 };
 
+/** Reads one window, and says of each part of it what it took. */
+export async function* readWindow(
+  planned: Planned,
+  rules: RunRules,
+  shared?: Shared,
+): AsyncGenerator<LineBatch, WindowResult> {
+  const result = yield* attempts(planned, rules, shared);
+  const { tally } = rules;
+  if (tally === undefined) return result;
+  return result.map((one) =>
+    one.facts === undefined ? { ...one, facts: tally.take(one.window.kind) } : one,
+  );
+}
+
 /**
  * Reads one window until it is proven, drained, halved or given up, and emits no row twice. Only what is wrong with a body's
  * content is a failed attempt; every other error ends the stream.
  * @throws BodyError for a window that cannot become a missing day; DataError where totals contradict the rows
  */
-export async function* readWindow(
+async function* attempts(
   planned: Planned,
   rules: RunRules,
   shared?: Shared,

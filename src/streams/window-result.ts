@@ -1,8 +1,10 @@
 import { BodyError } from "../errors.ts";
 import type { Day } from "../time.ts";
 import type { DayRange, DayStatus } from "./coverage.ts";
+import type { WindowFacts } from "./event.ts";
 import type { NewestKeys } from "./newest-keys.ts";
 import type { Count, StreamApi } from "./stream-api.ts";
+import type { Tally } from "./tally.ts";
 import { describe, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
 
@@ -35,8 +37,8 @@ export type RunRules = {
   /** What becomes of a row without its key: `reject` makes its pass unclean. */
   readonly onMissingKey: "reject" | "pass" | "drop";
   readonly windowSize: WindowSize;
-  /** Called when a pass begins. */
-  readonly onPass: () => void;
+  /** Takes in what windows take; undefined: nobody wants to know. */
+  readonly tally?: Tally;
 };
 
 /** A window to read. `count`: its own, if it was counted; it is taken again if it is too old. */
@@ -69,6 +71,8 @@ export type WindowOutcome = {
   readonly undatedRows?: number | undefined;
   /** Digests of them; undefined: unknown, or too many. */
   readonly undatedSeen?: readonly string[] | undefined;
+  /** What it took, if somebody wants to know. */
+  readonly facts?: WindowFacts;
   /** Why it is missing. */
   readonly cause?: unknown;
   /** Every pass, by pages too, showed as many rows and every count said as many: of people who were erased, not of an outage. */

@@ -93,6 +93,7 @@ describe("toCatalog()", () => {
       ["company_lookup_contacts", false],
       ["email_checks", false],
       ["email_verifications", false],
+      ["sync_windows", false],
     ]);
   });
 

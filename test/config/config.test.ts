@@ -51,7 +51,7 @@ describe("parseConfig()", () => {
       ignoreMissingDays: [],
       allowInsecureHttp: false,
       onlyFields: [],
-      ...{ suppressFile: null, suppressed: readSuppression(null) },
+      ...{ suppressFile: null, suppressed: readSuppression(null), proofStream: false },
       dropFields: [],
       hashFields: [],
       hashSalt: null,

@@ -6,6 +6,7 @@ import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { streamEvents } from "../../src/run/read-stream.ts";
 import { Session } from "../../src/run/session.ts";
+import { SyncWindows } from "../../src/run/sync-windows.ts";
 import type { Notice, StreamState } from "../../src/streams/event.ts";
 import { testProcess } from "../support/terminal.ts";
 
@@ -151,7 +152,8 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   );
   try {
     const configured = { ...CONFIGURED, name: settings.stream ?? "people" };
-    for await (const event of streamEvents(session, { configured }, state ?? undefined)) {
+    const windows = new SyncWindows(false, new Map(), 0);
+    for await (const event of streamEvents(session, { configured }, state ?? undefined, windows)) {
       killed = events === stopAfter;
       if (killed) break;
       events += 1;

@@ -29,7 +29,7 @@ def contacts(tmp_path):
     (tmp_path / "bin" / "source-contact-intelligence").symlink_to(EXECUTABLE)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     with Sandbox(people=300, undated=4, requestsPerMinute=0) as sandbox:
-        (tmp_path / "config.json").write_text(json.dumps({**sandbox.config, "requests_per_minute": 6000}))
+        (tmp_path / "config.json").write_text(json.dumps({**sandbox.config, "requests_per_minute": 6000, "proof_stream": True}))
         shell(blocks("sh")[0], tmp_path, PATH=path)
         sandbox.call("arrive", 5)
         sandbox.call("recheck", 7)

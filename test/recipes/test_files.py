@@ -1,5 +1,6 @@
 """The recipes of docs/files.md, word for word."""
 
+import datetime
 import json
 import os
 import subprocess
@@ -55,13 +56,24 @@ def test_companies_and_sources(contacts, monkeypatch):
     folder, _ = contacts
     monkeypatch.chdir(folder)
     with duckdb.connect() as database:
-        for view in blocks("sql")[2:]:
+        for view in blocks("sql")[2:4]:
             database.execute(view)
         for stream, key in (("sources", "slug"), ("companies", "domain")):
             files = [json.loads(line) for file in (folder / "contacts" / stream).rglob("*.jsonl") for line in file.open()]
             keys = [key for (key,) in database.execute(f"SELECT {key} FROM {stream}").fetchall()]
             assert len(files) > len(keys), "two runs, each with all of them"
             assert sorted(keys) == sorted({row[key] for row in files})
+
+
+def test_since_when_every_day_is_proven(contacts, monkeypatch):
+    folder, _ = contacts
+    monkeypatch.chdir(folder)
+    with duckdb.connect() as database:
+        database.execute(blocks("sql")[4])
+        query = "SELECT stream, proven_from::VARCHAR, proven_to::VARCHAR, current_date - 2 FROM proven ORDER BY stream"
+        for (stream, first, last, closed), expected in zip(database.execute(query).fetchall(), ("companies", "people"), strict=True):
+            assert (stream, first) == (expected, "1970-01-02")
+            assert abs((datetime.date.fromisoformat(last) - closed).days) <= 1, "UTC and local days"
 
 
 def test_dlt(contacts, monkeypatch):

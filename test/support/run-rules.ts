@@ -53,7 +53,6 @@ export function rulesWith(given: Partial<RunRules> = {}): RunRules {
     ignoredDays: new Set(),
     onMissingKey: "reject",
     windowSize: new WindowSize(250_000),
-    onPass: () => {},
     ...given,
   };
 }
