@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
+import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { SUPPRESSED_BY } from "../config/suppress.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readText } from "../files/read.ts";
@@ -50,7 +50,7 @@ export type ReconcileOptions = {
  */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
   const spec = STREAMS.find(({ name }) => name === options.stream);
-  if (spec === undefined || spec.reading === "job")
+  if (spec === undefined || !hasRows(spec))
     throw new UsageError(`--stream must be people, companies or sources, not "${options.stream}"`);
   const { sql, table, stream } = options;
   const [key = ""] = spec.primaryKey;
