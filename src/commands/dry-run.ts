@@ -1,4 +1,4 @@
-import { STREAMS } from "../catalog/streams.ts";
+import { hasRows, STREAMS } from "../catalog/streams.ts";
 import { secretsOf } from "../config/config.ts";
 import { forecastsOf } from "../jobs/report.ts";
 import { toLatin1 } from "../latin1.ts";
@@ -24,7 +24,7 @@ export async function showOutlook(
   const streams: Outlook[] = [];
   for (const one of asked) {
     const spec = streamNamed(one.configured.name, config, "Discover again and update the catalog");
-    if (spec.reading !== "job")
+    if (hasRows(spec))
       streams.push(await outlookOf(session, spec, one, stateOf(one.configured, asked, states)));
   }
   const names = asked.map(({ configured }) => configured.name);

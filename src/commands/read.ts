@@ -159,7 +159,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
     const text = `This is a sample of at most ${plural(limit, "row")} a stream: no state is saved, and nothing is bought`;
     await run.emit({ kind: "log", level: "warn", text });
-    const free = streams.filter(({ configured }) => !PAID.has(configured.name));
+    const free = streams.filter(({ configured }) => !ONWARD.has(configured.name));
     return await syncStreams(run, free, saved.streams, limit);
   });
 }
