@@ -28,6 +28,7 @@ const long = [
   "test/faultlab/fault-matrix.test.ts",
   "test/jobs/{book,run,state}.test.ts",
   "test/protocol/writer.test.ts",
+  "test/reconcile/histories.test.ts",
   "test/run/folder-crash.test.ts",
   "test/sandbox/movement.test.ts",
   "test/shards/model.test.ts",

@@ -8,7 +8,7 @@ import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import type { Event, RawLine } from "../streams/event.ts";
 import { contentOf, undatedDigest } from "../streams/proof.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
-import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later, startOf } from "../time.ts";
+import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later, startOf } from "../time.ts";
 import { type Differences, differences, type Numbers } from "./by-counts.ts";
 import {
   AS_NUMBER,
@@ -51,7 +51,7 @@ export type Question = {
   readonly table: string;
   /** A `cursor` of null: rows have no date. */
   readonly form: TableForm;
-  /** What the syncs so far have read; undefined: up to the newest row of the table. */
+  /** What the syncs so far have read; undefined: everything, or by counts up to the newest row of the table. */
   readonly state: DatedState | undefined;
   readonly startDate: Day | null;
   readonly endDate: Day | null;
@@ -111,9 +111,10 @@ class Comparison {
     this.#results = results;
     this.#table = table;
     this.#began = world.api.now();
-    const { state } = question;
+    const { state, mode } = question;
     const newest = state === undefined ? table.newest : instant(state.discoveredAt ?? "");
-    this.#until = Number.isFinite(newest) ? newest : startOf(BEGINNING) - 1;
+    const isEverything = state === undefined && mode === "full";
+    this.#until = isEverything ? LAST : Number.isFinite(newest) ? newest : startOf(BEGINNING) - 1;
   }
 
   async keyByKey(): Promise<Report> {
