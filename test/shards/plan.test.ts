@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
+import { loadSpec } from "../../src/config/spec.ts";
+import { Suppression } from "../../src/config/suppress.ts";
 import {
   isRead,
   parsePlan,
@@ -60,7 +62,7 @@ describe("a plan", () => {
     expect(() => parsePlan(broken, "people", CONFIG)).toThrow(why);
   });
 
-  it.each([
+  const BINDING: readonly Record<string, unknown>[] = [
     { base_url: "https://other.example.com" },
     { source_slug: "crm" },
     { is_user: "true" },
@@ -71,16 +73,47 @@ describe("a plan", () => {
     { drop_fields: ["phone"] },
     { only_fields: ["email"] },
     { hash_fields: ["email"], hash_salt: "0123456789abcdef" },
-  ])("is refused under other settings: %o", (settings) => {
+  ];
+  const FREE: readonly Record<string, unknown>[] = [
+    { max_window_rows: 5000 },
+    { requests_per_minute: 7 },
+    { api_key: "other" },
+    { num_workers: 3 },
+    { lookback_window_days: 9 },
+    { max_run_seconds: 99 },
+    { idle_timeout_seconds: 99 },
+    { allow_insecure_http: true },
+    { emit_activate_version_messages: true },
+    { receipts_file: "receipts.jsonl" },
+  ];
+
+  it.each(BINDING)("is refused under other settings: %o", (settings) => {
     expect(() => parsePlan(toText(LINES), "people", configOf(settings))).toThrow("the config differs");
   });
 
-  it.each([{ max_window_rows: 5000 }, { requests_per_minute: 7 }, { api_key: "other" }, { num_workers: 3 }])(
-    "fits settings that change neither what is read nor what leaves: %o",
-    (settings) => {
-      expect(parsePlan(toText(LINES), "people", configOf(settings))).toEqual(LINES);
-    },
-  );
+  it.each(FREE)("fits settings that change neither what is read nor what leaves: %o", (settings) => {
+    expect(parsePlan(toText(LINES), "people", configOf(settings))).toEqual(LINES);
+  });
+
+  it("knows of every setting whether it is bound to it", () => {
+    // Paths of the lists, what only jobs read, and the file whose content is bound, below.
+    const others = [
+      "endpoints",
+      "external_api",
+      "company_lookup",
+      "email_verification",
+      "email_check",
+      "suppress_file",
+    ];
+    const known = [...BINDING, ...FREE].flatMap((settings) => Object.keys(settings));
+    const all = Object.keys(loadSpec().connectionSpecification.properties ?? {});
+    expect([...known, ...others].toSorted()).toEqual(all.toSorted());
+  });
+
+  it("is refused under another list of who never leaves", () => {
+    const suppressed = new Suppression([["ada@example.com"]]);
+    expect(() => parsePlan(toText(LINES), "people", { ...CONFIG, suppressed })).toThrow("the config differs");
+  });
 
   it("tells salts apart", () => {
     const digests = ["0123456789abcdef", "0123456789abcdeF"].map((hash_salt) =>
