@@ -11,14 +11,14 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #perMinute: number;
   readonly #interval: number;
-  readonly #shared: (() => Promise<number>) | undefined;
+  readonly #shared: ((ahead: number) => Promise<number>) | undefined;
   readonly #starts: number[] = [];
   #even = Number.NEGATIVE_INFINITY;
   #blockedUntil = Number.NEGATIVE_INFINITY;
   #queue: Promise<void> = Promise.resolve();
 
-  /** @param shared says in how many ms a start is this run's turn, where several runs share the key */
-  constructor(perMinute: number, clock: Clock, shared?: () => Promise<number>) {
+  /** @param shared says in how many ms a start is this run's turn, not before `ahead` ms, where several runs share the key */
+  constructor(perMinute: number, clock: Clock, shared?: (ahead: number) => Promise<number>) {
     this.#perMinute = perMinute;
     this.#interval = SPAN_MS / perMinute;
     this.#clock = clock;
@@ -41,9 +41,9 @@ export class Limiter {
     let late = 0;
     do {
       for (let wait = this.#wait(); wait > 0; wait = this.#wait()) await this.#clock.sleep(wait, signal);
-      const turn = Math.ceil((await this.#shared?.()) ?? 0);
-      late = turn > 0 ? (await this.#sleep(turn, signal)) - turn : 0;
-      // A turn that came while all were blocked, or that was slept through, is lost.
+      const turn = Math.ceil((await this.#shared?.(Math.min(late, SPAN_MS))) ?? 0);
+      late = turn > 0 ? (await this.#sleep(turn, signal)) - turn : -turn;
+      // A turn that came while all were blocked, that was slept through or had passed before it was known is lost.
     } while (this.#wait() > 0 || late > MOST_LATE_MS);
     const now = this.#clock.monotonic();
     this.#even = Math.max(this.#even, now) + this.#interval;

@@ -26,12 +26,15 @@ export class Slots {
     this.#now = now;
   }
 
-  /** Takes the next free slot, and returns in how many ms it begins. Throws OutputError. */
-  async take(): Promise<number> {
+  /**
+   * Takes the next free slot that is `ahead` ms away or more, and returns in how many ms it begins: less than 0 where making
+   * the file took longer. Throws OutputError.
+   */
+  async take(ahead = 0): Promise<number> {
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
       const now = this.#now();
-      let slot = Math.ceil(now / this.#interval);
+      let slot = Math.ceil((now + ahead) / this.#interval);
       while (!(await this.#isFree(slot))) slot++;
       if (slot % 100 === 0) await this.#clear((now - KEEP_MS) / this.#interval);
       return slot * this.#interval - this.#now();

@@ -238,14 +238,14 @@ export class Session {
   }
 
   /** Takes turns with the other runs that use the same folder and key. */
-  #turns(apiKey: string): (() => Promise<number>) | undefined {
+  #turns(apiKey: string): ((ahead: number) => Promise<number>) | undefined {
     const { clock, sharedFolder } = this.#runtime;
     if (sharedFolder === undefined) return undefined;
     const { requestsPerMinute } = this.config;
     const key = createHash("sha256").update(apiKey).digest("hex").slice(0, 16);
     const folder = join(sharedFolder, `.requests-${key}-${requestsPerMinute}`);
     const slots = new Slots(folder, SPAN_MS / requestsPerMinute, clock.now);
-    return () => slots.take();
+    return (ahead) => slots.take(ahead);
   }
 
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {

@@ -82,6 +82,18 @@ describe("Limiter", () => {
     expect(clock.time).toBe(5_000);
   });
 
+  it("takes a later turn where its own has passed before it was known", async () => {
+    const clock = sleepyClock();
+    const asked: number[] = [];
+    const limiter = new Limiter(60, clock, async (ahead) => {
+      asked.push(ahead);
+      clock.time += 2_000;
+      return ahead - 2_000;
+    });
+    await limiter.take();
+    expect(asked).toEqual([0, 2_000]);
+  });
+
   it("goes on with the next when one who waits gives up", async () => {
     const { clock, limiter } = open(60);
     limiter.block(1_000);

@@ -64,6 +64,6 @@ async function quiet(): Promise<void> {
   let turns = 0;
   while (turns < 3) {
     await setImmediate();
-    turns = process.getActiveResourcesInfo().some((name) => /^FS|^FileHandle/.test(name)) ? 0 : turns + 1;
+    turns = process.getActiveResourcesInfo().some((name) => /^FS|^CloseReq/.test(name)) ? 0 : turns + 1;
   }
 }

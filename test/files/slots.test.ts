@@ -14,7 +14,7 @@ async function startsOf(folder: string, perMinute: number, asked: readonly numbe
   const starts: number[] = [];
   const run = async (requests: number): Promise<void> => {
     const slots = new Slots(folder, SPAN_MS / perMinute, clock.now);
-    const limiter = new Limiter(perMinute, clock, () => slots.take());
+    const limiter = new Limiter(perMinute, clock, (ahead) => slots.take(ahead));
     for (let nth = 0; nth < requests; nth++) {
       await limiter.take();
       starts.push(clock.now());

@@ -85,6 +85,7 @@ describe("a plan", () => {
     { allow_insecure_http: true },
     { emit_activate_version_messages: true },
     { receipts_file: "receipts.jsonl" },
+    { proof_stream: true },
   ];
 
   it.each(BINDING)("is refused under other settings: %o", (settings) => {
