@@ -202,10 +202,10 @@ function meddle(sandbox: Sandbox, roll: Dice): () => void {
 }
 
 /**
- * Left out: what no rule can see through (totals that agree with losses, filters that hold for some requests only, rows
+ * Left out: what no rule can see through (totals that agree with losses, rows that are nowhere yet, filters that hold for some requests only, rows
  * that enter a closed day late, a replica that lags, dates that nobody can read), and answers that take their time on a real clock.
  */
-const BLIND = new Set("count filters-ignored redate keyless early-hints lag twins".split(" "));
+const BLIND = new Set("count hide filters-ignored redate keyless early-hints lag twins".split(" "));
 const SLOW = new Set(["stall", "stall-headers", "drip", "long-line", "endless", "gzip-bomb"]);
 const NAMES = [...FAULTS].flatMap(([name, spec]) => (isOfJobs(spec) || BLIND.has(name) ? [] : [name]));
 
@@ -237,6 +237,7 @@ const ARGUMENTS: Readonly<Record<string, (roll: Dice) => string | number>> = {
   "random-order": (roll) => roll.pick([1, 3_600, 86_400]),
   drain: (roll) => `1:every=${roll.pick([2, 10, 50])}:order=${roll.pick(["oldest", "random"])}`,
   "list-end": (roll) => 1 + roll.below(100),
+  beginning: (roll) => roll.pick(["refused", "ignored"]),
   cap: (roll) => 1 + roll.below(100),
   gateway: (roll) => roll.pick([1_000, 4_000, 20_000]),
   "export-limit": (roll) => roll.pick([0, 10, 100]),
