@@ -202,8 +202,9 @@ function meddle(sandbox: Sandbox, roll: Dice): () => void {
 }
 
 /**
- * Left out: what no rule can see through (totals that agree with losses, rows that are nowhere yet, filters that hold for some requests only, rows
- * that enter a closed day late, a replica that lags, dates that nobody can read), and answers that take their time on a real clock.
+ * Left out: what no rule can see through (totals that agree with losses, rows that are nowhere yet, filters that hold for
+ * some requests only, rows that enter a closed day late, a replica that lags, dates that nobody can read), and answers
+ * that take their time on a real clock.
  */
 const BLIND = new Set("count hide filters-ignored redate keyless early-hints lag twins".split(" "));
 const SLOW = new Set(["stall", "stall-headers", "drip", "long-line", "endless", "gzip-bomb"]);
