@@ -88,7 +88,10 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "drift folder-sink folder-state manifest metrics outlook probe-streams questions"),
+      ...within(
+        "run",
+        "drift folder-sink folder-state known-rows manifest metrics outlook probe-streams questions",
+      ),
       ...within("run", "runtime sample session sink stats whose-rows window-files"),
     ],
     tested: "test/e2e/read.test.ts",

@@ -8,6 +8,7 @@ import { syncFolder } from "../files/replace.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
 import { fileName, fullName, publishAll, recover, startName } from "./folder-state.ts";
+import { holdsFolder, holdsRows } from "./known-rows.ts";
 import type { ManifestFile } from "./manifest.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
@@ -163,8 +164,14 @@ export class FolderSink {
     };
     const nextFile = (): string => fileName(form, next());
     const full = state !== undefined && isFromStart(name, state) ? fullName(next()) : undefined;
+    const text = full === undefined && !ONWARD.has(name) ? files.text : undefined;
+    if (text !== undefined && (await holdsRows(path, manifest, name, text))) files.drop();
     const taken = await files.take(full === undefined ? undefined : nextFile);
-    const pending = taken.map(({ part, files: held }) => {
+    const contents = taken.flatMap((one) => one.files);
+    const isKnown =
+      full !== undefined && !isRefresh(state) && (await holdsFolder(path, manifest, name, contents));
+    if (isKnown) await files.discard();
+    const pending = (isKnown ? [] : taken).map(({ part, files: held }) => {
       const visible = full ?? nextFile();
       const path = (inside?: string): string => [name, visible, inside].filter(Boolean).join("/");
       return {
@@ -191,8 +198,11 @@ export class FolderSink {
 
 /** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
 function isFromStart(stream: string, state: StreamState): boolean {
-  return !ONWARD.has(stream) && ((state["full_refresh"] ?? null) !== null || !("discoveredAt" in state));
+  return !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
 }
+
+/** Whether a state is that of a full refresh, for which someone has asked. */
+const isRefresh = (state: StreamState | undefined): boolean => (state?.["full_refresh"] ?? null) !== null;
 
 /** Whether a state only confirms a full refresh that an earlier run has delivered. */
 function isConfirmed({ full_refresh }: StreamState, saved: StreamState | undefined): boolean {

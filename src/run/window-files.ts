@@ -48,6 +48,18 @@ export class WindowFiles {
     return this.#ended.length === 0 && this.#shared === undefined;
   }
 
+  /** The rows that are covered, while all of them are in memory; undefined: some are on the disk. */
+  get text(): string | undefined {
+    if (this.#ended.length > 0) return undefined;
+    return this.#shared === undefined ? "" : this.#shared.text;
+  }
+
+  /** Forgets the rows that are covered and in memory. */
+  drop(): void {
+    this.#shared = undefined;
+    this.covered = 0;
+  }
+
   async append(lines: Lines, window: number): Promise<void> {
     if (lines.length === 0) return;
     const part = this.#open.get(window) ?? (await this.#newPart());

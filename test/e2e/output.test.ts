@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -57,7 +57,34 @@ describe("read --output", () => {
     expect(people[1]?.[0]).toMatch(/-000000002\.jsonl$/);
     expect(rowsIn(people[1]?.[1])).toBeGreaterThanOrEqual(4);
     const wholes = [...later].filter(([name]) => name.startsWith("sources/full-"));
-    expect(wholes.map(([, text]) => rowsIn(text))).toEqual([3, 3]);
+    expect(wholes.map(([, text]) => rowsIn(text))).toEqual([3]);
+  });
+
+  it.each([[], ["--compress", "gzip"]])("writes no file where nothing is new %s", async (...more) => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    expect((await read(sandbox, folder, ...more)).code).toBe(0);
+    const rows = (): Map<string, string> => filesIn(folder);
+    const before = rows();
+    const again = await read(sandbox, folder, ...more);
+    expect(again.stderr).toMatch(/Run complete: 0 rows of 3 streams/);
+    expect(rows()).toEqual(before);
+    sandbox.arrive(1);
+    await read(sandbox, folder, ...more);
+    expect([...rows().keys()].filter((name) => !before.has(name))).toEqual([
+      expect.stringMatching(/^people\//),
+    ]);
+    // What was taken away is written again, and so is what someone asks for.
+    const last = rows();
+    for (const name of last.keys()) if (!name.startsWith("companies/")) rmSync(join(folder, name));
+    await read(sandbox, folder, ...more);
+    const added = [...rows().keys()].filter((name) => !last.has(name));
+    expect(added.map((name) => name.split("/")[0])).toEqual(["people", "sources"]);
+    const full = rows().size;
+    for (let run = 1; run < 3; run++) {
+      await read(sandbox, folder, "--full-refresh", "--stream", "sources", ...more);
+      expect(rows().size).toBe(full + run);
+    }
   });
 
   it("compresses files if it is told to, and counts them in the summary", async () => {
