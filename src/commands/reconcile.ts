@@ -18,7 +18,7 @@ import { runToEnd } from "../run/output.ts";
 import { readStream } from "../run/read-stream.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { cannotBeCounted } from "../run/session.ts";
+import { cannotBeCounted, statesByName } from "../run/session.ts";
 import { StateFile } from "../run/state-file.ts";
 import { parseDatedState } from "../state/dated.ts";
 import { parseStateText } from "../state/envelopes.ts";
@@ -121,6 +121,7 @@ async function compared(
           startDate: reading.from ?? null,
           endDate: reading.to ?? null,
           ignoreMissingDays: [],
+          lookbackWindowDays: 1,
         },
       }),
   };
@@ -171,7 +172,7 @@ async function stateOf(
   { session }: Run,
 ): Promise<DatedState | undefined> {
   if (path === undefined) return undefined;
-  const saved = parseStateText(await readText("state", path)).streams.get(name);
+  const saved = statesByName(parseStateText(await readText("state", path)).streams).get(name);
   const configured = {
     name,
     syncMode: "incremental",

@@ -41,7 +41,7 @@ async function history(seed: number): Promise<string> {
   const { sandbox, config, state, all } = await synced(account, filter);
   const lost = [...new Set([...some(all, 8), ...some(all.slice(-3), 1)])];
   const stale = some(
-    all.filter((row) => !lost.includes(row)),
+    all.filter((row) => dayOf(row) !== "none" && !lost.includes(row)),
     roll(2) * 4,
   );
   const ghosts = Array.from({ length: roll(2) * roll(6) }, (_, nth) =>

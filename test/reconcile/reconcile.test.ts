@@ -146,6 +146,11 @@ describe("reconcile", () => {
     expect([found.code, ids(found.lost), found.gone], found.stderr).toEqual([1, [lost.id], []]);
     expect(found.suppressed).toEqual(ids(byEmail.email ? [byId, byEmail] : [byId]));
     expect(found.lost[0]).not.toHaveProperty("email");
+    const held = await synced({ people: 200 }, { suppress_file });
+    const counts = await reconcile(held.config, held.all, ["--state", held.state]);
+    expect([counts.code, counts.report.rows_read < 100], counts.stderr).toEqual([0, true]);
+    const lacking = held.all.filter((row) => row.id !== lost.id);
+    expect(ids((await reconcile(held.config, lacking, ["--state", held.state])).lost)).toEqual([lost.id]);
     const without = all.filter((row) => ![byId, byEmail].includes(row));
     expect(await reconcile(config, without, ["--full"])).toMatchObject({
       code: 0,
