@@ -3,6 +3,7 @@ import type { CheckOptions } from "./commands/check.ts";
 import type { DiscoverOptions } from "./commands/discover.ts";
 import type { InitOptions } from "./commands/init.ts";
 import type { JobsOptions } from "./commands/jobs.ts";
+import type { CompactOptions } from "./commands/output-compact.ts";
 import type { PlanOptions } from "./commands/plan.ts";
 import type { ReadOptions, ShardOptions } from "./commands/read.ts";
 import type { ReconcileOptions } from "./commands/reconcile.ts";
@@ -23,6 +24,7 @@ export type Command =
   | ({ readonly kind: "plan" } & PlanOptions)
   | ({ readonly kind: "reconcile" } & ReconcileOptions)
   | ({ readonly kind: "state-merge" } & StateMergeOptions)
+  | ({ readonly kind: "output-compact" } & CompactOptions)
   | ({ readonly kind: "init" } & InitOptions)
   | ({ readonly kind: "tap" } & TapOptions)
   /** Help or the version were asked for, and are all of the answer. */
@@ -282,7 +284,12 @@ const addReconcile: AddCommand = (parser, choose) =>
           table: { type: "string", requiresArg: true, describe: "CSV or JSON lines with key and cursor" },
           stream: { type: "string", default: "people", requiresArg: true, describe: "stream of the table" },
           state: { type: "string", requiresArg: true, describe: "state of the syncs that filled it" },
-          output: { type: "string", requiresArg: true, describe: "folder that takes what differs" },
+          output: {
+            alias: "o",
+            type: "string",
+            requiresArg: true,
+            describe: "folder that takes what differs",
+          },
           full: { type: "boolean", default: false, describe: "compare every key; find who is gone" },
           timezone: { type: "string", requiresArg: true, describe: "zone of dates without an offset" },
           "yes-gone": { type: "string", requiresArg: true, describe: "accept that this many are gone" },
@@ -292,6 +299,32 @@ const addReconcile: AddCommand = (parser, choose) =>
         .epilogue(examples(RECONCILE_EXAMPLES)),
     ({ yesGone, ...flags }) =>
       choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) }),
+  );
+
+const addOutput: AddCommand = (parser, choose) =>
+  parser.command("output", "merge the files of a folder", (words) =>
+    words
+      .command(
+        "compact <folder>",
+        false,
+        (compact) =>
+          compact
+            .usage(`${NAME} output compact FOLDER`)
+            .epilogue("Makes one file of all files of a stream that read --output has written.")
+            .positional("folder", {
+              type: "string",
+              demandOption: true,
+              describe: "folder of read --output",
+            })
+            .option("newest", {
+              type: "boolean",
+              default: false,
+              describe: "keep only the newest row of each key",
+            }),
+        ({ folder, newest }) => choose({ kind: "output-compact", folder, newest }),
+      )
+      .demandCommand(1, 1, "Say what to do with the folder: compact", "Name only one command")
+      .epilogue(examples([["one file a stream, with the newest rows", "output compact --newest rows"]])),
   );
 
 /** In the order of the help text. */
@@ -304,6 +337,7 @@ const COMMANDS: readonly AddCommand[] = [
   addJobs,
   addPlan,
   addState,
+  addOutput,
   addReconcile,
 ];
 

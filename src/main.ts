@@ -105,6 +105,8 @@ async function run(command: Command, runtime: Runtime): Promise<number> {
       return (await import("./commands/reconcile.ts")).reconcile(command, runtime);
     case "state-merge":
       return (await import("./commands/state-merge.ts")).stateMerge(command, runtime);
+    case "output-compact":
+      return (await import("./commands/output-compact.ts")).compactOutput(command, runtime);
     case "tap":
       return (await import("./commands/tap.ts")).tap(command, runtime);
     case "text":

@@ -13,9 +13,13 @@ stop() {
   exit 1
 }
 
+if echo "${CONTACT_INTELLIGENCE_START_DATE-}" | cat - config.json | grep -Eq '"start_date" *: *"[0-9]+d"|^[0-9]+d$'; then
+  stop "start_date is a number of days, so who was found before that would go too. Set a date, or none"
+fi
+
 read_people # fails if the key is that of another account
 read_people --full-refresh
-full=$(ls -d contacts/people/full-* | tail -n 1)
+for full in contacts/people/full-*; do :; done # the last has the largest number
 [ -n "$(ls "$full")" ] || stop "the service shows nobody"
 
 # People who moved while they were read come with the next run.

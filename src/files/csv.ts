@@ -1,9 +1,15 @@
 import { createReadStream } from "node:fs";
+import { PassThrough, pipeline } from "node:stream";
+import { createGunzip } from "node:zlib";
 
-/** The lines of a text file, many at once. Throws the system's errors as they are. */
-export async function* textLines(path: string): AsyncGenerator<readonly string[]> {
+/** The lines of a text file, many at once; one whose name ends in `.gz` is compressed. Throws the system's errors as they are. */
+export async function* textLines(
+  path: string,
+  encoding: BufferEncoding = "utf8",
+): AsyncGenerator<readonly string[]> {
+  const plain = path.endsWith(".gz") ? createGunzip() : new PassThrough();
   let rest = "";
-  for await (const piece of createReadStream(path, "utf8")) {
+  for await (const piece of pipeline(createReadStream(path), plain, () => {}).setEncoding(encoding)) {
     const lines = `${rest}${piece}`.split(/\r?\n/);
     rest = lines.pop() ?? "";
     yield lines;

@@ -25,7 +25,7 @@ import type { DayDifference, Lists, Report, Results } from "./results.ts";
 import { type TableForm, tableRows, unitOf } from "./table-file.ts";
 
 /** Which rows of the service are read: those of some days, or all that a state lacks. */
-export type Reading = {
+type Reading = {
   readonly from?: Day;
   readonly to?: Day;
   readonly state?: DatedState;

@@ -20,7 +20,7 @@ SELECT \`${key}\`, FORMAT_TIMESTAMP('%Y-%m-%dT%H:%M:%E6SZ', TIMESTAMP(\`${cursor
 SELECT "${key}", TO_CHAR(CONVERT_TIMEZONE('UTC', "${cursor}"::TIMESTAMP_TZ), 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"') AS "${cursor}" FROM ${table};`,
 };
 
-export const DIALECTS: readonly string[] = Object.keys(QUERIES);
+const DIALECTS: readonly string[] = Object.keys(QUERIES);
 
 /** The query whose result `--table` takes. Throws UsageError for a dialect that nobody wrote a query for. */
 export function keysQuery(dialect: string, table: string, key: string, cursor: string): string {

@@ -15,10 +15,18 @@ export type Pending = {
   readonly name: string;
   /** What it holds, for the manifest; undefined in states of versions that had none. */
   readonly files?: readonly ManifestFile[];
+  /** The names of files in the folder whose rows it has, and which go once it is there. */
+  readonly replaces?: readonly string[];
 };
 
 /** What the state of a folder says of its files: the number that each stream gave last, and what is to be published. */
 type FolderState = { readonly numbers: Map<string, number>; readonly pending: readonly Pending[] };
+
+/** The number that each stream gave last, and all that was published. */
+export type FolderFiles = {
+  readonly numbers: Map<string, number>;
+  readonly manifest: readonly ManifestFile[];
+};
 
 const STREAM_NAMES: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
@@ -57,9 +65,10 @@ function parseFolderState(value: unknown): FolderState {
 
 function isPending(value: unknown): value is Pending {
   if (!isObject(value)) return false;
-  const { stream, part, name, files = [] } = value;
+  const { stream, part, name, files = [], replaces = [] } = value;
   if (typeof stream !== "string" || typeof part !== "string" || typeof name !== "string") return false;
   if (!Array.isArray(files) || !files.every(isManifestFile)) return false;
+  if (!Array.isArray(replaces) || !replaces.every((name) => VISIBLE.test(name))) return false;
   return STREAM_NAMES.has(stream) && PART.test(part) && VISIBLE.test(name);
 }
 
@@ -73,20 +82,14 @@ const damagedState = (): ConfigError =>
  * Returns the largest number that each stream gave, and the folder's manifest. Throws ConfigError, and the system's errors as they are.
  * @param output what the folder's state says of its files
  */
-export async function recover(
-  folder: string,
-  output: unknown,
-): Promise<{ readonly numbers: Map<string, number>; readonly manifest: readonly ManifestFile[] }> {
+export async function recover(folder: string, output: unknown): Promise<FolderFiles> {
   const { numbers, pending } = parseFolderState(output);
   // A run that was killed may have replaced the state and not synced its folder: what is published here would outlive it.
   await syncFolder(folder);
   await removeLeftovers(manifestPath(folder));
   const manifest = await publishAll(folder, pending, await readManifest(folder));
   for (const stream of STREAM_NAMES) {
-    const names = await readdir(join(folder, stream)).catch((error: unknown) => {
-      if (codeOf(error) !== "ENOENT") throw error;
-      return [];
-    });
+    const names = await namesIn(join(folder, stream));
     const parts = names.filter((name) => PART.test(name));
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
     if (parts.length > 0 || pending.some((file) => file.stream === stream))
@@ -100,6 +103,19 @@ export async function recover(
   return { numbers, manifest };
 }
 
+/** The names of the files of a stream, oldest first, without those in folders. */
+export async function visibleFiles(folder: string, stream: string): Promise<readonly string[]> {
+  const numberOf = (name: string): number => Number(VISIBLE.exec(name)?.[1] ?? Number.NaN);
+  const names = (await namesIn(join(folder, stream))).filter((name) => numberOf(name) >= 0);
+  return names.sort((a, b) => numberOf(a) - numberOf(b));
+}
+
+const namesIn = (folder: string): Promise<string[]> =>
+  readdir(folder).catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+    return [];
+  });
+
 /** Names what a state covers in the folder's manifest, which it returns, and then makes it visible. */
 export async function publishAll(
   folder: string,
@@ -108,8 +124,15 @@ export async function publishAll(
   sample?: number,
 ): Promise<readonly ManifestFile[]> {
   const files = pending.flatMap((one) => one.files ?? []);
-  const manifest = await extendManifest(folder, known, files, sample);
-  for (const { stream, part, name } of pending)
-    await publish(join(folder, stream, part), join(folder, stream, name));
+  const replaced = pending.flatMap(({ stream, replaces = [] }) =>
+    replaces.map((name) => `${stream}/${name}`),
+  );
+  const manifest = await extendManifest(folder, known, files, { replaced, sample });
+  for (const { stream, part, name, replaces = [] } of pending) {
+    const isThere = await publish(join(folder, stream, part), join(folder, stream, name));
+    if (!isThere || replaces.length === 0) continue;
+    await syncFolder(join(folder, stream));
+    for (const old of replaces) await rm(join(folder, stream, old), { force: true });
+  }
   return manifest;
 }

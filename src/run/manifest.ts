@@ -43,19 +43,24 @@ export async function readManifest(folder: string): Promise<readonly ManifestFil
 }
 
 /**
- * Adds files to a folder's manifest and returns all of them. A file that is there already is not added again.
+ * Adds files to a folder's manifest, without those that they replace, and returns all of them. A file that is there already is not
+ * added again.
  * @param sample how many rows of each stream they hold at most; undefined: all
  */
 export async function extendManifest(
   folder: string,
   known: readonly ManifestFile[],
   more: readonly ManifestFile[],
-  sample?: number,
+  {
+    replaced = [],
+    sample,
+  }: { readonly replaced?: readonly string[]; readonly sample?: number | undefined } = {},
 ): Promise<readonly ManifestFile[]> {
   const names = new Set(known.map(({ file }) => file));
   const added = more.filter(({ file }) => !names.has(file));
-  if (added.length === 0) return known;
-  const files = [...known, ...added];
+  const kept = known.filter(({ file }) => !replaced.includes(file));
+  if (added.length === 0 && kept.length === known.length) return known;
+  const files = [...kept, ...added];
   const lines = files.map((file) => JSON.stringify(file)).join(",\n");
   await replaceFile(
     manifestPath(folder),

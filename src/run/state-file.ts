@@ -70,6 +70,11 @@ export class StateFile {
     onReplace: () => void = () => {},
   ): Promise<void> {
     this.#bookmarks.set(stream, state);
+    await this.replace(rest, onReplace);
+  }
+
+  /** As `save`, for what the file holds beside the streams. */
+  async replace(rest: JsonObject, onReplace: () => void = () => {}): Promise<void> {
     this.#rest = { ...this.#rest, ...rest };
     const text = `${JSON.stringify({ ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) })}\n`;
     const beforeRename = async (): Promise<void> => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { checkManifest } from "../../src/run/manifest.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
@@ -85,6 +86,60 @@ describe("read --output", () => {
       await read(sandbox, folder, "--full-refresh", "--stream", "sources", ...more);
       expect(rows().size).toBe(full + run);
     }
+  });
+
+  it.each([
+    { flags: [], more: [], kept: 14 },
+    { flags: ["--newest"], more: ["--compress", "gzip"], kept: 12 },
+  ])("is compacted to one file a stream: %o", async ({ flags, more, kept }) => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 10, undated: 0 });
+    const folder = await tempDir();
+    await read(sandbox, folder, ...more);
+    sandbox.recheck(2);
+    await read(sandbox, folder, ...more);
+    sandbox.arrive(2);
+    await read(sandbox, folder, ...more);
+    const linesOf = (): string[] =>
+      [...filesIn(folder)].flatMap(([name, text]) =>
+        name.startsWith("people/") ? text.trimEnd().split("\n") : [],
+      );
+    const before = linesOf();
+    const compacted = await run(CONNECTOR, ["output", "compact", ...flags, folder]);
+    expect(compacted, compacted.stderr).toMatchObject({ code: 0, stderr: "" });
+    expect(compacted.stdout).toMatch(
+      new RegExp(`^people: 3 files with ${before.length} rows became .* with ${kept} rows\n$`),
+    );
+    const after = linesOf();
+    expect(after).toHaveLength(kept);
+    expect(after.filter((line) => !before.includes(line))).toEqual([]);
+    const newest = new Map(after.map((line) => JSON.parse(line)).map((row) => [row.id, row]));
+    const served = sandbox.people();
+    expect([...newest.keys()].toSorted()).toEqual(served.map(({ id }) => id).toSorted());
+    if (flags.length > 0) for (const row of served) expect(newest.get(row.id)).toEqual(row);
+    // What is there is known, to the next run as to who merges folders.
+    expect((await run(CONNECTOR, ["output", "compact", ...flags, folder])).stdout).toBe("");
+    expect((await read(sandbox, folder, ...more)).stderr).toContain("Run complete: 0 rows");
+    const { output } = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
+    await checkManifest(folder, output.files);
+    expect(readdirSync(join(folder, "people"))).toHaveLength(1);
+  });
+
+  it("compacts nothing but its own folders, and no file that is damaged", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    expect(await run(CONNECTOR, ["output", "compact", folder])).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: `Cannot compact "${folder}": it has no state.json, so no read --output wrote it\n`,
+    });
+    await read(sandbox, folder);
+    const [name = ""] = readdirSync(join(folder, "people"));
+    writeFileSync(join(folder, "people", name.replace("1.jsonl", "2.jsonl")), '{"id":"cut of\n');
+    const failed = await run(CONNECTOR, ["output", "compact", folder]);
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringContaining("has a line that is no JSON object"),
+    ]);
+    expect(readdirSync(join(folder, "people"))).toHaveLength(2);
   });
 
   it("compresses files if it is told to, and counts them in the summary", async () => {

@@ -87,6 +87,19 @@ def test_files(desk):
     assert left == sorted(set(before) & set(desk.living()))
 
 
+@pytest.mark.parametrize("place", ["config", "environment"])
+def test_a_start_that_moves_removes_nobody(desk, place):
+    assert desk.run(READ)
+    before = desk.in_files()
+    if place == "environment":
+        desk.env["CONTACT_INTELLIGENCE_START_DATE"] = "30d"
+    else:
+        config = {**json.loads((desk.folder / "config.json").read_text()), "start_date": "30d"}
+        (desk.folder / "config.json").write_text(json.dumps(config))
+    assert not desk.run(ERASE_FILES)
+    assert desk.in_files() == before
+
+
 def test_postgresql(desk, postgres):
     assert desk.run(f"{READ}\nsh load.sh")
     before = desk.in_postgres()
