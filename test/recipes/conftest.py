@@ -34,6 +34,8 @@ def contacts(tmp_path):
         sandbox.call("arrive", 5)
         sandbox.call("recheck", 7)
         shell(blocks("sh")[0], tmp_path, PATH=path)
+        refresh = blocks("sh")[0].strip() + " --full-refresh --stream companies --stream sources"
+        shell(refresh, tmp_path, PATH=path)
         people = {person["id"]: person for person in sandbox.call("people")}
     files = sorted((tmp_path / "contacts" / "people").iterdir())
     assert len(files) == 2
