@@ -17,7 +17,7 @@ import { KEY } from "../support/session.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** In the order of the help text. */
-const COMMANDS = "init spec check discover read jobs plan state reconcile".split(" ");
+const COMMANDS = "init spec check discover read jobs plan state output reconcile".split(" ");
 
 describe("the process", () => {
   it.each([
