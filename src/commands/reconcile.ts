@@ -7,6 +7,7 @@ import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { SUPPRESSED_BY } from "../config/suppress.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readText } from "../files/read.ts";
+import { objectOf } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
@@ -21,7 +22,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted, statesByName } from "../run/session.ts";
 import { StateFile } from "../run/state-file.ts";
 import { parseDatedState } from "../state/dated.ts";
-import { parseStateText } from "../state/envelopes.ts";
+import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { filtersOf, resumeDated } from "../state/resume.ts";
 import { put, spanOf } from "../streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
@@ -189,18 +190,25 @@ async function stateOf(
 
 /** Marks the days of what is lost or stale in a state file, so that the next sync reads them again. @returns its text */
 async function markAgain(path: string, { stream, days }: Report, runtime: Runtime): Promise<string> {
+  const lacking = Object.keys(days).filter((day) => isLacking(days[day])) as (Day | "none")[];
   const file = await StateFile.open(path, runtime);
   try {
-    const state = parseDatedState(stream, file.saved.streams.get(stream));
-    if (state === null)
+    const own = [...file.saved.streams].flatMap(([key, saved]) => {
+      const state = streamOfKey(key) === stream ? parseDatedState(stream, saved) : null;
+      return state === null ? [] : [{ key, saved, state }];
+    });
+    if (own.length === 0)
       throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
-    const [lacking, covered] = [Object.keys(days).filter((day) => isLacking(days[day])), state.days];
-    const again = (lacking as Day[])
-      .filter((day) =>
-        covered.some(([from, to, , status]) => from <= day && day <= to && status !== "missing"),
-      )
-      .reduce((all, day) => put(all, spanOf([day, day], null, "again")), covered);
-    await file.save(stream, { ...state, days: again, ...(lacking.includes("none") && { undated: null }) });
+    for (const { key, saved, state } of own) {
+      const covered = state.days.filter(([, , , status]) => status !== "missing");
+      const again = lacking.filter(
+        (day): day is Day => day !== "none" && covered.some(([from, to]) => from <= day && day <= to),
+      );
+      const marked = again.reduce((all, day) => put(all, spanOf([day, day], null, "again")), state.days);
+      const undated = lacking.includes("none") ? null : state.undated;
+      // What else the state holds, such as records of `sync_windows`, stays.
+      await file.save(key, { ...objectOf(saved), ...state, days: marked, undated });
+    }
     return await readText("state", path);
   } finally {
     await file.release();

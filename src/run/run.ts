@@ -2,7 +2,7 @@ import type { Usage } from "../api/usage.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
-import { stateKey } from "../state/envelopes.ts";
+import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
@@ -128,6 +128,6 @@ export function stateOf(
 ): unknown {
   const own = state.get(stateKey(name, namespace));
   if (own !== undefined || asked.filter(({ configured }) => configured.name === name).length > 1) return own;
-  const [only, another] = [...state].filter(([key]) => key === name || key.endsWith(`/${name}`));
+  const [only, another] = [...state].filter(([key]) => streamOfKey(key) === name);
   return another === undefined ? only?.[1] : undefined;
 }

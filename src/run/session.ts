@@ -26,7 +26,7 @@ import { ConfigError, NotFoundError } from "../errors.ts";
 import { Slots } from "../files/slots.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
 import { isObject } from "../json.ts";
-import { stateKey } from "../state/envelopes.ts";
+import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
 import type { Event, Notice } from "../streams/event.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
@@ -276,7 +276,7 @@ function once<Value>(values: Map<string, Value>, key: string, make: () => Value)
 
 /** What was paid for counts whatever namespace a state says. */
 export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
-  new Map([...states].map(([key, state]) => [key.slice(key.lastIndexOf("/") + 1), state]));
+  new Map([...states].map(([key, state]) => [streamOfKey(key), state]));
 
 /** Whether the key's plan does not cover a stream. */
 export const isNotOnPlan = (error: unknown): error is ConfigError =>

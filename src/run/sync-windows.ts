@@ -1,6 +1,7 @@
 import { toRawLine } from "../api/decode.ts";
 import { RowNotes } from "../api/row-notes.ts";
 import { isObject, objectOf } from "../json.ts";
+import { streamOfKey } from "../state/envelopes.ts";
 import type { Event, WindowRecord } from "../streams/event.ts";
 import { instant } from "../time.ts";
 
@@ -33,7 +34,7 @@ export class SyncWindows {
    */
   constructor(isAsked: boolean, states: ReadonlyMap<string, unknown>, now: number) {
     this.#isAsked = isAsked;
-    const [own] = [...states].flatMap(([key, state]) => (/(?:^|\/)sync_windows$/.test(key) ? [state] : []));
+    const [own] = [...states].flatMap(([key, state]) => (streamOfKey(key) === NAME ? [state] : []));
     const { run_started_at = null } = objectOf(own);
     this.#left = run_started_at;
     const left = instant(String(run_started_at)) || 0;

@@ -13,6 +13,9 @@ export function stateKey(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
+/** The name of the stream whose blob stands under a key. */
+export const streamOfKey = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
+
 /** In whose words a state is kept: Airbyte's list of STREAM states, or Singer's bookmarks, as in our state files. */
 export type StateLanguage = "airbyte" | "singer";
 

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
@@ -187,8 +187,18 @@ describe("reconcile", () => {
     const { config, state, all } = await synced({ people: 300, days: 90 });
     const lost = [all[150], all[200], all.at(-1)] as Row[];
     const table = all.filter((row) => !lost.includes(row));
+    const waiting = [{ id: "a record that has not left" }];
+    const { people: saved } = JSON.parse(readFileSync(state, "utf8")).bookmarks;
+    writeFileSync(
+      state,
+      JSON.stringify({ bookmarks: { "crm/people": { ...saved, sync_windows: waiting } } }),
+    );
     const found = await reconcile(config, table, ["--full", "--state", state, "--recheck", state]);
-    expect(JSON.parse(found.stdout.split("\n")[1] ?? "")).toEqual(JSON.parse(readFileSync(state, "utf8")));
+    const { bookmarks } = JSON.parse(readFileSync(state, "utf8"));
+    expect(bookmarks, found.stderr).toEqual({
+      "crm/people": expect.objectContaining({ sync_windows: waiting }),
+    });
+    expect(JSON.parse(found.stdout.split("\n")[1] ?? "").bookmarks).toEqual(bookmarks);
     const read = [
       "read",
       "--config",
