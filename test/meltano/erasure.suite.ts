@@ -32,7 +32,7 @@ async function idsAfter(engine: Engine, script: string, cwd: string): Promise<st
   const last = "SELECT id FROM people ORDER BY id";
   if (engine === "duckdb") {
     const python = `import duckdb; c = duckdb.connect(); c.execute(open("${name}").read()); [print(r[0]) for r in c.execute("${last}").fetchall()]`;
-    return (await outputOf(program("duckdb", "python"), ["-c", python], { cwd })).trim().split("\n");
+    return (await outputOf(program("target-duckdb", "python"), ["-c", python], { cwd })).trim().split("\n");
   }
   const at = ["-h", "127.0.0.1", "-p", `${postgres.port}`, "-U", postgres.user, "-v", "ON_ERROR_STOP=1"];
   await succeed("psql", [...at, "-q", "-f", name], { cwd });

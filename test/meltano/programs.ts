@@ -14,10 +14,10 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "target-jsonl": ["target-jsonl==0.1.4"],
   "target-csv": ["meltanolabs-target-csv==0.5.0"],
   "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
+  "target-duckdb": ["target-duckdb==0.8.0", "duckdb==1.4.3"],
   "target-stitch": ["target-stitch==4.0.3"],
   "singer-tools": ["singer-tools==0.4.1"],
   "singer-sdk": ["singer-sdk[testing]==0.54.9"],
-  duckdb: ["duckdb==1.4.3"],
 };
 
 const venv = (name: string): string => join(CACHE, "venvs", name);
@@ -30,7 +30,7 @@ export const TAP = join(ROOT, "dist", "tap-contact-intelligence.js");
 
 /** A PATH on which the tap, and Meltano and the targets or what else is named, are found. */
 export function pathWithPrograms(
-  names: readonly string[] = ["meltano", "target-jsonl", "target-csv", "target-postgres"],
+  names: readonly string[] = ["meltano", "target-jsonl", "target-csv", "target-postgres", "target-duckdb"],
 ): string {
   const bin = join(CACHE, "bin");
   mkdirSync(bin, { recursive: true });

@@ -204,6 +204,40 @@ def test_people_who_are_gone_stay_until_the_table_is_replaced(cache):
         assert {row["id"] for row in rows_of(cache, "people")} == left
 
 
+def reconcile(cache, folder, config, table, *more):
+    """Runs the query that the command prints, and compares its answer. Returns the exit code, and the ids of lost and of gone rows."""
+    words = ["node", str(EXECUTABLE), "reconcile"]
+    query = subprocess.run([*words, "--sql", "duckdb", "--table", table], check=True, capture_output=True, text=True).stdout
+    cursor = cache.get_sql_engine().raw_connection().cursor()
+    cursor.execute(query.replace("keys.csv", str(folder / "keys.csv")))
+    (folder / "config.json").write_text(json.dumps(config))
+    where = ["--config", folder / "config.json", "--table", folder / "keys.csv", "--output", folder / "found"]
+    code = subprocess.run([*words, *map(str, where), *more], timeout=120).returncode
+    lost = [json.loads(line)["id"] for line in (folder / "found" / "lost.jsonl").open()]
+    gone = folder / "found" / "gone.csv"
+    return code, sorted(lost), gone.read_text().splitlines()[1:] if gone.exists() else None
+
+
+def test_reconcile_names_what_the_table_lost_and_who_is_gone(sandbox, cache, tmp_path):
+    config = {**sandbox.config, "requests_per_minute": 6000}
+    source_of(config).read(cache=cache)
+    table = "contacts.people"
+    assert reconcile(cache, tmp_path, config, table, "--full") == (0, [], [])
+    dated = sorted(row["id"] for row in sandbox.call("people") if row["discoveredAt"] is not None)
+    lost, old = dated[3:700:100], dated[4:500:100]
+    cursor = cache.get_sql_engine().raw_connection().cursor()
+    cursor.execute(f"delete from {table} where id in {tuple(lost)}")
+    cursor.execute(f"update {table} set discoveredat = '2020-01-01' where id in {tuple(old)}")
+    cursor.execute(f"insert into {table} by name select * replace ('erased' as id) from {table} limit 1")
+    assert reconcile(cache, tmp_path, config, table, "--full") == (1, sorted(lost + old), ["erased"])
+    # One who is gone makes up for one who is lost.
+    cursor.execute(f"delete from {table} where id = 'erased'")
+    assert reconcile(cache, tmp_path, config, table) == (1, sorted(lost + old), None)
+    cursor.execute(f"delete from {table} where id in {tuple(old)}")
+    cursor.execute(f"insert into {table} by name select * from read_json('{tmp_path}/found/lost.jsonl')")
+    assert reconcile(cache, tmp_path, config, table, "--full") == (0, [], [])
+
+
 @pytest.mark.skipif(shutil.which("docker") is None, reason="there is no container engine")
 def test_the_image_reads_the_same(sandbox, cache):
     subprocess.run(["node", str(ROOT / "scripts/image.js")], check=True, capture_output=True)
