@@ -32,7 +32,8 @@ const long = [
   "test/run/folder-crash.test.ts",
   "test/sandbox/movement.test.ts",
   "test/shards/model.test.ts",
-  "test/streams/{odd-days,simulation}.test.ts",
+  "test/scale/odd-days.test.ts",
+  "test/streams/simulation.test.ts",
 ];
 
 export default defineConfig({
