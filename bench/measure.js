@@ -10,7 +10,7 @@ const USAGE = new URL("./usage.js", import.meta.url).href;
  * exit; of other programs the kernel's record is read while they run, where there is one. `tells`: false where having
  * Node tell would cost more than what is measured.
  */
-export async function measure([program, ...args], tells = true) {
+export async function measure([program, ...args], tells = true, ends = [0]) {
   const isNode = tells && basename(program) === "node";
   const began = process.hrtime.bigint();
   const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, {
@@ -33,7 +33,7 @@ export async function measure([program, ...args], tells = true) {
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
   clearInterval(watch);
   run.seconds = Number(process.hrtime.bigint() - began) / 1e9;
-  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
+  if (!ends.includes(code)) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
   return isNode ? { ...run, ...JSON.parse(usage) } : run;
 }
 

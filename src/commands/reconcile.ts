@@ -64,22 +64,22 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
       "--table is missing: name a file with key and cursor of every row. --sql prints the query for it",
     );
   let answer = 2;
-  const speech = { name: "source-contact-intelligence", logs: true };
+  let said = "";
+  const speech = { name: "source-contact-intelligence", logs: true, endsFirst: true };
   const code = await runToEnd(speech, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({ kind: "stdout" }, config);
     await withRun({ config, runtime, reporter }, async (run) => {
       const found = await compared(options, spec, table, run);
       await run.emit({ kind: "close", stream, complete: true });
-      const text = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;
-      await write(runtime.stdout, toLatin1(text));
-      if (options.recheck !== undefined)
-        await write(runtime.stdout, toLatin1(await markAgain(options.recheck, found, runtime)));
+      said = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;
+      if (options.recheck !== undefined) said += await markAgain(options.recheck, found, runtime);
       for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
       if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
     });
     return true;
   });
+  await write(runtime.stdout, toLatin1(said));
   return code === 0 ? answer : 2;
 }
 

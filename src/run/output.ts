@@ -23,6 +23,8 @@ export type OutputOptions = {
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
+  /** Whether stdout takes nothing before the run has ended, so that progress can be drawn at its terminal. */
+  readonly endsFirst?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
   /** Whether exit code 2 tells what only a person can correct. Platforms know 0 and 1. */
@@ -67,7 +69,7 @@ class Output {
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
   static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
     const stats = new RunStats(runtime.clock, options.sample);
-    const display = await openDisplay(stats, runtime, to.kind === "folder");
+    const display = await openDisplay(stats, runtime, to.kind === "folder" || options.endsFirst === true);
     const log = logWriter(options, runtime, mask, display !== undefined);
     const say = options.say ?? (() => "");
     const notify = (text: string): void => {

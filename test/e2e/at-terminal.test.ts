@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { CONNECTOR } from "../support/cli.ts";
+import { CONNECTOR, file } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { atTerminal } from "../support/pty.ts";
+import { csvOf, dayOf, people, type Row } from "../support/reconcile.ts";
 
 const QUICK = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
 
@@ -44,6 +45,25 @@ describe("at a terminal", () => {
     expect(shown).toContain("400 rows with a date. To keep the plan, add: > plan.jsonl");
     const lines = (await atTerminal([...words, "--json"])).shown.trim().split("\n");
     expect(lines.map((line) => JSON.parse(line).shard)).toEqual([0, 1]);
+  });
+
+  it("reconcile draws how far it is, and ends with a table of days", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 400 });
+    const [lost, ...table] = people(sandbox);
+    const keys = await file("keys.csv", csvOf(table));
+    const { code, shown } = await atTerminal([
+      CONNECTOR,
+      "reconcile",
+      "-c",
+      config,
+      "--table",
+      keys,
+      "--full",
+    ]);
+    expect(code).toBe(1);
+    const [progress = "", answer] = shown.split("people: 401 keys in the table\n");
+    expect(progress).toMatch(/connecting/);
+    expect(answer).toContain(`${dayOf(lost as Row)}: lost 1, stale 0, gone 0\n`);
   });
 
   it("read asks where the rows shall go before it asks the service for one", async () => {

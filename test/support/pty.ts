@@ -5,7 +5,10 @@ const PTY = `
 import os, pty, re, sys
 answers = sys.argv[1].split("|") if sys.argv[1] else []
 pid, terminal = pty.fork()
-if pid == 0: os.execv(sys.argv[2], sys.argv[2:])
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.environ.pop("CI", None)
+    os.execv(sys.argv[2], sys.argv[2:])
 shown = b""
 seen = 0
 while True:
