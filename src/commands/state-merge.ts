@@ -7,9 +7,10 @@ import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import { checkManifest } from "../run/manifest.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { PROOF, type SyncWindow, waitingIn } from "../run/sync-windows.ts";
 import { type ShardState, unite } from "../shards/unite.ts";
 import { parseDatedState } from "../state/dated.ts";
-import { languageOf, parseStateText } from "../state/envelopes.ts";
+import { languageOf, parseStateText, streamOfKey } from "../state/envelopes.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -23,22 +24,26 @@ export async function stateMerge(
   { states, partial }: StateMergeOptions,
   { stdout }: Runtime,
 ): Promise<number> {
-  const streams = new Map<string, ShardState[]>();
+  const streams = new Map<string, (ShardState & { readonly waiting: readonly SyncWindow[] })[]>();
   const texts: string[] = [];
   for (const path of states) texts.push(await stateText(path));
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
-    const found = [...parseStateText(text).streams].flatMap(([stream, saved]) => {
-      const state = parseDatedState(stream, saved);
-      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state }]);
+    const saved = parseStateText(text).streams;
+    const found = [...waitingIn(saved)].flatMap(([stream, waiting]) => {
+      const state = streamOfKey(stream) === PROOF ? null : parseDatedState(stream, saved.get(stream));
+      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state, waiting }]);
       return state ?? [];
     });
     if (found.length === 0)
       throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
   }
   const merged = [...streams].map(([name, parts]) => {
-    if (parts.length === states.length) return { name, state: unite(name, parts, partial) };
-    throw new ConfigError(`Cannot merge: "${name}" is in ${parts[0]?.name}, and not in every state`);
+    if (parts.length < states.length)
+      throw new ConfigError(`Cannot merge: "${name}" is in ${parts[0]?.name}, and not in every state`);
+    const waiting = new Map(parts.flatMap((part) => part.waiting.map((record) => [record.id, record])));
+    const proof = waiting.size > 0 && { [PROOF]: [...waiting.values()] };
+    return { name, state: { ...unite(name, parts, partial), ...proof } };
   });
   const bookmarks = merged.map(({ name, state }): [string, object] => {
     const key = { replication_key: "discoveredAt", replication_key_value: state.discoveredAt };

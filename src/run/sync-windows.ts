@@ -5,10 +5,10 @@ import { streamOfKey } from "../state/envelopes.ts";
 import type { Event, WindowRecord } from "../streams/event.ts";
 import { instant } from "../time.ts";
 
-/** The stream, and the key under which the states of others hold its records. */
-const NAME = "sync_windows";
+/** The name of the stream, and the key under which the states of others hold its records. */
+export const PROOF = "sync_windows";
 
-type SyncWindow = WindowRecord & {
+export type SyncWindow = WindowRecord & {
   readonly id: string;
   readonly run_started_at: string;
   readonly ordinal: number;
@@ -25,7 +25,7 @@ export class SyncWindows {
   readonly #startedAt: string;
   /** By the key of the state that holds them. */
   readonly #waiting: Map<string, readonly SyncWindow[]>;
-  readonly #left: unknown;
+  readonly #left: string | null;
   #ordinal = 0;
 
   /**
@@ -34,15 +34,12 @@ export class SyncWindows {
    */
   constructor(isAsked: boolean, states: ReadonlyMap<string, unknown>, now: number) {
     this.#isAsked = isAsked;
-    const [own] = [...states].flatMap(([key, state]) => (streamOfKey(key) === NAME ? [state] : []));
-    const { run_started_at = null } = objectOf(own);
-    this.#left = run_started_at;
-    const left = instant(String(run_started_at)) || 0;
-    const waiting = [...states].map(([key, state]) => [key, recordsIn(state, left)] as const);
-    this.#waiting = new Map(waiting);
-    const starts = waiting.flatMap(([, records]) => records.map((one) => instant(one.run_started_at)));
+    this.#left = leftUntil(states);
+    this.#waiting = new Map(waitingIn(states));
+    const starts = [...this.#waiting.values()].flat().map((one) => instant(one.run_started_at) + 1);
+    const earliest = (instant(this.#left ?? "") || 0) + 1;
     this.#startedAt = new Date(
-      starts.reduce((a, b) => Math.max(a, b + 1), Math.max(now, left + 1)),
+      starts.reduce((a, b) => Math.max(a, b), Math.max(now, earliest)),
     ).toISOString();
   }
 
@@ -58,7 +55,7 @@ export class SyncWindows {
     });
     const waiting = [...(this.#waiting.get(key) ?? []), ...news];
     this.#waiting.set(key, waiting);
-    return waiting.length === 0 ? event : { ...event, state: { ...event.state, [NAME]: waiting } };
+    return waiting.length === 0 ? event : { ...event, state: { ...event.state, [PROOF]: waiting } };
   }
 
   /** The events of the stream: all that has not left. */
@@ -68,17 +65,28 @@ export class SyncWindows {
       .sort((a, b) => instant(a.run_started_at) - instant(b.run_started_at) || a.ordinal - b.ordinal);
     const notes = new RowNotes();
     const lines = records.map((record) => toRawLine(record, notes));
-    yield { kind: "records", stream: NAME, lines, at: instant(this.#startedAt) };
+    yield { kind: "records", stream: PROOF, lines, at: instant(this.#startedAt) };
     const state = { version: 1, run_started_at: records.at(-1)?.run_started_at ?? this.#left };
-    yield { kind: "checkpoint", stream: NAME, state };
-    yield { kind: "close", stream: NAME, complete: true };
+    yield { kind: "checkpoint", stream: PROOF, state };
+    yield { kind: "close", stream: PROOF, complete: true };
   }
 }
 
-/** The records in a stream's state of runs that began after a moment. */
-function recordsIn(state: unknown, left: number): readonly SyncWindow[] {
-  const { [NAME]: records } = objectOf(state);
+/** When the newest run began whose records have left. */
+function leftUntil(states: ReadonlyMap<string, unknown>): string | null {
+  const [own] = [...states].flatMap(([key, state]) => (streamOfKey(key) === PROOF ? [objectOf(state)] : []));
+  return typeof own?.["run_started_at"] === "string" ? own["run_started_at"] : null;
+}
+
+/** The records that have not left, by the key of the state that holds them. */
+export function waitingIn(states: ReadonlyMap<string, unknown>): ReadonlyMap<string, readonly SyncWindow[]> {
+  const left = instant(leftUntil(states) ?? "") || 0;
   const isWaiting = (one: unknown): one is SyncWindow =>
     isObject(one) && typeof one["id"] === "string" && instant(String(one["run_started_at"])) > left;
-  return Array.isArray(records) ? records.filter(isWaiting) : [];
+  return new Map(
+    [...states].map(([key, state]) => {
+      const { [PROOF]: records } = objectOf(state);
+      return [key, Array.isArray(records) ? records.filter(isWaiting) : []];
+    }),
+  );
 }

@@ -116,6 +116,22 @@ describe("sync_windows", () => {
     expect(held).toEqual(held.toSorted((a, b) => a - b));
   });
 
+  it("brings what stood in the states of runs that were cut before they were merged", async () => {
+    const { config } = await sandboxWith(ACCOUNT, PROOF);
+    const args = ["read", "--config", config, "--stream", "people", "--stream", "sync_windows"];
+    const first = await connector(args);
+    const cut = await stateIn(first.stdout, (line) => !line.includes('{"name":"sync_windows"}'));
+    const merge = async (...states: string[]) => await run(CONNECTOR, ["state", "merge", ...states]);
+    const merged = await file("merged.json", (await merge(cut, cut)).stdout);
+    const second = await connector([...args, "--state", merged]);
+    expect(windowsIn(second.messages).slice(0, 1)).toEqual(windowsIn(first.messages));
+    const whole = await stateIn(first.stdout);
+    const after = await file("after.json", (await merge(whole, whole)).stdout);
+    const third = await connector([...args, "--state", after]);
+    const [{ run_started_at: began } = {}] = windowsIn(first.messages);
+    expect(windowsIn(third.messages).filter((row) => row["run_started_at"] === began)).toEqual([]);
+  });
+
   it("is the same in Singer's language and in files, each record once over several runs", async () => {
     const { sandbox, config } = await sandboxWith(ACCOUNT, PROOF);
     const folder = join(await tempDir(), "rows");
