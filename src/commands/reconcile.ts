@@ -11,11 +11,12 @@ import { objectOf } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { write } from "../protocol/writer.ts";
-import { compare, MOST_REQUESTS, type Question, type World } from "../reconcile/reconcile.ts";
+import { compare, MOST_REQUESTS } from "../reconcile/reconcile.ts";
 import { type Report, Results } from "../reconcile/results.ts";
 import { keysQuery } from "../reconcile/sql.ts";
 import { openConfig } from "../run/config-files.ts";
 import { runToEnd } from "../run/output.ts";
+import { incremental } from "../run/probe-streams.ts";
 import { readStream } from "../run/read-stream.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -87,63 +88,51 @@ async function compared(
   options: ReconcileOptions,
   spec: RowStreamSpec,
   table: string,
-  run: Run,
+  { session, emit }: Run,
 ): Promise<Report> {
-  const { session, emit } = run;
   const { config, privacy } = session;
+  const { name: stream } = spec;
   const [key = ""] = spec.primaryKey;
-  const source = {
-    ...(await session.readingOf(spec)),
-    ...{ isExported: spec.exportPath !== null, onMissingKey: "pass" as const },
-  };
+  const reading = await session.readingOf(spec);
+  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey: "pass" as const };
   const cursor = source.isDated ? spec.cursorField : null;
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
   if (!source.isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
   if (cursor === null && !options.full)
-    throw new ConfigError(`Cannot compare "${spec.name}" by counts: its rows have no date. Add --full`);
+    throw new ConfigError(`Cannot compare "${stream}" by counts: its rows have no date. Add --full`);
+  await emit({ kind: "open", stream });
+  const minutes = Math.ceil(MOST_REQUESTS / config.requestsPerMinute);
+  const text = `Compares "${stream}" by counts: at most ${MOST_REQUESTS} requests, about ${plural(minutes, "minute")}`;
+  if (!options.full) await emit({ kind: "log", level: "info", text });
   const filters = filtersOf(config);
   const api = session.streamApi(spec, { cursor, schema: null }, undefined, false);
   const everyone = session.streamApi(spec, { cursor, schema: null }, {}, false);
-  const fields = SUPPRESSED_BY.get(spec.name) ?? [];
-  const rewrite = privacy.rewriter(spec.name);
-  const world: World = {
-    ...{ api, emit, requests: () => session.usage.requests },
-    keyOf: privacy.echoOf(spec.name, key) ?? ((value) => value),
-    leave: (line) => rewrite?.(line, undefined) ?? line,
-    isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
-    read: (reading) =>
-      readStream({
-        ...{ stream: spec.name, source, keyId: session.keyId, endsAt: undefined },
-        api: reading.everyone ? everyone : api,
-        saved: { kind: "read", state: reading.state ?? { ...NEW_STATE, filters } },
-        settings: {
-          ...config,
-          startDate: reading.from ?? null,
-          endDate: reading.to ?? null,
-          ignoreMissingDays: [],
-          lookbackWindowDays: 1,
-        },
-      }),
-  };
-  await emit({ kind: "open", stream: spec.name });
-  const minutes = Math.ceil(MOST_REQUESTS / config.requestsPerMinute);
-  if (!options.full)
-    await emit({
-      ...{ kind: "log", level: "info" },
-      text: `Compares "${spec.name}" by counts: at most ${MOST_REQUESTS} requests, about ${plural(minutes, "minute")}`,
-    });
-  const state = await stateOf(options, spec, run);
+  const fields = SUPPRESSED_BY.get(stream) ?? [];
+  const rewrite = privacy.rewriter(stream);
+  const state = await stateOf(options, stream, session);
   const results = options.output === undefined ? undefined : await Results.open(options.output);
   const { path, remove } = await seekable(table);
   try {
-    const question: Question = {
-      ...{ stream: spec.name, table: path, form: { key, cursor, zone: options.timezone }, state },
+    return await compare({
+      ...{ stream, table: path, form: { key, cursor, zone: options.timezone }, state, api, emit, results },
       ...{ startDate: config.startDate, endDate: config.endDate, mostGone: options.yesGone },
       isFiltered: filters.source_slug !== null || filters.is_user !== "all",
       mode: options.full ? "full" : "counts",
-    };
-    return await compare(question, world, results);
+      requests: () => session.usage.requests,
+      keyOf: privacy.echoOf(stream, key) ?? ((value) => value),
+      leave: (line) => rewrite?.(line) ?? line,
+      isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
+      read: ({ from = null, to = null, state: known, everyone: isWide }) =>
+        readStream({
+          ...{ stream, source, keyId: session.keyId, endsAt: undefined, api: isWide ? everyone : api },
+          saved: { kind: "read", state: known ?? { ...NEW_STATE, filters } },
+          settings: {
+            ...{ ...config, startDate: from, endDate: to },
+            ...{ ignoreMissingDays: [], lookbackWindowDays: 1 },
+          },
+        }),
+    });
   } finally {
     await results?.discard();
     await remove();
@@ -169,22 +158,14 @@ async function seekable(path: string): Promise<{ path: string; remove: () => Pro
 
 async function stateOf(
   { state: path }: ReconcileOptions,
-  { name }: RowStreamSpec,
-  { session }: Run,
+  stream: string,
+  { config, service }: Run["session"],
 ): Promise<DatedState | undefined> {
   if (path === undefined) return undefined;
-  const saved = statesByName(parseStateText(await readText("state", path)).streams).get(name);
-  const configured = {
-    name,
-    syncMode: "incremental",
-    destinationSyncMode: null,
-    generationId: null,
-    syncId: null,
-    schema: null,
-  };
-  const resumed = resumeDated(configured, saved, filtersOf(session.config), null, session.service);
+  const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
+  const resumed = resumeDated(incremental(stream), saved, filtersOf(config), null, service);
   if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
-  const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${name}"`;
+  const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${stream}"`;
   throw new ConfigError(`Cannot use the state "${path}": ${why}`);
 }
 

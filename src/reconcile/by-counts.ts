@@ -27,7 +27,7 @@ export async function differences(
   before: Day,
   left: () => number,
 ): Promise<Differences> {
-  const counts = new RunningCounts(table);
+  const counts = new RowsByDay(table);
   const few = counts.in([addDays(before, -1_000_000), before]) * WORTH_READING;
   const compare = async (range: DayRange, held = 0): Promise<Numbers> => {
     const { rows } = await api.count(closedWindow(...range));
@@ -62,7 +62,7 @@ export async function differences(
 }
 
 /** The covered days in about 64 ranges of about as many rows, and how many rows of each the syncs held back. */
-function rangesOf(days: Coverage, before: Day, counts: RunningCounts): [range: DayRange, held: number][] {
+function rangesOf(days: Coverage, before: Day, counts: RowsByDay): [range: DayRange, held: number][] {
   const spans = days.flatMap(([from, to, , status, held = 0]) => {
     const last = earlier(to, addDays(before, -1));
     return status === "missing" || from > last ? [] : [{ from, last, held: last === to ? held : 0 }];
@@ -97,25 +97,28 @@ function joined(found: readonly Numbers[]): readonly Numbers[] {
 }
 
 /** How many rows of a table stand on some days. */
-class RunningCounts {
-  readonly #days: readonly Day[];
-  /** How many rows stand before each of the days, and behind the last. */
-  readonly #before: readonly number[];
+class RowsByDay {
+  /** In the order of the days. */
+  readonly #rows: readonly (readonly [day: Day, rows: number])[];
 
   constructor(table: ReadonlyMap<Day | "none", number>) {
-    this.#days = [...table.keys()].filter((day): day is Day => day !== "none").sort();
-    let rows = 0;
-    this.#before = [0, ...this.#days.map((day) => (rows += table.get(day) ?? 0))];
+    this.#rows = [...table]
+      .filter((one): one is [Day, number] => one[0] !== "none")
+      .sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
   in([from, to]: DayRange): number {
-    return this.#until(addDays(to, 1)) - this.#until(from);
+    return this.#rows.reduce((sum, [day, rows]) => (from <= day && day <= to ? sum + rows : sum), 0);
   }
 
   /** The day of the nth row from a day on; the last of all days where there are fewer. */
   dayOfRow(nth: number, from: Day): Day {
-    const wanted = this.#until(from) + Math.max(1, nth);
-    return this.#days[this.#before.findIndex((rows) => rows >= wanted) - 1] ?? dayOf(LAST);
+    let left = Math.max(1, nth);
+    for (const [day, rows] of this.#rows) {
+      if (day >= from) left -= rows;
+      if (left <= 0) return day;
+    }
+    return dayOf(LAST);
   }
 
   /** A day before the last that halves a range by rows, or by days where the table has next to none. */
@@ -124,16 +127,5 @@ class RunningCounts {
     const isDense = rows > daysBetween(from, to);
     const day = isDense ? this.dayOfRow(rows / 2, from) : dayOf((startOf(from) + startOf(to)) / 2);
     return later(from, earlier(day, addDays(to, -1)));
-  }
-
-  /** How many rows stand before a day. */
-  #until(day: Day): number {
-    let [low, high] = [0, this.#days.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#days[middle] ?? "") < day) low = middle + 1;
-      else high = middle;
-    }
-    return this.#before[low] ?? 0;
   }
 }

@@ -33,19 +33,7 @@ type Reading = {
   readonly everyone?: boolean;
 };
 
-/** What a comparison asks of the world. */
-export type World = {
-  readonly api: Pick<StreamApi, "count" | "now">;
-  /** The events of a read; suppressed rows are among its lines, as the service spells them. */
-  readonly read: (reading: Reading) => AsyncIterable<Event>;
-  readonly emit: (event: Event) => Promise<void>;
-  /** How a key, and how a row, leaves under the privacy settings. */
-  readonly keyOf: (key: string) => string;
-  readonly leave: (line: RawLine) => string;
-  readonly isSuppressed: (row: JsonObject) => boolean;
-  readonly requests: () => number;
-};
-
+/** What is asked, and whom. */
 export type Question = {
   readonly stream: string;
   readonly table: string;
@@ -60,6 +48,17 @@ export type Question = {
   readonly mode: Report["mode"];
   /** How many keys may be gone without being too many; undefined: 100, or 1 % of the table. */
   readonly mostGone: number | undefined;
+  readonly api: Pick<StreamApi, "count" | "now">;
+  /** The events of a read; suppressed rows are among its lines, as the service spells them. */
+  readonly read: (reading: Reading) => AsyncIterable<Event>;
+  readonly emit: (event: Event) => Promise<void>;
+  /** How a key, and how a row, leaves under the privacy settings. */
+  readonly keyOf: (key: string) => string;
+  readonly leave: (line: RawLine) => string;
+  readonly isSuppressed: (row: JsonObject) => boolean;
+  readonly requests: () => number;
+  /** What takes the results; undefined: nothing. */
+  readonly results: Results | undefined;
 };
 
 /** What a row of the service is to the table. */
@@ -72,29 +71,21 @@ const MOST_ROUNDS = 8;
 /**
  * Compares a table of a warehouse with the service. Throws ConfigError for a table that cannot be read, and DataError for
  * days that cannot be proven and for another table.
- * @param results undefined: nothing is written
  */
-export async function compare(
-  question: Question,
-  world: World,
-  results: Results | undefined,
-): Promise<Report> {
+export async function compare(asked: Question): Promise<Report> {
   const table = new KeyTable();
-  const { table: path, form, mode } = question;
-  for await (const rows of tableRows(path, form)) {
+  for await (const rows of tableRows(asked.table, asked.form)) {
     for (const { key, moment } of rows) {
       table.put(key, moment);
-      if (world.isSuppressed({ [form.key]: key })) table.mark(key, HELD);
+      if (asked.isSuppressed({ [asked.form.key]: key })) table.mark(key, HELD);
     }
   }
-  const run = new Comparison(question, world, results, table);
-  return mode === "full" ? await run.keyByKey() : await run.byCounts();
+  const comparison = new Comparison(asked, table);
+  return asked.mode === "full" ? await comparison.keyByKey() : await comparison.byCounts();
 }
 
 class Comparison {
-  readonly #question: Question;
-  readonly #world: World;
-  readonly #results: Results | undefined;
+  readonly #asked: Question;
   readonly #table: KeyTable;
   readonly #began: number;
   /** The newest moment whose rows the syncs must have brought. */
@@ -105,20 +96,18 @@ class Comparison {
   /** Of the last checkpoint. */
   #state: DatedState = NEW_STATE;
 
-  constructor(question: Question, world: World, results: Results | undefined, table: KeyTable) {
-    this.#question = question;
-    this.#world = world;
-    this.#results = results;
+  constructor(asked: Question, table: KeyTable) {
+    this.#asked = asked;
     this.#table = table;
-    this.#began = world.api.now();
-    const { state, mode } = question;
+    this.#began = asked.api.now();
+    const { state, mode } = asked;
     const newest = state === undefined ? table.newest : instant(state.discoveredAt ?? "");
     const isEverything = state === undefined && mode === "full";
     this.#until = isEverything ? LAST : Number.isFinite(newest) ? newest : startOf(BEGINNING) - 1;
   }
 
   async keyByKey(): Promise<Report> {
-    const { isFiltered, mostGone, form } = this.#question;
+    const { isFiltered, mostGone, form } = this.#asked;
     await this.#read({}, true);
     this.#refuseStranger();
     const unshown = (): number => this.#keysWith(isGone);
@@ -147,7 +136,7 @@ class Comparison {
   }
 
   async byCounts(): Promise<Report> {
-    const { api, requests } = this.#world;
+    const { api, requests } = this.#asked;
     const open = addDays(earlier(dayOf(this.#until), dayOf(api.now())), -1);
     await this.#read({ from: later(open, BEGINNING) }, true, startOf(open));
     const numbers = this.#table.byDay((marks) => (marks & (MOVED | HELD)) === 0);
@@ -176,7 +165,7 @@ class Comparison {
   #refuseStranger(): void {
     if (this.#rowsRead === 0 || this.#keysWith((marks) => (marks & SHOWN) !== 0) > 0) return;
     throw new DataError(
-      `Cannot compare the table with "${this.#question.stream}": they have no key in common. It is another table, or its keys were hashed with another salt`,
+      `Cannot compare the table with "${this.#asked.stream}": they have no key in common. It is another table, or its keys were hashed with another salt`,
     );
   }
 
@@ -187,8 +176,7 @@ class Comparison {
    * @returns how many rows came
    */
   async #read(reading: Reading, judges = false, movedFrom = Number.NEGATIVE_INFINITY): Promise<number> {
-    const { emit, read } = this.#world;
-    const { stream } = this.#question;
+    const { emit, read, stream } = this.#asked;
     const before = this.#rowsRead;
     let end: Extract<Event, { kind: "close" }> | undefined;
     for await (const event of read(reading)) {
@@ -204,15 +192,15 @@ class Comparison {
   }
 
   async #take(line: RawLine, judges: boolean, movedFrom: number): Promise<void> {
-    const { key: name, cursor } = this.#question.form;
+    const { form, keyOf, leave, results } = this.#asked;
     const row = objectOf(tryParseJson(fromLatin1(line)));
-    const key = row[name];
+    const key = row[form.key];
     if (typeof key !== "string" && typeof key !== "number") return;
     this.#rowsRead += 1;
-    const isSuppressed = this.#world.isSuppressed(row);
-    const moment = cursor === null ? NO_MOMENT : momentOf(row[cursor]);
+    const isSuppressed = this.#asked.isSuppressed(row);
+    const moment = form.cursor === null ? NO_MOMENT : momentOf(row[form.cursor]);
     const shown = (typeof key === "number" ? AS_NUMBER : AS_TEXT) | (isSuppressed ? HELD : 0);
-    const known = this.#world.keyOf(`${key}`);
+    const known = keyOf(`${key}`);
     const held = this.#table.mark(known, shown);
     if (held !== undefined && held.at < movedFrom) this.#table.mark(known, MOVED);
     if (!judges) return;
@@ -221,7 +209,7 @@ class Comparison {
     this.#found[standing] += 1;
     if (standing !== "lost" && standing !== "stale") return;
     this.#on(Number.isNaN(moment.at) ? "none" : dayOf(moment.at))[standing] += 1;
-    await this.#results?.lose(this.#world.leave(line));
+    await results?.lose(leave(line));
   }
 
   #standingOf(held: Moment | undefined, moment: Moment, digest: () => string): Standing {
@@ -242,8 +230,8 @@ class Comparison {
 
   /** Whether the syncs so far must have brought a row. @param at epoch ms, NaN: none @param digest of a row without a date */
   #isExpected(at: number, digest: () => string): boolean {
-    const { state, startDate, endDate } = this.#question;
-    if (this.#question.form.cursor === null) return true;
+    const { state, startDate, endDate } = this.#asked;
+    if (this.#asked.form.cursor === null) return true;
     if (Number.isNaN(at) && state?.undated?.seen) return state.undated.seen.includes(digest());
     if (Number.isNaN(at) && state !== undefined) return state.undated !== null;
     if (Number.isNaN(at)) return (startDate ?? endDate) === null;
@@ -258,7 +246,7 @@ class Comparison {
 
   /** The days before a day that the table should hold. */
   #covered(before: Day): Coverage {
-    const { state, startDate, endDate } = this.#question;
+    const { state, startDate, endDate } = this.#asked;
     if (state !== undefined) return state.days;
     const [from, to] = [startDate ?? BEGINNING, earlier(addDays(before, -1), endDate ?? before)];
     return from > to ? [] : [[from, to, null]];
@@ -269,13 +257,13 @@ class Comparison {
     found: Differences | undefined,
     unanswered: readonly string[],
   ): Promise<Report> {
-    const { stream, mode } = this.#question;
+    const { stream, mode } = this.#asked;
     const { lost, stale, later: newer, new: isNew } = this.#found;
     const rowsIn = (numbers: readonly Numbers[] = []) =>
       numbers.map(({ range: [from, to], table, service }) => ({ from, to, rows: Math.abs(table - service) }));
     const report: Report = {
       ...{ stream, mode, at: new Date(this.#began).toISOString(), table_rows: this.#table.size },
-      ...{ rows_read: this.#rowsRead, requests: this.#world.requests() },
+      ...{ rows_read: this.#rowsRead, requests: this.#asked.requests() },
       ...{ lost, stale, gone, later: newer, new: isNew },
       ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isHeld) },
       days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -286,13 +274,13 @@ class Comparison {
       "unclear.csv": this.#list(isUnclear),
       ...(gone !== null && unanswered.length === 0 && { "gone.csv": this.#list(isGone) }),
     };
-    await this.#results?.publish(report, lists);
+    await this.#asked.results?.publish(report, lists);
     return report;
   }
 
   /** Keys of the table, each once, as they are spelt there. */
   async *#list(isListed: (marks: number) => boolean): AsyncGenerator<string> {
-    const { table, form } = this.#question;
+    const { table, form } = this.#asked;
     yield `${csvCell(form.key)}\n`;
     for await (const rows of tableRows(table, form)) {
       const keys = rows.filter(({ key }) => {

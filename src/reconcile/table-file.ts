@@ -43,14 +43,12 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
     if (isHeader) return [];
     const cells = isObject(row) ? Object.values(row) : names;
     const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);
+    if (key === "") throw unusable(path, line, "has no key");
     const spelt = form.cursor === null ? "" : cursor.trim();
     const moment = momentIn(spelt);
-    const date = /^[\w :.,+-]{0,40}$/.test(spelt) ? `, ${quoted(spelt)}` : "";
-    if (key === "") throw unusable(path, line, "has no key");
-    if (moment === "naive")
-      throw unusable(path, line, `has a date without an offset${date}. ${SAY_THE_ZONE}`);
-    if (moment === "unreadable") throw unusable(path, line, `has a date that no rule can read${date}`);
-    return [{ key, moment }];
+    if (typeof moment !== "string") return [{ key, moment }];
+    const date = /^[\w :.,+-]{0,40}$/.test(spelt) ? `the date ${quoted(spelt)}` : "a date";
+    throw unusable(path, line, `has ${date}, which ${moment}`);
   };
   try {
     for await (const lines of textLines(path)) yield lines.flatMap(rowOf);
@@ -69,15 +67,15 @@ function placesOf(names: readonly string[], { key, cursor }: TableForm): readonl
   return places.includes(-1) ? [0, 1] : places;
 }
 
-/** Parses dates. Throws ConfigError for a zone that nobody knows. */
-function momentsIn(zone: string | undefined): (text: string) => Moment | "naive" | "unreadable" {
+/** Parses dates; a text says why one cannot be used. Throws ConfigError for a zone that nobody knows. */
+function momentsIn(zone: string | undefined): (text: string) => Moment | string {
   const offsetAt = zone === undefined ? undefined : offsetsOf(zone);
   return (text) => {
     if (NULLS.has(text.toLowerCase())) return NO_MOMENT;
     const at = instant(text);
-    if (Number.isNaN(at)) return "unreadable";
+    if (Number.isNaN(at)) return "no rule can read";
     if (!NAIVE.test(text)) return { at, unit: unitOf(text) };
-    if (offsetAt === undefined) return "naive";
+    if (offsetAt === undefined) return `has no offset. ${SAY_THE_ZONE}`;
     // The offset before a change of the clocks may not be the one after it.
     return { at: at - offsetAt(at - offsetAt(at)), unit: unitOf(text) };
   };
