@@ -29,8 +29,10 @@ export class Privacy {
   readonly #used = new Set<string>();
   /** Streams of which rows came. */
   readonly #read = new Set<string>();
-  /** The names in the first rows of streams of which `only_fields` names what only live rows can show. */
-  readonly #live = new Map<string, { rows: number; readonly names: Set<string> }>();
+  /** What `only_fields` names of one stream whose schema does not have it: its live rows may. */
+  readonly #undeclaredOnly: readonly (Setting & { readonly stream: string })[];
+  /** The names in the first rows of these streams. */
+  readonly #live: ReadonlyMap<string, { rows: number; readonly names: Set<string> }>;
 
   /** Throws a ConfigError that names each setting that cannot be obeyed. */
   constructor(
@@ -41,11 +43,19 @@ export class Privacy {
     const { onlyFields, dropFields, hashFields, hashSalt } = config;
     this.#origins = config.origins ?? new Map();
     this.#only = onlyFields.map((name) => toSetting(name, "only_fields"));
-    this.#settings = [...dropFields.map(toDrop), ...hashFields.map(toHash)];
-    this.#refuse([
-      ...this.#only.flatMap((setting) => unknownOf(setting).map((text) => [setting, text] as const)),
-      ...this.#settings.flatMap((setting) => problemsOf(setting, streamsOf(config))),
-    ]);
+    this.#settings = [
+      ...dropFields.map((name) => toSetting(name, "drop_fields")),
+      ...hashFields.map((name) => toSetting(name, "hash_fields")),
+    ];
+    const problems = [...this.#only, ...this.#settings].flatMap((setting) =>
+      problemsOf(setting, streamsOf(config)).map((text) => [setting, text] as const),
+    );
+    this.#refuse(problems);
+    this.#undeclaredOnly = this.#only.flatMap((setting) => {
+      const { stream, path } = setting;
+      return stream === null || isIn(loadSchema(stream), namedIn(path)) ? [] : [{ ...setting, stream }];
+    });
+    this.#live = new Map(this.#undeclaredOnly.map(({ stream }) => [stream, { rows: 0, names: new Set() }]));
     this.#hash = hashSalt === null ? undefined : hasher(hashSalt);
   }
 
@@ -83,11 +93,10 @@ export class Privacy {
         if (kind === "withhold") withheld(path);
       },
     });
-    const live = { rows: 0, names: new Set<string>() };
-    if (this.#undeclaredOnly.some((setting) => setting.stream === stream)) this.#live.set(stream, live);
+    const live = this.#live.get(stream);
     return (line, names) => {
       this.#read.add(stream);
-      if (this.#live.has(stream) && live.rows < MOST_LOOKED_AT) {
+      if (live !== undefined && live.rows < MOST_LOOKED_AT) {
         live.rows += 1;
         fieldNamesOf(JSON.parse(fromLatin1(line)), live.names);
       }
@@ -110,14 +119,6 @@ export class Privacy {
     if (problems.length === 0) return;
     const [origin = "the config"] = problems.flatMap(([{ list }]) => this.#origins.get(list) ?? []);
     throw new ConfigError(`Cannot use ${origin}: ${problems.map(([, text]) => text).join("; ")}`);
-  }
-
-  /** What `only_fields` names of one stream whose schema does not have it: its live rows may. */
-  get #undeclaredOnly(): readonly (Setting & { readonly stream: string })[] {
-    return this.#only.flatMap((setting) => {
-      const { stream, path } = setting;
-      return stream === null || isIn(loadSchema(stream), namedIn(path)) ? [] : [{ ...setting, stream }];
-    });
   }
 
   /** A warning for each setting that no row had. */
@@ -148,31 +149,10 @@ type Setting = {
   readonly path: readonly string[];
 };
 
-const toDrop = (name: string): Setting => toSetting(name, "drop_fields");
-const toHash = (name: string): Setting => toSetting(name, "hash_fields");
-
 function toSetting(name: string, list: Setting["list"]): Setting {
   const [first = "", ...rest] = name.split(".");
   const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
   return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
-}
-
-/** What is wrong with an entry of `only_fields` that names what no schema has: it would withhold more than was meant. */
-function unknownOf({ name, list, stream, path }: Setting): string[] {
-  if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
-  const inner = namedIn(path);
-  const meant = STREAMS.filter((spec) => concerns({ stream }, spec));
-  const isKnown = meant.some(
-    (spec) => (stream !== null && spec.sampled) || isIn(loadSchema(spec.name), inner),
-  );
-  if (isKnown || inner.length === 0) return [];
-  const whose = stream === null ? "no stream has" : `"${stream}" does not have`;
-  const meantName = meantText(
-    inner.join("."),
-    new Set(meant.flatMap((spec) => [...namesIn(loadSchema(spec.name))])),
-  );
-  const advice = stream === null ? '. Name a stream whose fields are not declared: "companies.<field>"' : "";
-  return [`${list} ${JSON.stringify(name)} names a field that ${whose}${meantName || advice}`];
 }
 
 /** Rows of a stream whose names are held against `only_fields`. */
@@ -182,36 +162,46 @@ const MOST_LOOKED_AT = 1_000;
 const namedIn = (path: readonly string[]): readonly string[] =>
   path.at(-1) === "*" ? path.slice(0, -1) : path;
 
-/** Why a setting cannot be obeyed. One for all streams is held against those that the config has. */
-function problemsOf(setting: Setting, streams: readonly StreamSpec[]): (readonly [Setting, string])[] {
-  const { name, list, stream, path } = setting;
-  if (path.includes("")) return [[setting, `${list} ${JSON.stringify(name)} is no field name`]];
-  const meant: readonly StreamSpec[] =
-    stream === null ? streams : STREAMS.filter((spec) => spec.name === stream);
-  return meant.flatMap((spec) => {
-    const problem = problemOf(setting, spec);
-    return problem === undefined ? [] : [[setting, `${list} "${name}" ${problem}`]];
-  });
+/**
+ * Why a setting cannot be obeyed. `only_fields` would withhold more than was meant if it named what no schema has. What is to be
+ * dropped or hashed in all streams is held against those that the config has, and later against live rows.
+ */
+function problemsOf({ name, list, stream, path }: Setting, configured: readonly StreamSpec[]): string[] {
+  const isOnly = list === "only_fields";
+  const isLater = !isOnly && stream === null;
+  if (path.includes("")) return [`${list} ${JSON.stringify(name)} is no field name`];
+  const meant = isLater ? configured : STREAMS.filter((spec) => concerns({ stream }, spec));
+  const needed = isOnly ? [] : meant.flatMap((spec) => neededText(list, path, spec) ?? []);
+  if (needed.length > 0) {
+    const advice = stream === null ? `. Name the streams that you mean: "<stream>.${path[0]}"` : "";
+    return needed.map((text) => `${list} "${name}" ${text}${advice}`);
+  }
+  const inner = isOnly ? namedIn(path) : path;
+  const has = (spec: StreamSpec): boolean =>
+    (stream !== null && spec.sampled) || isIn(loadSchema(spec.name), inner);
+  if (isLater || inner.length === 0 || meant.some(has)) return [];
+  const whose = stream === null ? "no stream has" : `"${stream}" does not have`;
+  const near = meantText(
+    inner.join("."),
+    new Set(meant.flatMap((spec) => [...namesIn(loadSchema(spec.name))])),
+  );
+  const advice = stream === null ? '. Name a stream whose fields are not declared: "companies.<field>"' : "";
+  return [`${list} ${JSON.stringify(name)} names a field that ${whose}${near || advice}`];
 }
 
 /** Rows are told apart by their key and read by their cursor. */
-function problemOf({ list, stream, path }: Setting, spec: StreamSpec): string | undefined {
+function neededText(list: Setting["list"], path: Setting["path"], spec: StreamSpec): string | undefined {
   const [field = "", ...inner] = path;
-  const schema = loadSchema(spec.name);
   const verb = list === "drop_fields" ? "dropped" : "hashed";
-  const advice = stream === null ? `. Name the streams that you mean: "<stream>.${field}"` : "";
   const cannot = (what: string, why: string): string =>
-    `names the ${what} of "${spec.name}", which cannot be ${verb}: ${why}${advice}`;
-  if (inner.length === 0) {
-    if (field === spec.cursorField) return cannot("cursor", "the next run goes on from it");
-    const { type } = propertiesOf(schema)[field] ?? {};
-    const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
-    const mayBeHashed = list === "hash_fields" && isText;
-    if (spec.primaryKey.includes(field) && !mayBeHashed)
-      return cannot("primary key", "tables are merged by it");
-  }
-  if (stream === null || spec.sampled || isIn(schema, path)) return undefined;
-  return `names a field that "${stream}" does not have${meantText(path.join("."), namesIn(schema))}`;
+    `names the ${what} of "${spec.name}", which cannot be ${verb}: ${why}`;
+  if (inner.length > 0) return undefined;
+  if (field === spec.cursorField) return cannot("cursor", "the next run goes on from it");
+  const { type } = propertiesOf(loadSchema(spec.name))[field] ?? {};
+  const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
+  const mayBeHashed = list === "hash_fields" && isText;
+  if (!spec.primaryKey.includes(field) || mayBeHashed) return undefined;
+  return cannot("primary key", "tables are merged by it");
 }
 
 const unknownText = ({ list, name }: Setting, names: Iterable<string>): string =>

@@ -43,7 +43,12 @@ export type Selected = {
 export function select(catalog: unknown, streams: readonly DiscoveredStream[]): Selected {
   const selected: Selected = { selections: [], unknown: [], refusals: [], warnings: [] };
   if (catalog === undefined) {
-    selected.selections.push(...streams.filter(isSelectedByDefault).map(complete));
+    // No field is withheld, whether or not the live rows told it.
+    for (const stream of streams.filter(isSelectedByDefault))
+      selected.selections.push({
+        ...choose({}, stream, selected),
+        ...{ schema: stream.schema, rules: null, sampled: null },
+      });
     return selected;
   }
   const entries = catalogEntries(catalog).filter(isSelected);
@@ -67,14 +72,6 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
 
 const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
-
-/** Without a catalog no field is withheld, whether or not the live rows told it. */
-function complete(stream: DiscoveredStream): Selection {
-  const { spec, schema } = stream;
-  const [replicationKey, [method]] = [cursorOf(stream), methodsOf(stream)];
-  const [keyProperties, rules, sampled] = [spec.primaryKey, null, null];
-  return { stream: spec.name, schema, keyProperties, replicationKey, method, rules, sampled };
-}
 
 /** @param told takes refusals and warnings */
 function choose(entry: CatalogNode, stream: DiscoveredStream, told: Selected): Selection {

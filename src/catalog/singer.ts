@@ -19,13 +19,12 @@ export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
   const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
   return STREAMS.map((spec) => {
     const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
-    return { spec, schema: schemaIn(entry["schema"]) ?? loadSchema(spec.name), sampled: sampledIn(entry) };
+    const { sampled } = rootOf(metadataIn(entry));
+    return {
+      ...{ spec, schema: schemaIn(entry["schema"]) ?? loadSchema(spec.name) },
+      sampled: typeof sampled === "boolean" ? sampled : null,
+    };
   });
-}
-
-function sampledIn(entry: CatalogNode): boolean | null {
-  const { sampled } = rootOf(metadataIn(entry));
-  return typeof sampled === "boolean" ? sampled : null;
 }
 
 /** A node of a catalog that somebody else wrote. */
