@@ -10,7 +10,8 @@ from sandbox_process import EXECUTABLE, ROOT, Sandbox
 
 duckdb = pytest.importorskip("duckdb")
 READ, LOAD = blocks("sh")[:2]
-ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
+QUERY, COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
+DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
 MOVES = ["recheck=5:path=/people/stream", "arrive=3:path=/people/stream"]
 
 
@@ -82,7 +83,7 @@ def test_files(desk):
     assert desk.in_view() == desk.living() == desk.in_files()
     with duckdb.connect(str(desk.folder / "own.duckdb")) as database:
         database.execute(blocks("sql")[0].replace("contacts/", f"{desk.folder}/contacts/"))
-        database.execute(blocks("sql", "erasure.md")[0])
+        database.execute(DELETE_OTHERS)
         left = [key for (key,) in database.execute("SELECT id FROM my_people ORDER BY id").fetchall()]
     assert left == sorted(set(before) & set(desk.living()))
 
@@ -113,6 +114,46 @@ def test_postgresql(desk, postgres):
     desk.service.call("recheck", 9)
     assert desk.run(f"{READ}\nsh load.sh")
     assert desk.in_postgres() == desk.living() == desk.in_files()
+
+
+def forget(desk):
+    """Twenty people are erased, and the user names two; returns a way to say later whom the table must still have."""
+    before = desk.living()
+    desk.lose()
+    named = [desk.living()[7], next(key for key in before if key not in desk.living())]
+    (desk.folder / "suppressed.txt").write_text("\n".join(named))
+    config = {**json.loads((desk.folder / "config.json").read_text()), "suppress_file": "suppressed.txt"}
+    (desk.folder / "config.json").write_text(json.dumps(config))
+    return lambda: sorted(set(before) & set(desk.living()) - set(named))
+
+
+def test_any_table_of_duckdb(desk):
+    assert desk.run(READ)
+    with duckdb.connect(str(desk.folder / "own.duckdb")) as database:
+        database.execute(f"SET file_search_path = '{desk.folder}'")
+        database.execute(f"CREATE TABLE people AS FROM read_json('{desk.folder}/contacts/people/*.jsonl')")
+        left = forget(desk)
+        assert desk.run(QUERY)
+        database.execute((desk.folder / "keys.sql").read_text().replace("keys.csv", str(desk.folder / "keys.csv")))
+        assert desk.run(COMPARE)
+        database.execute(DELETE_DUCKDB)
+        assert [key for (key,) in database.execute("SELECT id FROM people ORDER BY id").fetchall()] == left()
+
+
+def test_any_table_of_postgresql(desk, postgres):
+    assert desk.run(READ)
+    rows = [json.loads(line) for file in (desk.folder / "contacts" / "people").iterdir() for line in file.open()]
+    values = "\n".join(f"{row['id']}\t{row['discoveredAt'] or chr(92) + 'N'}" for row in rows)
+    table = 'CREATE TABLE people (id text, "discoveredAt" timestamptz);\nCOPY people FROM stdin;'
+    (desk.folder / "table.sql").write_text(f"{table}\n{values}\n\\.\n")
+    left = forget(desk)
+    (desk.folder / "delete.sql").write_text(DELETE_POSTGRES)
+    assert desk.run(f"psql -q -f table.sql\n{QUERY.replace('duckdb', 'postgres')}\npsql -q -f keys.sql")
+    assert desk.run(COMPARE)
+    assert desk.run("psql -q -v ON_ERROR_STOP=1 -f delete.sql")
+    words = ["psql", "-At", "-c", 'SELECT id FROM people ORDER BY id COLLATE "C"']
+    found = subprocess.run(words, env=desk.env, check=True, capture_output=True, text=True).stdout.split()
+    assert found == left()
 
 
 @pytest.mark.parametrize(
