@@ -1,8 +1,7 @@
-import { createReadStream, createWriteStream } from "node:fs";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { SUPPRESSED_BY } from "../config/suppress.ts";
 import { ConfigError, UsageError } from "../errors.ts";
@@ -148,7 +147,7 @@ async function seekable(path: string): Promise<{ path: string; remove: () => Pro
   const copy = join(folder, "table");
   const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
   try {
-    await pipeline(from, createWriteStream(copy, { flags: "wx", mode: 0o600 }));
+    await writeFile(copy, from, { flag: "wx", mode: 0o600 });
     return { path: copy, remove };
   } catch (cause) {
     await remove();

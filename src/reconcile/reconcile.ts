@@ -25,7 +25,7 @@ import type { DayDifference, Lists, Report, Results } from "./results.ts";
 import { type TableForm, tableRows, unitOf } from "./table-file.ts";
 
 /** Which rows of the service are read: those of some days, or all that a state lacks. */
-type Reading = {
+type Look = {
   readonly from?: Day;
   readonly to?: Day;
   readonly state?: DatedState;
@@ -50,7 +50,7 @@ export type Question = {
   readonly mostGone: number | undefined;
   readonly api: Pick<StreamApi, "count" | "now">;
   /** The events of a read; suppressed rows are among its lines, as the service spells them. */
-  readonly read: (reading: Reading) => AsyncIterable<Event>;
+  readonly read: (look: Look) => AsyncIterable<Event>;
   readonly emit: (event: Event) => Promise<void>;
   /** How a key, and how a row, leaves under the privacy settings. */
   readonly keyOf: (key: string) => string;
@@ -175,11 +175,11 @@ class Comparison {
    * @param movedFrom epoch ms: keys that the table has at an earlier moment have left their day
    * @returns how many rows came
    */
-  async #read(reading: Reading, judges = false, movedFrom = Number.NEGATIVE_INFINITY): Promise<number> {
+  async #read(look: Look, judges = false, movedFrom = Number.NEGATIVE_INFINITY): Promise<number> {
     const { emit, read, stream } = this.#asked;
     const before = this.#rowsRead;
     let end: Extract<Event, { kind: "close" }> | undefined;
-    for await (const event of read(reading)) {
+    for await (const event of read(look)) {
       if (event.kind === "checkpoint") this.#state = { ...NEW_STATE, ...event.state } as DatedState;
       else if (event.kind === "close") end = event;
       else await emit(event);

@@ -1,9 +1,7 @@
 import { UsageError } from "../errors.ts";
 
-/** Prints a table's key and cursor into keys.csv, the cursor in UTC with microseconds. @param table as it is spelt in SQL */
-type Query = (table: string, key: string, cursor: string) => string;
-
-const QUERIES: Readonly<Record<string, Query>> = {
+/** Each prints a table's key and cursor into keys.csv, the cursor in UTC with microseconds. */
+const QUERIES: Readonly<Record<string, (table: string, key: string, cursor: string) => string>> = {
   duckdb: (table, key, cursor) =>
     `SET TimeZone = 'UTC';
 COPY (
@@ -20,12 +18,13 @@ SELECT \`${key}\`, FORMAT_TIMESTAMP('%Y-%m-%dT%H:%M:%E6SZ', TIMESTAMP(\`${cursor
 SELECT "${key}", TO_CHAR(CONVERT_TIMEZONE('UTC', "${cursor}"::TIMESTAMP_TZ), 'YYYY-MM-DD"T"HH24:MI:SS.FF6"Z"') AS "${cursor}" FROM ${table};`,
 };
 
-const DIALECTS: readonly string[] = Object.keys(QUERIES);
-
-/** The query whose result `--table` takes. Throws UsageError for a dialect that nobody wrote a query for. */
+/**
+ * The query whose result `--table` takes. Throws UsageError for a dialect that nobody wrote a query for.
+ * @param table as it is spelt in SQL
+ */
 export function keysQuery(dialect: string, table: string, key: string, cursor: string): string {
   const query = QUERIES[dialect];
   if (query === undefined)
-    throw new UsageError(`--sql must be one of ${DIALECTS.join(", ")}, not "${dialect}"`);
+    throw new UsageError(`--sql must be one of ${Object.keys(QUERIES).join(", ")}, not "${dialect}"`);
   return `${query(table, key, cursor)}\n`;
 }
