@@ -14,27 +14,34 @@ try:
     from airflow.sdk import dag, task
 except ImportError:  # Airflow 2
     from airflow.decorators import dag, task
+from airflow.exceptions import AirflowFailException
 
 FOLDER = Path(os.environ.get("CONTACT_INTELLIGENCE_SHARED_FOLDER", "/data/contact-intelligence"))
 SHARDS = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS", "10"))
 SHARDS_AT_ONCE = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS_AT_ONCE", "4"))
+# What is read. The first load shares the first of these streams among the workers; the daily run reads all of them.
+STREAMS = os.environ.get("CONTACT_INTELLIGENCE_STREAMS", "people").split()
 
-PLAN = FOLDER / "plan.jsonl"
+# Another number of shards makes another plan.
+PLAN = FOLDER / f"plan-{STREAMS[0]}-{SHARDS}.jsonl"
 ROWS = FOLDER / "rows"
 STATE = FOLDER / "state.json"
 RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30)}
 
 
-def run(*words: str) -> str:
-    """Runs the connector and returns what it prints. Raises if it exits with anything but 0."""
-    return subprocess.run(["source-contact-intelligence", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+def run(*words: str, output: Path | None = None) -> None:
+    """Runs the connector; what it prints appears whole in the output file, or not at all.
 
-
-def write(file: Path, text: str) -> None:
-    """The file appears whole, or not at all."""
-    part = file.with_name(file.name + ".part")
-    part.write_text(text)
-    part.rename(file)
+    Exit code 2 says that only a person can mend it, so that the task is not tried again.
+    """
+    part = Path(f"{output}.part") if output else Path(os.devnull)
+    with part.open("w") as stdout:
+        ended = subprocess.run(["source-contact-intelligence", *words], stdout=stdout, check=False)
+    if ended.returncode == 2:
+        raise AirflowFailException("exit code 2: the log above says what to correct")
+    ended.check_returncode()
+    if output:
+        part.rename(output)
 
 
 def plan_lines() -> list[dict]:
@@ -47,6 +54,7 @@ def plan_lines() -> list[dict]:
     start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,
+    is_paused_upon_creation=False,  # it only runs when it is triggered
     tags=["contact-intelligence"],
 )
 def first_load():
@@ -54,8 +62,12 @@ def first_load():
     def plan() -> list[int]:
         """Cuts the account into shards, once, and returns the indexes of the closed ones."""
         FOLDER.mkdir(parents=True, exist_ok=True)
+        known, part = Path(f"{PLAN}.known"), Path(f"{PLAN}.part")
         if not PLAN.exists():
-            write(PLAN, run("plan", "--shards", str(SHARDS)))
+            if part.exists() and part.stat().st_size > 0:
+                part.rename(known)
+            resume = ["--resume", str(known)] if known.exists() else []
+            run("plan", "--stream", STREAMS[0], "--shards", str(SHARDS), *resume, output=PLAN)
         return [line["shard"] for line in plan_lines() if line["to"] is not None]
 
     @task(max_active_tis_per_dag=SHARDS_AT_ONCE, **RETRIES)
@@ -70,8 +82,12 @@ def first_load():
 
     @task(**RETRIES)
     def merge() -> None:
-        """Makes the state that the daily run starts from."""
-        write(STATE, run("state", "merge", *sorted(str(folder) for folder in ROWS.glob("shard-*"))))
+        """Makes the state that the daily run starts from, of this plan's shards alone."""
+        folders = sorted(str(folder) for folder in ROWS.glob("shard-*"))
+        own = [folder for folder in folders if f"shard-{plan_lines()[0]['plan']}-" in folder]
+        run("state", "merge", *own, output=STATE)
+        for folder in set(folders) - set(own):
+            print(f"{folder} is of another plan: remove it")
 
     read_shard.expand(shard=plan()) >> read_open_shard() >> merge()
 
@@ -89,7 +105,8 @@ def daily():
     def read_news() -> None:
         """Reads what is new or has changed. The first run starts from the state of the first load."""
         seed = [] if (ROWS / "state.json").exists() or not STATE.exists() else ["--state", str(STATE)]
-        run("read", "--output", str(ROWS), *seed)
+        streams = [word for stream in STREAMS for word in ("--stream", stream)]
+        run("read", "--output", str(ROWS), *streams, *seed)
 
     read_news()
 

@@ -9,6 +9,8 @@ import json
 import os
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 import time
 
@@ -19,6 +21,7 @@ from shard_rows import newest_rows, state_in
 CLUSTER = os.environ.get("TEST_CLUSTER", "")
 IMAGE = "contact-intelligence/source-contact-intelligence:0.1.0"
 PEOPLE = 20_003
+NAMESPACE = "contact-intelligence"
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 
 if not pathlib.Path(CLUSTER, "up").is_file() or CLUSTER == "":
@@ -34,7 +37,7 @@ def program(name, *words):
 
 
 def kubectl(*words, **options):
-    ended = subprocess.run(["kubectl", *words], capture_output=True, text=True, **options)
+    ended = subprocess.run(["kubectl", "--namespace", NAMESPACE, *words], capture_output=True, text=True, **options)
     assert ended.returncode == 0, " ".join(map(str, words)) + "\n" + ended.stdout + ended.stderr
     return ended.stdout
 
@@ -50,7 +53,7 @@ def until(seconds, condition, why):
 def describe():
     pods = kubectl("get", "pods", "-o", "wide")
     logs = subprocess.run(
-        ["kubectl", "logs", "-l", "app=contact-intelligence", "--all-containers", "--prefix", "--tail=5"],
+        ["kubectl", "--namespace", NAMESPACE, "logs", "-l", "app=contact-intelligence", "--all-containers", "--prefix", "--tail=5"],
         capture_output=True, text=True,
     )  # fmt: skip
     return pods + logs.stdout[-5000:]
@@ -58,7 +61,7 @@ def describe():
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """The manifests on two nodes, with a volume that both see, and pods that reach a service on this machine."""
+    """Two nodes, each with the image, and a folder for a volume that both see."""
     home = tmp_path_factory.mktemp("cluster")
     subprocess.run(["node", "scripts/image.js"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     started = program("up", "2")
@@ -71,21 +74,16 @@ def cluster(tmp_path_factory):
         for folder in [home, *home.parents]:
             if folder.owner() == "root" and folder != pathlib.Path("/"):
                 folder.chmod(folder.stat().st_mode | 0o055)
-        for name in ("first-load", "daily"):
-            overlay(home, name, data)
         yield home
     finally:
         program("down")
 
 
-def overlay(home, name, data):
-    """The manifests as they are, plus what this machine needs: the host's network and a volume that is a folder."""
-    folder = home / name
-    folder.mkdir()
-    base = os.path.relpath(ROOT / "deploy" / "kubernetes" / name, folder)
-    spec = "/spec/template/spec" if name == "first-load" else "/spec/jobTemplate/spec/template/spec"
-    kind = "Job" if name == "first-load" else "CronJob"
-    patch = [{"op": "add", "path": f"{spec}/hostNetwork", "value": True}]
+def manifests(home, address):
+    """The manifests with this address, plus what this machine needs: the host's network and a volume that is a folder."""
+    shutil.copytree(ROOT / "deploy" / "kubernetes", home / "deploy" / "kubernetes")
+    setup = home / "deploy" / "kubernetes" / "setup" / "kustomization.yaml"
+    setup.write_text(setup.read_text().replace("https://contacts.example.com:443", address))
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -93,43 +91,90 @@ def overlay(home, name, data):
         "spec": {
             "capacity": {"storage": "20Gi"},
             "accessModes": ["ReadWriteMany"],
-            "hostPath": {"path": str(data)},
-            "claimRef": {"namespace": "default", "name": "contact-intelligence"},
+            "hostPath": {"path": str(home / "data")},
+            "claimRef": {"namespace": NAMESPACE, "name": "contact-intelligence"},
         },
     }
-    (folder / "volume.json").write_text(json.dumps(volume))
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [base, "volume.json"],
-        "patches": [{"target": {"kind": kind}, "patch": json.dumps(patch)}],
+    network = {"op": "add", "value": True}
+    levels = "/metadata/labels/pod-security.kubernetes.io~1enforce"
+    patches = {
+        "setup": ("Namespace", {"op": "replace", "path": levels, "value": "privileged"}),
+        "first-load": ("Job", {**network, "path": "/spec/template/spec/hostNetwork"}),
+        "daily": ("CronJob", {**network, "path": "/spec/jobTemplate/spec/template/spec/hostNetwork"}),
     }
-    (folder / "kustomization.yaml").write_text(json.dumps(kustomization))
+    for name, (kind, patch) in patches.items():
+        folder = home / "here" / name
+        folder.mkdir(parents=True)
+        (folder / "volume.json").write_text(json.dumps(volume))
+        kustomization = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [f"../../deploy/kubernetes/{name}", *(["volume.json"] if name == "setup" else [])],
+            "patches": [{"target": {"kind": kind}, "patch": json.dumps([patch])}],
+        }
+        (folder / "kustomization.yaml").write_text(json.dumps(kustomization))
 
 
-def succeeded(job):
-    status = json.loads(kubectl("get", "job", job, "-o", "json"))["status"]
-    return any(c["type"] == "Complete" and c["status"] == "True" for c in status.get("conditions", []))
+def commands(heading):
+    """What the page says to type below a heading: its commands, each as a list of words."""
+    section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL)).replace("\\\n", " ")
+    return [shlex.split(line)[1:] for line in blocks.splitlines() if line.startswith("kubectl ")]
 
 
-def test_everyone_arrives_though_a_node_dies_and_people_move(cluster):
+def type_in(home, words):
+    """Runs a command of the page."""
+    here = [word.replace("deploy/kubernetes/", f"{home}/here/") for word in words]
+    return kubectl(*here, timeout=300)
+
+
+def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(cluster):
     data = cluster / "data"
     with Sandbox(
         people=PEOPLE, undated=11, days=4000, requestsPerMinute=0, bytesPerSecond=150_000
     ) as sandbox:
-        secret = re.search(r"kubectl create secret (generic .*?)\n *```", PAGE, re.DOTALL)[1]
-        words = secret.replace("\\\n", " ").replace("https://contacts.example.com", sandbox.url).split()
-        kubectl("create", "secret", *words, f"--from-literal=CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE=6000")
-        kubectl("apply", "-k", cluster / "first-load")
+        manifests(cluster, sandbox.url)
+        set_up, secret, load, wait, start_daily = commands("Set it up")
+        type_in(cluster, set_up)
+        key = [word for word in secret if "API_KEY=" not in word]
+        more = {"API_KEY": sandbox.key, "REQUESTS_PER_MINUTE": "6000"}
+        kubectl(*key, *(f"--from-literal=CONTACT_INTELLIGENCE_{name}={value}" for name, value in more.items()))
+        type_in(cluster, load)
 
-        until(240, lambda: list(data.glob("rows/shard-*")), "a shard begins")
+        # The folder of a shard holds something else: only a person can mend that.
+        plan = data / "plans" / "first" / "plan.jsonl"
+        until(120, plan.exists, "a plan")
+        shard = json.loads(plan.read_text().splitlines()[5])
+        obstacle = data / "rows" / f"shard-{shard['plan']}-5-{shard['from']}-{shard['to']}"
+        obstacle.mkdir(parents=True)
+        for folder in (obstacle, obstacle.parent):
+            folder.chmod(0o777)
+        (obstacle / "state.json").write_text("{")
+        type_in(cluster, wait)
+        until(30, lambda: exhausted("contact-intelligence-finish"), "the finish Job fails")
+        see, why, remove, *again = commands("When something fails")
+        assert "shard 5 failed with exit code 2. Try 1 of 9, the last" in type_in(cluster, see)
+        type_in(cluster, [word.replace("=3", "=5") for word in why])
+        (obstacle / "state.json").unlink()
+        for command in (remove, *again):
+            type_in(cluster, command)
+
+        type_in(cluster, wait)
+        until(60, lambda: succeeded("contact-intelligence-finish"), "the finish Job ends")
+
+        # Another number of shards, and another plan.
+        type_in(cluster, remove)
+        numbers = cluster / "deploy" / "kubernetes" / "first-load" / "kustomization.yaml"
+        numbers.write_text(numbers.read_text().replace("SHARDS=10", "SHARDS=6").replace("PLAN=first", "PLAN=second"))
+        type_in(cluster, load)
         until(120, lambda: busy_on("node2"), "a shard runs on node2")
         program("node", "stop", "2")
         while not succeeded("contact-intelligence-finish"):
             sandbox.call("recheck", 5)
             time.sleep(2)
             assert not exhausted("contact-intelligence-finish"), describe()
-        kubectl("wait", "--for=condition=complete", "--timeout=60s", "job/contact-intelligence-shards")
+        type_in(cluster, wait)
+        until(60, lambda: succeeded("contact-intelligence-shards"), "the Job of the shards ends")
 
         served = {row["id"]: row for row in sandbox.call("people")}
         held = newest_rows(data / "rows")
@@ -141,12 +186,30 @@ def test_everyone_arrives_though_a_node_dies_and_people_move(cluster):
 
         sandbox.call("recheck", 40)
         sandbox.call("arrive", 7)
-        kubectl("apply", "-k", cluster / "daily")
+        type_in(cluster, start_daily)
         kubectl("create", "job", "first-day", "--from=cronjob/contact-intelligence-daily")
         until(240, lambda: succeeded("first-day"), "the daily run")
         served = {row["id"]: row for row in sandbox.call("people")}
         assert newest_rows(data / "rows") == served
         assert newest_rows(plain_run(sandbox, cluster / "plain")) == served
+
+        stop_load, stop_daily, *_ = commands("Remove it")
+        type_in(cluster, stop_load)
+        type_in(cluster, stop_daily)
+        assert "Bound" in kubectl("get", "pvc", "contact-intelligence")
+
+
+def succeeded(job):
+    return ended(job, "Complete")
+
+
+def exhausted(job):
+    return ended(job, "Failed")
+
+
+def ended(job, how):
+    status = json.loads(kubectl("get", "job", job, "-o", "json"))["status"]
+    return any(c["type"] == how and c["status"] == "True" for c in status.get("conditions", []))
 
 
 def busy_on(node):
@@ -158,11 +221,6 @@ def busy_on(node):
         and any("running" in status["state"] for status in pod["status"].get("containerStatuses", []))
         for pod in pods
     )
-
-
-def exhausted(job):
-    status = json.loads(kubectl("get", "job", job, "-o", "json"))["status"]
-    return any(c["type"] == "Failed" and c["status"] == "True" for c in status.get("conditions", []))
 
 
 def plain_run(sandbox, folder):
