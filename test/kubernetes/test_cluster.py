@@ -182,7 +182,8 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         assert set(held) == set(served)
         state = state_in(data / "state.json")
         assert state["undated"] is not None
-        assert all(len(span) == 3 for span in state["days"])
+        # People left some days while they were read: the daily run reads these again.
+        assert not any("missing" in span for span in state["days"])
 
         sandbox.call("recheck", 40)
         sandbox.call("arrive", 7)
