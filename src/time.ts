@@ -7,6 +7,7 @@ export type Day = string & { readonly __brand: "Day" };
  */
 export const BEGINNING = "1970-01-02" as Day;
 
+export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
 /** The years 1 to 9999, in UTC. */

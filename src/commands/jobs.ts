@@ -27,7 +27,7 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
   const forecasts = await forecastsOf(config, runtime.environment, await statesOf(options));
   const text = options.json
     ? JSON.stringify(forecasts)
-    : [describeCaps(config) ?? "The config has no jobs", ...forecasts.map(describe)].join("\n\n");
+    : [describeCaps(config) ?? "The config has no jobs", ...forecasts.map(forecastText)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
 }
@@ -46,7 +46,7 @@ export function wouldSubmit(forecast: Forecast): string {
   return `${setting}: the next run would submit ${toSubmit(forecast)}${cost}`;
 }
 
-function describe(forecast: Forecast): string {
+function forecastText(forecast: Forecast): string {
   const { items, may_cost, open, unknown, invalid, suppressed } = forecast;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>

@@ -18,7 +18,7 @@ export function advance({ states }: JobRun, cursor: string | null): void {
 export function* checkpoint(run: JobRun, announces = false, known?: StreamState): Generator<Event> {
   const { context, states, stream, spent } = run;
   states.share.begin(context.clock.monotonic());
-  const state = known ?? stateOf(run);
+  const state = known ?? stateNow(run);
   states.covering = state;
   states.isWaiting = false;
   yield { kind: "checkpoint", stream, state, spent: { ...spent }, ...(announces && { announces }) };
@@ -39,9 +39,9 @@ export function* signOfLife(run: JobRun): Generator<Event> {
 
 /** The last state of the run, unless it was written already: a large one takes its time. */
 export function* lastCheckpoint(run: JobRun): Generator<Event> {
-  const state = stateOf(run);
+  const state = stateNow(run);
   if (!isDeepStrictEqual(state, run.states.covering)) yield* checkpoint(run, false, state);
 }
 
-const stateOf = ({ context: { memory, task, client }, states }: JobRun): StreamState =>
+const stateNow = ({ context: { memory, task, client }, states }: JobRun): StreamState =>
   memory.state(task.spec, states.cursor, client.now());

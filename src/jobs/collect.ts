@@ -36,16 +36,16 @@ export function schedule({ context, collecting, stream }: JobRun, keys: Iterable
       const due = dueAt(sub);
       // Of a setting's two streams the first has asked just now, and waits for what is due later.
       if (job === null || (task.isSecond && (due > now || shared.asked.has(job)))) continue;
-      plan(collecting, { key, id, job, at, due: due > now ? due : LONG_AGO + (asked ?? 0) });
+      putOnAgenda(collecting, { key, id, job, at, due: due > now ? due : LONG_AGO + (asked ?? 0) });
     }
     const handle = book.owes(stream, key) ? book.handle(key) : null;
     if (handle !== null && handle.job !== null)
-      plan(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: LONG_AGO });
+      putOnAgenda(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: LONG_AGO });
   }
 }
 
 /** Puts a job that is not planned otherwise behind those that are due before it or at the same time. */
-function plan({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
+function putOnAgenda({ jobs, agenda }: JobRun["collecting"], job: Watched): void {
   if ((jobs.get(job.id) ?? job) !== job) return;
   jobs.set(job.id, job);
   agenda.splice(agenda.findLastIndex(({ due }) => due <= job.due) + 1, 0, job);
@@ -58,7 +58,7 @@ export function watch({ context, collecting }: JobRun, job: Watched, notBefore: 
   job.polls = nextPolls(job.polls, notBefore, type.polling, client.now(), collecting.quickest);
   if (job.polls.next === null) return;
   job.due = job.polls.next;
-  plan(collecting, job);
+  putOnAgenda(collecting, job);
 }
 
 /** Asks for the jobs that are due first, side by side, and delivers their answers. Returns whether any was due. */

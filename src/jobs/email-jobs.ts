@@ -9,20 +9,20 @@ const jobsOfEmails = (settings: EmailVerification) => ({
   ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
   froms: settings.fromPeople ? (["people"] as const) : [],
   caps: {
-    submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? NONE },
-    credits: { sync: NONE, day: NONE, month: NONE },
+    submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? UNLIMITED },
+    credits: { sync: UNLIMITED, day: UNLIMITED, month: UNLIMITED },
   },
   resubmitRules: settings,
   bodyOf: (email: string) => ({ email }),
 });
 
-const NONE = Number.POSITIVE_INFINITY;
+const UNLIMITED = Number.POSITIVE_INFINITY;
 
 /** Checks of e-mails: no credits, but hours or days, because they run in office hours. */
 export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
   ...jobsOfEmails(settings),
   ...{ setting: "emailCheck", settingName: "email_check", noun: "e-mail check" },
-  polling: { first: 5_000, longest: 60_000, total: NONE },
+  polling: { first: 5_000, longest: 60_000, total: UNLIMITED },
   maxWait: settings.maxWaitSeconds * 1000,
   postsAtOnce: 4,
   submit: { what: "submit an e-mail check", path },

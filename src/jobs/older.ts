@@ -5,10 +5,10 @@ import { isAmount, isDayValue, NONE, toMs, toText } from "./parse.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 
 /** The sync and the run of all that older versions remembered. */
-const OLD = "old";
+const EARLIER = "old";
 
 /** An item was answered before, and older versions no longer knew when. */
-const LONG_AGO = "1970-01-01";
+const BEFORE_ALL = "1970-01-01";
 
 const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NONE);
 const countOf = (value: unknown): number => (isAmount(value) ? Math.min(value, 5) : 0);
@@ -19,7 +19,7 @@ function upgradeJob(value: unknown): JsonObject {
   const { item, step, code, ended, sealed = null, cost, is_refresh } = fields;
   const at = toMs(fields["at"]);
   if (at === null) return {};
-  const id = `${OLD}.${at}`;
+  const id = `${EARLIER}.${at}`;
   if (step === "answered") {
     const answeredAt = toMs(ended) ?? at;
     // A response says when it came.
@@ -29,16 +29,16 @@ function upgradeJob(value: unknown): JsonObject {
     return { item, day, handle: job === null && sealed === null ? null : handle };
   }
   const day = isDayValue(fields["day"]) ? fields["day"] : dayOf(at);
-  const sub = { ...fields, id, step: stepOf(step, code), day, sync: OLD, job };
+  const sub = { ...fields, id, step: stepOf(step, code), day, sync: EARLIER, job };
   // Of the submissions before this one older versions kept the number alone.
   const earlier = (of: string, count: number): JsonObject[] =>
     Array.from({ length: Math.max(0, Math.floor(count)) }, (_, nth) => ({
-      ...{ id: `${id}.${of}.${nth + 1}`, at: toText(at - nth - 1), step: of, day, sync: OLD },
+      ...{ id: `${id}.${of}.${nth + 1}`, at: toText(at - nth - 1), step: of, day, sync: EARLIER },
       ...(of === "failed" && { ended: ended ?? toText(at) }),
     }));
   const failed = countOf(tries) - (sub.step === "failed" ? 1 : 0);
   const subs = [sub, ...earlier("failed", failed), ...earlier("unknown", countOf(unknowns))];
-  return { item, day: is_refresh === true ? LONG_AGO : "", subs };
+  return { item, day: is_refresh === true ? BEFORE_ALL : "", subs };
 }
 
 function stepOf(step: unknown, code: unknown): unknown {
@@ -79,7 +79,7 @@ export function upgradeState(state: JsonObject, stream: string): JsonObject {
   if (version !== 2) return state;
   const toSpending = (value: unknown): unknown => {
     const [day, submitted, credits] = listed(value);
-    return [day, OLD, OLD, submitted, 0, credits];
+    return [day, EARLIER, EARLIER, submitted, 0, credits];
   };
   const amounts = listed(prices).filter(isAmount);
   return {
@@ -113,6 +113,6 @@ export class OlderReceipts {
     ] as const;
     this.#spent.set(key, spent);
     const prices = isAmount(cost) ? [[toMs(line["ended"]) ?? at, cost]] : NONE;
-    return { ...upgraded, spent: [[charged, OLD, OLD, ...spent]], prices };
+    return { ...upgraded, spent: [[charged, EARLIER, EARLIER, ...spent]], prices };
   }
 }

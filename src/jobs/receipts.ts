@@ -30,7 +30,7 @@ import {
 const FORMAT = 2;
 /** Bytes above which the file is compacted when it is opened, and then again whenever it has doubled. */
 const COMPACTED_ABOVE = 64 * 1024 * 1024;
-const GROWTH = 2;
+const COMPACT_AT = 2;
 const PIECE = 1024 * 1024;
 const LINE_BREAK = 10;
 
@@ -134,7 +134,7 @@ export class Receipts {
           size = end;
         }
       if (this.#lock === undefined) return;
-      const isLarge = size > Math.max(compactedAbove, GROWTH * compactedTo);
+      const isLarge = size > Math.max(compactedAbove, COMPACT_AT * compactedTo);
       if (this.#format === FORMAT && !isLarge) return await this.#file.truncate(size);
       await replaceFile(this.#path, this.#compacted(books));
       await this.#file.close();

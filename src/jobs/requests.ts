@@ -54,11 +54,11 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
       path.replace("{job}", () => toSegment(jobId)),
       isResultStatus,
       (status, value, scan) => {
-        if (scan.bytes > 0) return tooLong(type, status, scan);
+        if (scan.bytes > 0) return overlong(type, status, scan);
         const code = envelopeCode(value);
         if (code === "INVALID_API_KEY" || (code === undefined && status === 401))
           throw client.refusal(what, status, "INVALID_API_KEY");
-        return type.result(status, value) ?? unusable(client, what, status, code);
+        return type.result(status, value) ?? unusableReply(client, what, status, code);
       },
     );
   } catch (error) {
@@ -70,14 +70,14 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
 }
 
 /** An answer that is too long to take in. Only the results of look-ups cost anything. */
-function tooLong({ collect, setting }: JobType, status: number, { bytes, credits }: CostScan): JobReply {
+function overlong({ collect, setting }: JobType, status: number, { bytes, credits }: CostScan): JobReply {
   const code = `an answer of ${Math.ceil(bytes / 1_048_576)} MiB`;
   const error = new DataError(`Cannot ${collect.what}: ${code} is longer than this program takes`);
   const cost = setting === "companyLookup" && status < 300 ? credits : 0;
   return { kind: "known", error, code, cost };
 }
 
-function unusable(client: Client, what: string, status: number, code: string | undefined): JobReply {
+function unusableReply(client: Client, what: string, status: number, code: string | undefined): JobReply {
   const isAnswer = status < 300;
   const error = isAnswer
     ? new TransientError(`Cannot ${what}: the answer is not of the interface's form`)

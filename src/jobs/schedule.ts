@@ -1,8 +1,7 @@
-import { DAY_MS } from "../time.ts";
+import { DAY_MS, HOUR_MS } from "../time.ts";
 import { type Item, openOf, type Sub } from "./lattice.ts";
 import { type ResubmitRules, retryAt } from "./wanted.ts";
 
-const HOUR_MS = 3_600_000;
 /** After so long (ms) a job that brings nothing is asked for once a month. */
 const OLD = 90 * DAY_MS;
 

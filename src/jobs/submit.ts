@@ -146,7 +146,7 @@ async function keep(run: JobRun, pending: PendingSubmission, submission: Submiss
   const { book, memory, client } = context;
   const { key, id, at, item } = pending;
   if (submission.kind === "refused") {
-    await recover(run, pending, submission);
+    await recoverFrom(run, pending, submission);
     return;
   }
   spent.submissions += 1;
@@ -165,10 +165,10 @@ async function keep(run: JobRun, pending: PendingSubmission, submission: Submiss
     await remember(run, book.answered(key, id, client.now(), answer.cost, sealed));
   }
   // The service takes another item, so the form of our requests is right.
-  for (const doubted of submitting.doubted.splice(0)) await refuse(run, doubted, doubted.code);
+  for (const doubted of submitting.doubted.splice(0)) await refuseItem(run, doubted, doubted.code);
 }
 
-async function recover(
+async function recoverFrom(
   run: JobRun,
   pending: PendingSubmission,
   { error, why, code }: Extract<Submission, { kind: "refused" }>,
@@ -177,14 +177,14 @@ async function recover(
   const recovery = failures.refused(error, why, context.clock.monotonic());
   const { retries } = failures;
   await withdraw(run, pending, recovery === "doubt" ? code : null);
-  if (recovery === "refuse") await refuse(run, pending, code);
+  if (recovery === "refuse") await refuseItem(run, pending, code);
   if (recovery === "doubt") submitting.doubted.push({ ...pending, code });
   if (recovery !== "again") return;
   submitting.queue.unshift(pending);
   if (why === "time") await context.client.backOff(retries);
 }
 
-async function refuse(
+async function refuseItem(
   run: JobRun,
   { key, id, place }: Omit<PendingSubmission, "at">,
   code: string,

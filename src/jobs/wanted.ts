@@ -1,7 +1,6 @@
-import { DAY_MS, startOf } from "../time.ts";
+import { DAY_MS, HOUR_MS, startOf } from "../time.ts";
 import { type Item, type Step, type Sub, subsOf } from "./lattice.ts";
 
-const HOUR_MS = 3_600_000;
 /** An item that the service refused is submitted again after so long. */
 const REFUSED_FOR = 30 * DAY_MS;
 /** How long to wait before an item whose job failed is submitted again: once each. */

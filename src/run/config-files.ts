@@ -24,7 +24,7 @@ export async function openConfig(file: string | undefined, environment: Environm
   if (file === undefined) return parseConfig(undefined, environment, ENVIRONMENT);
   const text = await readText("config", file);
   const value = parseJsonFile("config", file, text);
-  return parseConfig(value, environment, inWords([file]), OUR_PREFIXES, linesOf(text));
+  return parseConfig(value, environment, originOf([file]), OUR_PREFIXES, linesOf(text));
 }
 
 /** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
@@ -59,17 +59,17 @@ export async function readConfigs(names: readonly string[], environment: Environ
     text = await readText("config", file);
     const next = parseJsonFile("config", file, text);
     if (!isObject(next)) {
-      throw new ConfigError(`Cannot use ${inWords([file])}: it is not an object of properties`);
+      throw new ConfigError(`Cannot use ${originOf([file])}: it is not an object of properties`);
     }
     value = mergedFiles(value, next);
   }
-  const origin = files.length === 0 ? ENVIRONMENT : inWords(files);
+  const origin = files.length === 0 ? ENVIRONMENT : originOf(files);
   const lines = files.length === 1 ? linesOf(text) : undefined;
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
   return () => parseConfig(value, environment, origin, prefixes, lines);
 }
 
-const inWords = (files: readonly string[]): string =>
+const originOf = (files: readonly string[]): string =>
   `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
 
 /** Objects are merged as well; the spec has none inside of others. */

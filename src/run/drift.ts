@@ -9,9 +9,9 @@ const MOST_SAID = 50;
 
 /** Facts that are counted without a name, and what is said of them. */
 const COUNTED = {
-  withoutKey: (rows: number) => `no key in ${rowsOf(rows)}`,
+  withoutKey: (rows: number) => `no key in ${plural(rows, "row")}`,
   unreadable: (rows: number) =>
-    `a cursor that no rule can read in ${rowsOf(rows)}, which count as rows without a date`,
+    `a cursor that no rule can read in ${plural(rows, "row")}, which count as rows without a date`,
   replaced: (halves: number) => `halves of surrogate pairs replaced by U+FFFD: ${halves}`,
 };
 
@@ -42,9 +42,13 @@ export class Drift {
     const clauses = [
       ...said(
         this.#newFields,
-        (name, rows) => `new field ${name} in ${rowsOf(rows)}, which is lost where the catalog lacks it`,
+        (name, rows) =>
+          `new field ${name} in ${plural(rows, "row")}, which is lost where the catalog lacks it`,
       ),
-      ...said(this.#contradictions, (name, rows) => `${name} is not of its declared type in ${rowsOf(rows)}`),
+      ...said(
+        this.#contradictions,
+        (name, rows) => `${name} is not of its declared type in ${plural(rows, "row")}`,
+      ),
       ...COUNTED_NAMES.flatMap((name) => (this.#counts[name] > 0 ? [COUNTED[name](this.#counts[name])] : [])),
     ];
     return clauses.length === 0
@@ -63,5 +67,3 @@ function said(fields: ReadonlyMap<string, number>, clause: (name: string, rows: 
     `${plural(left, "more field")}${fields.size >= MOST_DRIFT_NAMES ? ", and others that are not counted" : ""}`,
   ];
 }
-
-const rowsOf = (rows: number): string => plural(rows, "row");

@@ -86,7 +86,7 @@ export class FolderSink {
       return new FolderSink({ path, file, ...recovered, form, runtime, sample });
     } catch (error) {
       await file.release();
-      throw error instanceof ConfigError ? error : failureOf(path, error);
+      throw error instanceof ConfigError ? error : writeFailure(path, error);
     }
   }
 
@@ -98,7 +98,7 @@ export class FolderSink {
     } catch (error) {
       this.#hasFailed = true;
       await this.#stream?.files.discard();
-      throw failureOf(this.#stream?.files.folder ?? this.#folder.path, error);
+      throw writeFailure(this.#stream?.files.folder ?? this.#folder.path, error);
     }
   }
 
@@ -211,7 +211,7 @@ function isConfirmed({ full_refresh }: StreamState, saved: StreamState | undefin
 }
 
 /** Names the file and the system's reason. What is no error of the system is left as it is. */
-function failureOf(folder: string, error: unknown): unknown {
+function writeFailure(folder: string, error: unknown): unknown {
   if (error instanceof OutputError) return error;
   if (error instanceof ConfigError) return new OutputError(error.message, { cause: error });
   if (error instanceof ConnectorError || codeOf(error) === undefined) return error;

@@ -89,7 +89,7 @@ export async function recover(folder: string, output: unknown): Promise<FolderFi
   await removeLeftovers(manifestPath(folder));
   const manifest = await publishAll(folder, pending, await readManifest(folder));
   for (const stream of STREAM_NAMES) {
-    const names = await namesIn(join(folder, stream));
+    const names = await entriesIn(join(folder, stream));
     const parts = names.filter((name) => PART.test(name));
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
     if (parts.length > 0 || pending.some((file) => file.stream === stream))
@@ -106,11 +106,11 @@ export async function recover(folder: string, output: unknown): Promise<FolderFi
 /** The names of the files of a stream, oldest first, without those in folders. */
 export async function visibleFiles(folder: string, stream: string): Promise<readonly string[]> {
   const numberOf = (name: string): number => Number(VISIBLE.exec(name)?.[1] ?? Number.NaN);
-  const names = (await namesIn(join(folder, stream))).filter((name) => numberOf(name) >= 0);
+  const names = (await entriesIn(join(folder, stream))).filter((name) => numberOf(name) >= 0);
   return names.sort((a, b) => numberOf(a) - numberOf(b));
 }
 
-const namesIn = (folder: string): Promise<string[]> =>
+const entriesIn = (folder: string): Promise<string[]> =>
   readdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
     return [];

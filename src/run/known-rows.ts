@@ -23,7 +23,7 @@ export async function holdsRows(
   const [field = ""] = STREAMS.find(({ name }) => name === stream)?.primaryKey ?? [];
   const keyOf = (line: string): unknown => objectOf(tryParseJson(line))[field];
   const wanted = new Map<unknown, string>();
-  for (const line of linesOf(text)) {
+  for (const line of rowsIn(text)) {
     const key = keyOf(line);
     if (typeof key !== "string" || (wanted.get(key) ?? line) !== line) return false;
     wanted.set(key, line);
@@ -34,7 +34,7 @@ export async function holdsRows(
     left -= bytes;
     const content = left < 0 ? undefined : await readFile(join(folder, file)).catch(() => undefined);
     if (content?.length !== bytes) return false;
-    const lines = linesOf((file.endsWith(".gz") ? gunzipSync(content) : content).toString("latin1"));
+    const lines = rowsIn((file.endsWith(".gz") ? gunzipSync(content) : content).toString("latin1"));
     for (const line of lines.toReversed()) {
       const key = keyOf(line);
       if ((wanted.get(key) ?? line) !== line) return false;
@@ -65,4 +65,4 @@ export async function holdsFolder(
 const filesOf = (stream: string, manifest: readonly ManifestFile[]): readonly ManifestFile[] =>
   manifest.filter(({ file }) => file.startsWith(`${stream}/`));
 
-const linesOf = (text: string): readonly string[] => text.split("\n").filter((line) => line !== "");
+const rowsIn = (text: string): readonly string[] => text.split("\n").filter((line) => line !== "");

@@ -23,13 +23,13 @@ export function* catalogWarnings(
   const { mistyped, dropped } = catalogConflicts(schema, rules);
   if (mistyped.length > 0) {
     throw new ConfigError(
-      `Cannot read the stream "${stream}": the catalog types ${fieldNamesOf(mistyped)} as it was before hash_fields named it, ` +
+      `Cannot read the stream "${stream}": the catalog types ${quotedNames(mistyped)} as it was before hash_fields named it, ` +
         `and a digest is a text. ${REFRESH}`,
     );
   }
   if (dropped.length > 0) {
     yield warningOf(
-      `The catalog of "${stream}" names ${fieldNamesOf(dropped)}, which the config lets not leave. ${REFRESH}`,
+      `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config lets not leave. ${REFRESH}`,
     );
   }
 }
@@ -113,7 +113,7 @@ const withheldWarnings = (stream: string, names: readonly string[]): readonly st
   [REFRESH, NAME_THEM].flatMap((remedy) => {
     const some = names.filter((name) => isDiscoverable(stream, name) === (remedy === REFRESH));
     const what = `The rows of "${stream}" have fields that the catalog does not name, which were withheld`;
-    return some.length === 0 ? [] : [`${what}: ${fieldNamesOf(some)}. ${remedy}`];
+    return some.length === 0 ? [] : [`${what}: ${quotedNames(some)}. ${remedy}`];
   });
 
 function isDiscoverable(stream: string, name: string): boolean {
@@ -122,7 +122,7 @@ function isDiscoverable(stream: string, name: string): boolean {
   return Object.hasOwn(propertiesOf(loadSchema(spec.name)), name.split(".", 1)[0] ?? "");
 }
 
-const fieldNamesOf = (names: readonly string[]): string =>
+const quotedNames = (names: readonly string[]): string =>
   names.map((name) => JSON.stringify(name)).join(", ");
 
 const unsampled = (stream: string): ConfigError =>

@@ -34,7 +34,7 @@ export async function* readUndated(
     const total = await totalPast(api, count);
     if (total !== undefined && total <= count.rows + count.undated) {
       const place = count.rows + count.undated + 1;
-      return missing(untrusted(`the list of everything has a row at place ${place}, and counts ${total}`));
+      return notHad(untrusted(`the list of everything has a row at place ${place}, and counts ${total}`));
     }
     if (total !== undefined) count = await api.count(UNDATED_WINDOW);
   }
@@ -58,7 +58,7 @@ const deliveredBy = ({ undated }: Pick<Count, "undated">, found?: Pass): WindowO
   undatedSeen: undated === 0 ? [] : undated > MOST_REMEMBERED ? undefined : found?.undatedSeen,
 });
 
-const missing = (cause: unknown): WindowOutcome => ({ window: UNDATED_WINDOW, kind: "missing", cause });
+const notHad = (cause: unknown): WindowOutcome => ({ window: UNDATED_WINDOW, kind: "missing", cause });
 
 /**
  * What the list of everything counts where it shows a row past the last one that was counted; undefined if it shows none.
@@ -127,7 +127,7 @@ async function* fromExport(
       cause = error;
     }
   }
-  return missing(cause);
+  return notHad(cause);
 }
 
 /** The rows without a cursor, with one that no rule can read, or of a day that no filter names. */
