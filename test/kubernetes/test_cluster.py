@@ -20,7 +20,9 @@ from shard_rows import newest_rows, state_in
 
 CLUSTER = os.environ.get("TEST_CLUSTER", "")
 IMAGE = "contact-intelligence/source-contact-intelligence:0.1.0"
-PEOPLE = 20_003
+# docs/scale.md says what 200,000 people and 60 requests a minute took.
+PEOPLE = int(os.environ.get("TEST_CLUSTER_PEOPLE", "20003"))
+PER_MINUTE = int(os.environ.get("TEST_CLUSTER_REQUESTS_PER_MINUTE", "0"))
 NAMESPACE = "contact-intelligence"
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 
@@ -130,14 +132,15 @@ def type_in(home, words):
 
 def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(cluster):
     data = cluster / "data"
+    speed = 150_000 * PEOPLE // 20_000
     with Sandbox(
-        people=PEOPLE, undated=11, days=4000, requestsPerMinute=0, bytesPerSecond=150_000
+        people=PEOPLE, undated=11, days=4000, requestsPerMinute=PER_MINUTE, bytesPerSecond=speed
     ) as sandbox:
         manifests(cluster, sandbox.url)
         set_up, secret, load, wait, start_daily = commands("Set it up")
         type_in(cluster, set_up)
         key = [word for word in secret if "API_KEY=" not in word]
-        more = {"API_KEY": sandbox.key, "REQUESTS_PER_MINUTE": "6000"}
+        more = {"API_KEY": sandbox.key, "REQUESTS_PER_MINUTE": str(PER_MINUTE or 6000)}
         kubectl(*key, *(f"--from-literal=CONTACT_INTELLIGENCE_{name}={value}" for name, value in more.items()))
         type_in(cluster, load)
 
@@ -185,6 +188,8 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         # People left some days while they were read: the daily run reads these again.
         assert not any("missing" in span for span in state["days"])
 
+        print(load_figures(sandbox.call("requests"), len(held)))
+
         sandbox.call("recheck", 40)
         sandbox.call("arrive", 7)
         type_in(cluster, start_daily)
@@ -198,6 +203,14 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         type_in(cluster, stop_load)
         type_in(cluster, stop_daily)
         assert "Bound" in kubectl("get", "pvc", "contact-intelligence")
+
+
+def load_figures(requests, people):
+    """What the service saw: requests, those of the worst minute, and refusals for too many."""
+    moments = sorted(request["at"] for request in requests)
+    worst = max(sum(1 for at in moments if begin <= at < begin + 60_000) for begin in moments)
+    refused = sum(request["status"] == 429 for request in requests)
+    return f"{people} people, {len(moments)} requests, {worst} in the worst minute, {refused} refused with 429"
 
 
 def succeeded(job):
