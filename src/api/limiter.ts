@@ -11,15 +11,25 @@ export class Limiter {
   readonly #clock: Clock;
   readonly #perMinute: number;
   readonly #interval: number;
+  readonly #burst: number;
   readonly #shared: ((ahead: number) => Promise<number>) | undefined;
   readonly #starts: number[] = [];
   #even = Number.NEGATIVE_INFINITY;
   #blockedUntil = Number.NEGATIVE_INFINITY;
   #queue: Promise<void> = Promise.resolve();
 
-  /** @param shared says in how many ms a start is this run's turn, not before `ahead` ms, where several runs share the key */
-  constructor(perMinute: number, clock: Clock, shared?: (ahead: number) => Promise<number>) {
+  /**
+   * @param shared says in how many ms a start is this run's turn, not before `ahead` ms, where several runs share the key
+   * @param burst how many may start at once
+   */
+  constructor(
+    perMinute: number,
+    clock: Clock,
+    shared?: (ahead: number) => Promise<number>,
+    burst: number = BURST,
+  ) {
     this.#perMinute = perMinute;
+    this.#burst = Math.min(burst, perMinute);
     this.#interval = SPAN_MS / perMinute;
     this.#clock = clock;
     this.#shared = shared;
@@ -61,7 +71,7 @@ export class Limiter {
   #wait(): number {
     const oldest =
       this.#starts.length < this.#perMinute ? Number.NEGATIVE_INFINITY : (this.#starts[0] ?? 0) + SPAN_MS;
-    const even = this.#even - (Math.min(BURST, this.#perMinute) - 1) * this.#interval;
+    const even = this.#even - (this.#burst - 1) * this.#interval;
     const own = this.#shared === undefined ? Math.max(oldest, even) : Number.NEGATIVE_INFINITY;
     return Math.ceil(Math.max(own, this.#blockedUntil) - this.#clock.monotonic());
   }

@@ -52,7 +52,7 @@ export async function testConfig(
     },
   };
   try {
-    const options = { config: await config, runtime, reporter, tries: TRIES };
+    const options = { config: await config, runtime, reporter, pace: { tries: TRIES } };
     const message = await withRun(options, whatCanBeRead);
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {

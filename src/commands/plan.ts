@@ -52,7 +52,8 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
     const config = await openConfig(options.config, runtime.environment);
     const text = resume === undefined ? "" : wholeLines(await readText("plan", resume));
     const known = text === "" ? [] : parsePlan(text, stream, config);
-    await withRun({ config, runtime, reporter: output }, async ({ session }) => {
+    // The shards that begin right afterwards have the key's requests too, and know nothing of these.
+    await withRun({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
       if (isTable) await shownRow("shard", "from", "to", "rows");
       for (const line of known) await print(line);
       if (isWholePlan(known, config)) return;

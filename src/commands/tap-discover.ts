@@ -61,8 +61,9 @@ async function discoverInTime(options: RunOptions): Promise<readonly DiscoveredS
   };
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
   try {
-    return await withRun({ ...options, runtime: patient, tries: DISCOVERY_TRIES, onNotice }, (run) =>
-      discoverStreams(run),
+    return await withRun(
+      { ...options, runtime: patient, pace: { tries: DISCOVERY_TRIES }, onNotice },
+      (run) => discoverStreams(run),
     );
   } catch (error) {
     limit.signal.throwIfAborted();

@@ -7,7 +7,7 @@ import type { Event, Notice } from "../streams/event.ts";
 import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
 import { checkFieldNames } from "./sample.ts";
-import { Session } from "./session.ts";
+import { type Pace, Session } from "./session.ts";
 import { SyncWindows } from "./sync-windows.ts";
 
 /** A run that is under way, whatever language it speaks. */
@@ -28,8 +28,7 @@ export type RunOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
-  /** How often a request may fail before it is given up; undefined: as often as the client thinks good. */
-  readonly tries?: number;
+  readonly pace?: Pace;
   /** Told of each notice of the client, after it was said. */
   readonly onNotice?: (notice: Notice) => void;
 };
@@ -39,7 +38,7 @@ export type RunOptions = {
  * service is waited for.
  */
 export async function withRun<Result>(
-  { config, runtime, reporter, tries, onNotice }: RunOptions,
+  { config, runtime, reporter, pace, onNotice }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   reporter.mask.hide(secretsOf(config));
@@ -57,7 +56,7 @@ export async function withRun<Result>(
     void reporter.emit(notice);
     onNotice?.(notice);
   };
-  const session = new Session(config, { ...runtime, signal }, notify, tries);
+  const session = new Session(config, { ...runtime, signal }, notify, pace);
   reporter.measure?.(() => session.usage);
   try {
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });

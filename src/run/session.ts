@@ -36,6 +36,9 @@ import type { Runtime } from "./runtime.ts";
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
   Partial<Pick<Runtime, "pid" | "processes" | "sharedFolder">>;
 
+/** How often a request may fail before it is given up, and how many may start at once; undefined: what the client thinks good. */
+export type Pace = { readonly tries?: number | undefined; readonly burst?: number | undefined };
+
 /** How a stream's rows are read: in windows of days, or all at once; and whether there is a list, and so counts and pages. */
 export type Reading = { readonly isDated: boolean; readonly isListed: boolean };
 
@@ -65,14 +68,13 @@ export class Session {
   readonly keyId: string;
   readonly #runtime: SessionRuntime;
   readonly #notify: (notice: Notice) => void;
-  readonly #tries: number | undefined;
+  readonly #pace: Pace;
   readonly #limiters = new Map<string, Limiter>();
   readonly #dispatchers = new Map<string, Dispatcher>();
   #external: Client | undefined;
   #jobs: Jobs | undefined;
 
-  /** @param tries how often a request may fail before it is given up */
-  constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, tries?: number) {
+  constructor(config: Config, runtime: SessionRuntime, notify: (notice: Notice) => void, pace: Pace = {}) {
     this.config = config;
     this.service = serviceDigest(config.baseUrl);
     this.keyId = keyDigest(config.apiKey);
@@ -80,7 +82,7 @@ export class Session {
     this.signal = runtime.signal;
     this.began = runtime.clock.monotonic();
     this.#notify = notify;
-    this.#tries = tries;
+    this.#pace = pace;
     this.streams = streamsOf(config);
     this.privacy = new Privacy(config);
     this.client = this.#openClient(config.baseUrl, config.apiKey, this.#named(PUBLIC_API));
@@ -216,6 +218,7 @@ export class Session {
   #openClient(base: URL, apiKey: string, settings: SettingNames): Client {
     const { clock, signal, random, environment } = this.#runtime;
     const { requestsPerMinute, allowInsecureHttp: insecure, idleTimeoutSeconds } = this.config;
+    const { tries, burst } = this.#pace;
     const dispatcher = (reuse: boolean): Dispatcher =>
       once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
         openDispatcher(base, environment, { reuse, insecure }),
@@ -227,13 +230,17 @@ export class Session {
       proxy: proxyVariable(base, environment),
       dispatcher: dispatcher(true),
       fresh: () => dispatcher(false),
-      limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock, this.#turns(apiKey))),
+      limiter: once(
+        this.#limiters,
+        apiKey,
+        () => new Limiter(requestsPerMinute, clock, this.#turns(apiKey), burst),
+      ),
       clock,
       signal,
       random,
       notify: this.#notify,
       idleTimeoutMs: idleTimeoutSeconds * 1000,
-      ...(this.#tries !== undefined && { tries: this.#tries }),
+      ...(tries !== undefined && { tries }),
     });
   }
 

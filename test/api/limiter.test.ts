@@ -50,6 +50,13 @@ describe("Limiter", () => {
     expect((starts[39] ?? 0) / 1_000).toBeCloseTo((25 * 61) / 60, 0);
   });
 
+  it("starts each alone where there is to be no burst", async () => {
+    const clock = sleepyClock();
+    const limiter = new Limiter(60, clock, undefined, 1);
+    for (let nth = 0; nth < 4; nth++) await limiter.take();
+    expect(clock.time / 1_000).toBeCloseTo((3 * 61) / 60, 1);
+  });
+
   it("does not starve a limit of one a minute", async () => {
     const { clock, limiter } = open(1);
     for (let nth = 0; nth < 3; nth++) await limiter.take();
