@@ -70,8 +70,8 @@ Airbyte or Singer calls, every failure is 1. A failed \`check\` ends with 1 at a
 The column "who acts" says who can help:
 
 - **you**: change a setting, the key or the plan. The connector does not retry.
-- **time**: the connector tries five times, with growing pauses, and then ends the stream. An export that fails is read in smaller
-  parts first. The next run continues from the saved state. Waiting for the key's requests per minute is not a try.
+- **time**: the connector tries five times, with growing pauses, and then ends the stream. An export that cannot begin is tried once
+  a pass, then its days are halved. The next run continues from the saved state. Waiting for the key's requests per minute is not a try.
 - **owner**: the owner of the service. For a job it is the answer for one item. The connector does not retry.
 
 ${table([...Object.entries(FAILURES), ...STATUSES])}
