@@ -164,13 +164,12 @@ export class FolderSink {
     };
     const nextFile = (): string => fileName(form, next());
     const full = state !== undefined && isFromStart(name, state) ? fullName(next()) : undefined;
-    const text = full === undefined && !ONWARD.has(name) ? files.text : undefined;
-    if (text !== undefined && (await holdsRows(path, manifest, name, text))) files.drop();
     const taken = await files.take(full === undefined ? undefined : nextFile);
-    const contents = taken.flatMap((one) => one.files);
     const isKnown =
-      full !== undefined && !isRefresh(state) && (await holdsFolder(path, manifest, name, contents));
-    if (isKnown) await files.discard();
+      full === undefined
+        ? !ONWARD.has(name) && (await holdsRows(path, manifest, name, taken))
+        : !isRefresh(state) && (await holdsFolder(path, manifest, name, taken));
+    if (isKnown) await files.drop();
     const pending = (isKnown ? [] : taken).map(({ part, files: held }) => {
       const visible = full ?? nextFile();
       const path = (inside?: string): string => [name, visible, inside].filter(Boolean).join("/");

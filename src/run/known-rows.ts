@@ -2,46 +2,50 @@ import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { STREAMS } from "../catalog/streams.ts";
-import type { PartContent } from "../files/part.ts";
 import { objectOf, tryParseJson } from "../json.ts";
 import type { ManifestFile } from "./manifest.ts";
+import type { Taken } from "./window-files.ts";
 
-/** How many bytes of the newest files are worth a look. */
+/** How many bytes of new rows, and how many of the newest files, are worth a look. */
+const MOST_NEW = 4 * 1024 * 1024;
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Whether a folder holds these rows already, each as the newest of its key: whoever reads the folder would learn nothing of
- * them. A file that was moved, changed or removed holds nothing, and not everyone reads the folders of full refreshes.
- * @param text lines as they stand in files, one byte a character
+ * Whether a folder holds the rows of some parts already, each as the newest of its key: whoever reads the folder would learn
+ * nothing of them. A file that was moved, changed or removed holds nothing. Neither does a full refresh, whose folder not
+ * everyone reads, nor what is older, which a script of docs/erasure.md removes.
  */
 export async function holdsRows(
   folder: string,
   manifest: readonly ManifestFile[],
   stream: string,
-  text: string,
+  taken: readonly Taken[],
 ): Promise<boolean> {
   const [field = ""] = STREAMS.find(({ name }) => name === stream)?.primaryKey ?? [];
   const keyOf = (line: string): unknown => objectOf(tryParseJson(line))[field];
   const wanted = new Map<unknown, string>();
-  for (const line of rowsIn(text)) {
-    const key = keyOf(line);
-    if (typeof key !== "string" || (wanted.get(key) ?? line) !== line) return false;
-    wanted.set(key, line);
+  const isSmall = taken.reduce((sum, { files: [file] }) => sum + (file?.bytes ?? 0), 0) <= MOST_NEW;
+  for (const { part } of isSmall ? taken : []) {
+    for (const line of rowsIn(await readFile(join(folder, stream, part)))) {
+      const key = keyOf(line);
+      if (typeof key !== "string" || (wanted.get(key) ?? line) !== line) return false;
+      wanted.set(key, line);
+    }
   }
   let left = MOST_BYTES;
   for (const { file, bytes } of filesOf(stream, manifest).toReversed()) {
     if (wanted.size === 0) break;
+    if (file.includes("/full-")) return false;
     left -= bytes;
     const content = left < 0 ? undefined : await readFile(join(folder, file)).catch(() => undefined);
     if (content?.length !== bytes) return false;
-    const lines = rowsIn((file.endsWith(".gz") ? gunzipSync(content) : content).toString("latin1"));
-    for (const line of lines.toReversed()) {
+    for (const line of rowsIn(content).toReversed()) {
       const key = keyOf(line);
       if ((wanted.get(key) ?? line) !== line) return false;
-      if (!file.includes("/full-")) wanted.delete(key);
+      wanted.delete(key);
     }
   }
-  return wanted.size === 0;
+  return isSmall && wanted.size === 0;
 }
 
 /** Whether the newest folder of a stream, which is read from the start each time, is still there and holds the same bytes. */
@@ -49,8 +53,9 @@ export async function holdsFolder(
   folder: string,
   manifest: readonly ManifestFile[],
   stream: string,
-  contents: readonly PartContent[],
+  taken: readonly Taken[],
 ): Promise<boolean> {
+  const contents = taken.flatMap(({ files }) => files);
   const all = filesOf(stream, manifest);
   const last = dirname(all.at(-1)?.file ?? "");
   const newest = all.filter(({ file }) => dirname(file) === last);
@@ -65,4 +70,6 @@ export async function holdsFolder(
 const filesOf = (stream: string, manifest: readonly ManifestFile[]): readonly ManifestFile[] =>
   manifest.filter(({ file }) => file.startsWith(`${stream}/`));
 
-const rowsIn = (text: string): readonly string[] => text.split("\n").filter((line) => line !== "");
+/** The lines of a file, which is compressed if it begins as such. */
+const rowsIn = (content: Buffer): readonly string[] =>
+  (content[0] === 0x1f ? gunzipSync(content) : content).toString("latin1").split("\n").slice(0, -1);

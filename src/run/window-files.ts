@@ -48,18 +48,6 @@ export class WindowFiles {
     return this.#ended.length === 0 && this.#shared === undefined;
   }
 
-  /** The rows that are covered, while all of them are in memory; undefined: some are on the disk. */
-  get text(): string | undefined {
-    if (this.#ended.length > 0) return undefined;
-    return this.#shared === undefined ? "" : this.#shared.text;
-  }
-
-  /** Forgets the rows that are covered and in memory. */
-  drop(): void {
-    this.#shared = undefined;
-    this.covered = 0;
-  }
-
   async append(lines: Lines, window: number): Promise<void> {
     if (lines.length === 0) return;
     const part = this.#open.get(window) ?? (await this.#newPart());
@@ -99,14 +87,19 @@ export class WindowFiles {
     this.#ended = [];
   }
 
+  /** Removes what was taken. */
+  async drop(): Promise<void> {
+    for (const { part } of this.#ended) await rm(join(this.folder, part), { recursive: true, force: true });
+    this.forget();
+  }
+
   /** Removes all that no state names. */
   async discard(): Promise<void> {
     for (const part of this.#open.values()) await part.discard();
     await this.#shared?.discard();
-    for (const { part } of this.#ended) await rm(join(this.folder, part), { recursive: true, force: true });
     this.#open.clear();
     this.#shared = undefined;
-    this.forget();
+    await this.drop();
   }
 
   async #gather(nameOf: () => string): Promise<void> {

@@ -61,8 +61,12 @@ describe("read --output", () => {
     expect(wholes.map(([, text]) => rowsIn(text))).toEqual([3]);
   });
 
-  it.each([[], ["--compress", "gzip"]])("writes no file where nothing is new %s", async (...more) => {
-    await using sandbox = await startSandbox(SMALL);
+  it.each([
+    { more: [] as string[], people: 60 },
+    { more: ["--compress", "gzip"], people: 60 },
+    { more: [], people: 2_000 },
+  ])("writes no file where nothing is new: %o", async ({ more, people }) => {
+    await using sandbox = await startSandbox({ ...SMALL, people, days: 5 });
     const folder = await tempDir();
     expect((await read(sandbox, folder, ...more)).code).toBe(0);
     const rows = (): Map<string, string> => filesIn(folder);
@@ -86,6 +90,13 @@ describe("read --output", () => {
       await read(sandbox, folder, "--full-refresh", "--stream", "sources", ...more);
       expect(rows().size).toBe(full + run);
     }
+    // What is older than a full refresh may be removed, and not everyone reads the refresh.
+    const sizes: number[] = [];
+    for (const flags of [["--full-refresh", "--stream", "people"], [], []]) {
+      await read(sandbox, folder, ...flags, ...more);
+      sizes.push(rows().size - full - 2);
+    }
+    expect(sizes).toEqual([1, 2, 2]);
   });
 
   it.each([
