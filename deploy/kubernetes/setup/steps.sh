@@ -1,5 +1,8 @@
+#!/bin/sh
 # What the pods do: steps.sh NAME. All of them share the folder DATA, which is /data.
 # Exit code 2: only a person can mend it.
+# AIRBYTE_ENTRYPOINT is a command with its arguments, SHARDS comes from outside, and the files of done/ have numbers as names.
+# shellcheck disable=SC2086,SC2153,SC2012
 set -eu
 data=${DATA:-/data}
 mkdir -p "$data"

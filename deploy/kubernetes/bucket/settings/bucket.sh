@@ -1,3 +1,4 @@
+#!/bin/sh
 # Brings what a pod needs from a bucket, and takes what it has made there: bucket.sh pull|push. The step of steps.sh runs in
 # between, in a folder DATA of the pod's own. The remote is "bucket:$BUCKET"; rclone finds it in its own variables.
 #   plans/$PLAN/       plan.jsonl, failed/, and done/N, which names the folder of the try that has read shard N
@@ -30,7 +31,7 @@ give_up() {
 say_failures() {
   mkdir -p "$data/$load/failed"
   rclone move "$remote/$load/failed" "$data/$load/failed" 2>/dev/null || true
-  CODE_FILE= sh "${STEPS:-/steps}/steps.sh" failures || give_up
+  CODE_FILE='' sh "${STEPS:-/steps}/steps.sh" failures || give_up
 }
 
 # take_state NAME: the state of a finished try, and proof that the bucket has the files of its manifest.
@@ -39,9 +40,7 @@ take_state() {
   to=$data/rows/$(dirname "$from")
   for file in state.json manifest.json; do rclone copyto "$remote/rows/$from/$file" "$to/$file"; done
   rclone lsf -R --files-only --format ps --separator ' ' "$remote/rows/$from" >"$data/found"
-  sed -n 's/.*"rows".*/&/p' "$to/manifest.json" | while read -r line; do
-    file=$(echo "$line" | sed 's/.*"file":"\([^"]*\)".*/\1/')
-    bytes=$(echo "$line" | sed 's/.*"bytes":\([0-9]*\).*/\1/')
+  sed -n 's/.*"file":"\([^"]*\)".*"bytes":\([0-9]*\).*/\1 \2/p' "$to/manifest.json" | while read -r file bytes; do
     grep -qxF "$file $bytes" "$data/found" || { say "$remote/rows/$from/$file is not there with $bytes bytes"; exit 2; }
   done
 }
