@@ -1,8 +1,8 @@
 """A first load in shards and a daily run on a real cluster of two nodes, one of which dies. Claims docs/kubernetes.md.
 
 TEST_CLUSTER names a folder with four programs: `up NODES` starts a cluster and prints `export KUBECONFIG=…`,
-`load IMAGE` brings an image onto every node, `node stop N` kills a node, `down` ends the cluster. Without it the suite
-skips, unless TEST_CLUSTER_REQUIRED is set.
+`load IMAGE` brings an image onto every node, `node stop N` kills a node, `down` ends the cluster, if there is one. Without
+it the suite skips, unless TEST_CLUSTER_REQUIRED is set.
 """
 
 import json
@@ -66,6 +66,7 @@ def cluster(tmp_path_factory):
     """Two nodes, each with the image, and a folder for a volume that both see."""
     home = tmp_path_factory.mktemp("cluster")
     subprocess.run(["node", "scripts/image.js"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    program("down")  # a suite that was killed leaves its cluster behind
     started = program("up", "2")
     os.environ["KUBECONFIG"] = re.search(r"export KUBECONFIG=(\S+)", started)[1]
     try:
