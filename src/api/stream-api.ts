@@ -69,11 +69,15 @@ export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: N
   };
 }
 
-/** Filters by whole UTC days, both included. */
-function dayFilters(window: Window): Query {
+/** The filters of a window: whole UTC days, both included. Those of the endpoint take precedence over them. */
+function windowFilters(window: Window): Query {
   if (window.kind === "closed") {
-    const { from, to, source } = window;
-    return { discovered_from: from, discovered_to: to, ...(source !== undefined && { source }) };
+    const { from, to, source, isUser } = window;
+    const part = {
+      ...(source !== undefined && { source }),
+      ...(isUser !== undefined && { is_user: `${isUser}` }),
+    };
+    return { discovered_from: from, discovered_to: to, ...part };
   }
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
@@ -81,7 +85,7 @@ function dayFilters(window: Window): Query {
 /** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
 async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
   if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
-    return await countRows(client, endpoint, dayFilters(window));
+    return await countRows(client, endpoint, windowFilters(window));
   }
   const dated = await countRows(client, endpoint, { discovered_from: BEGINNING });
   const all = await countRows(client, endpoint, {});
@@ -131,7 +135,7 @@ export const withoutTotal = (stream: string): string =>
   'Set "verify_counts" to false to read without proof';
 
 async function hasRows(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
-  const query = { limit: "1", skip_count: "1", ...dayFilters(window) };
+  const query = { limit: "1", skip_count: "1", ...windowFilters(window) };
   const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
   return value.elements.length > 0;
 }
@@ -157,7 +161,7 @@ async function rowAt(
   window: Window,
   place: number,
 ): Promise<PlacedRow | undefined> {
-  const query = { page: String(place), limit: "1", ...dayFilters(window) };
+  const query = { page: String(place), limit: "1", ...windowFilters(window) };
   try {
     const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
     const [text] = value.texts();
@@ -185,7 +189,7 @@ function exportWindow(
   const { export: path } = endpoint;
   if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
   const what = `read ${endpoint.stream}${ofWindow(window)}`;
-  const query = { ...endpoint.filters, ...dayFilters(window) };
+  const query = { ...windowFilters(window), ...endpoint.filters };
   const open = (): Promise<Export> =>
     client.open(what, path, query, once).catch((error: unknown) => {
       throw once && isUnmade(error) ? unmade(what, error) : error;
@@ -207,7 +211,7 @@ function ofWindow(window: Window): string {
 async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
   const { stream, parser } = endpoint;
   const what = `read page ${number} of ${stream}`;
-  const query = { page: String(number), limit: String(PAGE_SIZE), ...dayFilters(window) };
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...windowFilters(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
     // The rows of a page that cannot be had or parsed come another way, or are missing: that is no outage.

@@ -47,8 +47,8 @@ export class Pass {
   #newestAt = Number.NEGATIVE_INFINITY;
   #dayStart = 0;
   #inDay = 0;
-  readonly #rowsByDay = new Map<Day, number>();
-  readonly #heldByDay = new Map<Day, number>();
+  #rowsByDay = new Map<Day, number>();
+  #heldByDay = new Map<Day, number>();
   readonly #undated = new Set<string>();
   #withoutKey = 0;
   /** Rows that are new and have a cursor that no rule can read; new ones that are suppressed. */
@@ -88,6 +88,23 @@ export class Pass {
     this.#rules.tally?.add(lines.length, held);
     if (unreadable + held > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, held } };
     return facts === undefined ? { lines, names } : { lines, names, facts };
+  }
+
+  /**
+   * Begins one of several exports of the pass. Returns what to call before it is made again: what was remembered of it is
+   * not counted twice, and where too many rows were shown to remember, what it has shown counts for nothing.
+   */
+  beginPart(): () => void {
+    const { beforeCount, dated, undated, distinct } = this;
+    const [rows, held] = [new Map(this.rowsByDay), new Map(this.#heldByDay)];
+    return () => {
+      if (!this.#seen.isFull) return;
+      this.#seen.forget();
+      Object.assign(this, { beforeCount, dated, undated, distinct });
+      this.#inDay = 0;
+      this.#rowsByDay = new Map(rows);
+      this.#heldByDay = new Map(held);
+    };
   }
 
   /** How many keys of `beforeCount` each day holds. */

@@ -3,6 +3,7 @@ import { plural } from "../plural.ts";
 import { addDays } from "../time.ts";
 import { readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
+import { partsOf } from "./parts.ts";
 import {
   contradiction,
   isAlike,
@@ -37,7 +38,7 @@ import {
 
 /** A count older than this (ms) is taken again before it is used. */
 const COUNT_LIFETIME = 60_000;
-/** Failed passes after which a window of several days is halved, and after which a single day is read by pages. */
+/** Failed passes after which a window of several days is halved, and after which a single day, or a part of one, is read by pages. */
 const PASSES_BEFORE_HALVES = 2;
 const PASSES_BEFORE_PAGES = 5;
 /** A range that drains again is read by pages if it has at most this number of them. */
@@ -89,13 +90,17 @@ async function* attempts(
     window.kind === "closed" && window.from === window.to && rules.ignoredDays.has(window.from);
   const failed = [...earlier];
   const isTooLarge = counted.rows > rules.windowSize.most;
+  const isHugeDay =
+    parts === undefined && rules.verifyCounts && counted.rows > rules.windowSize.maxWindowRows;
   let count: Count | undefined = counted;
   let isPaged = false;
+  let exports: readonly Window[] = [];
+  let isBrokenInParts = false;
   for (;;) {
-    const isKnownShort = rules.windowSize.fallsShort && isAlike(failed);
+    const isInVain = isBrokenInParts || (rules.windowSize.fallsShort && isAlike(failed));
     const next = nextAttempt(
       failed.length,
-      { splits: parts !== undefined, isTooLarge, isPaged, isKnownShort },
+      { splits: parts !== undefined, isTooLarge, isPaged, isInVain },
       rules,
     );
     if (next !== "stream") refuseContradiction(failed);
@@ -105,17 +110,21 @@ async function* attempts(
     }
     if (next === "give up") return [await givenUp(planned, failed, rules)];
     if (failed.length > earlier.length) await rules.api.backOff(failed.length);
-    count = await freshCount({ window, clears, count }, rules);
     isPaged = next === "pages";
+    const hasBroken = failed.length > 0 && failed.at(-1)?.numbers === undefined;
+    if (isHugeDay && hasBroken && !isPaged && exports.length === 0)
+      exports = await partsOf(window, counted.rows, rules);
+    count = await freshCount({ window, clears, count }, rules);
     let attempt: Attempt;
     try {
       attempt = yield* isPaged
         ? readPages(window, clears, rules, seen, count)
-        : readExport(window, clears, count, rules, seen);
+        : readExport(window, exports.length > 0 ? exports : [window], clears, count, rules, seen);
     } catch (error) {
       if (error instanceof ScrambledError) seen.forget();
       if (!(error instanceof BodyError)) throw error;
       attempt = { kind: "failed", cause: error };
+      isBrokenInParts = exports.length > 1;
     }
     if (isIgnored) return [{ window, kind: "ignored" }];
     if (attempt.kind === "split") {
@@ -133,27 +142,29 @@ async function* attempts(
     }
     failed.push(attempt);
     count = attempt.count;
-    const isLast = parts === undefined && rules.isExported && failed.length === PASSES_BEFORE_PAGES;
+    const wasTried = isBrokenInParts || failed.length === PASSES_BEFORE_PAGES;
+    const isLast = parts === undefined && rules.isExported && wasTried;
     if (isLast) learnFrom(failed, counted.rows, false, rules);
   }
 }
 
-type Situation = Readonly<Record<"splits" | "isTooLarge" | "isPaged" | "isKnownShort", boolean>>;
+type Situation = Readonly<Record<"splits" | "isTooLarge" | "isPaged" | "isInVain", boolean>>;
 
 /**
  * What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages.
- * `isKnownShort`: all fell short alike, as a day before that was tried to the end.
+ * `isInVain`: another export would fail too, because all fell short alike, as those of a day before that was tried to the
+ * end, or because the exports of its parts broke.
  */
 export function nextAttempt(
   failures: number,
-  { splits, isTooLarge, isPaged, isKnownShort }: Situation,
+  { splits, isTooLarge, isPaged, isInVain }: Situation,
   { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,
 ): "stream" | "halves" | "pages" | "give up" {
   if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
   const isByPages = windowSize.exportsFail && isListed;
   if (splits && isTooLarge && !isByPages) return "halves";
   const passes = splits ? PASSES_BEFORE_HALVES : PASSES_BEFORE_PAGES;
-  const isEnough = failures >= (isKnownShort || (splits && isByPages) ? 1 : passes);
+  const isEnough = failures >= (isInVain || (splits && isByPages) ? 1 : passes);
   if (!isEnough && (splits || !isByPages)) return "stream";
   if (!isPaged && isListed && (!splits || isByPages)) return "pages";
   return splits ? "halves" : "give up";
@@ -187,9 +198,10 @@ async function freshCount(
   return await api.count(window);
 }
 
-/** One pass over the export of a window, and its verdict. */
+/** One pass over the export of a window, or over those of its parts, and its verdict. */
 async function* readExport(
   window: Window,
+  exports: readonly Window[],
   clears: Planned["clears"],
   count: Count,
   rules: RunRules,
@@ -200,7 +212,7 @@ async function* readExport(
   const pass = new Pass(window, count, seen, rules);
   const isShown = (): boolean =>
     rules.verifyCounts && count.known && judge(window, rules, count, pass) === "proven";
-  for await (const batch of readWhileNew(window, count, pass, rules, isShown)) yield pass.accept(batch);
+  for (const part of exports) yield* readPart(part, exports.length > 1, pass, count, rules, isShown);
   pass.refuseMissingKeys();
   windowSize.measure(pass.distinct, api.monotonic() - began);
   if (seen.isFull) {
@@ -220,6 +232,29 @@ async function* readExport(
       return await afterTooMany(window, count, pass, rules);
     case "short":
       return yield* afterShort(window, clears, count, pass, rules, seen);
+  }
+}
+
+/** One export of a pass. One of several is made again by itself if it breaks. */
+async function* readPart(
+  part: Window,
+  isOneOfSeveral: boolean,
+  pass: Pass,
+  count: Count,
+  rules: RunRules,
+  isShown: () => boolean,
+): AsyncGenerator<LineBatch> {
+  const restart = pass.beginPart();
+  for (let tries = 1; ; tries++) {
+    try {
+      for await (const batch of readWhileNew(part, count, pass, rules, isShown)) yield pass.accept(batch);
+      return;
+    } catch (error) {
+      const isLast = !isOneOfSeveral || tries === PASSES_BEFORE_PAGES;
+      if (isLast || !(error instanceof BodyError) || error instanceof ScrambledError) throw error;
+      await rules.api.backOff(tries);
+      restart();
+    }
   }
 }
 

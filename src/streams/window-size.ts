@@ -11,8 +11,9 @@ const PLANNED_SHARE = 0.75;
 
 /** How many rows a window should have: what the service streams in ten seconds. */
 export class WindowSize {
+  /** As the operator set it. */
+  readonly maxWindowRows: number;
   #rows = FIRST_SIZE;
-  readonly #maxWindowRows: number;
   /** What exports that failed leave as the most rows, and the most that an export has brought in this run. */
   #limit = Number.POSITIVE_INFINITY;
   #brought = 0;
@@ -21,9 +22,8 @@ export class WindowSize {
   /** A day fell short alike however often it was read, and no window that fell short was proven since. */
   fallsShort = false;
 
-  /** @param maxWindowRows as the operator set it */
   constructor(maxWindowRows: number) {
-    this.#maxWindowRows = maxWindowRows;
+    this.maxWindowRows = maxWindowRows;
   }
 
   get rows(): number {
@@ -32,7 +32,7 @@ export class WindowSize {
 
   /** A window of several days with more rows is split. */
   get most(): number {
-    return Math.min(this.#maxWindowRows, this.#limit);
+    return Math.min(this.maxWindowRows, this.#limit);
   }
 
   /** A range that is no larger is not worth the requests that a plan takes. */

@@ -2,8 +2,14 @@ import { addDays, type Day, dayOf, earlier, startOf } from "../time.ts";
 
 /** The days that one request covers, both ends included. */
 export type Window =
-  /** Every day is before yesterday, so its rows only leave (for today). `source`: the rows of this one alone. */
-  | { readonly kind: "closed"; readonly from: Day; readonly to: Day; readonly source?: string }
+  /** Every day is before yesterday, so its rows only leave (for today). `source`, `isUser`: the rows that match these filters alone. */
+  | {
+      readonly kind: "closed";
+      readonly from: Day;
+      readonly to: Day;
+      readonly source?: string;
+      readonly isUser?: boolean;
+    }
   /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which brings the people without a date. */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
@@ -50,8 +56,14 @@ function splitAfter(window: DatedWindow, day: Day): readonly Window[] {
 /** A window in words, for logs and errors. */
 export function describe(window: Window): string {
   switch (window.kind) {
-    case "closed":
-      return window.from === window.to ? window.from : `${window.from} to ${window.to}`;
+    case "closed": {
+      const { from, to, source, isUser } = window;
+      const only = [
+        ...(isUser === undefined ? [] : [`is_user ${isUser}`]),
+        ...(source === undefined ? [] : [`source ${source}`]),
+      ];
+      return `${from === to ? from : `${from} to ${to}`}${only.length > 0 ? ` (${only.join(", ")})` : ""}`;
+    }
     case "open":
       return window.undated ? "all rows up to now" : `${window.from} up to now`;
     case "undated":

@@ -62,6 +62,29 @@ const missingOf = ({ checkpoints }: Outcome): number => {
   return days.filter(([, , , status]) => status === "missing").length;
 };
 
+describe("one huge day behind a gateway that cuts exports", () => {
+  const sandbox = { people: 6_000, days: 0.1, newest: "2026-03-05T12:00:00Z" };
+
+  it("is read in parts, by is_user", async () => {
+    const faults = ["gateway=2800000:times=always:path=/stream$"];
+    const ran = await read({ faults, sandbox, config: { maxWindowRows: 4_000 } });
+    expect(ran).toMatchObject({ complete: true, distinct: 6_000 });
+    expect(ran.records).toHaveLength(6_000);
+    expect(ran.said).toContain("2026-03-05 holds 6,000 rows, and its export broke: it is read in 2 parts");
+    const exports = ran.requests.filter(({ path }) => path.endsWith("/stream"));
+    expect(exports.map(({ query }) => query["is_user"])).toEqual([undefined, "true", "false", undefined]);
+  });
+
+  it("is never read beyond the config's own filter", async () => {
+    const faults = ["gateway=1500000:times=always:path=/stream$"];
+    const ran = await read({ faults, sandbox, config: { maxWindowRows: 4_000, isUser: "true" } });
+    expect(ran.complete).toBe(true);
+    const asked = ran.requests.filter(({ path }) => path.includes("/people"));
+    expect(asked.map(({ query }) => query["is_user"])).toEqual(asked.map(() => "true"));
+    expect(ran.records).toHaveLength(ran.distinct);
+  });
+});
+
 describe("exports that a service cannot make", () => {
   it.each([
     ["504", {}],

@@ -294,8 +294,8 @@ describe("nextAttempt()", () => {
     let last = "";
     const next = expected.map((_, failures) => {
       const isPaged = last === "pages";
-      const isKnownShort = failures > 0 && failures <= short;
-      last = nextAttempt(failures, { splits, isTooLarge, isPaged, isKnownShort }, { ...rules, windowSize });
+      const isInVain = failures > 0 && failures <= short;
+      last = nextAttempt(failures, { splits, isTooLarge, isPaged, isInVain }, { ...rules, windowSize });
       return last;
     });
     expect(next).toEqual(expected);
