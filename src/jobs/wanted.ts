@@ -57,7 +57,6 @@ export function retryAt(item: Item, { refreshAfterDays, retryUnknown }: Resubmit
  * so that knowing more never buys more.
  */
 export function reasonToSubmit(item: Item, rules: ResubmitRules, now: number): SubmitReason | undefined {
-  if (item.day !== "" && rules.refreshAfterDays === null) return undefined;
   if (now < retryAt(item, rules)) return undefined;
   if (item.day !== "") return "refresh";
   return isDoubted(item) ? "doubted" : "new";

@@ -70,6 +70,18 @@ describe("Client", () => {
     expect(requests[0]?.url).not.toContain("svc_");
   });
 
+  it("asks over one connection, and submits each time over a new one, which cannot be dying", async () => {
+    const { url, requests } = await serve((response) => response.end(listOf(0)));
+    const { api, client } = openSession(url);
+    for (let nth = 0; nth < 2; nth++) {
+      await api.count(RECENT);
+      await client.post("submit", "/submit", {});
+    }
+    const [count, post, again, second] = requests.map(({ socket }) => socket);
+    expect(again).toBe(count);
+    expect(new Set([count, post, second]).size).toBe(3);
+  });
+
   it.each([
     [500, "INTERNAL_ERROR"],
     [503, "ORG_KIND_UNAVAILABLE"],

@@ -43,6 +43,7 @@ const BAD: Readonly<Record<string, Answer>> = {
   "409 with an unknown code": error(409, "CONFLICT"),
   "500 with the envelope": error(500, "INTERNAL_ERROR"),
   "502 of a gateway": reply(502, "Bad gateway"),
+  "504 of a gateway": reply(504, "Gateway timeout"),
   "a body that breaks off": (response) => {
     response.writeHead(200, { "content-length": "1000" });
     response.write('{"success":true,"data":{"job_id":"job');

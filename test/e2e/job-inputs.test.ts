@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { seal } from "../../src/jobs/seal.ts";
@@ -96,6 +96,30 @@ describe("the items of a job", () => {
         const next = await stage.runtime.readStream("email_verifications", { state: ran.state() });
         expect([next.code, stage.bought]).toEqual([0, ["new@x.example"]]);
       }
+  });
+
+  it("are not bought that version 0.1.0 bought by the spelling of a later entry", async () => {
+    const old = createHash("sha256").update("bücher.example").digest().toString("base64url", 0, 12);
+    const at = "2026-03-02T10:00:00.000Z";
+    const job = { item: old, step: "submitted", at, job_id: "job_1", not_before: null, tries: 0, resent: 0 };
+    const state = { company_lookups: { version: 1, created_at: null, jobs: [job] } };
+    const stage = await countingStage("company_lookup", {
+      domains: ["xn--bcher-kva.example", "bücher.example", "b.example"],
+      max_wait_seconds: 0,
+    });
+    await stage.runtime.readStream("company_lookups", { state });
+    expect(stage.bought).toEqual(["b.example"]);
+  });
+
+  it("are not bought in a full refresh that looks for them among people", async () => {
+    const settings = { domains: ["a.example"], from_people: true };
+    const people = [{ id: "1", companyDomain: "b.example", discoveredAt: "2026-03-01T10:00:00.000Z" }];
+    const stage = await countingStage("company_lookup", settings);
+    await stage.play({ settings: { from_people: false }, bought: ["a.example"] });
+    await stage.play({
+      ...{ syncMode: "full_refresh", behaviour: { people } },
+      ...{ bought: [], delivered: ["a.example"] },
+    });
   });
 
   it("bring the responses that an older version sealed for another spelling of an e-mail", async () => {

@@ -116,6 +116,23 @@ describe("Receipts", () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
+  it("are on the disk, and not only on their way, when a write has returned", async () => {
+    const probe = await openFile(folder, "r");
+    const handles = Object.getPrototypeOf(probe) as { datasync(): Promise<void> };
+    await probe.close();
+    const told: string[] = [];
+    vi.spyOn(handles, "datasync").mockImplementation(async () => {
+      const written = (await readFile(path, "utf8").catch(() => "")).split("\n").length;
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push(`${written} lines synced`);
+    });
+    await run(async ({ receipts, book }) => {
+      await receipts.write(LOOK_UP, [book.intend(KEY, AT).delta]);
+      told.push("returned");
+    });
+    expect(told.slice(-2)).toEqual(["3 lines synced", "returned"]);
+  });
+
   it("keep a job that another answer of its day covers, until that answer's own is known", async () => {
     const handleIn = async (work?: Parameters<typeof run>[0], compactedAbove?: number): Promise<unknown> =>
       (await run(work, compactedAbove)).known[0]?.[0]?.[2];

@@ -85,6 +85,37 @@ describe("readJobs()", { timeout: 60_000 }, () => {
     expect(service.bought).toHaveLength(3);
   });
 
+  it.each(["the disk", "the program"])(
+    "buys nothing again that was submitted before %s failed, whichever memory is left",
+    async (what) => {
+      const service = new JobService(new Tape([]));
+      let writes = 0;
+      const disk = async (): Promise<void> => {
+        writes += 1;
+        if (writes === 2 && what === "the disk") throw new Error("It failed");
+      };
+      const context = service.context(ITEMS.slice(0, 1), undefined, { disk });
+      const client = {
+        ...context.client,
+        submit: async (item: string) => {
+          const submission = await context.client.submit(item);
+          if (what === "the program") throw new Error("It failed");
+          return submission;
+        },
+      };
+      const states: unknown[] = [];
+      const failed = (async () => {
+        for await (const event of readJobs({ ...context, client }))
+          if (event.kind === "checkpoint") states.push(event.state);
+      })();
+      await expect(failed).rejects.toThrow("It failed");
+      for (const [state, hasReceipts] of [[undefined, true] as const, [states.at(-1), false] as const]) {
+        await runOnce(service, ITEMS.slice(0, 1), state, { hasReceipts });
+        expect(service.bought).toEqual(["a.example"]);
+      }
+    },
+  );
+
   it("lets no record leave before its answer is on the disk", async () => {
     const service = new JobService(new Tape([]));
     let onDisk = 0;

@@ -126,6 +126,10 @@ describe("parseJobState()", () => {
 });
 
 describe("a state of version 3", () => {
+  it("is all that this version knows: one of a newer version is called so", () => {
+    expect(() => parseJobState(SPEC, { ...third, version: 4 })).toThrow(/newer version.*version 4/);
+  });
+
   it("comes back as it was written", () => {
     const { service, generation, cursor } = parseJobState(SPEC, third) ?? {};
     expect({ service, generation, cursor }).toEqual({ service: "here", generation: 4, cursor: null });
