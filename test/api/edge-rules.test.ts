@@ -57,6 +57,17 @@ describe("a count", () => {
     await expect(api.count({ kind: "all" })).rejects.toThrow(DataError);
   });
 
+  it.each([
+    [7, null],
+    [null, 7],
+  ])("is none where half of it is no number, and counts prove nothing: %j, %j", async (dated, all) => {
+    const { url } = await serve(({ url: asked = "" }, response) =>
+      response.end(listOf(asked.includes("discovered_from") ? dated : all)),
+    );
+    const { api } = openSession(url, { verify: false });
+    expect(await api.count({ kind: "undated" })).toMatchObject({ known: false });
+  });
+
   it.each(["discovered_from", "limit"])(
     "ends the stream if it is lower than its own answer shows, twice (%s)",
     async (filter) => {

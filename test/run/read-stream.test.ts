@@ -106,6 +106,14 @@ describe("readStream() on a later sync", () => {
     expect(ran).toMatchObject({ complete: true, covered: ALL });
   });
 
+  it("does not believe that days are read which the service's clock has not reached", async () => {
+    const service = people(30, 3);
+    const { state } = await sync(service);
+    const days = [...(state?.days ?? []), [day("2026-03-21"), day("2026-04-19"), null] as const];
+    const ran = await sync(service, { state: { ...(state as DatedState), days, discoveredAt: FUTURE } });
+    expect(ran.state?.days.filter(([, to]) => to > "2026-03-20")).toEqual([]);
+  });
+
   it("asks a service again whose clock is behind the cursor once", async () => {
     const service = people(30, 3);
     const { state } = await sync(service);

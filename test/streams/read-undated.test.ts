@@ -73,15 +73,19 @@ describe("readUndated()", () => {
     expect((await read(1_001)).outcome).toMatchObject({ undatedRows: 1_001, undatedSeen: undefined });
   });
 
-  it("counts again where somebody arrived between the counts and the look past them", async () => {
-    const moment = ({ asked, people }: ModelService): void => {
-      if (asked.at(-1)?.what === "any" && people.length === DATED.length) people.push(...undatedPeople(1));
-    };
-    const { outcome, ids, asked } = await read(0, { moment });
-    expect(outcome).toMatchObject({ kind: "proven", undatedRows: 1 });
-    expect(ids).toEqual(["u0"]);
-    expect(asked).not.toContain("stream");
-  });
+  it.each(["ends", "turns back"])(
+    "counts again where somebody arrived between the counts and the look past them, in a list that %s",
+    async (how) => {
+      const turnsBack = how === "turns back";
+      const moment = ({ asked, people }: ModelService): void => {
+        if (asked.at(-1)?.what === "any" && people.length === DATED.length) people.push(...undatedPeople(1));
+      };
+      const { outcome, ids, asked } = await read(0, { moment, turnsBack });
+      expect(outcome).toMatchObject({ kind: "proven", undatedRows: 1 });
+      expect(ids).toEqual(["u0"]);
+      expect(asked).not.toContain("stream");
+    },
+  );
 
   it("sweeps a second time where the first one lacked some, and repeats nothing", async () => {
     let pages = 0;

@@ -20,12 +20,18 @@ export type Opened = {
   readonly abort: AbortController;
 };
 
-type Options = Partial<Pick<Runtime, "clock" | "environment" | "random">> & { readonly idle?: number };
+type Options = Partial<Pick<Runtime, "clock" | "environment" | "random">> & {
+  readonly idle?: number;
+  readonly verify?: boolean;
+};
 
 /** A run's dealings with the service at an address, until the test ends. @param idle seconds of silence that it bears: a few only in a test of silence */
-export function openSession(url: string, { idle = 30, ...given }: Options = {}): Opened {
+export function openSession(url: string, { idle = 30, verify = true, ...given }: Options = {}): Opened {
   const parsed = parseConfig(
-    { base_url: url, api_key: KEY, requests_per_minute: 6000, allow_insecure_http: true },
+    {
+      ...{ base_url: url, api_key: KEY, requests_per_minute: 6000 },
+      ...{ allow_insecure_http: true, verify_counts: verify },
+    },
     {},
   );
   const abort = new AbortController();
