@@ -136,5 +136,5 @@ function rewound(state: DatedState, start: Day, yesterday: Day, lookback: number
     addDays(yesterday, -lookback),
   );
   const discoveredAt = new Date(startOf(addDays(from, lookback))).toISOString();
-  return { ...state, discoveredAt, days: without(days, [from, LAST_DAY]) };
+  return { ...state, discoveredAt };
 }

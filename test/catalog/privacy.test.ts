@@ -96,7 +96,16 @@ describe("Privacy", () => {
     expect(of('{ "a" : 1 }')).toBe(digest('{"a":1}'));
   });
 
-  it("drops what is to be dropped and hashed", () => {
+  it.each([
+    ["email", "people.email"],
+    ["people.email", "email"],
+    ["email", "email"],
+  ])("drops what is to be dropped and hashed: %s, %s", (dropped, hashed) => {
+    const given = privacy([dropped], [hashed]);
+    expect(sent(given, "people", row({ id: "1", email: "e" }))).toEqual({ id: "1" });
+  });
+
+  it("drops what is to be dropped and hashed, at every depth", () => {
     expect(sent(privacy(["people.email"], ["email"]), "people", row({ email: "e" }))).toEqual({});
   });
 

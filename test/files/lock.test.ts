@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -217,6 +217,19 @@ describe("Lock", () => {
         await acquire(file, local(), watched);
       },
     );
+
+    it("is put back if it is another run's that took over in the meantime", async () => {
+      const [ended, living] = ["ended", "living"].map((token) => JSON.stringify({ token, process: "p" }));
+      await writeFile(`${file}.lock`, ended ?? "");
+      const stateOf = (): "ended" => {
+        writeFileSync(`${file}.lock`, living ?? "");
+        return "ended";
+      };
+      const processes = { ownName: undefined, stateOf };
+      await expect(acquire(file, { ...runtime(), processes })).rejects.toThrow("another run is using it");
+      expect(await readFile(`${file}.lock`, "utf8")).toBe(living);
+      expect(await readdir(folder)).toEqual(["state.json.lock"]);
+    });
 
     it("is watched when its holder belongs to another boot or container", async () => {
       const other = "00000000-0000-4000-8000-000000000000 pid:[4026531836] 1 1";

@@ -9,7 +9,7 @@ import {
   symlink,
   writeFile,
 } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
@@ -114,6 +114,7 @@ describe("Receipts", () => {
       /^\{"receipts":2,"service":\{\},"salt":"salt","normalization":2\}\n/,
     );
     expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(dirname(path))).mode & 0o777).toBe(0o700);
   });
 
   it("are on the disk, and not only on their way, when a write has returned", async () => {
