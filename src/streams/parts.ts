@@ -4,7 +4,7 @@ import type { StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, describe, type Window } from "./window.ts";
 import type { RunRules } from "./window-result.ts";
 
-type Bounds = Pick<RunRules, "api" | "windowSize">;
+type PartRules = Pick<RunRules, "api" | "windowSize">;
 
 /**
  * The parts of a single closed day of more than `max_window_rows`, by the filters besides days: by `is_user`, and what is
@@ -12,39 +12,43 @@ type Bounds = Pick<RunRules, "api" | "windowSize">;
  * parts is worth its requests: that they hold the whole day, the day's own count proves.
  * @throws UnreachableError
  */
-export async function partsOf(day: Window, rows: number, bounds: Bounds): Promise<readonly Window[]> {
+export async function partsOf(day: Window, rows: number, rules: PartRules): Promise<readonly Window[]> {
   if (day.kind !== "closed") return [day];
-  const parts = await divide(day, rows, bounds);
+  const parts = await divide(day, rows, rules);
   if (parts.length > 1) {
     const text = `${describe(day)} holds ${plural(rows, "row")}, and its export broke: it is read in ${parts.length} parts, by is_user and source`;
-    bounds.api.notify({ kind: "log", level: "info", text });
+    rules.api.notify({ kind: "log", level: "info", text });
   }
   return parts;
 }
 
-async function divide(window: ClosedWindow, rows: number, bounds: Bounds): Promise<readonly ClosedWindow[]> {
-  const { api, windowSize } = bounds;
+async function divide(
+  window: ClosedWindow,
+  rows: number,
+  rules: PartRules,
+): Promise<readonly ClosedWindow[]> {
+  const { api, windowSize } = rules;
   if (rows <= windowSize.maxWindowRows) return [window];
   for (const cut of [byUse, bySource]) {
     const parts: (readonly [ClosedWindow, number])[] = [];
-    for (const part of await cut(window, rows, bounds)) parts.push([part, await rowsIn(part, api)]);
+    for (const part of await cut(window, rows, rules)) parts.push([part, await rowsIn(part, api)]);
     const sum = parts.reduce((all, [, many]) => all + many, 0);
     // Rows only leave a closed day, so the parts of it hold no more than it held and no fewer than it holds.
     if (parts.length === 0 || sum > rows || sum < (await rowsIn(window, api))) continue;
     const divided: ClosedWindow[] = [];
-    for (const [part, many] of parts) if (many > 0) divided.push(...(await divide(part, many, bounds)));
+    for (const [part, many] of parts) if (many > 0) divided.push(...(await divide(part, many, rules)));
     return divided;
   }
   return [window];
 }
 
-type Cut = (window: ClosedWindow, rows: number, bounds: Bounds) => Promise<readonly ClosedWindow[]>;
+type Division = (window: ClosedWindow, rows: number, rules: PartRules) => Promise<readonly ClosedWindow[]>;
 
-const byUse: Cut = async (window) =>
+const byUse: Division = async (window) =>
   window.isUser === undefined ? [true, false].map((isUser) => ({ ...window, isUser })) : [];
 
 /** Sources so many that a part is hardly worth its request are no cut. */
-const bySource: Cut = async (window, rows, { api, windowSize }) => {
+const bySource: Division = async (window, rows, { api, windowSize }) => {
   const sources = window.source === undefined ? ((await api.sources()) ?? []) : [];
   return sources.length * windowSize.rows > rows ? [] : sources.map((source) => ({ ...window, source }));
 };
