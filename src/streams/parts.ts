@@ -31,8 +31,12 @@ async function divide(
   if (rows <= windowSize.maxWindowRows) return [window];
   for (const cut of [byUse, bySource]) {
     const parts: (readonly [ClosedWindow, number])[] = [];
-    for (const part of await cut(window, rows, rules)) parts.push([part, await rowsIn(part, api)]);
-    const sum = parts.reduce((all, [, many]) => all + many, 0);
+    let sum = 0;
+    for (const part of await cut(window, rows, rules)) {
+      const many = sum > rows ? 0 : await rowsIn(part, api);
+      sum += many;
+      parts.push([part, many]);
+    }
     // Rows only leave a closed day, so the parts of it hold no more than it held and no fewer than it holds.
     if (parts.length === 0 || sum > rows || sum < (await rowsIn(window, api))) continue;
     const divided: ClosedWindow[] = [];
