@@ -190,7 +190,9 @@ function measure({ steps, rows }, sandbox) {
     const path = [join(venv, "bin"), join(prefix, "bin"), process.env.PATH].join(delimiter);
     // `npm run` leaves its own settings in the environment.
     const bare = Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"));
-    const env = { ...Object.fromEntries(bare), HOME: home, PATH: path, npm_config_prefix: prefix };
+    // Root's dlt keeps what it knows of a pipeline outside of any home.
+    const own = { HOME: home, PATH: path, DLT_DATA_DIR: join(home, "dlt"), npm_config_prefix: prefix };
+    const env = { ...Object.fromEntries(bare), ...own };
     const answers = { env, input: `${sandbox.url}\n${sandbox.key}\n` };
     const usesPython = steps.some(([what]) => what === "pip");
     const times = [
