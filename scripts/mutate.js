@@ -201,7 +201,7 @@ const filesBelow = (folder, path) =>
 const testFiles = (folder) =>
   filesBelow(folder, "test").filter(
     (name) =>
-      /^test\/((api|catalog|config|e2e|files|jobs|protocol|run|scale|shards|state|streams|fuzz|faultlab)\/)?[^/]+\.test\.ts$/.test(
+      /^test\/((api|catalog|config|e2e|files|jobs|protocol|reconcile|run|scale|shards|state|streams|fuzz|faultlab)\/)?[^/]+\.test\.ts$/.test(
         name,
       ) &&
       !/-memory|disk-full|-kill|acceptance|cron|e2e\/process|standalone|addresses|architecture|twins|docs|metadata/.test(

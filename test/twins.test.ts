@@ -22,14 +22,9 @@ const WITHOUT: readonly Group[] = [
     why: "Each is a part of a request.",
   },
   {
-    modules: within("api", "decode ending row-notes rows"),
+    modules: within("api", "decode row-notes rows"),
     tested: "test/api/read-export.test.ts",
     why: "Each is a part of reading an export.",
-  },
-  {
-    modules: ["run/sync-windows"],
-    tested: "test/e2e/sync-windows.test.ts",
-    why: "What it says is known to whole runs alone.",
   },
   {
     modules: ["streams/newest-keys"],
@@ -69,7 +64,7 @@ const WITHOUT: readonly Group[] = [
     why: "It is about the stdout of a process.",
   },
   {
-    modules: ["files/csv", ...within("reconcile", "by-counts key-table results sql table-file")],
+    modules: ["files/csv", ...within("reconcile", "key-table results sql table-file")],
     tested: "test/reconcile/reconcile.test.ts",
     why: "A comparison crosses all of them, and only its answer can be right or wrong.",
   },
@@ -88,11 +83,8 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within(
-        "run",
-        "drift folder-sink folder-state known-rows manifest metrics outlook probe-streams questions",
-      ),
-      ...within("run", "runtime sample session sink stats whose-rows window-files"),
+      ...within("run", "drift folder-sink known-rows manifest metrics outlook probe-streams questions"),
+      ...within("run", "runtime session sink stats whose-rows window-files"),
     ],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",

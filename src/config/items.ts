@@ -26,8 +26,8 @@ const LONGEST_ITEM = 254;
 
 /** The entries of a text, which may be a list of items with commas or line breaks between them. */
 export function entriesOf(kind: ItemKind, text: string): Entry[] {
-  const parts = LIST.test(text) ? text.split(LIST) : [text];
-  return parts
+  return text
+    .split(LIST)
     .filter((part) => part.trim() !== "")
     .map((part) => ({ item: normalizeItem(kind, part), kind, text: part }));
 }

@@ -141,7 +141,6 @@ export function listOf<Part>(
   parse: (entry: unknown) => Part | undefined,
 ): readonly Part[] {
   if (!Array.isArray(list)) throw new NotOurs(`it has no list "${name}"`);
-  if (list.length === 0) return NONE;
   return list.map((entry, index) => {
     const part = parse(entry);
     if (part === undefined) throw new NotOurs(`${name}[${index}] is not what this connector writes`);

@@ -306,6 +306,6 @@ function momentOf(value: unknown): Moment {
 
 /** Equal at the coarser of their precisions, however a loader has rounded. */
 function isSame(a: Moment, b: Moment): boolean {
-  if (Number.isNaN(a.at) || Number.isNaN(b.at)) return Number.isNaN(a.at) && Number.isNaN(b.at);
+  if (Number.isNaN(a.at)) return Number.isNaN(b.at);
   return Math.abs(a.at - b.at) < Math.max(a.unit, b.unit);
 }

@@ -86,7 +86,7 @@ const mostly = <Value>(usual: fc.Arbitrary<Value>, odd: fc.Arbitrary<unknown>): 
 
 /** Fields as services write them. */
 const USUAL = {
-  id: fc.stringMatching(/^[a-z0-9_]{1,12}$/),
+  id: fc.stringMatching(/^[a-z0-9_]{1,12}$|^[*;' ]{1,3}$/),
   name: fc.option(TEXT),
   size: fc.option(fc.integer()),
   active: fc.option(fc.boolean()),

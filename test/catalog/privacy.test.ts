@@ -145,7 +145,7 @@ describe("Privacy", () => {
   });
 
   it("warns of a name that no row had, once rows were read", () => {
-    const given = privacy(["companies.ssn", "tax", "email", "people.email"]);
+    const given = privacy(["companies.ssn", "tax", "email", "people.email", "contacts.first_name"]);
     expect(given.unused()).toEqual([]);
     given.rewriter("companies")?.('{"domain":"x"}');
     expect(given.unused()).toEqual([
@@ -154,6 +154,13 @@ describe("Privacy", () => {
     ]);
     given.rewriter("companies")?.('{"ssn":1,"a":{"tax":2}}');
     expect(given.unused()).toEqual([]);
+  });
+
+  it("warns of a name to let out that the only row had not", () => {
+    const given = only(["companies.domain", "companies.employeCount"]);
+    expect(given.unused()).toEqual([]);
+    given.rewriter("companies")?.('{"domain":"x","employeeCount":1}');
+    expect(given.unused()).toEqual([expect.stringContaining('that none of the rows of "companies" had')]);
   });
 
   it("types the hashed as text and leaves out the dropped, in lists too", () => {

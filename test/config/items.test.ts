@@ -71,6 +71,19 @@ describe("normalizeItem()", () => {
       expect(normalizeItem("email", text)).toBeNull();
   });
 
+  it("takes names and addresses of 254 characters, and no longer ones", () => {
+    const label = "a".repeat(59);
+    const domain = (length: number): string => `${`${label}.`.repeat(4)}${"b".repeat(length - 240)}`;
+    for (const [kind, before] of [
+      ["domain", ""],
+      ["email", "a@"],
+    ] as const) {
+      const text = (length: number): string => before + domain(length - before.length);
+      expect(normalizeItem(kind, text(254))).toBe(text(254));
+      expect(normalizeItem(kind, text(255))).toBeNull();
+    }
+  });
+
   it("is idempotent", () => {
     for (const text of ["WWW.Example.com.", "BÜCHER.example"]) {
       const once = normalizeItem("domain", text);

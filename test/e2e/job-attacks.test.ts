@@ -7,6 +7,7 @@ import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { countingStage, DAY, HOUR, type Setting, type Sync } from "../support/job-stage.ts";
+import { type JobState, subsIn } from "../support/job-types.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -225,6 +226,19 @@ describe("jobs", () => {
     },
   );
 
+  it("that a state announced and nobody submitted, because the key was withdrawn, are submitted by the next sync", async () => {
+    const emails = emailsOf(10);
+    const stage = await countingStage("email_check", { emails }, { receipts_file: "" });
+    // States that take long announce several groups of submissions at once.
+    stage.runtime.stateMs = 1_000;
+    let taken = 0;
+    const refuse = () => (++taken > 5 ? envelope(401, "INVALID_API_KEY") : undefined);
+    const ran = await stage.play({ behaviour: { refuse }, fails: "config_error", bought: 5, submissions: 9 });
+    const states = ran.messages.flatMap(({ state }) => (state ? [state.stream.stream_state] : []));
+    expect(Math.max(...states.map((state) => subsIn(state as JobState).length))).toBe(10);
+    await stage.play({ bought: emails.slice(5), fails: null });
+  });
+
   it("submit nothing more when the service's clock jumps during a run", async () => {
     const stage = await countingStage("email_verification", { emails: emailsOf(40) });
     let submitted = 0;
@@ -265,6 +279,35 @@ describe("jobs", () => {
     const dry: Sync = { behaviour, bought: [], submissions: 1, done: ITEMS.length };
     await stage.play({ bought: ITEMS }, { ...dry, after: 5 * DAY }, dry, dry);
   });
+
+  it("that ask for patience get it, before the same item is submitted again", async () => {
+    const stage = await countingStage("email_verification", { emails: emailsOf(2) });
+    let left = 3;
+    const refuse = () => (left-- > 0 ? envelope(503, "SOURCE_UNAVAILABLE") : undefined);
+    const { slept } = await stage.play({ behaviour: { refuse }, bought: emailsOf(2), submissions: 5 });
+    expect(stage.service.tried.slice(0, 4)).toEqual(Array(4).fill(emailsOf(1)[0]));
+    expect(slept).toBeGreaterThan(1_000);
+  });
+
+  it("to a submission in the words of a failed result says that nothing was bought", async () => {
+    const stage = await lookups();
+    const refuse = () => ({ status: 200, body: { status: "error", error_code: "INSUFFICIENT_CREDITS" } });
+    await stage.play({ behaviour: { refuse }, bought: [], submissions: 1 }, { bought: ITEMS });
+  });
+
+  it.each([
+    [500, ITEMS],
+    [200, ITEMS],
+    [400, ITEMS.filter((item) => item !== ITEMS[1])],
+  ])(
+    "that are answered %i without a result once are asked for again in this run, unless they are refused",
+    async (status, delivered) => {
+      const stage = await lookups();
+      const once = new Set(ITEMS.slice(1, 2));
+      const result = (_id: string, item: string) => (once.delete(item) ? { status, body: {} } : undefined);
+      await stage.play({ behaviour: { result }, fails: null, bought: ITEMS, delivered });
+    },
+  );
 
   it("are left to the next run once three questions in a row get no answer", async () => {
     const stage = await countingStage("email_check", { emails: emailsOf(5), max_wait_seconds: 0 });

@@ -44,7 +44,13 @@ const NOTHING: Sync = { after: 40 * DAY, bought: [], delivered: [], submissions:
 
 /** Every way a sync can end, by the words of the page. */
 const SCENES: Readonly<Record<string, Scene>> = {
-  "every item is answered": { bought: ITEMS, delivered: ITEMS, next: "nothing", later: [NOTHING] },
+  "every item is answered": {
+    bought: ITEMS,
+    delivered: ITEMS,
+    says: "4 answered, 4 submitted; 4 credits used in this sync, 4 today, 4 this month; 0 jobs left open until the next sync; 0 items left for later syncs",
+    next: "nothing",
+    later: [NOTHING],
+  },
   "answers are not there after `max_wait_seconds`": {
     behaviour: { result: () => ({ status: 200, body: { status: "processing" } }) },
     settings: { max_wait_seconds: 200 },
@@ -144,6 +150,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "a cap is reached": {
+    says: "1 answered, 1 submitted; 1 credit used in this sync, 1 today, 1 this month; 0 jobs left open until the next sync; 3 items left for later syncs",
     settings: { max_lookups_per_sync: 1 },
     bought: ["a.example"],
     next: "goes on where it allows",

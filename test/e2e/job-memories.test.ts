@@ -223,6 +223,18 @@ describe("what is remembered of jobs", () => {
     expect(stage.service.orderedTwice).toEqual([]);
   });
 
+  it("goes on with receipts that the config names, whatever lies beside them", async () => {
+    const folder = await tempDir();
+    const [another, named] = ["receipts-0123456789abcdef.jsonl", "mine.jsonl"].map((name) =>
+      join(folder, name),
+    );
+    const stage = await countingStage("company_lookup", { domains: [A] }, { receipts_file: another });
+    await stage.play(
+      { bought: [A] },
+      { isForgotten: true, config: { receipts_file: named }, bought: [A], delivered: [A] },
+    );
+  });
+
   it.each(["receipts.jsonl", "receipts.jsonl.lock"])("is refused at once if %s is a pipe", async (name) => {
     const folder = await tempDir();
     const receipts_file = join(folder, "receipts.jsonl");

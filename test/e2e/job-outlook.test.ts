@@ -99,6 +99,7 @@ describe("jobs", () => {
       expect(verifications).toMatchObject({ would_submit: 0, submitted_today: 1, may_cost: null });
     }
     const table = (await shown("--config", config, "--state-file", stateFile)).stdout;
+    expect(table).toContain("Today: 2 submitted, 3 credits; this month: 2 submitted, 3 credits");
     expect(table).toMatch(/^item +step +job +submitted +due +credits +code$/m);
     expect(table).toMatch(/^b\.example +open +job_\d_x +2/m);
     expect(table).not.toContain("\u001b");

@@ -145,7 +145,7 @@ const SCENES: Record<string, Scene> = {
         fault: "status=404:code=JOB_NOT_FOUND:times=always:path=/chk_",
         bought: 0,
         steps: ["open"],
-        warns: "JOB_NOT_FOUND",
+        warns: "no result for 1 job (JOB_NOT_FOUND)",
       },
     ],
   },

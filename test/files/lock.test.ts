@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fr
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Lock, type LockRuntime, STALE_MS } from "../../src/files/lock.ts";
+import { Lock, type LockRuntime, RENEW_MS, STALE_MS } from "../../src/files/lock.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
@@ -77,7 +77,7 @@ describe("Lock", () => {
     await expect(second).rejects.toThrow(
       /^Cannot use ".*state\.json": another run is using it \(started 2026-03-20T00:00:00\.000Z on .+, process 12\), and keeps its lock ".*state\.json\.lock" alive\. Wait/,
     );
-    expect(clock.now).toBeLessThan(STALE_MS / 2);
+    expect(clock.now).toBeLessThan(2 * RENEW_MS);
     expect(notices).toHaveLength(1);
     expect(notices[0]).toContain("If it does not change within 60 s");
     await lock.check();

@@ -3,13 +3,16 @@ import { describe, expect, it } from "vitest";
 import { Book } from "../../src/jobs/book.ts";
 import { newDigests } from "../../src/jobs/identity.ts";
 import {
+  addPrice,
   type Blind,
   type Delta,
   type Handle,
+  higherHandle,
   type Item,
   isSettled,
   joinItems,
   newSub,
+  type Price,
   type Spending,
   STEPS,
   type Sub,
@@ -131,6 +134,35 @@ describe("joinItems()", () => {
     expect(answered(-1).subs).toEqual(item.subs);
     expect(answered(0)).toMatchObject({ subs: {}, handle: { job: "j", sure: false } });
     expect(answered(1)).toMatchObject({ subs: {}, handle: null });
+  });
+});
+
+describe("higherHandle()", () => {
+  it("keeps more ways to an answer, and surer, later and newer ones before that", () => {
+    const both: Handle = { ...{ id: "r", at: T0, day: DAY, sure: true, cost: 1 }, job: "j", sealed: "s" };
+    const better = [
+      { ...both, day: dayOf(T0 + DAY_MS), sure: false },
+      { ...both, at: T0 + 1, sealed: null },
+      { ...both, cost: 2 },
+    ];
+    const worse = [
+      { ...both, job: null },
+      { ...both, sealed: null },
+      { ...both, sure: false, at: T0 + 1 },
+    ];
+    const isKept = (one: Handle, other: Handle): boolean =>
+      higherHandle(one, other) === one && higherHandle(other, one) === one;
+    expect(better.map((one) => isKept(one, both))).toEqual(better.map(() => true));
+    expect(worse.map((one) => isKept(both, one))).toEqual(worse.map(() => true));
+  });
+});
+
+describe("addPrice()", () => {
+  it("keeps the last fifty, by their moments, each once", () => {
+    const prices = Array.from({ length: 60 }, (_, nth): Price => [T0 + nth, nth % 3]);
+    const shuffled = prices.toSorted(([a, one], [b, other]) => one - other || a - b);
+    const kept = [...shuffled, ...shuffled].reduce<readonly Price[]>(addPrice, []);
+    expect(kept).toEqual(prices.slice(-50));
   });
 });
 

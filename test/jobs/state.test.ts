@@ -235,6 +235,7 @@ describe("the state of version 0.1.0", () => {
       old(digest("www.done.example"), "done"),
       old(digest("unknown.example"), "submitting", null),
       old(digest("v.example"), "again", null),
+      old(digest("w.example"), "again", ""),
     ];
     const book = bookFrom({ ...first, jobs });
     expect(book.get(keyIn(book, "done.example"))).toEqual({ day: DAY, handle: null, subs: {} });
@@ -242,8 +243,8 @@ describe("the state of version 0.1.0", () => {
     const stepOf = (item: string): unknown =>
       subsOf(book.get(keyIn(book, item))).map(({ step, job: id }) => [step, id])[0];
     expect(steps.map((step) => stepOf(`${step}.example`))).toEqual(steps.map(() => ["open", "job_1"]));
-    expect(["Unknown.example.", "v.example", "new.example"].map(stepOf)).toEqual([
-      ...[["unknown", null], ["unknown", null], undefined],
+    expect(["Unknown.example.", "v.example", "w.example", "new.example"].map(stepOf)).toEqual([
+      ...[["unknown", null], ["unknown", null], ["unknown", null], undefined],
     ]);
   });
 });

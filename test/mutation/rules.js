@@ -85,7 +85,7 @@ const RULES = {
   ExpressionStatement: (node, text) => (text(node).startsWith("super(") ? [] : [replace(node, ";")]),
   BlockStatement: ({ body }, text) => neighbours(body, text),
   CallExpression: ({ arguments: given, ...node }, text) => [
-    ...neighbours(given, text),
+    ...(SYMMETRIC.test(text(node.callee)) ? [] : neighbours(given, text)),
     ...leftOut(node, text),
   ],
   NewExpression: ({ arguments: given }, text) => neighbours(given, text),
@@ -108,6 +108,9 @@ const RULES = {
   BreakStatement: (node) => [replace(node, ";")],
   ThrowStatement: (node) => [replace(node, ";")],
 };
+
+/** The order of their arguments says nothing. */
+const SYMMETRIC = /^(Math\.max|Math\.min|earlier|later)$/;
 
 /** Types, imports and the members of enums hold nothing that runs. */
 const SKIPPED = /^(TS(?!AsExpression|NonNull|Satisfies)|Import|ExportAll)/;

@@ -76,6 +76,12 @@ describe("singer()", () => {
     expect(said[5]?.value).toEqual({ bookmarks: { people, sources } });
   });
 
+  it("says null for a replication key that the state does not have yet", () => {
+    const said = messagesOf([open("people"), checkpoint("people", { missing_days: [] })]);
+    const people = { missing_days: [], replication_key: "discoveredAt", replication_key_value: null };
+    expect(said.at(-1)?.value).toEqual({ bookmarks: { people } });
+  });
+
   it("hands a record on as the bytes that it came in", () => {
     const raw = rawLine('{"id": "1", "name":9007199254740993,"discoveredAt":null }');
     const text = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);

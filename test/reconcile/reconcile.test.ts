@@ -37,6 +37,7 @@ describe("reconcile", () => {
     for (const more of [["--full"], ["--state", state]]) {
       const whole = await reconcile(config, all, more);
       expect([whole.code, whole.lost, whole.gone], whole.stderr).toEqual([0, [], []]);
+      expect(whole.report).toMatchObject({ lost: 0, stale: 0, later: 0, new: 0, unclear: 0, suppressed: 0 });
     }
   });
 
@@ -61,6 +62,17 @@ describe("reconcile", () => {
     expect(gone, stderr).toEqual(code === 2 ? [] : ["erased-1"]);
   });
 
+  it.each([{ is_user: "true" }, { source_slug: "harborline-crm" }])(
+    "looks at once among everybody for who is not shown under the filter %j",
+    async (filter) => {
+      const { sandbox, all } = await synced({ people: 3_000 });
+      const config = await configFor(sandbox, filter);
+      const found = await reconcile(config, [...all, ghost(1)], ["--full"]);
+      expect([found.code, found.gone], found.stderr).toEqual([0, ["erased-1"]]);
+      expect(found.report.requests).toBeLessThan(30);
+    },
+  );
+
   it("ends with 2 where nobody can know", async () => {
     const { sandbox, config, state, all } = await synced({ people: 300 });
     const day = dayOf(all[200] as Row);
@@ -73,11 +85,13 @@ describe("reconcile", () => {
     const none = await file("none.json", "{}");
     const asked = [
       [config, naive, [], "--timezone"],
+      [config, await file("seconds.csv", csvOf(all).replace(/\.\d+Z$/gm, "")), [], "--timezone"],
       [config, all, ["--timezone", "Europe/Nowhere"], "no such zone"],
       [config, all.slice(0, 0), ["--full"], "no key in common"],
       [config, other, ["--full"], "another salt"],
       [config, other, ["--state", state], "another salt"],
       [config, await file("none.csv", `${csvOf(all)},2026-01-01T00:00:00Z\n`), [], "has no key"],
+      [config, await file("open.csv", `${csvOf(all)}"erased-1`), [], "ends within quotes"],
       [config, await file("odd.csv", `${csvOf(all)}x,soon\n`), [], "no rule can read"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
       [config, all, ["--state", none], "holds nothing"],
@@ -99,6 +113,26 @@ describe("reconcile", () => {
     expect(await reconcile(ignoring, all, ["--full"], { clock })).toMatchObject({ code: 2, gone: [] });
   });
 
+  it("names who was checked again, be it a second later, and holds nobody for suppressed who has moved", async () => {
+    const { config, state, all } = await synced({ people: 300, days: 30, undated: 0 });
+    const newest = all.reduce((a, b) => ((a.discoveredAt ?? "") > (b.discoveredAt ?? "") ? a : b));
+    const asOf = (of: Row, ms: number): Row[] =>
+      all.map((row) => (row === of ? { ...row, discoveredAt: new Date(ms).toISOString() } : row));
+    const [row] = all.filter(({ discoveredAt }) => discoveredAt !== newest.discoveredAt) as [Row];
+    const full = await reconcile(config, asOf(row, Date.parse(row.discoveredAt ?? "") - 1_000), ["--full"]);
+    expect([full.code, full.report.stale, ids(full.lost)], full.stderr).toEqual([1, 1, [row.id]]);
+    const counts = await reconcile(config, asOf(newest, Date.parse(OLD)), ["--state", state]);
+    expect(counts.report, counts.stderr).toMatchObject({ lost: 0, suppressed: 0 });
+    expect([counts.suppressed, counts.report.stale + counts.report.later]).toEqual([[], 1]);
+  });
+
+  it("names thousands of lost rows, each once", async () => {
+    const { config, all } = await synced({ people: 3_000 });
+    const found = await reconcile(config, all.slice(-1), ["--full"]);
+    expect([found.code, ids(found.lost)], found.stderr).toEqual([1, ids(all.slice(0, -1))]);
+    expect(found.report.lost).toBe(all.length - 1);
+  });
+
   it("reads what loaders and shells give it", async () => {
     const { config, all } = await synced({ people: 100, days: 400 });
     const [first] = all as [Row];
@@ -107,7 +141,11 @@ describe("reconcile", () => {
       at === null ? "" : new Date(at).toLocaleString("sv", { timeZone: "Europe/Berlin" });
     const spelt = (of: (row: Row) => string, head = "discovered_at,note,ID"): string =>
       `${head}\r\n${table.map((row) => `${of(row)}\r\n`).join("")}`;
+    const short = table.map(
+      ({ id, discoveredAt: at }) => `${[id, ...(at === null ? [] : [at])].join(",")}\n`,
+    );
     const tables = [
+      [`id,discovered_at\n${short.join("")}`, []],
       [spelt(({ id, discoveredAt }) => `${discoveredAt ?? "NULL"},"a ""b"", \n c",${id}`), []],
       [spelt(({ id, discoveredAt }) => `${berlin(discoveredAt)},,${id}`), ["--timezone", "Europe/Berlin"]],
       [spelt(({ id, discoveredAt }) => `${discoveredAt?.slice(0, 10) ?? ""},,${id}`), ["--timezone", "UTC"]],
@@ -186,7 +224,10 @@ describe("reconcile", () => {
   it("marks days so that the next sync brings what was lost", async () => {
     const { config, state, all } = await synced({ people: 300, days: 90 });
     const lost = [all[150], all[200], all.at(-1)] as Row[];
-    const table = all.filter((row) => !lost.includes(row));
+    const stale = all[100] as Row;
+    const table = all
+      .filter((row) => !lost.includes(row))
+      .map((row) => (row === stale ? { ...row, discoveredAt: OLD } : row));
     const waiting = [{ id: "a record that has not left" }];
     const { people: saved } = JSON.parse(readFileSync(state, "utf8")).bookmarks;
     writeFileSync(
@@ -212,7 +253,7 @@ describe("reconcile", () => {
     ];
     const { code, stdout } = await run(CONNECTOR, read);
     expect(code).toBe(0);
-    for (const { id } of lost) expect(stdout).toContain(id);
+    for (const { id } of [...lost, stale]) expect(stdout).toContain(id);
   });
 
   it("names the days for which 300 requests were not enough", async () => {
@@ -252,6 +293,6 @@ describe("reconcile", () => {
     const { code, stdout } = await run(CONNECTOR, ["reconcile", "--sql", dialect, "--table", "crm.people"]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/UTC/)]);
     expect(stdout).toContain("crm.people");
-    expect(stdout).toContain("discoveredAt");
+    expect(stdout).toMatch(/SELECT ["`]id["`], [^,]+\(.*["`]discoveredAt["`]/);
   });
 });

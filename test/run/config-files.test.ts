@@ -82,6 +82,9 @@ describe("readConfigs()", () => {
     await expect(openConfig(name, variables)).rejects.toThrow(
       /Cannot use the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: external_api.api_url must/,
     );
+    await expect(openConfigs([name], {})).rejects.toThrow("not 99 (line 8)");
+    // Of several files nobody knows which has the line.
+    await expect(openConfigs([name, name], {})).rejects.toThrow(/not 99(?! \(line)/);
   });
 
   it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {

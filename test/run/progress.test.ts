@@ -43,16 +43,19 @@ describe("progressText()", () => {
     expect(progressText(stats)).toBe("connecting");
     stats.note(open("people"));
     expect(progressText(stats)).toBe("people: 0 rows");
-    stats.note(estimate(3000));
+    stats.note(estimate(6000));
     pass(10);
     stats.note(rows(1500));
     stats.note(ONE_WINDOW);
     pass(2);
-    expect(progressText(stats)).toBe("people: 1,500 of about 3,000 rows, 1 window done");
+    expect(progressText(stats)).toBe("people: 1,500 of about 6,000 rows, 1 window done");
     pass(1);
     expect(progressText(stats)).toBe(
-      "people: 1,500 of about 3,000 rows, 500 rows/s, 1 of about 2 windows done, about 3.0 s left",
+      "people: 1,500 of about 6,000 rows, 500 rows/s, 1 of about 4 windows done, about 9.0 s left",
     );
+    stats.note(rows(4400));
+    expect(progressText(stats)).toContain("5,900 of about 6,000 rows");
+    expect(progressText(stats)).toContain("1 of about 2 windows done");
   });
 
   it("says what the run waits for, until records come", () => {

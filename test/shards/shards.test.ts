@@ -169,6 +169,15 @@ describe("a first load in shards", () => {
     expect(checkedOn(sandbox, rest).filter((id) => !came.has(id))).toEqual([]);
   });
 
+  it("makes the folders above its own", async () => {
+    const { read, folder, nameOf } = await loadOf({ people: 3_000, days: 30, undated: 0 });
+    const [output, other] = [join(folder, "not", "there"), join(folder, "dry")];
+    expect((await read(0, ["--output", output])).code).toBe(0);
+    expect(readdirSync(output)).toContain(nameOf(0));
+    await read(0, ["--output", other, "--dry-run"]);
+    expect(readdirSync(folder)).toEqual(["not"]);
+  });
+
   it("takes a turn of the key for each request where shards share a folder, and none where they divide it", async () => {
     const { sandbox, folder, read } = await loadOf(ACCOUNT);
     const planned = sandbox.requests.length;

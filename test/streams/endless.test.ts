@@ -148,4 +148,17 @@ describe("readBounded()", () => {
       else await expect(read()).rejects.toThrow(why);
     },
   );
+
+  it.each([
+    ["rows without a key that differ", (nth: number) => ({ ...rowOf(nth), key: "" }), 300],
+    ["rows of one key, whatever else they say", (nth: number) => ({ ...rowOf(nth), key: "1" }), 62],
+  ])("goes on while new rows come: %s", async (_, rowAt, most) => {
+    const service = new OneRowASecond((nth) => (nth < 300 ? rowAt(nth) : undefined));
+    const bounds = { api: service.api(3), idleMs: IDLE_SECONDS * SECOND };
+    const read = async (): Promise<void> => {
+      for await (const _batch of readBounded(DAY, NOT_COUNTED, bounds));
+    };
+    await read().catch((error: unknown) => expect(error).toBeInstanceOf(BodyError));
+    expect(service.sent).toBe(most);
+  });
 });

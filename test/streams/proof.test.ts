@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
+import { NewestKeys } from "../../src/streams/newest-keys.ts";
 import { judge, Pass, provenBy } from "../../src/streams/proof.ts";
 import { nextAttempt } from "../../src/streams/read-window.ts";
 import { SeenRows } from "../../src/streams/seen-rows.ts";
@@ -61,6 +62,13 @@ describe("Pass", () => {
     const pass = new Pass(REACHING, counted(0), new SeenRows(), rulesWith({}));
     const { lines, names } = pass.accept({ rows: [odd, odd, usual, usual] });
     expect({ lines, names }).toEqual({ lines: [odd.raw, usual.raw], names: [undefined, ["id"]] });
+  });
+
+  it("takes no row for a witness that has no key, or a date in the future", () => {
+    const newestKeys = new NewestKeys();
+    const rows = [row("a", IN_MARCH), row("b", AFTER_ANSWERED), row("", IN_MARCH)];
+    passOver(REACHING, rows, { newestKeys, latest: ANSWERED, onMissingKey: "pass" });
+    expect(newestKeys.witness("k")).toMatchObject({ keys: [expect.any(String)], cursor: IN_MARCH });
   });
 
   it("emits a key again that was checked again within the same millisecond", () => {

@@ -32,6 +32,8 @@ type Moved = Pick<Sandbox, "url" | "advance">;
 export class JobRuntime {
   readonly #sandboxes: readonly Moved[];
   readonly #config: object;
+  /** How long (ms) each state takes to leave. */
+  stateMs = 0;
   #offset = 0;
   #isAligned = false;
 
@@ -98,7 +100,7 @@ export class JobRuntime {
       await writeFile(path, JSON.stringify(value));
       return path;
     };
-    const out = new Kept();
+    const out = new SlowStates(() => this.pass(this.stateMs));
     if (!this.#isAligned) this.#offset = await offsetOf(this.#sandboxes[0]);
     this.#isAligned = true;
     const before = this.#offset;
@@ -123,6 +125,21 @@ export class JobRuntime {
         await new Promise((resolve) => setImmediate(resolve));
       },
     };
+  }
+}
+
+/** What was written, by a platform that is told of each state. */
+class SlowStates extends Kept {
+  readonly #taken: () => void;
+
+  constructor(taken: () => void) {
+    super();
+    this.#taken = taken;
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: () => void): void {
+    if (chunk.includes('"type":"STATE"')) this.#taken();
+    super._write(chunk, encoding, done);
   }
 }
 
