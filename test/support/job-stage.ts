@@ -179,7 +179,7 @@ export async function sandboxStage(
   return new JobStage(sandbox, setting, settings, config);
 }
 
-/** A connection with receipts to a service that counts, until the test ends. */
+/** A connection with receipts to a service that counts, where it is ten in the morning, until the test ends. */
 export async function countingStage(
   setting: Setting,
   settings: object,
@@ -187,6 +187,7 @@ export async function countingStage(
 ): Promise<JobStage<CountingService>> {
   const service = await CountingService.start();
   onTestFinished(() => service[Symbol.asyncDispose]());
+  service.advance(10 * HOUR - (Date.now() % DAY));
   const receipts_file = join(await tempDir(), "receipts.jsonl");
   const stage = new JobStage(service, setting, settings, { receipts_file, ...config });
   await stage.runtime.discover();
