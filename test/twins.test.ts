@@ -64,7 +64,7 @@ const WITHOUT: readonly Group[] = [
     why: "It is about the stdout of a process.",
   },
   {
-    modules: ["files/csv", ...within("reconcile", "key-table results sql table-file")],
+    modules: ["files/csv", ...within("reconcile", "results sql")],
     tested: "test/reconcile/reconcile.test.ts",
     why: "A comparison crosses all of them, and only its answer can be right or wrong.",
   },

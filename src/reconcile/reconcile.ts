@@ -157,8 +157,8 @@ class Comparison {
       day !== "none" && day < before ? [{ day, rows }] : [],
     );
     const [fullest] = days.sort((a, b) => b.rows - a.rows);
-    const read = fullest === undefined ? 0 : await this.#read({ from: fullest.day, to: fullest.day });
-    if (read > 0 || fullest === undefined) this.#refuseStranger();
+    if (fullest !== undefined && (await this.#read({ from: fullest.day, to: fullest.day })) === 0) return;
+    this.#refuseStranger();
   }
 
   /** Throws DataError if rows were shown and none of them has a key of the table. */

@@ -99,11 +99,13 @@ function msOf(offset: string): number | undefined {
   return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
 }
 
-/** How many ms the spelling of a date tells apart. */
+/** How many ms the spelling of a date tells apart. Epoch numbers from 1e11 on are ms or finer, those below are seconds. */
 export function unitOf(text: string): number {
   if (/^\d{4}-\d\d-\d\d$/.test(text)) return 86_400_000;
-  const digits = /^-?\d+(?:\.\d+)?$/.test(text) ? 3 : (/:\d\d[.,](\d+)/.exec(text)?.[1]?.length ?? 0);
-  return 10 ** Math.max(0, 3 - digits);
+  if (/^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?!:)/.test(text)) return 60_000;
+  if (Math.abs(Number(text)) >= 1e11) return 1;
+  const [, fraction = ""] = /[.,](\d+)/.exec(text) ?? [];
+  return 10 ** Math.max(0, 3 - fraction.length);
 }
 
 const unusable = (path: string, line: number, why: string): ConfigError =>

@@ -60,3 +60,22 @@ it("differences() names each day on which the table has fewer rows, and each tha
     { numRuns: runs(300, 5_000) },
   );
 });
+
+it("differences() counts what the syncs held back as there, where they say of which days it was", async () => {
+  const dayAt = (nth: number): Day => addDays(FIRST, nth);
+  const table = new Map(Array.from({ length: 10 }, (_, nth) => [dayAt(nth), 3]));
+  const count: StreamApi["count"] = async (window) => {
+    const [from, to] = window.kind === "closed" ? [window.from, window.to] : [FIRST, FIRST];
+    const rows = 3 * daysBetween(from, to) + (from <= dayAt(4) && dayAt(4) <= to ? 2 : 0);
+    return { rows, undated: 0, known: true, asked: ASKED, answered: ASKED };
+  };
+  const lackingOf = async (last: Day, before: Day, held: number): Promise<unknown> => {
+    const coverage = [spanOf([FIRST, last], null, undefined, held)];
+    const found = await differences({ count }, coverage, table, before, () => 100);
+    return found.lacking.map(({ range }) => range);
+  };
+  const day = [dayAt(4), dayAt(4)];
+  expect(await lackingOf(dayAt(9), dayAt(10), 2)).toEqual([]);
+  expect(await lackingOf(dayAt(9), dayAt(10), 1)).toEqual([day]);
+  expect(await lackingOf(dayAt(9), dayAt(9), 2)).toEqual([day]);
+});

@@ -1,44 +1,299 @@
-import { expect, it } from "vitest";
-import { compare } from "../../src/reconcile/reconcile.ts";
-import type { Report } from "../../src/reconcile/results.ts";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { compare, type Question } from "../../src/reconcile/reconcile.ts";
+import { type Report, Results } from "../../src/reconcile/results.ts";
+import { spanOf } from "../../src/streams/coverage.ts";
+import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event, RawLine } from "../../src/streams/event.ts";
+import { addDays, type Day, dayOf, daysBetween } from "../../src/time.ts";
 import { file } from "../support/cli.ts";
+import { csvOf, ids, type Row } from "../support/reconcile.ts";
+import { runs } from "../support/runs.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
-/** Compares a table of keys with the rows that a service shows. */
-async function compared(keys: readonly (string | number)[], rows: readonly string[]): Promise<Report> {
-  return compare({
-    ...{ stream: "things", table: await file("keys.csv", `id\n${keys.join("\n")}\n`), state: undefined },
-    ...{ form: { key: "id", cursor: null, zone: undefined }, mode: "full", mostGone: undefined },
-    ...{ startDate: null, endDate: null, isFiltered: false },
-    ...{ api: { now: () => 0, count: () => Promise.reject(new Error("Not asked for")) } },
-    ...{ emit: async () => {}, requests: () => 1, results: undefined, isSuppressed: () => false },
+const NOW = Date.parse("2024-03-20T12:00:00Z");
+const DATED: Question["form"] = { key: "id", cursor: "discoveredAt", zone: undefined };
+const UNDATED: Question["form"] = { ...DATED, cursor: null };
+
+/** What the service shows when it is read, look by look; the last for ever. */
+type Shown = (look: Parameters<Question["read"]>[0], nth: number) => readonly unknown[];
+
+type Found = Report & { readonly lists: Readonly<Record<string, string>>; readonly looks: number };
+
+/** Compares a table with what a service shows, in a folder of results. */
+async function compared(table: string, shown: Shown, asked: Partial<Question> = {}): Promise<Found> {
+  const folder = await tempDir();
+  const results = await Results.open(folder);
+  let looks = 0;
+  const report = await compare({
+    ...{ stream: "things", table: await file("keys.csv", table), state: undefined, form: DATED },
+    ...{ mode: "full", mostGone: undefined, startDate: null, endDate: null, isFiltered: false },
+    ...{ api: { now: () => NOW, count: () => Promise.reject(new Error("Not asked for")) } },
+    ...{ emit: async () => {}, requests: () => 1, results, isSuppressed: () => false },
     ...{ keyOf: (key) => key, leave: (line) => line },
-    read: async function* (): AsyncGenerator<Event> {
-      yield { kind: "records", stream: "things", at: 0, lines: rows as RawLine[] };
+    read: async function* (look): AsyncGenerator<Event> {
+      const lines = shown(look, looks++).map((row) => JSON.stringify(row) as RawLine);
+      yield { kind: "records", stream: "things", at: 0, lines };
       yield { kind: "close", stream: "things", complete: true };
     },
+    ...asked,
   });
+  const names = [
+    "lost.jsonl",
+    "suppressed.csv",
+    "unclear.csv",
+    ...(report.gone === null ? [] : ["gone.csv"]),
+  ];
+  const texts = names.map((name) => [name, textOf(join(folder, name))]);
+  return { ...report, lists: Object.fromEntries(texts), looks };
 }
 
-it("calls a key unclear that the service shows as a number and as a text, and no other", async () => {
-  const shown = ['{"id":1}', '{"id":"1"}', '{"id":2}', '{"id":2}', '{"id":"3"}'];
-  const report = await compared([1, 2, 3, 4], shown);
-  expect(report).toMatchObject({ unclear: 1, gone: 1, lost: 0, suppressed: 0, rows_read: 5 });
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "none";
+  }
+}
+
+const listOf = (keys: readonly string[]): string => ["id", ...keys, ""].join("\n");
+
+describe("compare()", () => {
+  it("calls a key unclear that the service shows as a number and as a text, and no other", async () => {
+    const shown = [{ id: 1 }, { id: "1" }, { id: 2 }, { id: 2 }, { id: "3" }];
+    const report = await compared("id\n1\n2\n3\n4\n", () => shown, { form: UNDATED });
+    expect(report).toMatchObject({ unclear: 1, gone: 1, lost: 0, suppressed: 0, rows_read: 5 });
+    expect(report.lists).toMatchObject({ "unclear.csv": listOf(["1"]), "gone.csv": listOf(["4"]) });
+  });
+
+  it.each([
+    [200, 100, 100, 0],
+    [200, 101, 101, 1],
+    [20_000, 200, 200, 0],
+    [20_000, 201, 201, 1],
+  ])(
+    "of %i keys %i may not be gone unless the user says so, above a hundred or 1 %%",
+    async (size, lacking, gone, unanswered) => {
+      const keys = Array.from({ length: size }, (_, nth) => `k${nth}`);
+      const shown = keys.slice(lacking).map((id) => ({ id }));
+      const report = await compared(listOf(keys), () => shown, { form: UNDATED });
+      expect([report.gone, report.unanswered.length]).toEqual([gone, unanswered]);
+      expect(report.lists["gone.csv"]).toBe(unanswered > 0 ? "none" : listOf(keys.slice(0, lacking)));
+    },
+  );
+
+  it.each([
+    ["2024-03-01T10:00:00.123Z", "2024-03-01T10:00:00.123Z", "same"],
+    ["2024-03-01T10:00:00.123Z", "2024-03-01T10:00:00.122Z", "stale"],
+    ["2024-03-01T10:00:00.123Z", "2024-03-01T10:00:00.124Z", "later"],
+    ["2024-03-01T10:00:00.999Z", "2024-03-01T10:00:00Z", "same"],
+    ["2024-03-01T10:00:01Z", "2024-03-01T10:00:00Z", "stale"],
+    ["2024-03-01T10:00:59Z", "2024-03-01T10:00Z", "same"],
+    ["2024-03-01T10:01:00Z", "2024-03-01T10:00Z", "stale"],
+    ["2024-03-01T10:00:00.700Z", "1709287200", "same"],
+    ["2024-03-01T10:00:01.000Z", "1709287200", "stale"],
+    ["2024-03-01T10:00:00Z", "2024-03-01T10:00:00.900Z", "same"],
+    ["2024-03-01T10:00:00Z", "", "stale"],
+    [null, "2024-03-01T10:00:00Z", "later"],
+    [null, "", "same"],
+  ])("a row of %s that a table has at %j is the %s", async (discoveredAt, held, standing) => {
+    const report = await compared(`id,discoveredAt\na,${held}\n`, () => [{ id: "a", discoveredAt }]);
+    const { stale, later } = report;
+    expect([stale, later]).toEqual([Number(standing === "stale"), Number(standing === "later")]);
+    expect(report).toMatchObject({ lost: 0, gone: 0, new: 0 });
+  });
+
+  it("says why nobody can know who is gone while people still move after each look", async () => {
+    const table = csvOf(Array.from({ length: 20 }, (_, nth) => ({ id: `p${nth}`, discoveredAt: null })));
+    const one: Shown = (_, nth) => [{ id: `p${nth}`, discoveredAt: null }];
+    await expect(compared(table, one)).rejects.toThrow("people still move between 8 looks");
+    // They come to rest just in time, and the last look says so.
+    const rest = await compared(table, (look, nth) => (nth < 8 ? one(look, nth) : []));
+    expect(rest).toMatchObject({ gone: 12, looks: 9 });
+  });
+
+  it("looks among everybody at once under a filter, and once only where rows have no date", async () => {
+    const table = listOf(["a", "b", "c"]);
+    const shown: Shown = ({ everyone = false }) => (everyone ? [{ id: "a" }, { id: "b" }] : [{ id: "a" }]);
+    const found = await compared(table, shown, { form: UNDATED, isFiltered: true });
+    expect(found).toMatchObject({ gone: 1, looks: 2, rows_read: 3, lost: 0 });
+    expect(await compared(table, shown, { form: UNDATED })).toMatchObject({ gone: 2, looks: 1 });
+    const all = listOf(["a"]);
+    expect(await compared(all, shown, { form: UNDATED, isFiltered: true })).toMatchObject({ looks: 1 });
+  });
 });
 
-it.each([
-  [200, 100, 100, 0],
-  [200, 101, 101, 1],
-  [20_000, 200, 200, 0],
-  [20_000, 201, 201, 1],
-])(
-  "of %i keys %i may not be gone unless the user says so, above a hundred or 1 %%",
-  async (size, lacking, gone, unanswered) => {
-    const keys = Array.from({ length: size }, (_, nth) => `k${nth}`);
-    const report = await compared(
-      keys,
-      keys.slice(lacking).map((id) => JSON.stringify({ id })),
-    );
-    expect([report.gone, report.unanswered.length]).toEqual([gone, unanswered]);
-  },
+const FIRST = "2024-03-01" as Day;
+const DAYS = 12;
+const dayAt = (nth: number): Day => addDays(FIRST, nth);
+const maybe = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(of, { freq: 4 });
+const moment = maybe(
+  fc
+    .record({ day: fc.nat(DAYS - 1), hour: fc.nat(3) })
+    .map(({ day, hour }) => `${dayAt(day)}T0${hour}:00:00Z`),
 );
+const people = fc.uniqueArray(
+  fc.record({
+    id: fc.nat(30).map((nth) => `p${nth}`),
+    discoveredAt: moment,
+    /** What the table says of it; undefined: nothing. */
+    held: fc.option(fc.oneof({ weight: 3, arbitrary: fc.constant("same" as const) }, moment), {
+      nil: undefined,
+    }),
+    isShown: fc.boolean(),
+    isSuppressed: fc.integer({ min: 0, max: 9 }).map((of) => of === 0),
+  }),
+  { selector: ({ id }) => id, maxLength: 25 },
+);
+const spans = fc.array(fc.constantFrom("read", "read", "read", "missing", "again", "never"), {
+  minLength: DAYS,
+  maxLength: DAYS,
+});
+
+it("compare() calls each row of the service, and each key of the table, what it is", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      people,
+      maybe(spans),
+      maybe(fc.nat(DAYS - 1)),
+      maybe(fc.nat(DAYS - 1)),
+      moment,
+      async (all, known, start, end, newest) => {
+        const [startDate, endDate] = [start, end].map((nth) => (nth === null ? null : dayAt(nth)));
+        if (startDate && endDate && startDate > endDate) return;
+        const days = (known ?? []).flatMap((status, nth) => {
+          const range = [dayAt(nth), dayAt(nth)] as const;
+          if (status === "never") return [];
+          return [status === "read" ? spanOf(range, 1) : spanOf(range, null, status as "again")];
+        });
+        const state = known === null ? undefined : { ...NEW_STATE, days, discoveredAt: newest };
+        const table = all.flatMap(({ id, discoveredAt, held }): Row[] =>
+          held === undefined ? [] : [{ id, discoveredAt: held === "same" ? discoveredAt : held }],
+        );
+        const shown = all.filter(({ isShown }) => isShown);
+        const suppressed = new Set(all.filter((one) => one.isSuppressed).map(({ id }) => id));
+        const heldOf = (id: string): Row | undefined => table.find((row) => row.id === id);
+        if (shown.length > 0 && !shown.some(({ id }) => heldOf(id))) return;
+
+        const isExpected = (at: string | null): boolean => {
+          if (at === null) return state === undefined && startDate === null && endDate === null;
+          const day = at.slice(0, 10);
+          if (known === null) return (startDate ?? "") <= day && (endDate ?? "9") >= day;
+          if (newest === null || at > newest) return false;
+          const nth = daysBetween(FIRST, day as Day) - 1;
+          return (
+            ["read", "again"].includes(known[nth] ?? "") || nth > known.findLastIndex((of) => of !== "never")
+          );
+        };
+        const wanted = { lost: [] as string[], stale: [] as string[], later: 0, new: 0 };
+        for (const { id, discoveredAt: at } of shown) {
+          const held = heldOf(id);
+          if (suppressed.has(id) || (held !== undefined && held.discoveredAt === at)) continue;
+          if (!isExpected(at)) wanted.new += 1;
+          else if (held === undefined) wanted.lost.push(id);
+          else if (at === null || (held.discoveredAt ?? "") > at) wanted.later += 1;
+          else wanted.stale.push(id);
+        }
+        const gone = table.filter(({ id }) => !suppressed.has(id) && !shown.some((one) => one.id === id));
+        const expectedDays: Record<string, object> = {};
+        for (const day of [
+          "none",
+          ...(known ?? []),
+          ...Array.from({ length: DAYS }, (_, nth) => dayAt(nth)),
+        ]) {
+          const on = (rows: readonly Row[]): number =>
+            rows.filter(({ discoveredAt }) => (discoveredAt?.slice(0, 10) ?? "none") === day).length;
+          const of = (names: readonly string[]): number => on(all.filter(({ id }) => names.includes(id)));
+          const difference = { lost: of(wanted.lost), stale: of(wanted.stale), gone: on(gone) };
+          if (Object.values(difference).some((rows) => rows > 0)) expectedDays[day] = difference;
+        }
+
+        const found = await compared(
+          csvOf(table),
+          (_, nth) => (nth === 0 ? shown.map(({ id, discoveredAt }) => ({ id, discoveredAt })) : []),
+          {
+            ...{ state, startDate: startDate ?? null, endDate: endDate ?? null },
+            isSuppressed: ({ id }) => suppressed.has(String(id)),
+          },
+        );
+        const { lost, stale, later, new: isNew, rows_read, table_rows } = found;
+        expect({ lost, stale, later, new: isNew, rows_read, table_rows, gone: found.gone }).toEqual({
+          ...{ lost: wanted.lost.length, stale: wanted.stale.length, later: wanted.later, new: wanted.new },
+          ...{ rows_read: shown.length, table_rows: table.length, gone: gone.length },
+        });
+        expect(found.days).toEqual(expectedDays);
+        expect(Object.keys(found.days)).toEqual(Object.keys(expectedDays).toSorted());
+        const lines = (found.lists["lost.jsonl"] ?? "").split("\n").slice(0, -1);
+        expect(ids(lines.map((line) => JSON.parse(line) as Row))).toEqual(
+          [...wanted.lost, ...wanted.stale].sort(),
+        );
+        const named = table.map(({ id }) => id);
+        expect(found.lists["gone.csv"]).toBe(listOf(gone.map(({ id }) => id)));
+        expect(found.lists["suppressed.csv"]).toBe(listOf(named.filter((id) => suppressed.has(id))));
+        expect(found).toMatchObject({
+          unclear: 0,
+          suppressed: named.filter((id) => suppressed.has(id)).length,
+        });
+      },
+    ),
+    { numRuns: runs(300, 5_000) },
+  );
+});
+
+it("compare() by counts names each lost row of a table that lacks some, and reads little more than their days", async () => {
+  const account = fc.array(fc.record({ day: fc.nat(199), hour: fc.nat(3) }), {
+    minLength: 60,
+    maxLength: 400,
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      account,
+      fc.array(fc.nat(399), { maxLength: 4 }),
+      fc.boolean(),
+      async (all, picks, isAged) => {
+        // The table may end days before the comparison.
+        const last = addDays(dayOf(NOW), isAged ? -9 : 0);
+        const rows = all.map(({ day, hour }, nth) => ({
+          id: `p${nth}`,
+          discoveredAt: `${addDays(last, day - 199)}T0${hour}:00:00Z`,
+        }));
+        rows.push({ id: "newest", discoveredAt: `${last}T04:00:00Z` });
+        const lost = new Set(picks.filter((nth) => nth < all.length).map((nth) => `p${nth}`));
+        const table = rows.filter(({ id }) => !lost.has(id));
+        let requests = 0;
+        const within = (from?: string, to?: string): Row[] => {
+          requests += 1;
+          return rows.filter(
+            ({ discoveredAt: at }) => at.slice(0, 10) >= (from ?? "") && at.slice(0, 10) <= (to ?? "9"),
+          );
+        };
+        const found = await compared(csvOf(table), ({ from, to }) => within(from, to), {
+          mode: "counts",
+          requests: () => requests,
+          api: {
+            now: () => NOW,
+            count: async (window) => ({
+              rows: window.kind === "closed" ? within(window.from, window.to).length : rows.length,
+              ...{ undated: 0, known: true, asked: NOW, answered: NOW },
+            }),
+          },
+        });
+        const lines = (found.lists["lost.jsonl"] ?? "").split("\n").slice(0, -1);
+        expect(ids(lines.map((line) => JSON.parse(line) as Row))).toEqual([...lost].sort());
+        expect(found).toMatchObject({
+          lost: lost.size,
+          stale: 0,
+          gone: null,
+          unanswered: [],
+          not_looked_at: [],
+        });
+        expect(found.rows_read).toBeGreaterThan(0);
+        expect(found.rows_read).toBeLessThan(rows.length / 4 + 12 * (lost.size + 3));
+        expect(requests).toBeLessThan(80 + 20 * lost.size);
+      },
+    ),
+    { numRuns: runs(100, 2_000) },
+  );
+});

@@ -1,0 +1,102 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { csvCell } from "../../src/files/csv.ts";
+import { type TableRow, tableRows } from "../../src/reconcile/table-file.ts";
+import { file } from "../support/cli.ts";
+import { runs } from "../support/runs.ts";
+
+const FORM = { key: "id", cursor: "discoveredAt", zone: undefined };
+
+async function rowsOf(text: string, form: Partial<Parameters<typeof tableRows>[1]> = {}) {
+  const rows: TableRow[] = [];
+  for await (const some of tableRows(await file("table", text), { ...FORM, ...form })) rows.push(...some);
+  return rows;
+}
+
+/** Ways to write 2024-07-15T08:09:10.123Z, what of it is left, and how many ms each tells apart. */
+const SPELLINGS = [
+  ["2024-07-15T08:09:10.123Z", "2024-07-15T08:09:10.123Z", 1],
+  ["2024-07-15T08:09:10.123456Z", "2024-07-15T08:09:10.123Z", 1],
+  ["2024-07-15 08:09:10,12+00", "2024-07-15T08:09:10.120Z", 10],
+  ["2024-07-15t10:09:10.1+02:00", "2024-07-15T08:09:10.100Z", 100],
+  ["2024-07-15T08:09:10Z", "2024-07-15T08:09:10.000Z", 1_000],
+  ["2024-07-15 10:09 +0200", "2024-07-15T08:09:00.000Z", 60_000],
+  ["1721030950", "2024-07-15T08:09:10.000Z", 1_000],
+  ["1721030950.123", "2024-07-15T08:09:10.123Z", 1],
+  ["1721030950123", "2024-07-15T08:09:10.123Z", 1],
+  ["1721030950123456", "2024-07-15T08:09:10.123Z", 1],
+] as const;
+
+it.each(SPELLINGS)("a table's date %s is %s, told apart to %i ms", async (spelt, iso, unit) => {
+  const moment = { at: Date.parse(iso), unit };
+  expect(await rowsOf(`id,discoveredAt\na,"${spelt}"\n`)).toEqual([{ key: "a", moment }]);
+});
+
+it.each([
+  ["2024-07-15", "Europe/Berlin", "2024-07-14T22:00:00.000Z", 86_400_000],
+  ["2024-07-15 10:09", "+02:00", "2024-07-15T08:09:00.000Z", 60_000],
+  ["2024-07-15 10:09:10", "+0200", "2024-07-15T08:09:10.000Z", 1_000],
+  ["2024-07-15 10:09:10", "+2", "2024-07-15T08:09:10.000Z", 1_000],
+  ["2024-07-15 03:39:10.5", "-4:30", "2024-07-15T08:09:10.500Z", 100],
+  ["2024-07-15 08:09:10.123", "utc", "2024-07-15T08:09:10.123Z", 1],
+  ["2024-07-15T08:09:10.123", "Z", "2024-07-15T08:09:10.123Z", 1],
+  ["2024-07-15 13:54:10", "Asia/Kathmandu", "2024-07-15T08:09:10.000Z", 1_000],
+  // Two hours before clocks go forward in Berlin, and right after; the night when they go back.
+  ["2024-03-31 01:30:00", "Europe/Berlin", "2024-03-31T00:30:00.000Z", 1_000],
+  ["2024-03-31 03:30:00", "Europe/Berlin", "2024-03-31T01:30:00.000Z", 1_000],
+  ["2024-10-27 01:30:00", "Europe/Berlin", "2024-10-26T23:30:00.000Z", 1_000],
+  ["2024-10-27 03:30:00", "Europe/Berlin", "2024-10-27T02:30:00.000Z", 1_000],
+  ["2024-07-15T08:09:10Z", "Europe/Berlin", "2024-07-15T08:09:10.000Z", 1_000],
+])("a table's date %s in the zone %s is %s, told apart to %i ms", async (spelt, zone, iso, unit) => {
+  const moment = { at: Date.parse(iso), unit };
+  expect(await rowsOf(`id,discoveredAt\na,${spelt}\n`, { zone })).toEqual([{ key: "a", moment }]);
+});
+
+it("null in a table is no date, as any loader spells it", async () => {
+  const nulls = ["", " ", "NULL", "None", "\\N", "NaT"];
+  const rows = await rowsOf(`id,discoveredAt\n${nulls.map((spelt) => `a,${spelt}\n`).join("")}`);
+  expect(rows.map(({ moment }) => moment)).toEqual(nulls.map(() => ({ at: Number.NaN, unit: 1 })));
+});
+
+const text = fc.string({ unit: fc.constantFrom(..."ab,;\t\"'\n ä") });
+const cells = fc.record({ key: text.filter((key) => key.trim() !== ""), note: text });
+
+it("a table's key is read as it was written, among columns of any order and text", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(cells, { minLength: 1, maxLength: 30 }),
+      fc.shuffledSubarray(["ID", "Discovered_At", "note"], { minLength: 3 }),
+      fc.constantFrom("\n", "\r\n"),
+      fc.boolean(),
+      async (rows, columns, end, isJson) => {
+        const cellOf = (row: { key: string; note: string }, column: string): string =>
+          column === "ID" ? row.key : column === "note" ? row.note : "2024-07-15T08:09:10Z";
+        const lines = rows.map((row) =>
+          isJson
+            ? JSON.stringify(Object.fromEntries(columns.map((column) => [column, cellOf(row, column)])))
+            : columns.map((column) => csvCell(cellOf(row, column))).join(","),
+        );
+        const all = isJson ? lines : [columns.join(","), ...lines];
+        const found = await rowsOf(all.join(end));
+        expect(found.map(({ key }) => key)).toEqual(rows.map(({ key }) => key));
+        expect(found.every(({ moment }) => moment.at === Date.parse("2024-07-15T08:09:10Z"))).toBe(true);
+      },
+    ),
+    { numRuns: runs(100, 2_000) },
+  );
+});
+
+it.each([
+  ["id,discoveredAt\na,2024-07-15T08:09:10Z\n,2024-07-15T08:09:10Z\n", "line 3 has no key"],
+  ["id,discoveredAt\na,soon\n", 'line 2 has the date "soon", which no rule can read'],
+  ["id,discoveredAt\na,2024-07-15 08:09:10\n", "has no offset. Say what it means with --timezone"],
+  ['id,discoveredAt\n"a,b\n', "line 2 ends within quotes"],
+  [`id,discoveredAt\na,${"somebody@mail.example"}\n`, "line 2 has a date, which no rule can read"],
+])("a table that cannot be used is refused with its line: %j", async (table, said) => {
+  await expect(rowsOf(table)).rejects.toThrow(said);
+});
+
+it("a key with a line break keeps the count of lines, and a table without a date needs none", async () => {
+  const table = 'id,x\n"a\nb",soon\nc,soon\n';
+  expect((await rowsOf(table, { cursor: null })).map(({ key }) => key)).toEqual(["a\nb", "c"]);
+});
