@@ -83,7 +83,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "drift folder-sink known-rows manifest metrics outlook probe-streams questions"),
+      ...within("run", "folder-sink manifest metrics outlook probe-streams questions"),
       ...within("run", "runtime session sink stats whose-rows window-files"),
     ],
     tested: "test/e2e/read.test.ts",
