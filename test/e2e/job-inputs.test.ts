@@ -48,6 +48,16 @@ describe("the items of a job", () => {
     expect(new Set(stage.bought).size).toBe(8);
   });
 
+  it("are not looked for among people when nothing may be bought", async () => {
+    const settings = { from_people: true, max_per_sync: 3, max_per_day: 3 };
+    const stage = await sandboxStage("email_verification", settings);
+    await stage.play({ bought: 3 });
+    const before = stage.requests.length;
+    await stage.play({ bought: 0 });
+    expect(stage.requests.slice(before).filter((request) => request.includes("people"))).toEqual([]);
+    await stage.play({ after: DAY, bought: 3 });
+  });
+
   it("come from a CSV file; what is none is named by its line", async () => {
     const lines = ["\ufeffname,Domain", '"A, Inc.",WWW.1.example', "B,not a domain", "C,1.example.", ""];
     const path = await file("domains.csv", lines.join("\r\n"));

@@ -25,6 +25,7 @@ describe("DigestTable", () => {
         const table = new DigestTable();
         const plain = new Map<string, number>();
         const column = new Column(table);
+        const values = new Map<number, number>();
         for (const { number, others, isPacked } of steps) {
           const keys = isPacked ? [number, ...others].map(keyOf) : [keyOf(number)];
           const rows = isPacked ? [...table.addPacked(keys.join(""))] : keys.map((key) => table.add(key));
@@ -33,10 +34,12 @@ describe("DigestTable", () => {
             expect(row).toBe(plain.get(key) ?? plain.size);
             plain.set(key, row);
             column.set(row, number + 1);
+            values.set(row, number + 1);
             expect([column.get(row), table.find(key), table.keyAt(row)]).toEqual([number + 1, row, key]);
           }
         }
         expect(table.size).toBe(plain.size);
+        for (const [row, value] of values) expect(column.get(row)).toBe(value);
         expect(table.find(keyOf(301))).toBeUndefined();
       }),
       { numRuns: 60 },

@@ -206,6 +206,7 @@ describe("Receipts", () => {
     for (const [text, why] of refused) {
       await writeFile(path, text);
       await expect(open(), text).rejects.toThrow(why);
+      await expect(open(), text).rejects.toThrow(`Cannot use the receipts "${path}"`);
       expect(await readFile(path, "utf8")).toBe(text);
     }
     path = "/dev/null";

@@ -32,7 +32,7 @@ export default defineConfig({
     passWithNoTests: true,
     // Also what only `npm run test:long` repeats often enough to find.
     env: { TZ: "Australia/Lord_Howe", TEST_LONG: "1" },
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     // One after the other: the first that fails ends the run. Only a count of the blocks has to know which test ran them.
     ...(hits === undefined
       ? { maxWorkers: 1, isolate: false, bail: 1, sequence: { sequencer: InOrder } }
