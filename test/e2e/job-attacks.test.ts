@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -194,7 +195,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     setting: "email_verification",
     settings: { emails: emailsOf(15) },
     config: { receipts_file: "" },
-    syncs: [{ bought: 10, warns: "at most 10 items will be submitted" }, { bought: 5 }],
+    syncs: [{ bought: 10, warns: "email_verifications: at most 10 items will be submitted" }, { bought: 5 }],
     bought: emailsOf(15),
   },
   "Receipts that are there and cannot be used stop the submissions, and open jobs are collected": {
@@ -237,6 +238,28 @@ describe("jobs", () => {
     const states = ran.messages.flatMap(({ state }) => (state ? [state.stream.stream_state] : []));
     expect(Math.max(...states.map((state) => subsIn(state as JobState).length))).toBe(10);
     await stage.play({ bought: emails.slice(5), fails: null });
+  });
+
+  it("submit nothing more once another run has taken the lock while they waited for their turn", async () => {
+    const stage = await countingStage(
+      "email_verification",
+      { emails: emailsOf(40) },
+      { requests_per_minute: 10 },
+    );
+    const { receipts_file } = stage.config as { readonly receipts_file: string };
+    const { service } = stage;
+    const advance = service.advance.bind(service);
+    let taken: number | undefined;
+    service.advance = (ms) => {
+      if (ms > 0 && service.bought.length > 0 && taken === undefined) {
+        taken = service.tried.length;
+        writeFileSync(`${receipts_file}.lock`, '{"token":"another"}\n');
+      }
+      advance(ms);
+    };
+    await stage.play({ fails: "transient_error", says: "another run took it over" });
+    expect(taken).toBeGreaterThan(0);
+    expect(service.tried).toHaveLength(taken ?? 0);
   });
 
   it("submit nothing more when the service's clock jumps during a run", async () => {
@@ -321,7 +344,11 @@ describe("jobs", () => {
     };
     await stage.play({ behaviour: { wild }, fails: "transient_error" });
     expect(asked.size).toBe(3);
-    await stage.play({ bought: 0, delivered: emailsOf(5) });
+    // Those that were not asked for the longest come first.
+    const order: string[] = [];
+    const result = (_id: string, item: string) => void order.push(item);
+    await stage.play({ behaviour: { result }, bought: 0, delivered: emailsOf(5) });
+    expect(order.slice(0, 2).filter((item) => asked.has(item))).toEqual([]);
   });
 
   it.each<[string, object, number]>([

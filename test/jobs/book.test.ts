@@ -307,6 +307,7 @@ class History {
   readonly violations: string[] = [];
   readonly bought: Purchase[] = [];
   readonly itemOf = new Map<string, string>();
+  readonly dayOf = new Map<string, string>();
   /** Such as "company_lookups r0.0". */
   readonly delivered = new Set<string>();
   readonly tables = [SPEC, { ...SPEC, name: "company_lookup_contacts" }].map((spec) => new Table(spec));
@@ -391,7 +392,7 @@ class History {
         const again = bookFrom(kept, spec);
         const isIn = (id: string): boolean => {
           const { day, subs } = again.get(keyIn(again, this.itemOf.get(id) ?? ""));
-          return day !== "" || Object.keys(subs).length > 0;
+          return day >= (this.dayOf.get(id) ?? "") || subs[id] !== undefined;
         };
         table.states.push({ kept, knows: new Set([...knows].filter(isIn)), blind: new Set(blind) });
       };
@@ -431,6 +432,7 @@ class History {
         const { id, at, delta } = book.intend(key, this.now);
         knows.add(id);
         this.itemOf.set(id, item);
+        this.dayOf.set(id, dayOf(at));
         write(delta);
         yield;
         // Where there are no receipts a state has to say it.

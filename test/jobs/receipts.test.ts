@@ -349,5 +349,7 @@ describe("seal()", () => {
     expect(unseal("salt", "c@b.example", sealed)).toBeUndefined();
     expect(Buffer.from(sealed, "base64url").includes("true")).toBe(false);
     expect(sealed).not.toContain(Buffer.from('ok":true').toString("base64url"));
+    const saved = "1teCBBjeKFSPtPEYkjUPbVUckvik_v_1jvFEYjcbt9fEN1a6PE5T";
+    expect([unseal("salt", "a@b.example", saved), saved.length]).toEqual(['{"ok":true}', sealed.length]);
   });
 });
