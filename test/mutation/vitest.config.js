@@ -15,6 +15,8 @@ class InOrder extends BaseSequencer {
   }
 }
 
+const setupFiles = ["test/support/after-file.ts"];
+
 /** Lets each block of the source say that it ran. */
 const counting = {
   name: "hits",
@@ -30,12 +32,12 @@ export default defineConfig({
   test: {
     include: files,
     passWithNoTests: true,
-    // Also what only `npm run test:long` repeats often enough to find.
-    env: { TZ: "Australia/Lord_Howe", TEST_LONG: "1" },
+    // Only what `npm test` repeats often enough to find is noticed by whoever makes a mistake.
+    env: { TZ: "Australia/Lord_Howe" },
     testTimeout: 180_000,
     // One after the other: the first that fails ends the run. Only a count of the blocks has to know which test ran them.
     ...(hits === undefined
-      ? { maxWorkers: 1, isolate: false, bail: 1, sequence: { sequencer: InOrder } }
-      : { maxWorkers: 3, setupFiles: ["test/mutation/hits.ts"] }),
+      ? { maxWorkers: 1, isolate: false, bail: 1, sequence: { sequencer: InOrder }, setupFiles }
+      : { maxWorkers: 3, setupFiles: [...setupFiles, "test/mutation/hits.ts"] }),
   },
 });
