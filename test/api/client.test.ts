@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
-import { FAILURES, networkError, PUBLIC_API, statusError } from "../../src/api/error-table.ts";
+import { FAILURES, NETWORK, networkError, PUBLIC_API, statusError } from "../../src/api/error-table.ts";
 import { BodyError, ConfigError, TransientError } from "../../src/errors.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
@@ -363,6 +363,13 @@ describe("the error table", () => {
     const error = statusError("x", PLACE, status, code);
     expect(error).toBeInstanceOf(kind);
     expect(error.message).toMatch(new RegExp(words));
+  });
+
+  it("says of each error of the connection what is wrong and what to do", () => {
+    for (const code of NETWORK.keys()) {
+      const { message } = networkError("read people", PLACE, Object.assign(new Error("x"), { code }));
+      expect(message, code).toMatch(/^Cannot read people at api.example.com:443: [a-z].+\. [A-Z].+[^.]$/);
+    }
   });
 
   it("finds the code of a network error however deep it lies", () => {

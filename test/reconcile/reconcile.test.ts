@@ -1,10 +1,11 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { csvOf, dayOf, ghost, ids, OLD, type Row, reconcile, synced } from "../support/reconcile.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 describe("reconcile", () => {
   it("names what a table lost, holds old, and has of people who are gone", async () => {
@@ -167,8 +168,10 @@ describe("reconcile", () => {
         [],
       ]);
     }
-    const piped = await reconcile(config, "-", ["--full"], { input: csvOf([...table, ghost(1)]) });
+    const [input, TMPDIR] = [csvOf([...table, ghost(1)]), await tempDir()];
+    const piped = await reconcile(config, "-", ["--full"], { input, env: { TMPDIR } });
     expect([piped.code, ids(piped.lost), piped.gone], piped.stderr).toEqual([1, [first.id], ["erased-1"]]);
+    expect(readdirSync(TMPDIR)).toEqual([]);
   });
 
   it("keeps suppressed people out, and compares hashed keys", async () => {

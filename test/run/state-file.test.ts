@@ -89,6 +89,7 @@ describe("StateFile", () => {
       const { message } = await errorOf(openFile());
       expect(message).toContain(`Cannot use the state file "${path}": ${why}`);
       expect(message).toContain(`"${path}.previous"`);
+      expect(message).not.toContain("Error");
       await expect(openFile(join(path, "below"))).rejects.toThrow("a part of its path is no folder");
       expect(await textsIn(folder)).toEqual({ "state.json": text });
     },
