@@ -114,6 +114,13 @@ describe("reconcile", () => {
     expect(await reconcile(ignoring, all, ["--full"], { clock })).toMatchObject({ code: 2, gone: [] });
   });
 
+  it("leaves no file when it breaks off", async () => {
+    const { sandbox, config, all } = await synced({ people: 4_000 }, { max_window_rows: 1_000 });
+    sandbox.fault("status=401:path=/people/stream:skip=2");
+    const { code, stderr, folder } = await reconcile(config, all.slice(-1), ["--full"]);
+    expect([code, stderr.includes("API key"), readdirSync(folder)], stderr).toEqual([2, true, []]);
+  });
+
   it("names who was checked again, be it a second later, and holds nobody for suppressed who has moved", async () => {
     const { config, state, all } = await synced({ people: 300, days: 30, undated: 0 });
     const newest = all.reduce((a, b) => ((a.discoveredAt ?? "") > (b.discoveredAt ?? "") ? a : b));
