@@ -363,6 +363,7 @@ describe("the error table", () => {
     const error = statusError("x", PLACE, status, code);
     expect(error).toBeInstanceOf(kind);
     expect(error.message).toMatch(new RegExp(words));
+    expect(error.message).toMatch(/^Cannot x at api.example.com:443: [a-z].+\. [A-Z].+[^.]$/);
   });
 
   it("says of each error of the connection what is wrong and what to do", () => {

@@ -245,6 +245,7 @@ describe("only_fields", () => {
     const only_fields = [
       "companies.employeCount",
       "companies.headquarters.city",
+      "companies.headquarters.*",
       "companies.industry",
       "sources.*",
     ];

@@ -120,7 +120,9 @@ describe("tap-contact-intelligence", () => {
     expectWithout(messages, "companies", "employeeCount", "headquarters.city");
     expect(warningsIn(logs)).toMatch(/"people" have fields .* withheld: "jobTitle"\..*refresh-catalog/);
     expect(warningsIn(logs)).toMatch(/"people" have fields .* withheld: "engagement"\..*fixed.*"schema"/);
-    expect(warningsIn(logs)).toMatch(/"companies" have fields .* withheld: .*"headquarters.city".*refresh-catalog/);
+    expect(warningsIn(logs)).toMatch(
+      /"companies" have fields .* withheld: .*"headquarters.city".*refresh-catalog/,
+    );
   });
 
   it("fails on rows whose fields its catalog cannot know, until the catalog is made anew", async () => {

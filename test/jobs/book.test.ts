@@ -237,6 +237,17 @@ describe("Book", () => {
     expect(book.estimate).toBe(5);
   });
 
+  it("tells the receipts what a state alone knows was spent", () => {
+    const { digests } = newBook();
+    const spent: Spending[] = [[DAY, "s", "r", 1, 0, 2]];
+    const book = newBook();
+    book.add({ digests, spent }, 0);
+    book.add({ digests, spent });
+    expect(book.newsToReceipts()).toEqual([]);
+    book.add({ digests, spent: [[DAY, "s", "r", 1, 0, 3]] });
+    expect(book.newsToReceipts()).toMatchObject([{ spent: [[DAY, "s", "r", 1, 0, 3]] }]);
+  });
+
   it("never charges a day before one that was charged, and forgets the counters of two months ago", () => {
     const book = bookOf();
     book.intend(keyOf(0), T0);
