@@ -76,7 +76,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: within(
       "jobs",
-      "collect company-lookups email-jobs job-run job-type jobs kinds lattice older parse report seal submit",
+      "collect company-lookups email-jobs job-run job-type jobs kinds lattice older parse seal submit",
     ),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",

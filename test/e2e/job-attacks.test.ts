@@ -191,6 +191,17 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { bought: 0, delivered: 60 },
     ],
   },
+  "An answer that costs more than a cap passes it, and the next item waits for another day": {
+    settings: { max_credits_per_day: 10 },
+    syncs: [
+      {
+        behaviour: { price: () => 12 },
+        ...{ bought: ["a.example"], warns: "a cap was passed: a day may use 10 credits, and 12 were used" },
+      },
+      { bought: [] },
+      { after: DAY, bought: 1 },
+    ],
+  },
   "Without any memory a run submits ten items, and the next ten more": {
     setting: "email_verification",
     settings: { emails: emailsOf(15) },

@@ -65,6 +65,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "the answer to a submission is lost": {
     behaviour: { losesAnswer: (item) => item === "b.example" },
+    warns:
+      "1 submission got no answer and may have been charged. To submit again, set company_lookup.retry_unknown to true for one sync",
     bought: ITEMS,
     delivered: ["a.example", "c.example", "d.example"],
     next: "leaves it alone, unless `retry_unknown` is set",
@@ -90,6 +92,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "a job answers 404, an error, nonsense or for another item": {
     behaviour: result("b.example", envelope(404, "JOB_NOT_FOUND")),
+    warns:
+      "no result for 1 job (JOB_NOT_FOUND). Later syncs ask again, which is free; nothing is submitted again",
     bought: ITEMS,
     next: ASKED_AGAIN,
     later: askedAgain(result("b.example", envelope(404, "JOB_NOT_FOUND"))),
@@ -105,7 +109,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
       status: 200,
       body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}`,
     }),
-    ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], warns: "an answer of 34 MiB" },
+    ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], says: "an answer of 34 MiB" },
+    warns: "answers that are longer than 32 MiB cost 7 credits, so nothing more was submitted in this sync",
     next: "asks again, as above",
     later: [
       { after: HOUR / 2, bought: [], delivered: [] },
@@ -114,6 +119,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "out of credits or quota": {
     behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") },
+    warns: "out of credits or quota, with 4 items waiting. The next sync tries one",
     bought: [],
     submissions: 1,
     next: "tries one item, goes on if it is taken",
@@ -124,7 +130,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "the service refuses an item": {
     behaviour: { refuse: only("b.example", envelope(400, "SOURCE_NOT_VERIFIABLE")) },
-    ...{ steps: ["refused"], warns: "refuses company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)" },
+    steps: ["refused"],
+    warns:
+      "the service refuses company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE). It is submitted again after 30 days, or when its next refresh is due",
     bought: ["a.example", "c.example", "d.example"],
     next: "submits it again after 30 days",
     later: [

@@ -48,7 +48,33 @@ describe("jobs", () => {
     expect(lines).toContain("email_check: the next run would submit 1 of 1 waiting item");
     expect(lines).toContain("ü@x.example  new");
     expect(lines).toContain("email_verification: the next run would submit 1 of 2 waiting items");
+    expect(lines).toContain(
+      "0 open jobs, 0 unknown submissions. Today: 0 submitted, 0 credits; this month: 0 submitted, 0 credits",
+    );
+    const [lookups] = JSON.parse((await shown("--config", await configOf(NOWHERE, JOBS), "--json")).stdout);
+    const nothing = { due: null, job_id: null, submitted: null, credits: null, code: null };
+    expect(lookups).toEqual({
+      ...{ setting: "company_lookup", would_submit: 2, waiting: 3, unknown_inputs: ["people"], may_cost: 40 },
+      ...{ open: 0, unknown: 0, invalid: { count: 1, places: ["company_lookup.domains[3]"] }, suppressed: 0 },
+      ...{ submitted_today: 0, submitted_this_month: 0, spent_today: 0, spent_this_month: 0, spent: [] },
+      items: ["a", "b", "c"].map((name, nth) => ({
+        ...{ item: `${name}.example`, place: `company_lookup.domains[${nth * 2}]`, step: "new", ...nothing },
+      })),
+    });
     expect(await readdir(folder)).toEqual([]);
+  });
+
+  it.each([
+    [{ company_lookup: { from_people: true } }, "submit only what the rows of people name. It may use up to"],
+    [
+      { company_lookup: { from_people: true, max_lookups_per_sync: 0 } },
+      "only what the rows of people name\n",
+    ],
+    [{ email_check: { emails: ["no address"] } }, "email_check: the next run would submit nothing\n"],
+    [{}, "The config has no jobs\n"],
+  ])("says of %j what the next run would submit", async (jobs, text) => {
+    const { stdout } = await shown("--config", await configOf(NOWHERE, jobs));
+    expect(stdout).toContain(text);
   });
 
   it("submits at most ten items where nothing would remember them", async () => {
