@@ -3,8 +3,8 @@
 // score. Changes that do not compile are not counted. The seed chooses the changes: a new one each run, unless it is given.
 // The results are kept: a run with the same seed goes on where it ended, and tries the survivors again. Remove the file to
 // start from nothing. `--dangerous`: the changes of test/mutation/dangerous.md instead. `--budget 60`: of the tests that run
-// a block, only as many are tried as usually take a minute, the quick ones first. `--quick` leaves out the tests of the
-// built program. `--dry` only says what is possible.
+// a block, only as many are tried as usually take a minute, the quick ones first. `--quick` leaves out the tests
+// with processes of their own. `--dry` only says what is possible.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomInt } from "node:crypto";
 import {
@@ -24,14 +24,15 @@ import { parseArgs } from "node:util";
 import { dangerousChanges, isWorst } from "../test/mutation/dangerous.js";
 import { mutationAt, mutationsOf } from "../test/mutation/rules.js";
 
-/** Tests of the built program that notice what no test within a process can, by the folder of a change. */
-const OF_THE_PROGRAM = {
-  jobs: ["job-kills"],
-  protocol: ["process", "read-killed"],
-  run: ["process", "standalone", "read-killed", "output-killed", "disk-full"],
-  files: ["process", "read-killed", "output-killed", "disk-full", "job-kills"],
-  commands: ["process", "standalone"],
-  "": ["process", "standalone"],
+/** Tests with processes of their own, which notice what no test within a process can, by the folder of a change. */
+const WITH_PROCESSES = {
+  api: ["docs"],
+  jobs: ["e2e/job-kills"],
+  protocol: ["e2e/process", "e2e/read-killed"],
+  run: ["e2e/process", "e2e/standalone", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full"],
+  files: ["e2e/process", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full", "e2e/job-kills"],
+  commands: ["e2e/process", "e2e/standalone"],
+  "": ["e2e/process", "e2e/standalone"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 const cache = join(root, ".cache", "mutation");
@@ -243,10 +244,10 @@ async function attempt(folder, covered, { file, start, end, by, block }) {
     });
     const failure = await noticedBy(folder, names, twin, 120_000 + 5_000 * Number(values.budget));
     if (failure !== undefined) return failure;
-    const ofProgram = (OF_THE_PROGRAM[folderOf(file)] ?? []).map((name) => `test/e2e/${name}.test.ts`);
-    if (values.quick || ofProgram.length === 0) return null;
+    const others = (WITH_PROCESSES[folderOf(file)] ?? []).map((name) => `test/${name}.test.ts`);
+    if (values.quick || others.length === 0) return null;
     if (!build(folder)) return "compiler";
-    return (await noticedBy(folder, ofProgram, twin, 600_000)) ?? null;
+    return (await noticedBy(folder, others, twin, 600_000)) ?? null;
   } finally {
     writeFileSync(join(folder, file), source);
   }
