@@ -74,6 +74,43 @@ describe("state show", () => {
     expect(sources).toBe(`  ${FIRST}\n  is read from the start in every run\n`);
   });
 
+  it("says under what a stream was read, and what no run has read", async () => {
+    const filters = { source_slug: "crm", is_user: "true" };
+    const [begun, done] = [false, true].map((is) => ({ generation_id: 1, sync_id: 2, done: is }));
+    const days = [["0001-01-01", "2026-01-05", 5]];
+    const whole = { ...OF_VERSION_2, days, undated: { rows: 3, seen: null }, filters };
+    const state = {
+      people: { ...whole, full_refresh: done, plan: "abc" },
+      companies: { version: 2, discoveredAt: null, days: [], full_refresh: begun },
+      elsewhere: { version: 9 },
+    };
+    const shown = await run(CONNECTOR, ["state", "show", await file("state.json", state)]);
+    const second = BY_VERSION["version 2"];
+    expect(shown.stdout).toBe(`people
+  ${second}
+  read up to 2026-03-19T23:59:59.999Z
+  days that are covered: the beginning to 2026-01-05
+  no missing days
+  rows without a date: read
+  filters: source crm, is_user true
+  full refresh: complete
+  part of the plan abc
+
+companies
+  ${second}
+  no row is read yet
+  days that are covered: none
+  no missing days
+  rows without a date: not read yet
+  full refresh: not complete
+
+elsewhere
+  this program has no such stream
+`);
+    const none = await run(CONNECTOR, ["state", "show", await file("state.json", { bookmarks: {} })]);
+    expect(none.stdout).toBe("The state is empty: the next run reads everything.\n");
+  });
+
   it("says what is no state, and what the command wants", async () => {
     const wrong = await run(CONNECTOR, ["state", "show", await file("state.json", { a: 1 })]);
     expect(wrong).toMatchObject({ code: 1, stdout: "" });
