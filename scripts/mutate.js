@@ -80,23 +80,15 @@ function listed(sources) {
 const isSame = (a, b) => a.file === b.file && a.before === b.before && a.after === b.after;
 const isEquivalent = (change) => equivalents.some((known) => isSame(known, change));
 
+/** What tools make. */
+const MADE = new Set([".cache", ".git", "coverage", "dist", "node_modules"]);
+
 /** A copy of the repository that changes may break, built. */
 function workshop(number) {
   const folder = join(cache, String(number));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const parts = [
-    "src",
-    "sandbox",
-    "test",
-    "schemas",
-    "spec.json",
-    "package.json",
-    "tsconfig.json",
-    "docs",
-    "scripts",
-  ];
-  for (const name of [...parts, "README.md", "CHANGELOG.md", "meltano"])
+  for (const name of readdirSync(root).filter((one) => !MADE.has(one)))
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
   writeFileSync(join(folder, "tsconfig.src.json"), JSON.stringify(ONLY_SOURCE));
