@@ -197,7 +197,9 @@ describe("the state of version 2", () => {
     if (day >= DAY) expect(book.handle(DIGEST)).toMatchObject({ job: "job_1", sure: true });
   });
 
-  it("keeps what a job waits for, its sources, and what was spent", () => {
+  it("keeps what a job waits for, its sources, its day, and what was spent", () => {
+    const charged = "2026-03-01" as Day;
+    expect(Object.values(known({ day: charged }).subs).map(({ day }) => day)).toEqual([charged]);
     const { book, subs } = known({});
     expect(subs[`old.${AT}`]).toMatchObject({
       ...{ at: AT, notBefore: AT + 3_600_000, misses: 1, code: "JOB_NOT_FOUND" },

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { BodyError, ConfigError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { partsOf } from "../../src/streams/parts.ts";
@@ -137,6 +137,23 @@ describe("a closed day whose export breaks", () => {
     expect(result).toMatchObject([{ kind: "proven" }]);
     expect(lines).toHaveLength(180);
     expect(asked.slice(6)).toEqual(["stream true", "stream true", "stream false"]);
+  });
+
+  it("counts nothing of a part that broke once there are too many rows to remember", async () => {
+    const isFull = vi.spyOn(SeenRows.prototype, "isFull", "get").mockReturnValue(true);
+    onTestFinished(() => isFull.mockRestore());
+    const again = (from: number): NonNullable<Told["shows"]> => {
+      return (ids, nth) => ({
+        ids: nth === 7 ? ids.slice(0, 40) : ids.slice(nth > 7 && ids[0] === 0 ? from : 0),
+        ends: nth > 7,
+      });
+    };
+    const told = { people: people(180, eitherOr), most: 100 };
+    const whole = await read({ ...told, shows: again(0) });
+    expect(whole.result).toMatchObject([{ kind: "proven", rowsByDay: new Map([[DAY.from, 180]]) }]);
+    expect(whole.lines).toHaveLength(400);
+    const lacking = await read({ ...told, shows: again(40) });
+    expect(lacking.result).toMatchObject([{ kind: "missing" }]);
   });
 
   it.each<[string, (id: number) => Omit<Person, "id">]>([
