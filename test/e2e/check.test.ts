@@ -97,6 +97,36 @@ describe("check", () => {
     );
   });
 
+  it.each<[setting: string, status: number, body: unknown, isOpen: boolean]>([
+    ["email_check", 404, { success: false, error: { code: "JOB_NOT_FOUND", message: "?" } }, true],
+    ["email_check", 200, { success: true, job_id: "job_0_check", status: "pending" }, true],
+    ["email_check", 404, { success: false, error: { code: "NOT_FOUND", message: "?" } }, false],
+    ["email_check", 404, {}, false],
+    ["email_check", 200, "<html>", false],
+    ["email_check", 403, { success: false, error: { code: "FORBIDDEN", message: "?" } }, false],
+    ["company_lookup", 404, { error: "no such job" }, true],
+    ["company_lookup", 202, "", true],
+    ["company_lookup", 401, { error: "who are you" }, false],
+    ["company_lookup", 404, "<html>", false],
+  ])("takes the answer for a made-up job of %s, %d with %j, for open: %j", async (setting, ...told) => {
+    const [status, body, isOpen] = told;
+    const { url } = await serve((request, response) => {
+      const isProbe = request.url?.includes("job_0_check") === true;
+      const data = [{ id: "1", domain: "a.example", slug: "crm" }];
+      const list = { success: true, data, meta: { page: 1, page_size: 100, total: 1, total_pages: 1 } };
+      response.writeHead(isProbe ? status : 200, { "content-type": "application/json" });
+      const answer = isProbe ? body : list;
+      response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+    });
+    const items = setting === "email_check" ? { emails: ["a@x.example"] } : { domains: ["x.example"] };
+    const external = { api_url: url, api_key: KEY };
+    const settings = { base_url: url, api_key: KEY, external_api: external, verify_counts: false };
+    const { message } = await checked(await file("config.json", { ...settings, [setting]: items }));
+    expect(
+      /^This key can read people, companies, sources, (email_checks|company_lookups)/.test(message),
+    ).toBe(isOpen);
+  });
+
   it("warns of settings that do not exist", async () => {
     const { config } = await sandboxWith({ people: 3 }, { max_workers: 4 });
     const { messages } = await connector(["check", "--config", config]);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   type Coverage,
   compact,
+  cutByRows,
   type DayRange,
   type DayStatus,
   prove,
@@ -151,6 +152,17 @@ describe("compact()", () => {
   it("does not limit islands", () => {
     const islands = Array.from({ length: 100 }, (_, nth) => span(2 * nth, 2 * nth, 1));
     expect(compact(islands)).toEqual(islands);
+  });
+});
+
+describe("cutByRows()", () => {
+  it("ends parts where enough rows are, at each of the newest 12 days that hold some, and before the border", () => {
+    const rows = new Map(
+      [2, 4, ...Array.from({ length: 16 }, (_, nth) => 20 + nth)].map((nth) => [day(nth), 1]),
+    );
+    const parts = cutByRows([day(0), day(50)], rows, 3, day(40));
+    const ends = parts.map(([, last]) => nthOf(last));
+    expect(ends).toEqual([1, 23, ...Array.from({ length: 12 }, (_, nth) => 24 + nth), 39, 50]);
   });
 });
 

@@ -166,6 +166,17 @@ describe("a closed day whose export breaks", () => {
     expect(asked.filter((one) => /^stream ./.test(one))).toEqual([]);
   });
 
+  it("has each of its own exports where no filter divides it", async () => {
+    const shows: Told["shows"] = (ids, nth) => ({ ids, ends: nth > 7 });
+    const { result, asked } = await read({
+      people: people(180, () => ({ uses: [], sources: [] })),
+      most: 100,
+      shows,
+    });
+    expect(result).toMatchObject([{ kind: "proven" }]);
+    expect(asked.filter((one) => one.startsWith("stream"))).toEqual(["stream", "stream", "stream"]);
+  });
+
   it("is not proven by parts that show one person twice and another never", async () => {
     const of = (id: number): Omit<Person, "id"> => ({
       uses: id === 170 ? [] : id === 171 ? [true, false] : [id % 2 === 0],
