@@ -150,14 +150,26 @@ describe("the process", () => {
     },
   );
 
-  it("ends at SIGTERM while it waits for a service that does not answer", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 5, faults: ["stall-headers:times=always"] });
-    const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000 });
-    const ended = await run(CONNECTOR, ["read", "--config", config, "--stream", "people"], {
-      started: (child) => void asked.toBeGreaterThan(0).then(() => child.kill("SIGTERM")),
-    });
-    expect(ended).toMatchObject({ signal: "SIGTERM", stderr: "" });
-  });
+  it.each([
+    [CONNECTOR, ["read", "--stream", "people"]],
+    [CONNECTOR, ["check"]],
+    [CONNECTOR, ["discover"]],
+    [TAP, ["--test"]],
+    [TAP, ["--discover"]],
+  ] as const)(
+    "ends at SIGTERM while it waits for a service that does not answer, and judges nothing (%s %j)",
+    async (program, words) => {
+      const { sandbox, config } = await sandboxWith({ people: 5, faults: ["stall-headers:times=always"] });
+      const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000 });
+      const ended = await run(program, [...words, "--config", config], {
+        started: (child) => void asked.toBeGreaterThan(0).then(() => child.kill("SIGTERM")),
+      });
+      expect(ended.signal).toBe("SIGTERM");
+      const said = `${ended.stdout}${ended.stderr}`;
+      expect(said).toMatch(words[0] === "check" ? /^$/ : /Interrupted by SIGTERM/);
+      expect(said).not.toMatch(/FAILED|SUCCEEDED|CATALOG|"streams"|Cannot/);
+    },
+  );
 
   it("writes all of a large output to a slow reader", async () => {
     const { config } = await sandboxWith({ people: 20_000 });
