@@ -57,6 +57,22 @@ describe("read --dry-run", () => {
     expect(readdirSync(join(state, ".."))).toEqual(["state.json"]);
   });
 
+  it.each([
+    [1, 60_000, 1_000],
+    [4, 60_000, 1_000],
+    [8, 60, 6],
+  ])(
+    "says the minutes of %i workers, as docs/standalone.md counts them",
+    async (workers, people, perMinute) => {
+      const settings = { num_workers: workers, requests_per_minute: perMinute };
+      const { config } = await sandboxWith({ ...QUICK, people, undated: 0 }, settings);
+      const words = ["read", "--config", config, "--stream", "people", "--dry-run"];
+      const [said] = JSON.parse((await run(CONNECTOR, words)).stdout).streams;
+      const minutes = Math.max(said.requests / perMinute, people / (2_500 * workers) / 60);
+      expect(said.minutes).toBeCloseTo(minutes, 6);
+    },
+  );
+
   it("buys nothing, and shows a table at a terminal", async () => {
     const company_lookup = { domains: ["a.example", "b.example"] };
     const sandbox = await startSandbox(QUICK);

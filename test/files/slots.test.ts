@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -55,5 +55,12 @@ describe("Slots", () => {
     for (let nth = 0; nth < 100; nth++) waits.push(await slots.take());
     expect(waits.slice(0, 2)).toEqual([2_000, 3_000]);
     expect(readdirSync(folder)).toHaveLength(102);
+  });
+
+  it("are nobody else's to see or take", async () => {
+    const folder = join(await tempDir(), "shared", "slots");
+    await new Slots(folder, 1_000, () => 0).take();
+    const paths = [join(folder, ".."), folder, ...readdirSync(folder).map((name) => join(folder, name))];
+    expect(paths.map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700, 0o600]);
   });
 });
