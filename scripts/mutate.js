@@ -1,10 +1,10 @@
 // `npm run mutate [-- --count 250 --seed 1 --minutes 30 --only src/streams --workers 2 --results FILE]`: makes single
 // changes to a copy of the source, one at a time, and runs the tests that run the changed code. Prints the survivors and the
-// score. Changes that do not compile are not counted. The seed chooses the changes: a new one each run, unless it is given.
-// The results are kept: a run with the same seed goes on where it ended, and tries the survivors again. Remove the file to
-// start from nothing. `--dangerous`: the changes of test/mutation/dangerous.md instead. `--budget 60`: of the tests that run
-// a block, only as many are tried as usually take a minute, the quick ones first. `--quick` leaves out the tests
-// with processes of their own. `--dry` only says what is possible.
+// score. Changes that do not compile, or that the linter refuses as a forgotten `await`, are not counted. The seed chooses the
+// changes: a new one each run, unless it is given. The results are kept: a run with the same seed goes on where it ended, and
+// tries the survivors again. Remove the file to start from nothing. `--dangerous`: the changes of test/mutation/dangerous.md
+// instead. `--budget 60`: of the tests that run a block, only as many are tried as usually take a minute, the quick ones
+// first. `--quick` leaves out the tests with processes of their own. `--dry` only says what is possible.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomInt } from "node:crypto";
 import {
@@ -18,6 +18,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -85,7 +86,8 @@ const MADE = new Set([".cache", ".git", "coverage", "dist", "node_modules"]);
 
 /** A copy of the repository that changes may break, built. */
 function workshop(number) {
-  const folder = join(cache, String(number));
+  // Not in the cache: the linter looks into no folder of that name.
+  const folder = join(tmpdir(), `mutation-${digest(root).slice(0, 8)}-${number}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(root).filter((one) => !MADE.has(one)))
@@ -102,6 +104,13 @@ const build = (folder) => spawnSync(process.execPath, ["scripts/build.js"], { cw
 function compiles(folder) {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   return spawnSync(process.execPath, [tsc, "-p", "tsconfig.src.json"], { cwd: folder }).status === 0;
+}
+
+/** Whether the linter takes a file in which a promise may be left alone: of its rules this one looks for what tests rarely see. */
+function isAwaited(folder, file) {
+  const biome = join(root, "node_modules/@biomejs/biome/bin/biome");
+  const words = [biome, "lint", "--only=nursery/noFloatingPromises", file];
+  return spawnSync(process.execPath, words, { cwd: folder }).status === 0;
 }
 
 const ONLY_SOURCE = {
@@ -228,12 +237,14 @@ async function noticedBy(folder, names, twin, ms) {
 /** The part of the source that a file is in; empty for the files beside the folders. */
 const folderOf = (file) => file.split("/").slice(1, -1).join("/");
 
-/** Tries a change. Returns who noticed it: a test, or the compiler, or nobody. */
-async function attempt(folder, covered, sound, { file, start, end, by, block }) {
+/** Tries a change. Returns who noticed it: a test, or the compiler or linter, or nobody. A dangerous one is left to the tests. */
+async function attempt(folder, covered, sound, { file, start, end, by, block, harm }) {
   const source = readFileSync(join(folder, file), "utf8");
   writeFileSync(join(folder, file), source.slice(0, start) + by + source.slice(end));
   try {
     if (!compiles(folder)) return "compiler";
+    const dropsAwait = harm === undefined && source.startsWith("await ", start) && !by.startsWith("await ");
+    if (dropsAwait && !isAwaited(folder, file)) return "compiler";
     const twin = file.replace("src/", "test/").replace(".ts", ".test.ts");
     const rank = ({ name, ms }) => (name === twin ? -1 : ms);
     const tests = covered
