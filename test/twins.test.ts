@@ -81,7 +81,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...within("run", "folder-sink manifest metrics outlook probe-streams questions"),
-      ...within("run", "runtime session sink stats whose-rows window-files"),
+      ...within("run", "runtime session sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
