@@ -32,8 +32,8 @@ const WITH_PROCESSES = {
   protocol: ["e2e/process", "e2e/read-killed"],
   run: ["e2e/process", "e2e/standalone", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full"],
   files: ["e2e/process", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full", "e2e/job-kills"],
-  commands: ["e2e/process", "e2e/standalone"],
-  "": ["e2e/process", "e2e/standalone"],
+  commands: ["e2e/process", "e2e/standalone", "e2e/at-terminal", "e2e/dry-run", "e2e/init", "e2e/last-words"],
+  "": ["e2e/process", "e2e/standalone", "e2e/exit-codes", "e2e/last-words"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 const cache = join(root, ".cache", "mutation");

@@ -2,11 +2,14 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
+import { runProgram } from "../../src/main.ts";
+import { addDays, type Day } from "../../src/time.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { atTerminal } from "../support/pty.ts";
 import { tempDir, textsIn } from "../support/temp-dir.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
 
 const QUICK = { people: 300, undated: 3, companies: 4, sources: 2, requestsPerMinute: 0 };
 
@@ -86,6 +89,32 @@ describe("read --dry-run", () => {
     expect(code).toBe(0);
     expect(sandbox.requests.filter(({ path }) => path.includes("/people/stream"))).toEqual([]);
   });
+});
+
+it("shows a terminal five ranges of a stream at most, and how many there are besides", async () => {
+  const { sandbox, config } = await sandboxWith(QUICK);
+  const days = sandbox.people().flatMap(({ discoveredAt }) => discoveredAt?.slice(0, 10) ?? []);
+  const held = [...new Set(days)].sort() as Day[];
+  const holes = held.slice(0, 14).filter((_day, nth) => nth % 2 === 1);
+  const ends = [...holes.map((hole) => addDays(hole, -1)), held.at(-1)];
+  const spans = ends.map((end, nth) => [addDays(holes[nth - 1] ?? ("1969-12-31" as Day), 1), end, null]);
+  const state = join(await tempDir(), "state.json");
+  const discoveredAt = `${held.at(-1)}T00:00:00Z`;
+  const people = { version: 2, discoveredAt, days: spans };
+  writeFileSync(state, JSON.stringify({ bookmarks: { people } }));
+  const words = ["read", "--config", config, "--stream", "people", "--state-file", state, "--dry-run"];
+  const told = JSON.parse((await run(CONNECTOR, words)).stdout).streams[0];
+  expect(told.days.slice(0, 7)).toEqual(holes);
+  const stdout = new Terminal();
+  const parse = async () => (await import("../../src/cli.ts")).parseCommand;
+  expect(await runProgram(parse, words, testProcess({ stdout }))).toBe(0);
+  const [heads, head, ...rest] = stdout.text.split("\n");
+  expect(heads).toMatch(/^stream +rows +requests +minutes +days$/);
+  expect(head).toMatch(new RegExp(`^people +${told.rows} +${told.requests} +<1 +${told.days[0]}$`));
+  expect(rest.map((line) => line.trim())).toEqual([
+    ...[...told.days.slice(1, 5), `and ${told.days.length - 5} other ranges`],
+    ...["About <1 min in all", "Nothing was read, written or bought", ""],
+  ]);
 });
 
 describe("read --limit", () => {

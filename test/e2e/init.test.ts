@@ -75,15 +75,27 @@ describe("init", () => {
 
   it("replaces a file only after a yes, and then only its owner can read it", async () => {
     await using sandbox = await startSandbox({ people: 5 });
-    const path = join(await tempDir(), "config.json");
+    const path = join(await tempDir(), "my config.json");
     await writeFile(path, "mine", { mode: 0o644 });
-    const answer = async (text: string): Promise<number> => {
+    const answer = async (text: string): Promise<{ readonly code: number; readonly said: string }> => {
       const stdin = (): Readable => Readable.from([text]);
-      return await init({ config: path }, testProcess({ stdin, stdout: new Terminal() }));
+      const stdout = new Terminal();
+      return { code: await init({ config: path }, testProcess({ stdin, stdout })), said: stdout.text };
     };
-    expect(await answer("\n")).toBe(1);
+    expect(await answer("\n")).toEqual({ code: 1, said: `"${path}" is as it was\n` });
     expect(await readFile(path, "utf8")).toBe("mine");
-    expect(await answer(`y\n${sandbox.url}\n${sandbox.key}\n`)).toBe(0);
+    const words = `--config "${path}"`;
+    const { code, said } = await answer(`y\n${sandbox.url}\n${sandbox.key}\n`);
+    expect(code).toBe(0);
+    expect(said.split("\n")).toEqual([
+      expect.stringMatching(/^This key can read people \(\d+\), companies \(\d+\)/),
+      `Wrote "${path}", which only you can read`,
+      "Next:",
+      `  source-contact-intelligence check ${words}`,
+      `  source-contact-intelligence discover ${words} > catalog.json`,
+      `  source-contact-intelligence read ${words} --output contacts`,
+      "",
+    ]);
     expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ api_key: sandbox.key });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
