@@ -135,6 +135,49 @@ describe("read --output", () => {
     expect(readdirSync(join(folder, "people"))).toHaveLength(1);
   });
 
+  it("is compacted to the rows that a key or a cursor of its own tells apart, in their order", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 0, undated: 0 });
+    const at = (hour: number): string => `2026-03-02T0${hour}:00:00Z`;
+    const row = (id: number | null, discoveredAt: string | null, nth: number): string =>
+      JSON.stringify({ id, discoveredAt, nth });
+    const [first, second] = [
+      [row(1, at(1), 0), row(2, at(5), 1), row(null, at(1), 2), row(1, at(1), 3), row(3, null, 4)],
+      [row(1, at(3), 5), row(2, at(4), 6), row(null, at(1), 7), row(3, null, 8), row(4, "?", 9)],
+    ];
+    const compactedTo = async (files: readonly (readonly string[])[], ...flags: string[]) => {
+      const folder = await tempDir();
+      await read(sandbox, folder, "--stream", "people");
+      mkdirSync(join(folder, "people"), { recursive: true });
+      for (const [nth, lines] of files.entries())
+        writeFileSync(
+          join(folder, "people", `20260302T000000Z-00000000${nth + 1}.jsonl`),
+          `${lines.join("\n")}\n`,
+        );
+      const { code, stdout } = await run(CONNECTOR, ["output", "compact", ...flags, folder]);
+      const left = [...filesIn(folder).values()].map((text) =>
+        text
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line).nth),
+      );
+      return { code, stdout, left };
+    };
+    const said = (before: string, rows: number): unknown =>
+      expect.stringMatching(new RegExp(`^people: ${before} rows became \\S+ with ${rows} rows\n$`));
+    expect(await compactedTo([first, second])).toEqual({
+      ...{ code: 0, stdout: said("2 files with 10", 8), left: [[1, 2, 3, 5, 6, 7, 8, 9]] },
+    });
+    expect(await compactedTo([first, second], "--newest")).toEqual({
+      ...{ code: 0, stdout: said("2 files with 10", 6), left: [[1, 2, 5, 7, 8, 9]] },
+    });
+    expect(await compactedTo([first])).toEqual({
+      ...{ code: 0, stdout: said("1 file with 5", 4), left: [[1, 2, 3, 4]] },
+    });
+    const [alone, other] = [first.slice(0, 3), [second[4] ?? ""]];
+    expect(await compactedTo([alone, other])).toMatchObject({ left: [[0, 1, 2, 9]] });
+    expect(await compactedTo([alone])).toEqual({ code: 0, stdout: "", left: [[0, 1, 2]] });
+  });
+
   it("compacts nothing but its own folders, and no file that is damaged", async () => {
     await using sandbox = await startSandbox(SMALL);
     const folder = await tempDir();
