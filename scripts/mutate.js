@@ -247,6 +247,8 @@ async function attempt(folder, covered, sound, { file, start, end, by, block, ha
     if (!compiles(folder)) return "compiler";
     const dropsAwait = harm === undefined && source.startsWith("await ", start) && !by.startsWith("await ");
     if (dropsAwait && !isAwaited(folder, file)) return "compiler";
+    // Some tests run the built programs.
+    if (!build(folder)) return "compiler";
     const twin = file.replace("src/", "test/").replace(".ts", ".test.ts");
     const rank = ({ name, ms }) => (name === twin ? -1 : ms);
     const tests = covered
@@ -264,7 +266,6 @@ async function attempt(folder, covered, sound, { file, start, end, by, block, ha
       .map((name) => `test/${name}.test.ts`)
       .filter((name) => sound.has(name));
     if (others.length === 0) return null;
-    if (!build(folder)) return "compiler";
     return (await noticedBy(folder, others, twin, 600_000)) ?? null;
   } finally {
     writeFileSync(join(folder, file), source);
