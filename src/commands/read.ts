@@ -198,7 +198,7 @@ const inFull = (configured: ConfiguredStream): ConfiguredStream =>
 /** Streams that are named are read whatever the key's plan covers. */
 async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {
   if (names.length === 0) return await readableStreams(run);
-  return run.session.streams.filter(({ name }) => names.includes(name)).map(({ name }) => incremental(name));
+  return run.session.streams.map(({ name }) => incremental(name));
 }
 
 function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {

@@ -4,10 +4,13 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
+import { showState } from "../../src/commands/state.ts";
 import { leftOf } from "../../src/run/progress.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { testProcess } from "../support/terminal.ts";
 
 const FEW = { people: 2_000, companies: 0, requestsPerMinute: 0 };
 
@@ -140,6 +143,18 @@ describe("state show --max-age", () => {
       code: 1,
       stderr: `Too old: people is complete up to ${from}T00:00:00.000Z\n`,
     });
+  });
+
+  it("is content with a stream that has been complete for just so long", async () => {
+    const asked = "2026-03-03T00:00:00.000Z";
+    const days = [["1970-01-02", "2026-03-01", 3]];
+    const people = { version: 2, discoveredAt: "2026-03-02T01:00:00.000Z", asked, days };
+    const path = await file("state.json", { bookmarks: { people } });
+    const shown = async (age: number): Promise<unknown> => {
+      const clock = { ...systemClock, now: () => Date.parse(asked) + age };
+      return await showState({ file: path, maxAgeMs: 3_600_000 }, testProcess({ clock }));
+    };
+    expect([await shown(3_600_000), await shown(3_600_001)]).toEqual([0, 1]);
   });
 
   it.each([{}, { bookmarks: { sources: { version: 2, full_refresh: null } } }])(

@@ -283,6 +283,18 @@ describe("tap-contact-intelligence", () => {
     expect((await run(TAP, ["--config", refusing.config, "--test"])).code).toBe(1);
   });
 
+  it("--test says of what is bought, and of what a run says of itself, that they can be had", async () => {
+    await using sandbox = await startSandbox(QUICK);
+    const config = await configFor(sandbox, {
+      external_api: { api_url: sandbox.url, api_key: sandbox.key },
+      company_lookup: { domains: ["a.example"] },
+      proof_stream: true,
+    });
+    const { stderr } = await run(TAP, ["--config", config, "--test"]);
+    expect(stderr).toContain('Stream \\"company_lookups\\": can be submitted');
+    expect(stderr).toContain('Stream \\"sync_windows\\": comes with each run');
+  });
+
   it("buys only what both its settings and a catalog ask for", async () => {
     await using sandbox = await startSandbox(QUICK);
     const config = await configFor(sandbox, {
