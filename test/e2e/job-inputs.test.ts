@@ -35,6 +35,17 @@ describe("the items of a job", () => {
     expect(stage.bought.length).toBeGreaterThan(emails.size);
   });
 
+  it.each([
+    ["old enough to be asked for again", { refresh_after_days: 2 }, true],
+    ["known already", {}, false],
+  ])("that are %s are found in rows that are not new: %j", async (_, rule, isAgain) => {
+    const stage = await sandboxStage("email_verification", { from_people: true, ...rule });
+    await stage.play({});
+    const first = stage.bought.toSorted();
+    await stage.play({ after: 9 * DAY });
+    expect(stage.bought.slice(first.length).toSorted()).toEqual(isAgain ? first : []);
+  });
+
   it("are what the caps leave room for; the next sync takes the next", async () => {
     const settings = { from_people: true, max_per_sync: 3, max_per_day: 5 };
     const stage = await sandboxStage("email_verification", settings);

@@ -237,6 +237,15 @@ describe("Book", () => {
     expect(book.estimate).toBe(5);
   });
 
+  it("charges an answer that cannot be taken in once, however often it is asked for", () => {
+    const book = bookOf();
+    const { id } = book.intend(KEY, T0);
+    book.change(KEY, id, { step: "open", job: "j" });
+    const asked = [0, 3, 3, null, 5, 4].map((cost) => book.chargeOpen(KEY, id, T0, cost).credits);
+    expect(asked).toEqual([0, 3, 0, 0, 2, 0]);
+    expect(book.charged(DAY).sync.credits).toBe(5);
+  });
+
   it("tells the receipts what a state alone knows was spent", () => {
     const { digests } = newBook();
     const spent: Spending[] = [[DAY, "s", "r", 1, 0, 2]];

@@ -85,6 +85,16 @@ describe("checkpoints", () => {
     if (ms > 0) expect(states).toBeLessThan(12);
   });
 
+  it("follow each answer where they take no time", async () => {
+    const service = new JobService(new Tape([]));
+    const kinds: string[] = [];
+    for await (const { kind } of readJobs(service.context(names(9), undefined)))
+      if (kind === "records" || kind === "checkpoint") kinds.push(kind);
+    expect(kinds.filter((kind, nth) => kind === "records" && kinds[nth + 1] === "checkpoint")).toHaveLength(
+      9,
+    );
+  });
+
   it("that take their time wait for no job that is due after this run", async () => {
     const [taken, queued] = [0, 4];
     const service = new JobService(new Tape(names(6).flatMap(() => [taken, queued])));

@@ -41,6 +41,17 @@ describe("withoutEchoes()", () => {
     });
   });
 
+  it.each(["ann@bücher.example", "ann@xn--bcher-kva.example"])(
+    "hides an e-mail in both spellings of its domain: %s",
+    (email) => {
+      const response = "ann@xn--bcher-kva.example Ann@BÜCHER.example ann@b%C3%BCcher.example";
+      expect(withoutEchoes({ email, response }, "email", () => "<it>")).toEqual({
+        email,
+        response: "<it> <it> <it>",
+      });
+    },
+  );
+
   it("leaves a record alone whose item is no text", () => {
     for (const email of [null, "", 7]) {
       const record = { email, response: { input: "a@x.example" } };

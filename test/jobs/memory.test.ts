@@ -1,10 +1,11 @@
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { systemClock } from "../../src/api/clock.ts";
 import { jobSpecsOf } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { Memory } from "../../src/jobs/memory.ts";
+import { Receipts } from "../../src/jobs/receipts.ts";
 import type { Day } from "../../src/time.ts";
 import { keyIn } from "../support/job-books.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -149,6 +150,20 @@ describe("Memory", () => {
     },
   );
 
+  it("returns from a write when the receipts have: a submission leaves then", async () => {
+    const { memory } = await open();
+    const told: string[] = [];
+    const slow = vi.spyOn(Receipts.prototype, "write").mockImplementation(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push("on the disk");
+    });
+    onTestFinished(() => slow.mockRestore());
+    await memory.write("companyLookup", []);
+    told.push("returned");
+    await memory.close();
+    expect(told).toEqual(["on the disk", "returned"]);
+  });
+
   it("keeps the cursors of inputs, but not where state and receipts have other salts", async () => {
     const cursor = { from: "people", filters: "", through: "2026-03-01", full: "2026-02-01" };
     const settings = { receipts_file: join(folder, "one.jsonl") };
@@ -162,6 +177,13 @@ describe("Memory", () => {
     await rm(others.receipts_file);
     await run({ settings: others });
     expect((await run({ settings: others, states }, inputs)).result).toEqual([]);
+    const mixed = await run(
+      { settings: others, states: (await run({ settings }, buy("a.example"))).states },
+      (memory) => {
+        bookIn(memory).inputs.set("people", cursor as never);
+      },
+    );
+    expect((await run({ settings: others, states: mixed.states }, inputs)).result).toEqual([]);
   });
 
   it("refuses state and receipts of another address, with the ways out, and no other spelling of it", async () => {
@@ -200,6 +222,10 @@ describe("Memory", () => {
     expect((await run({ settings, states }, owed)).result).toEqual([[], false]);
     const elsewhere = { external_api: { api_url: "https://y.example", api_key: "svc_11111111_two" } };
     expect((await run({ settings: elsewhere }, (one) => one.blocked)).result).toBeUndefined();
+    // Not everything beside them is receipts of a key.
+    const place = join(folder, "source-contact-intelligence");
+    for (const name of await receiptsIn()) await rename(join(place, name), join(place, `old-${name}`));
+    expect((await run({ settings }, (one) => one.blocked)).result).toBeUndefined();
   });
 
   it.each<[string, readonly string[], boolean]>([
