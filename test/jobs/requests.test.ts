@@ -1,5 +1,100 @@
-import { expect, it } from "vitest";
-import { toMoment } from "../../src/jobs/requests.ts";
+import { describe, expect, it } from "vitest";
+import type { Client } from "../../src/api/client.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { ConfigError, type ConnectorError, TransientError } from "../../src/errors.ts";
+import { jobTypeOf } from "../../src/jobs/kinds.ts";
+import { submitOnce, toMoment } from "../../src/jobs/requests.ts";
+
+const URL = "https://service.example";
+const CONFIG = parseConfig(
+  {
+    ...{ base_url: URL, api_key: "k", external_api: { api_url: URL, api_key: "k" } },
+    company_lookup: { domains: ["a.example"] },
+    email_verification: { emails: ["a@x.example"] },
+  },
+  {},
+);
+
+/** What became of a submission that the client tells of so. */
+async function submitted(setting: "companyLookup" | "emailVerification", posted: object) {
+  const client = {
+    post: async () => posted,
+    refusal: (what: string, status: number, code?: string): ConnectorError =>
+      new ConfigError(`Cannot ${what}: ${status} ${code}`),
+  };
+  const { kind, ...rest } = await submitOnce(client as unknown as Client, jobTypeOf(setting, CONFIG), "item");
+  return { kind, ...("why" in rest && { why: rest.why, code: rest.code }) };
+}
+
+const answered = (status: number, value: unknown): object => ({
+  ...{ kind: "answered", status, value, answered: Date.UTC(2026, 2, 2) },
+});
+const refusal = (code: string): object => ({ success: false, error: { code, message: "?" } });
+
+describe("a submission", () => {
+  it.each<[number, unknown, object]>([
+    [200, { job_id: "1" }, { kind: "taken" }],
+    [202, { success: true, data: { job_id: "1" } }, { kind: "taken" }],
+    [200, { success: true }, { kind: "unknown" }],
+    [200, undefined, { kind: "unknown" }],
+    [200, refusal("UNHEARD_OF"), { kind: "unknown" }],
+    [200, refusal("RATE_LIMITED"), { kind: "refused", why: "time", code: "RATE_LIMITED" }],
+    [
+      200,
+      { status: "error", error_code: "RATE_LIMITED" },
+      { kind: "refused", why: "time", code: "RATE_LIMITED" },
+    ],
+    [200, { status: "error", error_code: "UNHEARD_OF", job_id: "1" }, { kind: "unknown" }],
+    [200, { status: "odd", error_code: "RATE_LIMITED", job_id: "1" }, { kind: "taken" }],
+    [402, refusal("INSUFFICIENT_CREDITS"), { kind: "refused", why: "credits", code: "INSUFFICIENT_CREDITS" }],
+    [
+      200,
+      { status: "error", error_code: "QUOTA_EXCEEDED" },
+      { kind: "refused", why: "credits", code: "QUOTA_EXCEEDED" },
+    ],
+    [404, { job_id: "1" }, { kind: "refused", why: "operator", code: "status 404" }],
+    [500, { job_id: "1" }, { kind: "unknown" }],
+    [422, refusal("UNHEARD_OF"), { kind: "refused", why: "other-item", code: "UNHEARD_OF" }],
+    [429, {}, { kind: "refused", why: "time", code: "status 429" }],
+  ])("of a look-up that is answered %i with %j is %j", async (status, value, became) => {
+    expect(await submitted("companyLookup", answered(status, value))).toEqual(became);
+  });
+
+  it.each<[number, unknown, object]>([
+    [200, { status: "valid" }, { kind: "answered" }],
+    [200, "valid", { kind: "answered" }],
+    [200, undefined, { kind: "unknown" }],
+    // Nobody knows what the code of an answer that was paid for means.
+    [200, refusal("UNHEARD_OF"), { kind: "answered" }],
+    [200, { status: "error", error_code: "UNHEARD_OF" }, { kind: "answered" }],
+    [200, refusal("RATE_LIMITED"), { kind: "refused", why: "time", code: "RATE_LIMITED" }],
+    [500, { status: "valid" }, { kind: "unknown" }],
+  ])("of a verification that is answered %i with %j is %j", async (status, value, became) => {
+    expect(await submitted("emailVerification", answered(status, value))).toEqual(became);
+  });
+
+  it.each<[object, object]>([
+    [{ kind: "unanswered", error: new TransientError("Silence") }, { kind: "unknown" }],
+    [
+      { kind: "limited", error: new TransientError("Later") },
+      { kind: "refused", why: "limit", code: "" },
+    ],
+    [
+      { kind: "unsent", error: new TransientError("Nobody there") },
+      { kind: "refused", why: "time", code: "" },
+    ],
+    [
+      { kind: "unsent", error: new ConfigError("No") },
+      { kind: "refused", why: "operator", code: "" },
+    ],
+    [
+      { kind: "unsent", error: new ConfigError("No", { code: "X" }) },
+      { kind: "refused", why: "operator", code: "X" },
+    ],
+  ])("that became %o is %j", async (posted, became) => {
+    expect(await submitted("companyLookup", posted)).toEqual(became);
+  });
+});
 
 it.each([
   "2026-03-02T10:00:00",
