@@ -118,6 +118,7 @@ describe("parseState()", () => {
       [{ type: "STREAM", stream }],
       { type: "GLOBAL", global: { stream_states: [stream] } },
       { stateType: "stream", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
+      { stateType: "STREAM", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
       { bookmarks: { "eu/people": people } },
     ]) {
       expect(parseState(form).streams).toEqual(there);

@@ -157,6 +157,16 @@ describe("Checkpoints", () => {
     expect(run.state.days).toEqual(expected);
   });
 
+  it.each([
+    ["the window of a whole account", { kind: "open", from: FIRST, undated: false } as const, 16],
+    ["a closed window", closed(0, 59), 3],
+  ])("are parts of %s by which a later check can tell where rows come and leave", (_, window, parts) => {
+    const run = new Run({}, { lookbackDays: 0 });
+    run.finish(window, held(Object.fromEntries(Array.from({ length: 60 }, (_day, nth) => [nth, 1]))));
+    // The newest twelve days stand alone.
+    expect(run.state.days.filter(([, to]) => to < day(48))).toHaveLength(parts);
+  });
+
   it("never hold the run's yesterday, whatever an open window shows", () => {
     const run = new Run({}, { window: { kind: "open", from: day(70), undated: false } });
     run.finish({ kind: "open", from: day(70), undated: false }, held({ 71: 4, 77: 9, 78: 9 }));

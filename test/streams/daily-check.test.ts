@@ -235,6 +235,15 @@ describe("people without a date", () => {
     }
   });
 
+  it("more than a run remembers are not read again while there are no more of them", async () => {
+    const life = new Life([...peopleOn(lastDays(30), 3), ...undatedPeople(1_001)]);
+    await life.run();
+    expect((await life.next()).lines.filter((line) => line.includes("null"))).toEqual([]);
+    life.people.push(person("new", null));
+    expect((await life.next()).lines.some((line) => line.includes('"new"'))).toBe(true);
+    expect(life.lost).toEqual([]);
+  });
+
   it("are those of the days before 1970-01-02 too", async () => {
     const life = new Life([
       ...peopleOn(lastDays(30), 3),
