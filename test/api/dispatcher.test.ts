@@ -43,6 +43,37 @@ describe("openDispatcher() for a name of this machine", () => {
   });
 });
 
+describe("lookupLoopback() of a name with several addresses", () => {
+  it.each<[string[], unknown]>([
+    [
+      ["127.0.0.1", "::1"],
+      ["127.0.0.1", "::1"],
+    ],
+    [["127.0.0.1", "192.0.2.1"], "NOT_LOOPBACK"],
+    [["192.0.2.1", "127.0.0.1"], "NOT_LOOPBACK"],
+    [[], undefined],
+  ])("takes %j for %j", async (addresses, taken) => {
+    const { lookup } = dns;
+    const found = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+    onTestFinished(() => {
+      Object.assign(dns, { lookup });
+      syncBuiltinESMExports();
+    });
+    const answer = (_name: string, _options: object, done: (error: null, all: object[]) => void) =>
+      done(null, found);
+    Object.assign(dns, { lookup: answer });
+    syncBuiltinESMExports();
+    const result = await new Promise((resolve) => {
+      lookupLoopback("x.localhost", { all: true }, (error, all) =>
+        resolve(
+          Array.isArray(all) ? all.map(({ address }) => address) : (error as { code?: string } | null)?.code,
+        ),
+      );
+    });
+    expect(result).toEqual(taken);
+  });
+});
+
 describe("openDispatcher() for requests one after the other", () => {
   it.each([true, false])("opens a connection for each unless they are reused (%s)", async (reuse) => {
     const ports = new Set<number | undefined>();

@@ -29,6 +29,14 @@ describe("secretMask()", () => {
     expect(secretMask([odd])('{"a":"p\\u00e4\\"ss\\\\w\\u00f6rd"}')).toBe('{"a":"***"}');
   });
 
+  it("masks a secret of every sign that there is", () => {
+    const signs = Array.from({ length: 0x17e }, (_, code) => String.fromCharCode(0x21 + code));
+    for (const sign of signs) {
+      const secret = `left${sign}right${sign}`;
+      expect(secretMask([secret])(`<${secret}>`), sign).toBe("<***>");
+    }
+  });
+
   it("masks the longest secrets that a config may hold", () => {
     const secrets = [`${"aB".repeat(500)}`, `cD${"é中".repeat(499)}`, "eF".repeat(500), "gH".repeat(1_000)];
     const longest = secretMask(secrets);
