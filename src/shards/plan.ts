@@ -70,11 +70,11 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
     const value = tryParseJson(line);
     if (isLine(value)) return [value];
     if (line.trim() === "") return [];
-    const { instancePath, message } = isLine.errors?.[0] ?? {};
+    const { instancePath = "", message } = isLine.errors?.[0] ?? {};
     const why =
       instancePath === "/version"
         ? "is of another version. Plan again, or merge the states if all shards are finished"
-        : `is no shard: ${instancePath} ${message}. ${PLAN_AGAIN}`;
+        : `is no shard: ${`${instancePath.slice(1)} ${message}`.trim()}. ${PLAN_AGAIN}`;
     throw unusablePlan(`line ${at + 1} ${why}`);
   });
   const name = stream ?? all[0]?.stream;

@@ -85,8 +85,8 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "a Singer tap": { lines: ["tap", "tap --test", "tap --discover", "tap --state gone.json"] },
   "fields that do not leave": {
     settings: {
-      drop_fields: ["people.fullName", "nobody"],
-      hash_fields: ["email"],
+      drop_fields: ["people.email"],
+      hash_fields: ["companyDomain"],
       hash_salt: "0123456789abcdef",
     },
     lines: ["read", "discover"],
@@ -214,17 +214,17 @@ function plain(_name: string, value: unknown): unknown {
   return { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, list.length])), steps };
 }
 
-/** Records that follow each other as their number, since the rows themselves are the account's. */
+/** Of records that follow each other the first, and how many they are. */
 function shortened(text: string): string {
   const lines: string[] = [];
   let records = 0;
   for (const line of [...text.split("\n"), ""]) {
-    if (/^\{"type":"RECORD"|^\{"id":|^\{"domain":|^\{"slug":/.test(line)) records += 1;
-    else {
-      if (records > 0) lines.push(`(${records} records)`);
-      records = 0;
-      if (line !== "") lines.push(line.startsWith('{"') ? JSON.stringify(JSON.parse(line), plain) : line);
-    }
+    const isRecord = /^\{"type":"RECORD"|^\{"(?:id|domain|slug)":/.test(line);
+    if (isRecord) records += 1;
+    if (isRecord && records > 1) continue;
+    if (!isRecord && records > 1) lines.push(`(${records} records)`);
+    if (!isRecord) records = 0;
+    if (line !== "") lines.push(line.startsWith('{"') ? JSON.stringify(JSON.parse(line), plain) : line);
   }
   return lines.join("\n");
 }

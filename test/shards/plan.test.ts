@@ -46,13 +46,13 @@ describe("a plan", () => {
 
   it.each([
     ["", 'it has no shards of "people". Make one with'],
-    ["{", "line 1 is no shard:  must be object"],
+    ["{", "line 1 is no shard: must be object"],
     [
       toText(LINES.map((line) => ({ ...line, version: 1, shards: 3, start_date: null }))),
       "line 1 is of another version. Plan again, or merge the states if all shards are finished",
     ],
-    ['{"version":2}', "line 1 is no shard:  must have required property"],
-    [toText(LINES).replaceAll(DIGEST, "../x"), "line 1 is no shard: /plan must match pattern"],
+    ['{"version":2}', "line 1 is no shard: must have required property"],
+    [toText(LINES).replaceAll(DIGEST, "../x"), "line 1 is no shard: plan must match pattern"],
     [toText(linesOf("companies")), 'it has no shards of "people"'],
     [toText(LINES.slice(1)), 'shard 1 of "people" does not follow the line before it'],
     [toText([...LINES, ...LINES]), "does not follow the line before it"],
