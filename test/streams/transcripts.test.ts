@@ -181,6 +181,18 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     },
     steps: [{}, { hours: 24 }],
   },
+  "pages alone, of more rows than are counted": {
+    people: account(12, 4),
+    service: { cut: cuts(Number.POSITIVE_INFINITY, true), total: (rows) => Math.floor(rows / 3) },
+  },
+  "pages alone, of a list that begins again": {
+    people: account(12, 4),
+    service: { cut: cuts(Number.POSITIVE_INFINITY, true), list: (rows) => Array(6).fill(rows).flat() },
+  },
+  "pages alone, of which some are broken": {
+    people: account(30, 4),
+    service: { cut: cuts(Number.POSITIVE_INFINITY, true), breaks: (_window, _number, nth) => nth % 3 === 1 },
+  },
   "totals that are capped at 50": {
     people: account(40, 4),
     service: { total: (rows) => Math.min(rows, 50) },
