@@ -96,11 +96,11 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     lines: ["read --stream sync_windows --stream people"],
   },
   "an export that breaks off": {
-    options: { faults: ["midline:after=10:times=2:path=people"] },
+    options: { faults: ["midline:after=10:times=2:path=people/stream"] },
     lines: [`${PEOPLE} --summary summary.json`],
   },
   "an export that always breaks off": {
-    options: { faults: ["end:after=1:times=always:path=people"] },
+    options: { faults: ["end:after=1:times=always:path=people/stream"] },
     lines: [PEOPLE, "read --stream people", "tap"],
   },
   "a service that fails": {
