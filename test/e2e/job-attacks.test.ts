@@ -102,7 +102,10 @@ const onlyD = (code: string): Sync => ({
 const clockOff = (hours: number): Scene => ({
   settings: { domains: [], from_people: true },
   syncs: [
-    { clockMoves: hours * HOUR, behaviour: { people }, bought: [], warns: "30 hours" },
+    {
+      ...{ clockMoves: hours * HOUR, behaviour: { people }, bought: [] },
+      warns: `30 hours ${hours > 0 ? "ahead of" : "behind"} this machine's`,
+    },
     { clockMoves: -hours * HOUR, behaviour: { people }, bought: ITEMS },
   ],
 });
