@@ -37,7 +37,7 @@ const WITHOUT: readonly Group[] = [
     why: "Its names are mostly those of settings.",
   },
   {
-    modules: within("config", "address environment normalize problems"),
+    modules: within("config", "environment normalize problems"),
     tested: "test/config/config.test.ts",
     why: "Each is a step of parsing a config.",
   },

@@ -75,6 +75,11 @@ describe("parseJobState()", () => {
     ["an open item of version 2", { ...second, jobs: [{ ...job, item: "y" }] }, "jobs[0]"],
     ["finished items of version 2", { ...second, done: [[DAY, "y"]] }, "done[0]"],
     [
+      "an item whose digest is too long",
+      { ...third, jobs: [{ ...items[0], item: `${DIGEST}x` }] },
+      "jobs[0]",
+    ],
+    [
       "an open item without a job",
       { ...third, jobs: [{ item: DIGEST, subs: [{ ...sub, job: null }] }] },
       "jobs[0]",

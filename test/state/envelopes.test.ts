@@ -225,6 +225,7 @@ describe("parseStateText()", () => {
       line({ type: "STATE", state: streamState("people", companies) }),
       record,
       "some program said this",
+      'some program said {"this": [',
       line({ type: "STATE", state: streamState("companies", companies) }),
       line({ type: "STATE", state: streamState("people", people) }),
       line({ type: "LOG", log: {} }),
