@@ -1,5 +1,15 @@
 import { expect, it } from "vitest";
+import { STREAMS } from "../../src/catalog/streams.ts";
+import { parseConfig } from "../../src/config/config.ts";
+import { Suppression } from "../../src/config/suppress.ts";
+import { ConfigError, DataError, TransientError } from "../../src/errors.ts";
+import { type InputOptions, Inputs } from "../../src/jobs/inputs.ts";
+import type { JobContext, JobTask } from "../../src/jobs/job-run.ts";
+import type { Answer, JobReply, JobType, Refusal, Submission } from "../../src/jobs/job-type.ts";
+import { jobTypeOf } from "../../src/jobs/kinds.ts";
 import { readJobs } from "../../src/jobs/run.ts";
+import { parseJobState, tellBook } from "../../src/jobs/state.ts";
+import type { Event } from "../../src/streams/event.ts";
 import { CAPS, DAY, JobService, type RunOptions, Tape } from "../support/job-model.ts";
 
 /** What the service does with submissions, and what it says when it is asked; see `JobService`. */
@@ -7,6 +17,10 @@ const [TAKEN, LOST, DROPPED, LATER] = [0, 3, 4, 5];
 const [READY, FAILED, PENDING, QUEUED, UNUSABLE, DENIED, SILENT] = [0, 2, 3, 4, 5, 6, 7];
 const FATES_OF_QUESTIONS = 8;
 const HOUR = DAY / 24;
+const MINUTE = HOUR / 60;
+const [LOOKUPS, CONTACTS, CHECKS, VERIFICATIONS] = STREAMS.slice(3) as unknown as [Spec, Spec, Spec, Spec];
+
+type Spec = JobTask["spec"];
 
 type Situation = RunOptions & {
   readonly items: number;
@@ -20,15 +34,161 @@ type Situation = RunOptions & {
   readonly runs?: readonly number[];
   /** How long (ms) it takes to write a state. */
   readonly stateTakes?: number;
+  /** What else becomes of submissions, and what else is said of jobs, in order; when these end, the fates above follow. */
+  readonly submissions?: readonly (Submission | "throws" | undefined)[];
+  readonly replies?: readonly (JobReply | ((now: number) => JobReply) | "throws" | undefined)[];
+  /** What the context of each run has instead. */
+  readonly changes?: (context: JobContext, run: Run) => Partial<JobContext>;
+  /** Whether the setting's other stream has its turn in the same run. */
+  readonly hasSecond?: boolean;
 };
 
-const times = (many: number, ...fates: readonly number[]): number[] => Array(many).fill(fates).flat();
+type Run = {
+  readonly nth: number;
+  readonly service: JobService;
+  readonly states: ReadonlyMap<string, unknown>;
+};
+
+const times = <Fate>(many: number, ...fates: readonly Fate[]): Fate[] => Array(many).fill(fates).flat();
 const capped = (submissions: object, credits: object = {}) => ({
   caps: {
     submissions: { ...CAPS.submissions, ...submissions },
     credits: { ...CAPS.credits, ...credits },
   },
 });
+
+/** What answers, refusals and the like are in short. */
+const DRY = { failed: true, cost: 0, code: "INSUFFICIENT_CREDITS" };
+
+function answer(domain: unknown, fields: Partial<Answer> = {}): JobReply {
+  const value = { domain, status: "success" };
+  const plain = {
+    value,
+    cursor: "2026-03-01T10:00:00.000Z",
+    cost: 1,
+    failed: false,
+    code: null,
+    sources: [],
+  };
+  return { kind: "answered", answer: { ...plain, ...fields } };
+}
+
+function withContacts(name: string): JobReply {
+  const domain = `${name}.example`;
+  return answer(domain, {
+    value: { domain, created_at: "2026-03-01", contacts: [{ name: "A" }, { name: "B" }] },
+  });
+}
+
+const overlong = (cost: number | null): JobReply => {
+  const code = "an answer of 33 MiB";
+  return { kind: "known", error: new DataError(`Cannot collect it: ${code}`), code, cost };
+};
+
+const unusable = (isRetryable: boolean): JobReply => {
+  return { kind: "unusable", error: new TransientError("Cannot read it"), code: "nonsense", isRetryable };
+};
+
+const refused = (why: Refusal, code = why.toUpperCase()): Submission => {
+  return { kind: "refused", error: new ConfigError(`Cannot submit it: ${why}`), why, code };
+};
+
+const pendingFor =
+  (ms: number) =>
+  (now: number): JobReply => ({ kind: "pending", notBefore: now + ms });
+
+/** Resolves, but for one call (from 1) and those after it. */
+function failsAt(nth: number, text: string): () => Promise<void> {
+  let calls = 0;
+  return async () => {
+    calls += 1;
+    if (nth > 0 && calls >= nth) throw new TransientError(text);
+  };
+}
+
+/** The first run is told to stop when it has asked so often. */
+const stoppedAfter =
+  (asked: number): NonNullable<Situation["changes"]> =>
+  ({ client, clock }, { nth }) => {
+    if (nth > 0) return {};
+    const stop = new AbortController();
+    let count = 0;
+    const sleep: JobContext["clock"]["sleep"] = async (ms) => {
+      if (asked === 0) stop.abort(new Error("Stopped"));
+      stop.signal.throwIfAborted();
+      await clock.sleep(ms);
+    };
+    const ask: JobContext["client"]["ask"] = async (job) => {
+      count += 1;
+      if (count === asked) stop.abort(new Error("Stopped"));
+      return await client.ask(job);
+    };
+    return { signal: stop.signal, clock: { ...clock, sleep }, client: { ...client, ask } };
+  };
+
+function inputsOf({ type, book, task, client }: JobContext, options: Partial<InputOptions> = {}): Inputs {
+  return new Inputs({
+    ...{ type, book, stream: task.spec.name, now: () => client.now() },
+    ...{ sources: [], readsAll: false, suppressed: new Suppression([]), ...options },
+  });
+}
+
+function withRules(context: JobContext, resubmitRules: JobType["resubmitRules"]): Partial<JobContext> {
+  const type = { ...context.type, resubmitRules };
+  return { type, inputs: inputsOf({ ...context, type }) };
+}
+
+const rowsOf = (...batches: readonly (readonly string[])[]): InputOptions["sources"][number] => ({
+  ...{ from: "people", isDated: true, filters: "" },
+  count: async () => batches.flat().length,
+  read: async function* () {
+    yield* batches;
+  },
+});
+
+const EMAILS = Array.from({ length: 5 }, (_, nth) => `e${nth}@x.example`);
+const EMAIL_JOBS = parseConfig(
+  {
+    ...{ base_url: "https://a.example", api_key: "k" },
+    external_api: { api_url: "https://a.example", api_key: "k" },
+    email_check: { emails: EMAILS, max_wait_seconds: 300, max_per_sync: 4, refresh_after_days: 7 },
+    email_verification: { emails: EMAILS },
+  },
+  {},
+);
+
+/** A run on e-mails, which the service checks, or verifies at once. */
+function ofEmails(
+  context: JobContext,
+  { nth, service, states }: Run,
+  spec: Spec,
+  isLost: boolean,
+): Partial<JobContext> {
+  const type = jobTypeOf(spec.setting, EMAIL_JOBS);
+  const { book } = context;
+  const state = isLost ? null : parseJobState(spec, states.get(spec.name));
+  if (state !== null) tellBook(book, spec.name, state, true);
+  const task = { ...context.task, spec, cursor: state?.cursor ?? null };
+  const submit: JobContext["client"]["submit"] = async (item) => {
+    const taken = spec === CHECKS ? { job_id: `c${nth}.${item}` } : { status: "valid" };
+    return type.taken(taken, item, service.now) ?? { kind: "unknown", error: new Error("no job") };
+  };
+  const ask: JobContext["client"]["ask"] = async (job) =>
+    checked(job.slice(job.indexOf(".") + 1), service.now, nth);
+  const inputs = inputsOf({ ...context, type, task });
+  return { type, task, inputs, client: { ...context.client, submit, ask } };
+}
+
+/** A check of two sources, of which one says nothing of every other e-mail in every third run. */
+function checked(email: string, now: number, nth: number): JobReply {
+  const said = { is_user: email > "e2", status: "done", checked_at: new Date(now).toISOString() };
+  const isWhole = nth % 3 > 0 || /[13]/.test(email);
+  const sources = { crm: said, ads: isWhole ? said : { is_user: null, status: "failed" } };
+  const view = { email, status: "completed", sources };
+  const reply = jobTypeOf("emailCheck", EMAIL_JOBS).result(200, view);
+  if (reply === undefined) throw new Error("It is no answer");
+  return reply;
+}
 
 const SITUATIONS: Readonly<Record<string, Situation>> = {
   "answers that are there at once": { items: 9, runs: [0, HOUR] },
@@ -65,6 +225,236 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "a full refresh": { items: 9, takes: 2 * HOUR, isFullRefresh: true, runs: [0, DAY] },
 };
 
+/** What stands between a run and its answers. */
+const TROUBLES: Readonly<Record<string, Situation>> = {
+  "answers that name other items": {
+    ...{ items: 6, runs: [0, HOUR] },
+    replies: ["I0.Example.", "other.example", "no domain", 7, "other.example", "www.i5.example"].map((name) =>
+      answer(name),
+    ),
+  },
+  "answers that are too long": {
+    ...{ items: 4, prices: [3], runs: [0, HOUR, DAY, 8 * DAY, 8 * DAY] },
+    replies: [undefined, overlong(7), overlong(7), overlong(9), undefined, overlong(null), overlong(0)],
+  },
+  "answers that do not say what they cost": {
+    ...{ items: 4, prices: [3], runs: [0, HOUR, HOUR] },
+    replies: [overlong(null), overlong(null), undefined, overlong(null), overlong(40)],
+  },
+  "nonsense that may pass": {
+    ...{ items: 5, runs: [0, HOUR, DAY] },
+    replies: times(2, unusable(true)).concat(
+      undefined as never,
+      times(4, unusable(true)),
+      times(9, unusable(false)),
+    ),
+  },
+  "fifty jobs that bring nothing": {
+    ...{ items: 56, asked: [READY, ...times(55, QUEUED), ...times(70, UNUSABLE)], runs: [0, 9 * HOUR] },
+  },
+  "jobs that have been silent for days": {
+    ...{
+      items: 4,
+      asked: [READY, ...times(3, QUEUED), ...times(9, PENDING)],
+      runs: [0, DAY, 2 * DAY, 8 * DAY],
+    },
+  },
+  "jobs without news for weeks": {
+    ...{ items: 3, asked: [READY, QUEUED, QUEUED], runs: [0, 3 * DAY, 6 * DAY, 9 * DAY] },
+    replies: [undefined, undefined, undefined, ...times(9, unusable(false))],
+  },
+  "an item that is doubted": {
+    ...{ items: 7, runs: [0, DAY, 31 * DAY] },
+    submissions: [refused("other-item"), undefined, refused("is-answer"), refused("other-item")],
+  },
+  "a form that is not liked": { items: 5, runs: [0, DAY], submissions: times(3, refused("other-item")) },
+  "many items that are refused": {
+    ...{ items: 8, runs: [0, 31 * DAY] },
+    submissions: [undefined, ...times(7, refused("is-answer"))],
+  },
+  "a key that may not submit": { items: 3, runs: [0, HOUR], submissions: [undefined, refused("operator")] },
+  "no credits": {
+    ...{ items: 6, runs: [0, HOUR] },
+    submissions: [undefined, undefined, refused("credits"), refused("credits")],
+  },
+  "results that say that there are no credits": {
+    ...{ items: 6, runs: [0, HOUR, HOUR] },
+    replies: [answer("i0.example"), answer("i1.example", DRY), answer("i2.example", DRY)],
+  },
+  "a limit of requests": {
+    ...{ items: 2, submissions: times(9, refused("limit")), runs: [0, HOUR] },
+    changes: ({ client }, { service }) => ({
+      client: {
+        ...client,
+        requestSlot: async () => {
+          service.now += 10 * MINUTE;
+        },
+      },
+    }),
+  },
+  "look-ups that stay silent": {
+    ...{ items: 8, replies: times(6, pendingFor(7 * MINUTE)), runs: [0, HOUR] },
+    changes: ({ type }) => ({ type: { ...type, maxWait: 2 * HOUR } }),
+  },
+  "a long wait": {
+    ...{ items: 2, replies: [pendingFor(4 * MINUTE)], ...capped({}, { sync: 9 }) },
+    changes: ({ type }) => ({ type: { ...type, maxWait: HOUR } }),
+  },
+  "a wait that is too long": { items: 2, replies: times(3, pendingFor(6 * MINUTE)), runs: [0, MINUTE, HOUR] },
+  "a run that has to end": {
+    ...{ items: 9, takes: 25_000, runs: [0, HOUR] },
+    changes: (_context, { nth, service }) => (nth > 0 ? {} : { endsAt: service.now + 40_000 }),
+  },
+  "a run that is stopped": { items: 9, takes: 9_000, runs: [0, HOUR], changes: stoppedAfter(3) },
+  "a run that is stopped at its first wait": { items: 2, runs: [0, HOUR], changes: stoppedAfter(0) },
+  "another run with the locks": {
+    ...{ items: 9, runs: [0, 0, 0, 0, HOUR] },
+    changes: (_context, { nth }) => ({
+      checkLocks: failsAt([1, 2, 5, 6][nth] ?? 0, "Another run has the locks"),
+    }),
+  },
+  "a disk that is full": {
+    ...{ items: 6, runs: [0, 0, 0, 0, 0, HOUR] },
+    changes: ({ memory }, { nth }) => {
+      const disk = failsAt([1, 2, 3, 4, 5][nth] ?? 0, "The disk is full");
+      return { memory: { ...memory, write: (...news) => disk().then(() => memory.write(...news)) } };
+    },
+  },
+  "receipts that are damaged": {
+    ...{ items: 4, asked: [READY, QUEUED], runs: [0, 9 * HOUR] },
+    changes: ({ memory }, { nth }) => ({
+      memory: { ...memory, blocked: nth === 0 ? undefined : new ConfigError("The receipts are damaged") },
+    }),
+  },
+  "requests that fail": { items: 3, submissions: ["throws"], replies: ["throws"], runs: [0, HOUR, HOUR] },
+  "a clock that is nowhere": {
+    ...{ items: 2, runs: [0] },
+    changes: ({ client }) => ({ client: { ...client, ready: failsAt(1, "Nobody answers") } }),
+  },
+  "clocks that differ": {
+    ...{ items: 6, runs: [0, 0, 0, 0], ...capped({ sync: 1 }) },
+    changes: ({ clock }, { nth, service }) => {
+      const skew = [26 * HOUR, 26 * HOUR + 1, -27 * HOUR, -26 * HOUR][nth] ?? 0;
+      return { clock: { ...clock, now: () => service.now - skew } };
+    },
+  },
+  "both streams of look-ups": {
+    ...{ items: 4, hasSecond: true, runs: [0, HOUR, 3 * HOUR] },
+    replies: [
+      withContacts("i0"),
+      withContacts("i1"),
+      pendingFor(2 * HOUR),
+      withContacts("i3"),
+      withContacts("i2"),
+    ],
+    changes: ({ shared }) => ({ shared: { ...shared, answers: new Map() } }),
+  },
+  "both streams of look-ups, without what the first was told": {
+    ...{ items: 3, hasSecond: true, runs: [0, HOUR] },
+    replies: [withContacts("i0"), withContacts("i1"), unusable(false)],
+  },
+  "items that are refreshed": {
+    ...{ items: 3, runs: [0, DAY, 8 * DAY, 5 * DAY], asked: [READY, READY, READY, FAILED, READY, READY] },
+    changes: (context) => withRules(context, { refreshAfterDays: 7, retryUnknown: false }),
+  },
+  "lost submissions that are sent again": {
+    ...{ items: 4, submitted: [TAKEN, ...times(7, LOST)], runs: [0, HOUR, HOUR, DAY] },
+    changes: (context) => withRules(context, { refreshAfterDays: null, retryUnknown: true }),
+  },
+  "nothing that is known": {
+    ...{ items: 0, runs: [0, HOUR], ...capped({ sync: 3 }, { sync: 50 }) },
+    changes: (context, { nth }) => {
+      const list = [
+        "a.example",
+        "x y",
+        "b.example",
+        "-",
+        "c.example, ?",
+        "d.example",
+        "/",
+        "[",
+        "e.example",
+        "@",
+      ];
+      const type = { ...context.type, list, froms: nth === 0 ? [] : (["people", "companies"] as const) };
+      const task = { ...context.task, knowsThePast: false, mostSubmissions: 4 - 2 * nth };
+      return {
+        type,
+        task,
+        inputs: inputsOf({ ...context, type }),
+        memory: { ...context.memory, hasReceipts: nth === 0 },
+      };
+    },
+  },
+  "a first run whose items rows name": {
+    ...{ items: 0 },
+    changes: (context) => {
+      const type = { ...context.type, froms: ["companies"] as const };
+      const task = { ...context.task, knowsThePast: false };
+      return { type, task, inputs: inputsOf(context, { sources: [rowsOf(["r.example"])] }) };
+    },
+  },
+  "rows that name items": {
+    ...{ items: 2, runs: [0, HOUR, DAY] },
+    changes: (context, { nth }) => {
+      const rows = rowsOf(
+        ["i0.example", "r0.example", "", "held.example"],
+        [],
+        ["r1.example", "r0.example", "r2.example"],
+      );
+      const suppressed = new Suppression([["held.example"]]);
+      const task = { ...context.task, readsAllRows: nth === 1 };
+      return { task, inputs: inputsOf(context, { sources: [rows], suppressed, readsAll: nth === 1 }) };
+    },
+  },
+  "rows that are looked at first, for a full refresh": {
+    ...{ items: 1, runs: [0, HOUR, DAY], asked: [READY, QUEUED, READY, FAILED] },
+    changes: (context, { nth }) => {
+      const task = {
+        ...context.task,
+        looksFirst: true,
+        readsAllRows: true,
+        truncates: true,
+        generation: nth,
+      };
+      return { task, inputs: inputsOf(context, { sources: [rowsOf(["r0.example"], ["r1.example"])] }) };
+    },
+  },
+  "rows that cannot be read": {
+    ...{ items: 1, runs: [0, HOUR] },
+    changes: (context, { nth }) => {
+      const broken = { ...rowsOf([]), count: failsAt(1, "The rows are gone") as () => Promise<never> };
+      const task = { ...context.task, truncates: true };
+      return {
+        task,
+        inputs: inputsOf(context, { sources: nth === 0 ? [broken, rowsOf(["r.example"])] : [rowsOf([])] }),
+      };
+    },
+  },
+  "rows, and a clock that is nowhere": {
+    ...{ items: 0 },
+    changes: (context) => ({
+      client: { ...context.client, ready: failsAt(1, "Nobody answers") },
+      inputs: inputsOf(context, { sources: [rowsOf(["r.example"], ["s.example"])] }),
+    }),
+  },
+  "caps that are passed": {
+    ...{ items: 4, prices: [2, 90, 1, 1], runs: [0, DAY] },
+    ...capped({}, { sync: 30, day: 40, month: 50 }),
+  },
+  "e-mails that are verified": {
+    ...{ items: 0, runs: [0, HOUR, HOUR] },
+    submissions: [undefined, ...times(3, refused("is-answer", "INVALID_EMAIL"))],
+    // Before the second run the platform loses the state, and the receipts know each answer.
+    changes: (context, run) => ofEmails(context, run, VERIFICATIONS, run.nth === 1),
+  },
+  "e-mails that are checked": {
+    ...{ items: 0, runs: [0, HOUR, 2 * HOUR, 8 * DAY, HOUR] },
+    replies: [pendingFor(30_000), undefined, undefined, undefined, pendingFor(2 * HOUR)],
+    changes: (context, run) => ofEmails(context, run, CHECKS, false),
+  },
+};
+
 class Tapes extends Tape {
   readonly #submitted: Tape;
   readonly #asked: Tape;
@@ -82,59 +472,80 @@ class Tapes extends Tape {
 
 const shown = (ms: number): string => `${ms / 1_000} s`;
 
+/** What an event says; of a state only what the run has spent, because the last one stands at the end of the run. */
+function textOf(event: Event): string {
+  if (event.kind === "checkpoint")
+    return `state${event.announces === true ? " that announces" : ""}, spent ${JSON.stringify(event.spent)}`;
+  if (event.kind === "records" && event.facts === undefined)
+    return `records of ${event.lines.map((line) => JSON.parse(line)).map(({ domain, email, source }) => domain ?? [email, source].join(" "))}`;
+  return JSON.stringify(event, (key, value) => (key === "error" ? String(value) : value));
+}
+
 /** Everything that the service is asked, with what came of it, and each event; in seconds since the run began. */
 async function told(name: string, situation: Situation): Promise<string> {
   const { items, submitted, asked, takes, prices, runs = [0], stateTakes = 0, ...options } = situation;
   const service = new JobService(new Tapes(submitted, asked), prices, takes);
+  const [submissions, replies] = [[...(options.submissions ?? [])], [...(options.replies ?? [])]];
   const names = Array.from({ length: items }, (_, nth) => `i${nth}.example`);
   const lines = [`# ${name}`];
-  let state: unknown;
+  const states = new Map<string, unknown>();
   for (const [nth, pause] of runs.entries()) {
     service.now += pause;
     const began = service.now;
     const log = (text: string): void => void lines.push(`  ${shown(service.now - began)}: ${text}`);
-    const context = service.context(names, state, options);
+    const plain = service.context(names, states.get(LOOKUPS.name), options);
+    const context = { ...plain, ...options.changes?.(plain, { nth, service, states }) };
     const { submit, ask, backOff } = context.client;
-    lines.push(`Run ${nth + 1}`);
-    const events = readJobs({
-      ...context,
-      client: {
-        ...context.client,
-        submit: async (item) => {
-          const became = await submit(item);
-          log(`submit ${item}: ${became.kind}`);
-          return became;
-        },
-        ask: async (job) => {
-          const reply = await ask(job);
-          log(`ask ${job}: ${reply.kind}`);
-          return reply;
-        },
-        backOff: async (failures) => {
-          log(`back off after ${failures}`);
-          await backOff(failures);
-        },
+    const client: JobContext["client"] = {
+      ...context.client,
+      submit: async (item) => {
+        const next = submissions.shift();
+        if (next === "throws") throw new Error("The request failed");
+        const became = next ?? (await submit(item));
+        log(`submit ${item}: ${became.kind}`);
+        return became;
       },
-    });
-    try {
-      for await (const event of events) {
-        if (event.kind === "checkpoint") {
-          service.now += stateTakes;
-          state = JSON.parse(JSON.stringify(event.state));
-          log(
-            `state${event.announces === true ? " that announces" : ""}, spent ${JSON.stringify(event.spent)}`,
-          );
-        } else if (event.kind === "records")
-          log(`records of ${event.lines.map((line) => JSON.parse(line).domain)}`);
-        else log(JSON.stringify(event, (key, value) => (key === "error" ? String(value) : value)));
+      ask: async (job) => {
+        const next = replies.shift();
+        if (next === "throws") throw new Error("The question failed");
+        const reply = typeof next === "function" ? next(service.now) : (next ?? (await ask(job)));
+        log(`ask ${job}: ${reply.kind}`);
+        return reply;
+      },
+      backOff: async (failures) => {
+        log(`back off after ${failures}`);
+        await backOff(failures);
+      },
+    };
+    lines.push(`Run ${nth + 1}`);
+    const contexts = [{ ...context, client }];
+    if (options.hasSecond === true)
+      contexts.push(secondOf({ ...context, client }, states.get(CONTACTS.name)));
+    for (const one of contexts) {
+      const { spec } = one.task;
+      try {
+        for await (const event of readJobs(one)) {
+          if (event.kind === "checkpoint") {
+            service.now += stateTakes;
+            states.set(spec.name, JSON.parse(JSON.stringify(event.state)));
+          }
+          log(textOf(event));
+        }
+      } catch (error) {
+        log(String(error));
       }
-    } catch (error) {
-      log(String(error));
+      lines.push(`  ${JSON.stringify(states.get(spec.name))}`);
     }
     service.kill();
-    lines.push(`  ${JSON.stringify(state)}`);
   }
   return [...lines, ""].join("\n");
+}
+
+/** The turn of the setting's other stream, in the run of the first. */
+function secondOf(first: JobContext, saved: unknown): JobContext {
+  const state = parseJobState(CONTACTS, saved);
+  if (state !== null) tellBook(first.book, CONTACTS.name, state, true);
+  return { ...first, task: { ...first.task, spec: CONTACTS, cursor: null, isSecond: true, buys: false } };
 }
 
 /** After a change that is meant: `npx vitest run test/jobs/transcripts.test.ts -u`, and read what it changed. */
@@ -142,4 +553,10 @@ it("buys and asks like this, and leaves these states", async () => {
   const parts: string[] = [];
   for (const [name, situation] of Object.entries(SITUATIONS)) parts.push(await told(name, situation));
   await expect(parts.join("\n")).toMatchFileSnapshot("../golden/job-transcripts.txt");
+});
+
+it("does this where something goes wrong, where rows or e-mails are the items, and in the turn of a second stream", async () => {
+  const parts: string[] = [];
+  for (const [name, situation] of Object.entries(TROUBLES)) parts.push(await told(name, situation));
+  await expect(parts.join("\n")).toMatchFileSnapshot("../golden/job-trouble-transcripts.txt");
 });
