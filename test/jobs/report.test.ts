@@ -1,7 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
 import { jobSpecsOf } from "../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
-import { describeCaps, describeJobState } from "../../src/jobs/report.ts";
+import type { Book } from "../../src/jobs/book.ts";
+import { describeCaps, describeJobState, type Forecast, forecastsOf } from "../../src/jobs/report.ts";
+import { file } from "../support/cli.ts";
 import { keyIn, LOOKUPS, newBook, stateOf } from "../support/job-books.ts";
 import { jobConfig } from "../support/job-stage.ts";
 
@@ -57,5 +60,180 @@ describe("describeCaps()", () => {
     ],
   ])("says of %j what it may cost", (jobs, text) => {
     expect(describeCaps(configOf(jobs))).toBe(text);
+  });
+});
+
+describe("forecastsOf()", () => {
+  const HOUR = 3_600_000;
+  const [names, emails] = [
+    ["new", "open", "far", "lost", "no", "odd", "failed", "dry", "done", "owed", "back"],
+    ["a@x.example"],
+  ];
+  const domains = [...names.map((name) => `${name}.example`), "NEW.example", "not one", "held.example"];
+
+  /** What a run would do that begins a day and an hour after the items came to where they are. */
+  async function forecast(
+    settings: object,
+    states: readonly (readonly [string, unknown])[] = [],
+  ): Promise<readonly Forecast[]> {
+    const clock = vi.spyOn(systemClock, "now").mockReturnValue(AT + DAY_MS + HOUR);
+    onTestFinished(() => clock.mockRestore());
+    return await forecastsOf(configOf({ receipts_file: "", ...settings }), {}, new Map(states));
+  }
+
+  /** Takes an item to where it is: what the service is asked, and what it answers. */
+  const PATHS: Readonly<Record<string, (book: Book, key: string) => unknown>> = {
+    open: (book, key) => {
+      const { id } = book.intend(key, AT);
+      book.change(key, id, { step: "open", job: "j1", notBefore: AT + 26 * HOUR, asked: AT + 2 * HOUR });
+    },
+    far: (book, key) => {
+      const { id } = book.intend(key, AT + HOUR);
+      book.change(key, id, {
+        step: "open",
+        job: "j2",
+        misses: 1,
+        asked: AT + 2 * DAY_MS,
+        code: "JOB_NOT_FOUND",
+      });
+    },
+    lost: (book, key) => book.intend(key, AT),
+    no: (book, key) => book.notTaken(key, book.intend(key, AT + DAY_MS).id, "refused", "INVALID_DOMAIN"),
+    odd: (book, key) => book.notTaken(key, book.intend(key, AT).id, "void", "INVALID_BODY"),
+    failed: (book, key) => {
+      const { id } = book.intend(key, AT);
+      book.change(key, id, {
+        step: "failed",
+        job: "j3",
+        ended: AT + DAY_MS + HOUR / 2,
+        code: "INTERNAL_ERROR",
+      });
+    },
+    dry: (book, key) => {
+      const { id } = book.intend(key, AT);
+      book.change(key, id, { step: "unpaid", job: "j4", ended: AT, code: "QUOTA_EXCEEDED" });
+    },
+    done: (book, key) => answer(book, key, 7, true),
+    owed: (book, key) => answer(book, key, 3, false),
+    back: (book, key) => book.notTaken(key, book.intend(key, AT).id, "void", null),
+  };
+
+  function answer(book: Book, key: string, cost: number, isDelivered: boolean): void {
+    const { id } = book.intend(key, AT + DAY_MS);
+    book.change(key, id, { step: "open", job: `j.${cost}` });
+    book.answered(key, id, AT + DAY_MS, cost, null);
+    if (isDelivered) book.deliver(LOOKUPS.name, key);
+  }
+
+  function stateAfter(...paths: readonly string[]): readonly [string, unknown] {
+    const book = newBook("me", LOOKUPS.name);
+    for (const name of paths) PATHS[name]?.(book, keyIn(book, `${name}.example`));
+    return [LOOKUPS.name, stateOf(book, AT, { service: null })];
+  }
+
+  const times = {
+    at: "2026-03-02T10:00:00.000Z",
+    later: "2026-03-02T11:00:00.000Z",
+    next: "2026-03-03T10:00:00.000Z",
+  };
+  const nothing = { job_id: null, submitted: null, due: null, credits: null, code: null };
+
+  it("says where each item stands, what is due when, and what the caps leave for the next run", async () => {
+    const caps = { max_credits_per_sync: 30, max_credits_per_day: 40, max_credits_per_month: 15 };
+    const suppress_file = await file("suppressed.txt", "held.example\n");
+    const lookups = { domains, ...caps };
+    const [first] = await forecast({ company_lookup: lookups, suppress_file }, [stateAfter(...names)]);
+    const items = [
+      { step: "new" },
+      { step: "open", job_id: "j1", submitted: times.at, due: "2026-03-03T12:00:00.000Z" },
+      {
+        step: "open",
+        job_id: "j2",
+        submitted: times.later,
+        due: "2026-03-04T11:00:00.000Z",
+        code: "JOB_NOT_FOUND",
+      },
+      { step: "unknown", submitted: times.at },
+      { step: "refused", submitted: times.next, due: "2026-04-02T10:00:00.000Z", code: "INVALID_DOMAIN" },
+      { step: "doubted", submitted: times.at, code: "INVALID_BODY" },
+      {
+        step: "failed",
+        job_id: "j3",
+        submitted: times.at,
+        due: "2026-03-03T11:30:00.000Z",
+        code: "INTERNAL_ERROR",
+      },
+      { step: "unpaid", job_id: "j4", submitted: times.at, code: "QUOTA_EXCEEDED" },
+      { step: "done" },
+      { step: "answered", job_id: "j.3", submitted: times.next, credits: 3 },
+      { step: "new" },
+    ];
+    expect(first).toEqual({
+      ...{ setting: "company_lookup", would_submit: 2, waiting: 4, unknown_inputs: [], may_cost: 5 },
+      ...{ open: 2, unknown: 1, suppressed: 1, submitted_today: 4, submitted_this_month: 7 },
+      ...{ spent_today: 10, spent_this_month: 10 },
+      invalid: { count: 1, places: ["company_lookup.domains[12]"] },
+      spent: [
+        ["2026-03-02", 3, 0],
+        ["2026-03-03", 4, 10],
+      ],
+      items: items.map((status, nth) => ({
+        ...{ ...nothing, ...status, item: domains[nth], place: `company_lookup.domains[${nth}]` },
+      })),
+    });
+  });
+
+  it.each<[string, object, readonly string[], object]>([
+    [
+      "by the credits of a month",
+      { max_credits_per_month: 13 },
+      ["done", "owed"],
+      { would_submit: 3, may_cost: 3 },
+    ],
+    [
+      "by the credits of a day",
+      { max_credits_per_day: 14 },
+      ["done", "owed"],
+      { would_submit: 4, may_cost: 4 },
+    ],
+    ["by the credits of a sync", { max_credits_per_sync: 2 }, ["done"], { would_submit: 2, may_cost: 2 }],
+    [
+      "by a day that is used up",
+      { max_credits_per_day: 10 },
+      ["done", "owed"],
+      { would_submit: 0, may_cost: 0 },
+    ],
+    [
+      "by a day that is overdrawn",
+      { max_credits_per_day: 8, from_people: true },
+      ["done", "owed"],
+      { may_cost: 0 },
+    ],
+    ["by the submissions of a sync", { max_lookups_per_sync: 3 }, [], { would_submit: 3, may_cost: 100 }],
+    ["for rows alone", { domains: [], from_people: true }, ["done"], { would_submit: 0, may_cost: 100 }],
+    ["for no row", { domains: [], from_people: true, max_lookups_per_sync: 0 }, ["done"], { may_cost: 0 }],
+  ])("limits look-ups %s", async (_what, settings, paths, limits) => {
+    const states = paths.length === 0 ? [] : [stateAfter(...paths)];
+    const [first] = await forecast({ company_lookup: { domains, ...settings } }, states);
+    expect(first).toMatchObject(limits);
+  });
+
+  it("says nothing of credits where nothing costs any, and forecasts each setting once", async () => {
+    const all = await forecast({
+      company_lookup: { domains },
+      email_check: { emails, max_per_sync: 0 },
+      email_verification: { emails, from_people: true, max_per_day: 1 },
+    });
+    expect(all.map(({ setting, would_submit, may_cost }) => [setting, would_submit, may_cost])).toEqual([
+      ["company_lookup", 10, 100],
+      ["email_check", 0, null],
+      ["email_verification", 1, null],
+    ]);
+    expect(all[2]?.unknown_inputs).toEqual(["people"]);
+  });
+
+  it("throws for a file of items that cannot be read", async () => {
+    const settings = { email_check: { emails_file: "/not/there.csv" } };
+    await expect(forecast(settings)).rejects.toThrow('Cannot read the file of items "/not/there.csv"');
   });
 });
