@@ -47,6 +47,8 @@ type Run = {
   readonly nth: number;
   readonly service: JobService;
   readonly states: ReadonlyMap<string, unknown>;
+  /** Adds a line to the transcript. */
+  log(text: string): void;
 };
 
 const times = <Fate>(many: number, ...fates: readonly Fate[]): Fate[] => Array(many).fill(fates).flat();
@@ -85,8 +87,17 @@ const overlong = (cost: number | null): JobReply => {
   return { kind: "known", error: new DataError(`Cannot collect it: ${code}`), code, cost };
 };
 
-const unusable = (isRetryable: boolean): JobReply => {
-  return { kind: "unusable", error: new TransientError("Cannot read it"), code: "nonsense", isRetryable };
+const unusable = (isRetryable: boolean, nth = 0): JobReply => {
+  return {
+    kind: "unusable",
+    error: new TransientError(`Cannot read it: ${nth}`),
+    code: "nonsense",
+    isRetryable,
+  };
+};
+
+const silent = (nth: number): JobReply => {
+  return { kind: "silent", error: new TransientError(`No answer: ${nth}`), code: "no answer" };
 };
 
 const refused = (why: Refusal, code = why.toUpperCase()): Submission => {
@@ -138,11 +149,17 @@ function withRules(context: JobContext, resubmitRules: JobType["resubmitRules"])
   return { type, inputs: inputsOf({ ...context, type }) };
 }
 
-const rowsOf = (...batches: readonly (readonly string[])[]): InputOptions["sources"][number] => ({
+const rowsOf = (
+  { log }: Run,
+  ...batches: readonly (readonly string[])[]
+): InputOptions["sources"][number] => ({
   ...{ from: "people", isDated: true, filters: "" },
   count: async () => batches.flat().length,
   read: async function* () {
-    yield* batches;
+    for (const batch of batches) {
+      log(`rows: ${batch}`);
+      yield batch;
+    }
   },
 });
 
@@ -234,7 +251,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
     ),
   },
   "answers that are too long": {
-    ...{ items: 4, prices: [3], runs: [0, HOUR, DAY, 8 * DAY, 8 * DAY] },
+    ...{ items: 24, prices: [3], runs: [0, HOUR, DAY] },
     replies: [undefined, overlong(7), overlong(7), overlong(9), undefined, overlong(null), overlong(0)],
   },
   "answers that do not say what they cost": {
@@ -250,7 +267,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
     ),
   },
   "fifty jobs that bring nothing": {
-    ...{ items: 56, asked: [READY, ...times(55, QUEUED), ...times(70, UNUSABLE)], runs: [0, 9 * HOUR] },
+    ...{ items: 51, asked: [READY, ...times(50, QUEUED), ...times(70, UNUSABLE)], runs: [0, 9 * HOUR] },
   },
   "jobs that have been silent for days": {
     ...{
@@ -261,7 +278,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "jobs without news for weeks": {
     ...{ items: 3, asked: [READY, QUEUED, QUEUED], runs: [0, 3 * DAY, 6 * DAY, 9 * DAY] },
-    replies: [undefined, undefined, undefined, ...times(9, unusable(false))],
+    replies: [undefined, undefined, undefined, ...[1, 2, 3, 4, 5, 6].map((nth) => unusable(false, nth))],
   },
   "an item that is doubted": {
     ...{ items: 7, runs: [0, DAY, 31 * DAY] },
@@ -377,7 +394,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
         "@",
       ];
       const type = { ...context.type, list, froms: nth === 0 ? [] : (["people", "companies"] as const) };
-      const task = { ...context.task, knowsThePast: false, mostSubmissions: 4 - 2 * nth };
+      const task = { ...context.task, knowsThePast: false, mostSubmissions: 2 - nth };
       return {
         type,
         task,
@@ -388,16 +405,18 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "a first run whose items rows name": {
     ...{ items: 0 },
-    changes: (context) => {
+    changes: (context, run) => {
       const type = { ...context.type, froms: ["companies"] as const };
       const task = { ...context.task, knowsThePast: false };
-      return { type, task, inputs: inputsOf(context, { sources: [rowsOf(["r.example"])] }) };
+      return { type, task, inputs: inputsOf(context, { sources: [rowsOf(run, ["r.example"])] }) };
     },
   },
   "rows that name items": {
     ...{ items: 2, runs: [0, HOUR, DAY] },
-    changes: (context, { nth }) => {
+    changes: (context, run) => {
+      const { nth } = run;
       const rows = rowsOf(
+        run,
         ["i0.example", "r0.example", "", "held.example"],
         [],
         ["r1.example", "r0.example", "r2.example"],
@@ -409,33 +428,35 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "rows that are looked at first, for a full refresh": {
     ...{ items: 1, runs: [0, HOUR, DAY], asked: [READY, QUEUED, READY, FAILED] },
-    changes: (context, { nth }) => {
+    changes: (context, run) => {
       const task = {
         ...context.task,
         looksFirst: true,
         readsAllRows: true,
         truncates: true,
-        generation: nth,
+        generation: run.nth,
       };
-      return { task, inputs: inputsOf(context, { sources: [rowsOf(["r0.example"], ["r1.example"])] }) };
+      return { task, inputs: inputsOf(context, { sources: [rowsOf(run, ["r0.example"], ["r1.example"])] }) };
     },
   },
   "rows that cannot be read": {
     ...{ items: 1, runs: [0, HOUR] },
-    changes: (context, { nth }) => {
-      const broken = { ...rowsOf([]), count: failsAt(1, "The rows are gone") as () => Promise<never> };
+    changes: (context, run) => {
+      const broken = { ...rowsOf(run, []), count: failsAt(1, "The rows are gone") as () => Promise<never> };
       const task = { ...context.task, truncates: true };
       return {
         task,
-        inputs: inputsOf(context, { sources: nth === 0 ? [broken, rowsOf(["r.example"])] : [rowsOf([])] }),
+        inputs: inputsOf(context, {
+          sources: run.nth === 0 ? [broken, rowsOf(run, ["r.example"])] : [rowsOf(run, [])],
+        }),
       };
     },
   },
   "rows, and a clock that is nowhere": {
     ...{ items: 0 },
-    changes: (context) => ({
+    changes: (context, run) => ({
       client: { ...context.client, ready: failsAt(1, "Nobody answers") },
-      inputs: inputsOf(context, { sources: [rowsOf(["r.example"], ["s.example"])] }),
+      inputs: inputsOf(context, { sources: [rowsOf(run, ["r.example"], ["s.example"])] }),
     }),
   },
   "caps that are passed": {
@@ -452,6 +473,69 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
     ...{ items: 0, runs: [0, HOUR, 2 * HOUR, 8 * DAY, HOUR] },
     replies: [pendingFor(30_000), undefined, undefined, undefined, pendingFor(2 * HOUR)],
     changes: (context, run) => ofEmails(context, run, CHECKS, false),
+  },
+  "rows that need a look although nothing may be bought": {
+    ...{ items: 1, runs: [0, HOUR], asked: times(1, QUEUED), ...capped({ sync: 1 }) },
+    changes: (context, run) => {
+      const task = { ...context.task, readsAllRows: run.nth === 0 };
+      return { task, inputs: inputsOf(context, { sources: [rowsOf(run, ["r0.example"], ["r1.example"])] }) };
+    },
+  },
+  "rows of which one may be bought": {
+    ...{ items: 2, runs: [0, HOUR], ...capped({ sync: 3 }) },
+    changes: (context, run) => ({
+      inputs: inputsOf(context, { sources: [rowsOf(run, ["r0.example"], ["r1.example", "r2.example"])] }),
+    }),
+  },
+  "states that take their time until the run has to end": {
+    ...{ items: 45, takes: 20_000, stateTakes: 30_000, runs: [0, HOUR] },
+    changes: (_context, { nth, service }) => (nth > 0 ? {} : { endsAt: service.now + 200_000 }),
+  },
+  "states and submissions that take a moment": {
+    ...{ items: 40, takes: 20_000, stateTakes: 2_000, runs: [0] },
+    changes: ({ client }, { service }) => ({
+      client: {
+        ...client,
+        requestSlot: async () => {
+          service.now += 5_000;
+        },
+      },
+    }),
+  },
+  "submissions that take their time until the run has to end": {
+    ...{ items: 12, takes: 20_000, runs: [0, HOUR] },
+    changes: ({ client }, { nth, service }) => ({
+      ...(nth === 0 && { endsAt: service.now + 90_000 }),
+      client: {
+        ...client,
+        requestSlot: async () => {
+          service.now += 10_000;
+        },
+      },
+    }),
+  },
+  "jobs that take days": {
+    ...{ items: 1, takes: 2 * DAY + MINUTE, runs: [0, 0, 0] },
+    changes: (_context, { nth, service }) => {
+      service.now = Math.max(service.now, Date.UTC(2026, 2, 2 + 2 * nth, 10));
+      return {};
+    },
+  },
+  "both streams of look-ups, and a job that brings nothing": {
+    ...{ items: 2, hasSecond: true, runs: [0, HOUR], replies: [unusable(false)] },
+    changes: ({ shared }) => ({ shared: { ...shared, answers: new Map() } }),
+  },
+  "silence that goes on": {
+    ...{ items: 6, asked: [READY, ...times(5, QUEUED)], runs: [0, 9 * HOUR] },
+    replies: [...times(6, undefined), unusable(false), ...[1, 2, 3, 4].map(silent)],
+  },
+  "credits that end with an answer that cost some": {
+    ...{ items: 7, runs: [0, HOUR] },
+    replies: [undefined, answer("i1.example", { cost: 2, code: "QUOTA_EXCEEDED" })],
+  },
+  "jobs that wait for an hour": { items: 24, replies: [undefined, ...times(20, pendingFor(HOUR))] },
+  "jobs that wait for more than an hour": {
+    ...{ items: 24, replies: [undefined, ...times(20, pendingFor(HOUR + 1))] },
   },
 };
 
@@ -491,10 +575,11 @@ async function told(name: string, situation: Situation): Promise<string> {
   const states = new Map<string, unknown>();
   for (const [nth, pause] of runs.entries()) {
     service.now += pause;
-    const began = service.now;
+    let began = service.now;
     const log = (text: string): void => void lines.push(`  ${shown(service.now - began)}: ${text}`);
     const plain = service.context(names, states.get(LOOKUPS.name), options);
-    const context = { ...plain, ...options.changes?.(plain, { nth, service, states }) };
+    const context = { ...plain, ...options.changes?.(plain, { nth, service, states, log }) };
+    began = service.now;
     const { submit, ask, backOff } = context.client;
     const client: JobContext["client"] = {
       ...context.client,
