@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Client } from "../../src/api/client.ts";
@@ -57,9 +58,34 @@ const STORIES: Readonly<Record<string, Story>> = {
     settings: LOOKUPS,
     syncs: [{ streams: BOTH }, { streams: BOTH, after: DAY }, { streams: BOTH, isForgotten: true }],
   },
-  "reads one stream without the other": {
-    settings: LOOKUPS,
-    syncs: [{ streams: [["company_lookup_contacts"]] }, { streams: BOTH }],
+  "reads one stream without the other, and nothing of another setting": {
+    settings: {
+      company_lookup: { domains: ["a.example"], from_people: true },
+      email_verification: { emails: ["e@x.example"] },
+    },
+    syncs: [
+      { streams: [["company_lookup_contacts"]], rows: { people: PEOPLE } },
+      { streams: BOTH, rows: { people: PEOPLE } },
+      { streams: [["company_lookups"]], rows: { people: [{ companyDomain: "q.example" }] } },
+    ],
+  },
+  "delivers what rows name and receipts know on a day on which nothing more may be bought": {
+    settings: { email_verification: { emails: [], from_people: true, max_per_day: 1 } },
+    syncs: [
+      { streams: [["email_verifications"]], rows: { people: PEOPLE } },
+      { streams: [["email_verifications"]], rows: { people: PEOPLE }, isForgotten: true },
+    ],
+  },
+  "says that a refresh is not complete where rows name nobody, unless they name who is suppressed": {
+    settings: { company_lookup: { domains: [], from_people: true } },
+    suppressed: ["s.example"],
+    syncs: [
+      { streams: [["company_lookups", "incremental", byId(1, 1, 1)]], rows: { people: [{}] } },
+      {
+        streams: [["company_lookups", "incremental", byId(2, 2, 2)]],
+        rows: { people: [{ companyDomain: "s.example" }] },
+      },
+    ],
   },
   "buys nothing in a full refresh, and then in the turn of the other stream": {
     settings: LOOKUPS,
@@ -264,6 +290,10 @@ async function told({ settings, suppressed = [], syncs }: Story, receipts_file: 
     }
     await opened.close();
   }
+  if (receipts_file !== "") {
+    const [header = ""] = (await readFile(receipts_file, "utf8")).split("\n");
+    log(`The receipts are about ${Object.keys(JSON.parse(header).service)}`);
+  }
   return lines.join("\n");
 }
 
@@ -278,7 +308,7 @@ async function readAll(
       if (event.kind === "checkpoint") states.set(spec.name, JSON.parse(JSON.stringify(event.state)));
       else if (event.kind === "records") {
         for (const line of event.lines) log(line);
-        log(`${spec.name}: ${event.lines.length} records, ${event.facts?.held ?? 0} held`);
+        log(`${spec.name}: ${event.lines.length} records, ${JSON.stringify(event.facts)}`);
       } else if (event.kind === "log") log(`${event.level}: ${event.text}`);
       else log(JSON.stringify(event));
     }
