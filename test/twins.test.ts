@@ -74,7 +74,7 @@ const WITHOUT: readonly Group[] = [
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
   },
   {
-    modules: within("jobs", "collect job-run job-type kinds lattice older parse seal submit"),
+    modules: within("jobs", "collect job-run job-type kinds lattice older seal submit"),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
   },

@@ -26,14 +26,15 @@ type Given = {
   readonly refresh?: { readonly truncates: boolean; readonly generation: number | null };
 };
 
+const API = { api_url: "https://x.example", api_key: "svc_00000000_one" };
+const GIVEN = {
+  ...{ base_url: "https://a.example", api_key: "svc_00000000_one", external_api: API },
+  company_lookup: { domains: ["a.example"] },
+};
+
 /** One run's memory. The receipts are in the folder's own state folder, unless settings name them. */
 async function open({ settings = {}, states = {}, refresh }: Given = {}) {
-  const api = { api_url: "https://x.example", api_key: "svc_00000000_one" };
-  const given = {
-    ...{ base_url: "https://a.example", api_key: "svc_00000000_one", external_api: api },
-    ...{ company_lookup: { domains: ["a.example"] }, ...settings },
-  };
-  const config = parseConfig(given, {});
+  const config = parseConfig({ ...GIVEN, ...settings }, {});
   const notes: string[] = [];
   const memory = await Memory.open({
     ...{
@@ -293,6 +294,42 @@ describe("Memory", () => {
       1,
     ]);
     await memory.close();
+  });
+
+  it("is looked at without a lock, and nothing is written; damaged receipts are an error", async () => {
+    const settings = { receipts_file: join(folder, "one.jsonl") };
+    const looked = async (given: object): Promise<unknown> => {
+      const config = parseConfig({ ...GIVEN, ...given }, {});
+      const streams = jobSpecsOf(config).map((spec) => {
+        return { ...spec, isSelected: true, truncates: false, generation: null };
+      });
+      const environment = { XDG_STATE_HOME: folder };
+      const memory = await Memory.look({ config, environment, states: new Map(), streams, sync: null });
+      const { book, mostSubmissions } = memory.of("companyLookup");
+      await memory.close();
+      return [book.size, mostSubmissions, memory.hasReceipts];
+    };
+    expect(await looked(settings)).toEqual([0, Number.POSITIVE_INFINITY, false]);
+    expect(await looked({ receipts_file: "" })).toEqual([0, 10, false]);
+    expect(await readdir(folder)).toEqual([]);
+    const { memory } = await open({ settings });
+    await buy("a.example")(memory);
+    expect(await looked(settings)).toEqual([1, Number.POSITIVE_INFINITY, true]);
+    await memory.close();
+    await writeFile(settings.receipts_file, `${await readFile(settings.receipts_file, "utf8")}damage\n`);
+    await expect(looked(settings)).rejects.toThrow("Cannot use the receipts");
+  });
+
+  it("looks for the receipts of another key only beside those of its own, and not in what is no receipts", async () => {
+    await run({}, buy("a.example", ...BOTH));
+    const place = join(folder, "source-contact-intelligence");
+    await writeFile(join(place, "receipts-0000000000000000.jsonl"), "no receipts");
+    const external_api = { api_url: "https://x.example", api_key: "svc_11111111_two" };
+    const blocked = await open({ settings: { external_api } });
+    expect([blocked.memory.blocked?.name, blocked.notes]).toEqual(["OtherKey", []]);
+    await blocked.memory.close();
+    const mine = { external_api, receipts_file: join(place, "mine.jsonl") };
+    expect((await run({ settings: mine }, (memory) => memory.blocked)).result).toBeUndefined();
   });
 
   it("charges all tries of one sync together", async () => {

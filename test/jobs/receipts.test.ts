@@ -245,6 +245,56 @@ describe("Receipts", () => {
     },
   );
 
+  it("are refused where the way to them leads nowhere, and say so", async () => {
+    await mkdir(join(folder, "deep"));
+    await symlink("loop.jsonl", join(folder, "deep", "loop.jsonl"));
+    await writeFile(join(folder, "file"), "");
+    const [loop, below] = [join(folder, "deep", "loop.jsonl"), join(folder, "file", "r.jsonl")];
+    for (path of [loop, below]) {
+      await expect(open()).rejects.toThrow(`Cannot use the receipts "${path}": `);
+      await expect(look()).rejects.toThrow(/make the file writable, or name another in receipts_file$/);
+    }
+    // Whether a file is there that cannot be looked at, nobody knows.
+    const exist = await Promise.all(
+      [loop, below, join(folder, "none.jsonl")].map((one) => Receipts.exist(one)),
+    );
+    expect(exist).toEqual([true, false, false]);
+  });
+
+  it("may be run by others as a program, as long as nobody else writes to them", async () => {
+    await run((opened) => buy(opened, KEY, AT));
+    await chmod(path, 0o755);
+    expect((await run()).charged.submitted).toBe(1);
+  });
+
+  it.each<[string, RegExp]>([
+    [
+      '{"receipts":2,"salt":5,"normalization":1}',
+      /it has no "salt" and "normalization"\. It knows what was paid for/,
+    ],
+    ['{"receipts":2,"salt":"s","normalization":9}', /a newer version of this program wrote it\. It knows/],
+    ['{"receipts":9,"salt":"s"}', /a newer version of this program wrote it\. It knows/],
+    ['{"receipts":0,"salt":"s"}', /its first line is not what this connector writes\. It knows/],
+    ["", /its first line is not what this connector writes\. It knows/],
+  ])("that begin with %j are damaged, and may be restored or moved away", async (header, why) => {
+    await mkdir(dirname(path));
+    await writeFile(path, `${header}\n`);
+    await expect(open()).rejects.toThrow(why);
+    await expect(look()).rejects.toThrow(/restore it, or move it away to go on by the state alone$/);
+  });
+
+  it("are about the services that they name in words", async () => {
+    await mkdir(dirname(path));
+    const header =
+      '{"receipts":2,"service":{"companyLookup":5,"emailCheck":"here"},"salt":"s","normalization":2}';
+    await writeFile(path, `${header}\n{"service":{"emailVerification":null,"companyLookup":"there"}}\n`);
+    const { receipts } = await run();
+    expect([...receipts.services].sort()).toEqual([
+      ["companyLookup", "there"],
+      ["emailCheck", "here"],
+    ]);
+  });
+
   it("take nothing more after a write that failed, because a file with a hole proves nothing", async () => {
     const opened = await open();
     const { delta } = opened.book.intend(KEY, AT);

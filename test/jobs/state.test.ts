@@ -131,6 +131,44 @@ describe("parseJobState()", () => {
 });
 
 describe("a state of version 3", () => {
+  it("is read but for cursors of inputs that are not ours, which only cost a second look", () => {
+    const good = { from: "people", filters: "", through: DAY, full: DAY };
+    const wrong = [{ from: 5 }, { filters: null }, { through: "x" }, { full: undefined }];
+    const list = [...wrong.map((fields) => ({ ...good, ...fields })), { ...good, more: 1 }, null];
+    expect(parseJobState(SPEC, { ...third, inputs: list })?.inputs).toEqual([good]);
+    for (const none of [undefined, {}])
+      expect(parseJobState(SPEC, { ...third, inputs: none })?.inputs).toEqual([]);
+  });
+
+  it.each<[object, string]>([
+    [{ created_at: 5 }, 'its "created_at" is no text'],
+    [{ version: "3" }, "its version is not 3"],
+    [{ version: 0 }, "its version is not 3"],
+    [{ service: 5 }, 'its "service" is no text'],
+    [{ salt: 5 }, 'it has no "salt" and "normalization"'],
+    [{ others: {} }, 'it has no list "others"'],
+    [{ others: [{}] }, "others[0] is not what this connector writes"],
+  ])("is refused with %j: %s", (fields, why) => {
+    expect(() => parseJobState(SPEC, { ...third, ...fields })).toThrow(
+      `Cannot use the state of "${STREAM}": ${why}. It knows what was paid for, so it is never ignored. Restore it, or ` +
+        "remove it to buy again what the receipts do not know",
+    );
+  });
+
+  it("says by which address and generation it was made, and how far it came", () => {
+    const head = (fields: object): unknown => {
+      const { cursor, service, generation } = parseJobState(SPEC, { ...third, ...fields }) ?? {};
+      return [cursor, service, generation];
+    };
+    expect(head({})).toEqual([null, "here", 4]);
+    expect(head({ created_at: job.at, service: null, generation: 1.5 })).toEqual([job.at, null, null]);
+    expect(head({ created_at: undefined, service: undefined, generation: undefined })).toEqual([
+      null,
+      null,
+      null,
+    ]);
+  });
+
   it("is all that this version knows: one of a newer version is called so", () => {
     expect(() => parseJobState(SPEC, { ...third, version: 4 })).toThrow(/newer version.*version 4/);
   });
