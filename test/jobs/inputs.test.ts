@@ -148,6 +148,13 @@ describe("Inputs: those of rows", () => {
     expect(book.inputs.size).toBe(0);
   });
 
+  it("that name somebody who is suppressed are counted once for each text, and name no item", async () => {
+    const rows = ["held.example", "a.example", "held.example", "www.held.example"];
+    const inputs = inputsOf(newBook(), { sources: [sourceOf(rows)] });
+    expect(await othersOf(inputs)).toEqual(["a.example"]);
+    expect(inputs.suppressed).toBe(2);
+  });
+
   it("that cannot be read do not keep back the others", async () => {
     const broken: RowSource = { ...sourceOf([]), count: () => Promise.reject(new Error("down")) };
     const inputs = inputsOf(newBook(), {

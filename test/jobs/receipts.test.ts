@@ -375,6 +375,21 @@ describe("receipts of format 1", () => {
     expect((await run()).known[0]?.[0]?.[2]).toMatchObject({ job: "j", sure: true, cost: 3 });
   });
 
+  it("charge each submission and its cost to the day that the line names, or that of its moment", async () => {
+    await write(
+      line(KEY, { step: "unknown", day: "2026-03-01" }),
+      line(KEY, { step: "answered", job_id: "j", day: "2026-03-01", cost: 3, ended: textOf(AT) }),
+      line(OTHER, { step: "unknown" }),
+      line(OTHER, { step: "answered", job_id: "k", cost: 2 }),
+      line(OTHER, { step: "answered", job_id: "k", at: "soon", cost: 9 }),
+    );
+    for (const _format of [1, 2])
+      expect((await run()).book.spentByDay()).toEqual([
+        ["2026-03-01", 1, 3],
+        [day, 1, 2],
+      ]);
+  });
+
   it("keep a sealed response with the moment at which it came", async () => {
     const sealed = seal("old salt", "a@b.example", "{}");
     const ended = textOf(AT + 5_000);

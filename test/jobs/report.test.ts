@@ -92,6 +92,7 @@ describe("forecastsOf()", () => {
       book.change(key, id, {
         step: "open",
         job: "j2",
+        charged: 4,
         misses: 1,
         asked: AT + 2 * DAY_MS,
         code: "JOB_NOT_FOUND",
@@ -149,6 +150,7 @@ describe("forecastsOf()", () => {
       {
         step: "open",
         job_id: "j2",
+        credits: 4,
         submitted: times.later,
         due: "2026-03-04T11:00:00.000Z",
         code: "JOB_NOT_FOUND",
@@ -169,7 +171,7 @@ describe("forecastsOf()", () => {
       { step: "new" },
     ];
     expect(first).toEqual({
-      ...{ setting: "company_lookup", would_submit: 2, waiting: 4, unknown_inputs: [], may_cost: 5 },
+      ...{ setting: "company_lookup", would_submit: 3, waiting: 4, unknown_inputs: [], may_cost: 5 },
       ...{ open: 2, unknown: 1, suppressed: 1, submitted_today: 4, submitted_this_month: 7 },
       ...{ spent_today: 10, spent_this_month: 10 },
       invalid: { count: 1, places: ["company_lookup.domains[12]"] },

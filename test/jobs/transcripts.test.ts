@@ -1,15 +1,19 @@
 import { expect, it } from "vitest";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
+import { entriesOf } from "../../src/config/items.ts";
 import { Suppression } from "../../src/config/suppress.ts";
 import { ConfigError, DataError, TransientError } from "../../src/errors.ts";
 import { type InputOptions, Inputs } from "../../src/jobs/inputs.ts";
 import type { JobContext, JobTask } from "../../src/jobs/job-run.ts";
 import type { Answer, JobReply, JobType, Refusal, Submission } from "../../src/jobs/job-type.ts";
 import { jobTypeOf } from "../../src/jobs/kinds.ts";
+import { UNBOUGHT } from "../../src/jobs/lattice.ts";
 import { readJobs } from "../../src/jobs/run.ts";
+import { seal } from "../../src/jobs/seal.ts";
 import { parseJobState, tellBook } from "../../src/jobs/state.ts";
 import type { Event } from "../../src/streams/event.ts";
+import { dayOf } from "../../src/time.ts";
 import { CAPS, DAY, JobService, type RunOptions, Tape } from "../support/job-model.ts";
 
 /** What the service does with submissions, and what it says when it is asked; see `JobService`. */
@@ -345,7 +349,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "requests that fail": { items: 3, submissions: ["throws"], replies: ["throws"], runs: [0, HOUR, HOUR] },
   "a clock that is nowhere": {
-    ...{ items: 2, runs: [0] },
+    ...{ items: 1, runs: [0] },
     changes: ({ client }) => ({ client: { ...client, ready: failsAt(1, "Nobody answers") } }),
   },
   "clocks that differ": {
@@ -379,22 +383,14 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
     changes: (context) => withRules(context, { refreshAfterDays: null, retryUnknown: true }),
   },
   "nothing that is known": {
-    ...{ items: 0, runs: [0, HOUR], ...capped({ sync: 3 }, { sync: 50 }) },
+    ...{ items: 0, runs: [0, HOUR, HOUR], ...capped({ sync: 3 }, { sync: 50 }) },
     changes: (context, { nth }) => {
-      const list = [
-        "a.example",
-        "x y",
-        "b.example",
-        "-",
-        "c.example, ?",
-        "d.example",
-        "/",
-        "[",
-        "e.example",
-        "@",
-      ];
-      const type = { ...context.type, list, froms: nth === 0 ? [] : (["people", "companies"] as const) };
-      const task = { ...context.task, knowsThePast: false, mostSubmissions: 2 - nth };
+      const few = ["d.example", "x y", "e.example", "-"];
+      const many = ["a.example", ...few, "b.example", "c.example, ?", "/", "[", "@"];
+      const list = [many, few, ["f.example"]][nth] ?? [];
+      const froms = ([[], ["people", "companies"], ["people"]] as const)[nth] ?? [];
+      const type = { ...context.type, list, froms };
+      const task = { ...context.task, knowsThePast: false, mostSubmissions: Math.max(1, 2 - nth) };
       return {
         type,
         task,
@@ -468,6 +464,19 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
     submissions: [undefined, ...times(3, refused("is-answer", "INVALID_EMAIL"))],
     // Before the second run the platform loses the state, and the receipts know each answer.
     changes: (context, run) => ofEmails(context, run, VERIFICATIONS, run.nth === 1),
+  },
+  "e-mails that an older version verified under another spelling": {
+    ...{ items: 0, runs: [0, HOUR] },
+    changes: (context, run) => {
+      const { book } = context;
+      const [entry] = entriesOf("email", "e0@x.example");
+      const at = Date.UTC(2026, 1, 1);
+      const sealed = seal("salt", "e0@x.example.", '{"status":"valid"}');
+      const handle = { id: "old.0", at, day: dayOf(at), job: null, sealed, sure: true, cost: 0 };
+      const item = { ...UNBOUGHT, day: dayOf(at), handle };
+      if (entry !== undefined) book.add({ digests: book.digests, items: [[book.keyOf(entry), item]] }, 0);
+      return ofEmails(context, run, VERIFICATIONS, false);
+    },
   },
   "e-mails that are checked": {
     ...{ items: 0, runs: [0, HOUR, 2 * HOUR, 8 * DAY, HOUR] },
