@@ -283,6 +283,21 @@ describe("Book", () => {
     expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
   });
 
+  it("keeps the jobs of five thousand answers that are owed, and of the others that they are paid", () => {
+    const book = newBook("me", STREAM);
+    const items = Array.from({ length: 5_001 }, (_, nth): [string, Item] => {
+      const handle = { id: `r.${nth}`, at: T0, day: DAY, job: `j${nth}`, sealed: null, sure: true, cost: 1 };
+      return [keyOf(nth), { ...UNBOUGHT, day: DAY, handle }];
+    });
+    book.add({ digests: book.digests, items });
+    const [ledger] = book.ledgersFor(STREAM);
+    expect(ledger?.jobs).toHaveLength(5_000);
+    expect(ledger?.paid).toEqual([[DAY, keyOf(5_000)]]);
+    book.deliver(STREAM, keyOf(0));
+    const [after] = book.ledgersFor(STREAM);
+    expect([after?.jobs.length, after?.done, after?.paid]).toEqual([5_000, [[DAY, keyOf(0)]], []]);
+  });
+
   it("keeps few submissions that were not taken, and each that was lost", () => {
     const book = bookOf();
     for (let nth = 0; nth < 20; nth++) {
