@@ -80,9 +80,9 @@ const STORIES: Readonly<Record<string, Story>> = {
     settings: { company_lookup: { domains: [], from_people: true } },
     suppressed: ["s.example"],
     syncs: [
-      { streams: [["company_lookups", "incremental", byId(1, 1, 1)]], rows: { people: [{}] } },
+      { streams: [["company_lookups", "incremental", byId(7, 1, 1)]], rows: { people: [{}] } },
       {
-        streams: [["company_lookups", "incremental", byId(2, 2, 2)]],
+        streams: [["company_lookups", "incremental", byId(8, 2, 2)]],
         rows: { people: [{ companyDomain: "s.example" }] },
       },
     ],

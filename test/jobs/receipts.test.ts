@@ -380,8 +380,8 @@ describe("receipts of format 1", () => {
       line(KEY, { step: "unknown", day: "2026-03-01" }),
       line(KEY, { step: "answered", job_id: "j", day: "2026-03-01", cost: 3, ended: textOf(AT) }),
       line(OTHER, { step: "unknown" }),
+      line(OTHER, { step: "answered", job_id: "k", at: "soon", day, cost: 9 }),
       line(OTHER, { step: "answered", job_id: "k", cost: 2 }),
-      line(OTHER, { step: "answered", job_id: "k", at: "soon", cost: 9 }),
     );
     for (const _format of [1, 2])
       expect((await run()).book.spentByDay()).toEqual([
