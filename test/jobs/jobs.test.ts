@@ -76,6 +76,13 @@ const STORIES: Readonly<Record<string, Story>> = {
       { streams: [["email_verifications"]], rows: { people: PEOPLE }, isForgotten: true },
     ],
   },
+  "does not call a refresh complete whose list could not be read, in the turn of either stream": {
+    settings: { company_lookup: { domains: ["a.example"], domains_file: "/not/there.csv" } },
+    syncs: [
+      { streams: BOTH },
+      { streams: BOTH.map(([name]) => [name, "incremental", byId(7, 1, 1)] as const) },
+    ],
+  },
   "says that a refresh is not complete where rows name nobody, unless they name who is suppressed": {
     settings: { company_lookup: { domains: [], from_people: true } },
     suppressed: ["s.example"],
@@ -291,8 +298,12 @@ async function told({ settings, suppressed = [], syncs }: Story, receipts_file: 
     await opened.close();
   }
   if (receipts_file !== "") {
-    const [header = ""] = (await readFile(receipts_file, "utf8")).split("\n");
-    log(`The receipts are about ${Object.keys(JSON.parse(header).service)}`);
+    const [header, ...news] = (await readFile(receipts_file, "utf8"))
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    log(`The receipts are about ${Object.keys(header.service)}`);
+    log(`Refreshes that began blind: ${JSON.stringify(news.flatMap(({ blind = [] }) => blind))}`);
   }
   return lines.join("\n");
 }
