@@ -390,6 +390,19 @@ describe("receipts of format 1", () => {
       ]);
   });
 
+  it("are from then on about the services of the run that opens them, which is told", async () => {
+    await write(line(KEY, { step: "open", job_id: "j", day }));
+    const services = new Map([[LOOK_UP, "here"]]);
+    const opened = await Receipts.open(path, RUNTIME, (text) => notes.push(text), "salt", services);
+    expect([...opened.services]).toEqual([...services]);
+    const { receipts } = await toldBy(opened);
+    await receipts.close();
+    expect(notes).toEqual([
+      `The receipts "${path}" did not name a service. From now on they are about the one of this config.`,
+    ]);
+    expect([...(await run()).receipts.services]).toEqual([...services]);
+  });
+
   it("keep a sealed response with the moment at which it came", async () => {
     const sealed = seal("old salt", "a@b.example", "{}");
     const ended = textOf(AT + 5_000);
