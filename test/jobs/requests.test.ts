@@ -3,7 +3,7 @@ import type { Client } from "../../src/api/client.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { ConfigError, type ConnectorError, TransientError } from "../../src/errors.ts";
 import { jobTypeOf } from "../../src/jobs/kinds.ts";
-import { submitOnce, toMoment } from "../../src/jobs/requests.ts";
+import { askOnce, submitOnce, toMoment } from "../../src/jobs/requests.ts";
 
 const URL = "https://service.example";
 const CONFIG = parseConfig(
@@ -94,6 +94,54 @@ describe("a submission", () => {
   ])("that became %o is %j", async (posted, became) => {
     expect(await submitted("companyLookup", posted)).toEqual(became);
   });
+});
+
+/** What asking for a job brings that the service answers so. */
+async function asked(status: number, value: unknown, scan = { bytes: 0, credits: null as number | null }) {
+  const client = {
+    ask: async (_what: string, path: string, _isResult: unknown, read: (...answer: unknown[]) => unknown) => {
+      expect(path).toBe("/api/v1/external/company-lookup/a%2F1/result");
+      return read(status, value, scan);
+    },
+    refusal: (what: string, code: number, name?: string): ConnectorError =>
+      new ConfigError(`Cannot ${what}: ${code} ${name}`, name === undefined ? {} : { code: name }),
+  };
+  return await askOnce(client as unknown as Client, jobTypeOf("companyLookup", CONFIG), "a/1");
+}
+
+describe("a question for a result", () => {
+  it.each<[number, unknown, object]>([
+    [200, { status: "success" }, { kind: "answered" }],
+    [202, {}, { kind: "pending", notBefore: null }],
+    [200, {}, { kind: "unusable", code: "status 200", isRetryable: true }],
+    [299, "odd", { kind: "unusable", code: "status 299", isRetryable: true }],
+    [400, {}, { kind: "unusable", code: "status 400", isRetryable: false }],
+    [404, refusal("JOB_NOT_FOUND"), { kind: "known", code: "JOB_NOT_FOUND", isRetryable: false }],
+    [404, refusal("OTHER"), { kind: "unusable", code: "OTHER", isRetryable: false }],
+    [403, refusal("JOB_NOT_FOUND"), { kind: "denied", code: "JOB_NOT_FOUND", isRetryable: false }],
+    [401, refusal("OTHER"), { kind: "unusable", code: "OTHER", isRetryable: false }],
+    [500, {}, { kind: "unusable", code: "status 500", isRetryable: true }],
+  ])("that is answered %i with %j brings %j", async (status, value, reply) => {
+    expect(await asked(status, value)).toMatchObject(reply);
+  });
+
+  it.each<[number, unknown]>([
+    [401, {}],
+    [403, refusal("INVALID_API_KEY")],
+  ])("that is answered %i with %j ends the run: the key is not valid", async (status, value) => {
+    await expect(asked(status, value)).rejects.toMatchObject({ code: "INVALID_API_KEY" });
+  });
+
+  it.each<[number, number, number | null, object]>([
+    [200, 33 * 1_048_576, 7, { code: "an answer of 33 MiB", cost: 7 }],
+    [299, 33 * 1_048_576 + 1, null, { code: "an answer of 34 MiB", cost: null }],
+    [300, 1, 7, { code: "an answer of 1 MiB", cost: 0 }],
+  ])(
+    "that is answered %i with %i bytes that say %j credits brings %j",
+    async (status, bytes, credits, reply) => {
+      expect(await asked(status, undefined, { bytes, credits })).toMatchObject({ kind: "known", ...reply });
+    },
+  );
 });
 
 it.each([
