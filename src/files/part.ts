@@ -19,7 +19,9 @@ export class Part {
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
-  #pending = "";
+  /** What waits to be written, in the pieces that came: V8 takes several times as long for one text of so many characters. */
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
 
   /** @param batch how many characters, which are bytes, are worth one write */
   constructor(path: string, gzip: boolean, batch: number) {
@@ -30,15 +32,16 @@ export class Part {
 
   /** The text of a part that has no file yet; undefined: it has one. */
   get text(): string | undefined {
-    return this.#file === undefined ? this.#pending : undefined;
+    return this.#file === undefined ? Buffer.concat(this.#pending).toString("latin1") : undefined;
   }
 
   /** Appends the lines of some rows, given as bytes in latin1. Throws the system's errors as they are, as where the path is taken. */
   async append(text: string, rows: number): Promise<void> {
-    this.#pending += text;
+    this.#pending.push(Buffer.from(text, "latin1"));
+    this.#pendingBytes += text.length;
     this.rows += rows;
     this.length += text.length;
-    if (this.#pending.length >= this.#batch) await this.#flush();
+    if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
   /** Returns when all is on the disk, and what that is. Nothing can be appended afterwards. */
@@ -57,8 +60,8 @@ export class Part {
   }
 
   async #flush(): Promise<void> {
-    const bytes = Buffer.from(this.#pending, "latin1");
-    this.#pending = "";
+    const bytes = Buffer.concat(this.#pending.splice(0));
+    this.#pendingBytes = 0;
     await this.#write(this.#gzip === undefined ? bytes : await this.#gzip.write(bytes));
   }
 
