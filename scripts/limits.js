@@ -33,7 +33,7 @@ const MEANT = {
   "jobs/collect.ts ASKS_AT_ONCE": "Jobs that are asked for at once.",
   "jobs/collect.ts DENIED":
     "Jobs that the key may not read, and none that it may, after which the stream fails.",
-  "jobs/failures.ts RETRIES": "Further tries of a submission that was refused for what time heals.",
+  "jobs/failures.ts RETRIES": "Refusals for what time heals, after which nothing more is submitted.",
   "jobs/failures.ts LONGEST_LIMITED": "Milliseconds that a submission waits for the rate limit in all.",
   "jobs/inputs.ts PLACES_TOLD": "Places of unusable items that a warning names.",
   "jobs/packed.ts SMALLEST": "Items for which a table has room at first.",
