@@ -17,7 +17,7 @@ const WITHOUT: readonly Group[] = [
     why: "Commands are tested as programs, in test/e2e.",
   },
   {
-    modules: within("api", "body clock retry-after usage"),
+    modules: within("api", "clock retry-after usage"),
     tested: "test/api/client.test.ts",
     why: "Each is a part of a request.",
   },
