@@ -6,7 +6,7 @@ import { Client, type ClientOptions } from "../../src/api/client.ts";
 import { openDispatcher } from "../../src/api/dispatcher.ts";
 import { EXTERNAL_API } from "../../src/api/error-table.ts";
 import { Limiter } from "../../src/api/limiter.ts";
-import { ConnectorError } from "../../src/errors.ts";
+import { ConnectorError, FormError } from "../../src/errors.ts";
 import { serve } from "../support/serve.ts";
 import { sleepyClock } from "../support/session.ts";
 
@@ -39,7 +39,7 @@ const CALLS = {
   get: (client: Client) => client.getJson("count", "/x", { a: "1 &", b: "é" }, (value) => value),
   "get, of a form": (client: Client) =>
     client.getJson("count", "/x", {}, () => {
-      throw new TypeError("not that form");
+      throw new FormError("Cannot count: not that form", { reason: "not that form" });
     }),
   ask: (client: Client) =>
     client.ask(
