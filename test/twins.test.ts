@@ -32,11 +32,6 @@ const WITHOUT: readonly Group[] = [
     why: "What it keeps is looked for under another API key.",
   },
   {
-    modules: ["nearest"],
-    tested: "test/config/unknown.test.ts",
-    why: "Its names are mostly those of settings.",
-  },
-  {
     modules: within("config", "environment normalize problems"),
     tested: "test/config/config.test.ts",
     why: "Each is a step of parsing a config.",
@@ -67,11 +62,6 @@ const WITHOUT: readonly Group[] = [
     modules: ["files/csv", ...within("reconcile", "results sql")],
     tested: "test/reconcile/reconcile.test.ts",
     why: "A comparison crosses all of them, and only its answer can be right or wrong.",
-  },
-  {
-    modules: within("protocol", "airbyte-message error-text singer-about"),
-    tested: "test/protocol/airbyte.test.ts",
-    why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
   },
   {
     modules: within("jobs", "collect job-run job-type jobs kinds lattice older parse seal submit"),
