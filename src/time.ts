@@ -94,21 +94,25 @@ export function cursorToUtc(cursor: string): string {
     : new Date(instant(cursor)).toISOString();
 }
 
-let cachedDay = -1;
+/** The day of the last cursor, and its first moment. */
+let cachedDay = "none";
 let cachedStart = 0;
 
 /** `YYYY-MM-DDTHH:MM:SS[.fff…]Z` without a regular expression: this runs once a row, and neighbours share their day. */
 function parseUsual(text: string): number {
   const { length } = text;
-  if (length < 20 || text.charCodeAt(10) !== 84 || text.charCodeAt(length - 1) !== 90) return Number.NaN;
-  if (text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return Number.NaN;
-  if (text.charCodeAt(13) !== 58 || text.charCodeAt(16) !== 58) return Number.NaN;
-  const start = startOfDay(text);
+  if (
+    text.charCodeAt(10) !== 84 ||
+    text.charCodeAt(13) !== 58 ||
+    text.charCodeAt(16) !== 58 ||
+    text.charCodeAt(length - 1) !== 90
+  )
+    return Number.NaN;
   const hour = two(text, 11);
   const minute = two(text, 14);
   const second = two(text, 17);
   if ((hour | minute | second) < 0 || hour > 23 || minute > 59 || second > 60) return Number.NaN;
-  const whole = start + ((hour * 60 + minute) * 60 + second) * 1000;
+  const whole = startOfDay(text) + ((hour * 60 + minute) * 60 + second) * 1000;
   if (length === 20) return whole;
   if (length < 24 || text.charCodeAt(19) !== 46) return Number.NaN;
   const tens = two(text, 20);
@@ -126,17 +130,11 @@ function areDigits(text: string, from: number, to: number): boolean {
 
 /** NaN if the text does not begin with a day of the calendar. */
 function startOfDay(text: string): number {
-  const century = two(text, 0);
-  const year = two(text, 2);
-  const month = two(text, 5);
-  const date = two(text, 8);
-  if ((century | year | month | date) < 0) return Number.NaN;
-  const day = ((century * 100 + year) * 100 + month) * 100 + date;
-  if (day !== cachedDay) {
-    const name = text.slice(0, 10);
-    if (!isDay(name)) return Number.NaN;
+  if (!text.startsWith(cachedDay)) {
+    const day = text.slice(0, 10);
+    if (!isDay(day)) return Number.NaN;
     cachedDay = day;
-    cachedStart = startOf(name);
+    cachedStart = startOf(day);
   }
   return cachedStart;
 }

@@ -1,15 +1,20 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   addDays,
   compareInstants,
   cursorToUtc,
   type Day,
+  dayOf,
   daysBetween,
+  earlier,
+  endOf,
   instant,
   isDay,
+  later,
   parseDay,
   parseInstant,
+  startOf,
   toUtc,
 } from "../src/time.ts";
 
@@ -23,6 +28,7 @@ describe("isDay()", () => {
   it.each([
     [true, ["2024-02-29", "0001-01-01", "9999-12-31"]],
     [false, ["2025-02-29", "2026-2-1", "0000-01-01", "2026-00-01", "2026-01-32", "2026-01-02Z", ""]],
+    [false, ["02026-01-02", "2026-01-020", " 2026-01-02", "2026-01-2 ", "2026-13-01", "2026/01/02"]],
   ])("is %s of %j", (is, days) => {
     expect(days.map(isDay)).toEqual(days.map(() => is));
   });
@@ -157,6 +163,27 @@ describe("instant()", () => {
     ["100000000000000000", 100_000_000_000],
     ["0", 0],
     ["-86400", -86_400_000],
+    ["-62135596800", -62_135_596_800_000],
+    ["253402300799.999", 253_402_300_799],
+    ["1711111111.0005", 1_711_111_111_000],
+    ["-1.5", -1_500],
+    ["-1711111111123", -1_711_111_111_123],
+    ["1711111111123999", 1_711_111_111_123],
+    ["1711111111123.9", 1_711_111_111_123],
+    ["60000000000000000", 60_000_000_000_000],
+    ["20260320000", 20_260_320_000_000],
+    ["2026032", 2_026_032_000],
+    ["9999-12-31T23:59:59.999Z", 253_402_300_799_999],
+    ["9999-12-31T22:59:59.999-01:00", 253_402_300_799_999],
+    ["0001-01-01T01:00:00+01:00", -62_135_596_800_000],
+    ["2026-03-20T10:11:12+23:59", Date.UTC(2026, 2, 19, 10, 12, 12)],
+    ["2026-03-20T10:11:12-0001", Date.UTC(2026, 2, 20, 10, 12, 12)],
+    ["2026-03-20T10:11:12 -00:30", Date.UTC(2026, 2, 20, 10, 41, 12)],
+    ["2026-03-20T10:11:12.1", Date.UTC(2026, 2, 20, 10, 11, 12, 100)],
+    ["2026-03-20T10:11:12.12Z", Date.UTC(2026, 2, 20, 10, 11, 12, 120)],
+    ["2026-03-20T10:11Z", Date.UTC(2026, 2, 20, 10, 11)],
+    ["2026-03-20T10:11+01", Date.UTC(2026, 2, 20, 9, 11)],
+    ["2026-03-20T10:11:12  Z", Date.UTC(2026, 2, 20, 10, 11, 12)],
   ])("reads %s", (text, ms) => expect(instant(text)).toBe(ms));
 
   it.each([
@@ -164,7 +191,16 @@ describe("instant()", () => {
     ..."2026-03-20T10:11:12.Z 2026-03-20T10:1x:12.123Z 2026-03-20T25:00:00Z 2026-03-20T10:61:00Z".split(" "),
     ..."2026-03-20T10:11:99.000Z 2026-03-20T10:11:12.12xZ 20260320 0000-01-01T00:00:00Z".split(" "),
     ..."0001-01-01T00:00:00+01:00 9999-12-31T23:59:59-01:00 2026-03-20T10:11:12+24:00".split(" "),
-    ...["99999999999999999999", "1e9", ""],
+    ..."2026-03-20T10:11:12+00:60 2026-03-20T10:11:12-24:00 2026-03-20T10 2026-03-20T10:11:12+1:00".split(
+      " ",
+    ),
+    ..."x2026-03-20 2026-03-20x 2026-03-20Z 2026-03-20T10:11:12.+01:00 2026-03-20T10:11:12ZZ".split(" "),
+    ..."20260320.5 1711111111. .5 +1711111111 --1 1711111111x x1711111111 -20260320 12345678 123456789012x".split(
+      " ",
+    ),
+    ..."-99999999999 -62135596801 10000-01-01".split(" "),
+    ..."2026-03-20T24:00:00Z 2026-03-20T10:60:00Z 2026-03-20T10:11:61Z 2026-03-20T10:11:1Z".split(" "),
+    ...["99999999999999999999", "1e9", "", " ", "1711111111 "],
   ])("takes %j for no moment", (text) => expect(instant(text)).toBeNaN());
 
   it("reads the same moment from an epoch number of any unit", () => {
@@ -197,6 +233,68 @@ describe("instant()", () => {
   });
 });
 
+/** A usual cursor, and another spelling of the same moment, which is read with a regular expression. */
+const USUAL = ["2026-03-20T10:11:12Z", "2026-03-20T10:11:12.345Z", "2026-03-20T10:11:12.3456789Z"];
+const otherwise = (text: string): string => text.replace(/Z$/, "+00:00");
+
+describe("instant() of the usual spelling", () => {
+  it("reads each damage to it as it reads the same damage to another spelling", () => {
+    const signs = [..."0123456789-:.,+TtZz /;AX\u0660"];
+    for (const text of USUAL) {
+      for (let at = 0; at < text.length - 1; at++) {
+        const [before, after] = [text.slice(0, at), text.slice(at + 1)];
+        const damaged = ["", ...signs].flatMap((sign) => [
+          `${before}${sign}${after}`,
+          `${before}${sign}${text.slice(at)}`,
+        ]);
+        for (const one of damaged) expect(instant(one), one).toBe(instant(otherwise(one)));
+      }
+      for (const sign of signs.filter((one) => !/[Zz]/.test(one)))
+        expect(instant(text.slice(0, -1) + sign), sign).toBe(
+          instant(`${text.slice(0, -1)}${sign}`.trimEnd()),
+        );
+    }
+  });
+
+  it("reads each hour, minute and second that there is, and no other, and every two digits of a fraction", () => {
+    const two = (value: number): string => String(value).padStart(2, "0");
+    for (let value = 0; value < 100; value++) {
+      const texts = [
+        ...[`${two(value)}:11:12`, `10:${two(value)}:12`, `10:11:${two(value)}`].map(
+          (time) => `2026-03-20T${time}Z`,
+        ),
+        ...[`${two(value)}0`, `0${two(value)}`, `9${two(value)}9`].map(
+          (digits) => `2026-03-20T23:59:60.${digits}Z`,
+        ),
+        `2026-03-${two(value)}T00:00:00Z`,
+        `2024-${two(value)}-29T00:00:00Z`,
+        `20${two(value)}-02-29T00:00:00Z`,
+        `${two(value)}00-02-28T00:00:00Z`,
+      ];
+      for (const text of texts) expect(instant(text), text).toBe(instant(otherwise(text)));
+    }
+  });
+
+  it("needs no regular expression where a cursor of the same day was read before", () => {
+    const exec = vi.spyOn(RegExp.prototype, "exec");
+    onTestFinished(() => exec.mockRestore());
+    const asked = (texts: readonly string[]): number => {
+      exec.mockClear();
+      for (const text of texts) instant(text);
+      return exec.mock.calls.length;
+    };
+    const times = ["00:00:00", "10:11:12", "19:09:59", "23:59:60", "09:50:00"].flatMap((time) =>
+      ["", ".000", ".345", ".999", ".3456", ".3456789", ".345678901234"].map((digits) => `${time}${digits}Z`),
+    );
+    for (const day of ["0001-01-01", "1999-12-31", "2024-02-29", "2026-03-20", "9999-10-09"]) {
+      expect(asked([`${day}T12:00:00Z`]), day).toBe(1);
+      for (const time of times) expect(asked([`${day}T${time}`]), `${day} ${time}`).toBe(0);
+    }
+    const mixed = ["2026-03-20", "2026-03-21"].map((day) => `${day}T12:00:00Z`);
+    expect(asked([...mixed, ...mixed])).toBe(4);
+  });
+});
+
 describe("cursorToUtc()", () => {
   it.each([
     ["2026-03-20T09:00:00.123456Z", "2026-03-20T09:00:00.123456Z"],
@@ -204,12 +302,30 @@ describe("cursorToUtc()", () => {
     ["2026-03-20 09:00:00", "2026-03-20T09:00:00.000Z"],
     ["2026-03-19T23:59:60Z", "2026-03-20T00:00:00.000Z"],
     ["1711111111", "2024-03-22T12:38:31.000Z"],
+    ["2026-03-20T09:00:00+00:00", "2026-03-20T09:00:00.000Z"],
+    ["2026-03-20T09:00:00z", "2026-03-20T09:00:00.000Z"],
   ])("writes %s as %s", (cursor, utc) => expect(cursorToUtc(cursor)).toBe(utc));
+});
+
+describe("days", () => {
+  it("begin and end at midnight UTC, and are told apart by their texts", () => {
+    const [day, next] = ["2026-03-29", "2026-03-30"] as Day[] as [Day, Day];
+    expect(startOf(day)).toBe(Date.UTC(2026, 2, 29));
+    expect(endOf(day)).toBe("2026-03-29T23:59:59.999Z");
+    expect([startOf(day), startOf(next) - 1, startOf(next)].map(dayOf)).toEqual([day, day, next]);
+    expect(Date.parse(endOf(day)) + 1).toBe(startOf(next));
+    expect([earlier(day, next), earlier(next, day), later(day, next), later(next, day)]).toEqual([
+      ...[day, day],
+      ...[next, next],
+    ]);
+  });
 });
 
 describe("addDays() and daysBetween()", () => {
   it("never leave the years that there are", () => {
     expect(addDays("0001-01-01" as Day, -5)).toBe("0001-01-01");
+    expect(addDays("2024-02-28" as Day, 2)).toBe("2024-03-01");
+    expect(addDays("2024-03-01" as Day, -1)).toBe("2024-02-29");
     expect(daysBetween("2024-02-28" as Day, "2024-03-01" as Day)).toBe(3);
     expect(daysBetween("2024-02-28" as Day, "2024-02-27" as Day)).toBe(0);
   });

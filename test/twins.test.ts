@@ -17,7 +17,7 @@ const WITHOUT: readonly Group[] = [
     why: "Commands are tested as programs, in test/e2e.",
   },
   {
-    modules: within("api", "address body clock retry-after stream-api usage"),
+    modules: within("api", "clock retry-after usage"),
     tested: "test/api/client.test.ts",
     why: "Each is a part of a request.",
   },
@@ -30,11 +30,6 @@ const WITHOUT: readonly Group[] = [
     modules: ["streams/newest-keys"],
     tested: "test/e2e/other-service.test.ts",
     why: "What it keeps is looked for under another API key.",
-  },
-  {
-    modules: ["nearest"],
-    tested: "test/config/unknown.test.ts",
-    why: "Its names are mostly those of settings.",
   },
   {
     modules: within("config", "environment normalize problems"),
@@ -67,11 +62,6 @@ const WITHOUT: readonly Group[] = [
     modules: ["files/csv", ...within("reconcile", "results sql")],
     tested: "test/reconcile/reconcile.test.ts",
     why: "A comparison crosses all of them, and only its answer can be right or wrong.",
-  },
-  {
-    modules: within("protocol", "airbyte-message error-text singer-about"),
-    tested: "test/protocol/airbyte.test.ts",
-    why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",
   },
   {
     modules: within("jobs", "collect job-run job-type kinds lattice older seal submit"),

@@ -63,6 +63,15 @@ describe("Limiter", () => {
     expect(clock.time).toBe(2 * SPAN);
   });
 
+  it("starts nothing a part of a millisecond too soon", async () => {
+    const { clock, limiter } = open(1);
+    clock.time = 0.5;
+    await limiter.take();
+    clock.time = 1.25;
+    await limiter.take();
+    expect(clock.time).toBeGreaterThanOrEqual(0.5 + SPAN);
+  });
+
   it("serves first come, first", async () => {
     const { limiter } = open(1);
     const served: number[] = [];
