@@ -49,7 +49,8 @@ describe("reconcile", () => {
     const lost = dated[5] as Row;
     const undated = all.find(({ discoveredAt }) => discoveredAt === null);
     const before = JSON.parse(readFileSync(state, "utf8"));
-    Object.assign(before.bookmarks, { sources: { version: 2, full_refresh: null } });
+    const days = [["1970-01-02", "2026-12-31", 3]];
+    Object.assign(before.bookmarks, { companies: { version: 2, discoveredAt: DAY, days, undated: null } });
     before.bookmarks.people.sync_windows = [{ id: "x" }];
     const text = JSON.stringify({ kept: 1, ...before });
     const again = async (table: readonly Row[], ...more: readonly string[]) => {
@@ -63,9 +64,9 @@ describe("reconcile", () => {
       all.filter((row) => row !== lost),
       "--full",
     );
-    const { people, sources } = after.bookmarks;
-    expect([after.kept, sources, people.sync_windows]).toEqual([
-      ...[1, before.bookmarks.sources, before.bookmarks.people.sync_windows],
+    const { people, companies } = after.bookmarks;
+    expect([after.kept, companies, people.sync_windows]).toEqual([
+      ...[1, before.bookmarks.companies, before.bookmarks.people.sync_windows],
     ]);
     const marked = people.days.filter(([, , , status]: string[]) => status === "again");
     expect(marked).toEqual([[dayOf(lost), dayOf(lost), null, "again"]]);
