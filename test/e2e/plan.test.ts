@@ -67,12 +67,9 @@ describe("plan", () => {
     const { stdout } = await run(CONNECTOR, words);
     const lines = stdout.split("\n");
     expect(lines).toHaveLength(5);
-    for (const kept of [0, 1, 3]) {
+    for (const kept of [1, 3]) {
       const path = join(await tempDir(), "plan.jsonl");
-      await writeFile(
-        path,
-        `${lines.slice(0, kept).join("\n")}${kept === 0 ? "" : "\n"}${lines[kept]?.slice(0, 9)}`,
-      );
+      await writeFile(path, `${lines.slice(0, kept).join("\n")}\n${lines[kept]?.slice(0, 9)}`);
       const resumed = await run(CONNECTOR, [...words, "--resume", path]);
       expect([kept, resumed.code, resumed.stdout]).toEqual([kept, 0, stdout]);
     }

@@ -91,7 +91,7 @@ describe("readConfigs()", () => {
     const email_verification = { emails: ['a"{:[x', "b\\@x.example"], max_per_day: "many" };
     const settings = { ...account, email_verification, drop_fields: [], num_workers: 99 };
     const name = await file("lines.json", `\n${JSON.stringify(settings, null, 2)}\n`);
-    const { message } = await openConfig(name, {}).catch((error: Error) => error as never);
+    const { message } = (await openConfig(name, {}).catch((error: unknown) => error)) as Error;
     expect(message).toMatch(/email_verification\.max_per_day must [^.]*\(line 10\)/);
     expect(message).toMatch(/num_workers must be at most 8, not 99 \(line 13\)/);
     const flat = await file("flat.json", `\n${JSON.stringify(settings)}\n`);
