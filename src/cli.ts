@@ -347,7 +347,7 @@ export async function parseCommand(words: readonly string[], version: string): P
   if (args.length === 1 && args[0] === "spec") return { kind: "spec" };
   refuseMoved(args[0]);
   let command: Command | undefined;
-  const base = await openParser(NAME, version, ["stream", "states"]);
+  const base = await openParser(NAME, version, ["states", ...(args.includes("read") ? ["stream"] : [])]);
   const choose: Choose = (chosen) => {
     command = chosen;
   };

@@ -119,6 +119,29 @@ const TAP_LINES = [
   ],
 ];
 
+/** The flags of each command that take a value. */
+const VALUES: Readonly<Record<string, string>> = {
+  check: "config",
+  discover: "config",
+  init: "config",
+  jobs: "config state state-file",
+  plan: "config stream shards resume",
+  read: "config catalog state stream format state-file limit output compress summary plan shard shards-at-once log-level",
+  reconcile: "config table stream state output timezone yes-gone recheck sql",
+  "state show x": "max-age",
+};
+
+const TAP_VALUES = { "": "config catalog properties state state-file format test log-level" };
+
+/** Each of the flags without its value, with an empty one, and twice. */
+const flagLines = (flags: Readonly<Record<string, string>>): readonly string[] =>
+  Object.entries(flags).flatMap(([command, names]) =>
+    names.split(" ").flatMap((name) => {
+      const words = `${command} --${name}`.trim();
+      return [words, `${words}=`, `${words} 1 --${name} 2`];
+    }),
+  );
+
 const HELP = [
   "",
   "init",
@@ -150,6 +173,8 @@ describe("a command line", () => {
   it.each([
     ["commands", parseCommand, LINES],
     ["tap-commands", parseTapCommand, TAP_LINES],
+    ["flags", parseCommand, flagLines(VALUES)],
+    ["tap-flags", parseTapCommand, flagLines(TAP_VALUES)],
   ])("means what golden/%s.txt says", async (name, parse, lines) => {
     const parts: string[] = [];
     for (const line of lines) parts.push(`$ ${line}`.trimEnd(), await told(parse, line));

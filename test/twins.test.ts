@@ -70,7 +70,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "folder-sink manifest metrics outlook probe-streams questions"),
+      ...within("run", "manifest metrics outlook probe-streams questions"),
       ...within("run", "runtime session sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",

@@ -97,8 +97,6 @@ export class WindowFiles {
   async discard(): Promise<void> {
     for (const part of this.#open.values()) await part.discard();
     await this.#shared?.discard();
-    this.#open.clear();
-    this.#shared = undefined;
     await this.drop();
   }
 

@@ -111,6 +111,35 @@ elsewhere
     expect(none.stdout).toBe("The state is empty: the next run reads everything.\n");
   });
 
+  it("says up to which run the records of runs have left, and which streams are too old, each in a line", async () => {
+    const began = "2026-03-01T00:00:00.000Z";
+    const state = {
+      sync_windows: { version: 1, run_started_at: began },
+      people: { version: 2, discoveredAt: null, days: [] },
+      companies: { version: 2, discoveredAt: began, days: [["2026-01-01", "2026-02-27", 3]] },
+      "crm/people": {
+        version: 2,
+        discoveredAt: "2026-03-02T00:00:00.000Z",
+        days: [["2026-01-01", "2026-02-26", 3]],
+      },
+      sources: { version: 2, full_refresh: null },
+    };
+    const path = await file("state.json", { bookmarks: state });
+    const { code, stdout, stderr } = await run(CONNECTOR, ["state", "show", "--max-age", "1m", path]);
+    expect(stdout).toContain(
+      `sync_windows\n  ${FIRST}\n  records of all runs up to the one that began at ${began}\n\n`,
+    );
+    expect([code, stderr.split("\n")]).toEqual([
+      1,
+      [
+        "Too old: people was never read whole",
+        `Too old: companies is complete up to ${began}`,
+        "Too old: crm/people is complete up to 2026-02-27T00:00:00.000Z",
+        "",
+      ],
+    ]);
+  });
+
   it("says what is no state, and what the command wants", async () => {
     const wrong = await run(CONNECTOR, ["state", "show", await file("state.json", { a: 1 })]);
     expect(wrong).toMatchObject({ code: 1, stdout: "" });

@@ -87,6 +87,17 @@ describe("readConfigs()", () => {
     await expect(openConfigs([name, name], {})).rejects.toThrow(/not 99(?! \(line)/);
   });
 
+  it("counts lines over lists, objects and texts that look like them", async () => {
+    const email_verification = { emails: ['a"{:[x', "b\\@x.example"], max_per_day: "many" };
+    const settings = { ...account, email_verification, drop_fields: [], num_workers: 99 };
+    const name = await file("lines.json", `\n${JSON.stringify(settings, null, 2)}\n`);
+    const { message } = (await openConfig(name, {}).catch((error: unknown) => error)) as Error;
+    expect(message).toMatch(/email_verification\.max_per_day must [^.]*\(line 10\)/);
+    expect(message).toMatch(/num_workers must be at most 8, not 99 \(line 13\)/);
+    const flat = await file("flat.json", `\n${JSON.stringify(settings)}\n`);
+    await expect(openConfig(flat, {})).rejects.toThrow(/not 99(?! \(line)/);
+  });
+
   it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
     const name = await file("list.json", text);
     await expect(readConfigs([name], {})).rejects.toThrow(

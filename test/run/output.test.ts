@@ -91,6 +91,32 @@ describe("runToEnd()", () => {
     expect(stdout.text + stderr.text).not.toContain(config.apiKey);
   });
 
+  it.each([
+    [
+      false,
+      "saved people up to 2026-01-02T00:00:00Z in the last STATE message on stdout. Run again to continue",
+    ],
+    [true, "no state is saved. Add --state-file FILE or --output DIR to save it"],
+  ])(
+    "says at the end of a run that did not end well what is saved, without states: %s",
+    async (bare, said) => {
+      const stderr = new Terminal();
+      const runtime = testProcess({ stdout: new PassThrough(), stderr, environment: { CI: "1" } });
+      const say = airbyte({ now: () => 0 });
+      const code = await runToEnd({ name: "x", logs: false, bare, say }, runtime, async (open_) => {
+        const output = await open_({ kind: "stdout" }, config);
+        const state = { version: 2, discoveredAt: "2026-01-02T00:00:00Z" };
+        for (const event of [open("people"), records("people", { id: 1 }), checkpoint("people", state)])
+          await output.emit(event);
+        await output.emit(close("people", false));
+        return false;
+      });
+      expect(code).toBe(1);
+      expect(stderr.text).toContain(`people: incomplete, 1 row`);
+      expect(stderr.text).toContain(`Run incomplete: ${said}\n`);
+    },
+  );
+
   it("tells of a lock that it watches, in the run's language and in its log", async () => {
     const path = join(await tempDir(), "state.json");
     writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');

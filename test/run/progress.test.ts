@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { openDisplay, progressLog, progressText } from "../../src/run/progress.ts";
+import { leftOf, openDisplay, progressLog, progressText } from "../../src/run/progress.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { runOf } from "../support/run-stats.ts";
-import { testProcess } from "../support/terminal.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
 
 const rows = (count: number): Event =>
   records("people", ...Array.from({ length: count }, (_, id) => ({ id })));
@@ -37,7 +37,70 @@ describe("openDisplay()", () => {
   );
 });
 
+describe("Display.show()", () => {
+  it("draws at most ten times a second, and nothing after it was stopped", async () => {
+    const { stats } = runOf();
+    const [stdout, stderr] = [new PassThrough(), new Terminal()];
+    let now = 5_000;
+    const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
+    const display = await openDisplay(stats, testProcess({ stdout, stderr, clock }), true);
+    const drawn: boolean[] = [];
+    for (const [at, name] of [
+      [5_000, "one"],
+      [5_099, "two"],
+      [5_100, "three"],
+      [5_150, "four"],
+    ] as const) {
+      now = at;
+      stats.note(open(name));
+      stderr.text = "";
+      display?.show();
+      drawn.push(stderr.text.includes(`${name}: 0 rows`));
+    }
+    display?.stop();
+    expect(drawn).toEqual([true, false, true, false]);
+  });
+});
+
+describe("leftOf()", () => {
+  it.each([
+    [{ rows: 10, expected_rows: null }, 5, ""],
+    [{ rows: 10, expected_rows: 20 }, 0, ""],
+    [{ rows: 10, expected_rows: 20 }, 10, "about 1.0 s left"],
+    [{ rows: 11, expected_rows: 20 }, 10, ""],
+    [{ rows: 30, expected_rows: 20 }, 1, ""],
+    [{ rows: 0, expected_rows: 36_000 }, 2, "about 5 h left"],
+  ])("of %j at %i rows a second is %j", (current, rate, text) => {
+    expect(leftOf(current, rate)).toBe(text);
+  });
+});
+
 describe("progressText()", () => {
+  it.each([
+    ["no rows are expected", [rows(30)], "people: 30 rows, 10 rows/s, 2 windows done"],
+    [
+      "more came than were expected",
+      [estimate(30), rows(30)],
+      "people: 30 of about 30 rows, 10 rows/s, 2 windows done",
+    ],
+    [
+      "a few are left",
+      [estimate(31), rows(30)],
+      "people: 30 of about 31 rows, 10 rows/s, 2 of about 3 windows done",
+    ],
+    [
+      "many are left",
+      [estimate(75), rows(30)],
+      "people: 30 of about 75 rows, 10 rows/s, 2 of about 5 windows done, about 4.5 s left",
+    ],
+  ])("counts windows where %s", (_what, events, text) => {
+    const { stats, pass } = runOf();
+    stats.note(open("people"));
+    for (const event of [...events, { ...ONE_WINDOW, windows: 2 } as Event]) stats.note(event);
+    pass(3);
+    expect(progressText(stats)).toBe(text);
+  });
+
   it("shows rows and windows at once, and guesses nothing before rows have come for three seconds", () => {
     const { stats, pass } = runOf();
     expect(progressText(stats)).toBe("connecting");
@@ -79,11 +142,18 @@ describe("progressLog()", () => {
     expect(progressLog(stats)).toBeUndefined();
     for (const event of [open("people"), estimate(2_000_003), rows(1200), ONE_WINDOW]) stats.note(event);
     pass(30);
+    expect(progressLog(stats)).toBe(
+      'Stream "people": 1,200 of about 2,000,003 rows, 1 window, 60 requests, 30 s',
+    );
     stats.note(REFUSED);
     expect(progressLog(stats)).toBe(
       'Stream "people": 1,200 of about 2,000,003 rows, 1 window, 60 requests, 30 s, try 2 of 5: the connection was refused',
     );
     stats.note(close("people"));
     expect(progressLog(stats)).toBeUndefined();
+    stats.note(open("sources"));
+    expect(progressLog(stats)).toBe(
+      'Stream "sources": 0 rows, 0 requests, 0.0 s, try 2 of 5: the connection was refused',
+    );
   });
 });

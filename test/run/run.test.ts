@@ -3,7 +3,7 @@ import { parseConfig } from "../../src/config/config.ts";
 import { TransientError } from "../../src/errors.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { incremental } from "../../src/run/probe-streams.ts";
-import { syncStreams, withRun } from "../../src/run/run.ts";
+import { stateOf, syncStreams, withRun } from "../../src/run/run.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { testProcess } from "../support/terminal.ts";
@@ -44,5 +44,26 @@ describe("openJobs()", () => {
     expect(service.bought).toEqual(["a@x.example"]);
     const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
     expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
+  });
+});
+
+describe("stateOf()", () => {
+  const named = (key: string) => {
+    const [name = "", namespace] = key.split("/").toReversed();
+    return namespace === undefined ? incremental(name) : { ...incremental(name), namespace };
+  };
+  it.each([
+    ["people", ["people"], ["people"], "people"],
+    ["people", ["people"], ["crm/people"], "crm/people"],
+    ["crm/people", ["crm/people"], ["companies", "people"], "people"],
+    ["crm/people", ["crm/people"], ["people", "crm/people"], "crm/people"],
+    ["people", ["people"], ["crm/people", "erp/people"], undefined],
+    ["crm/people", ["crm/people", "people"], ["people"], undefined],
+    ["crm/people", ["crm/people", "companies"], ["people"], "people"],
+    ["people", ["people"], ["companies"], undefined],
+  ])("of %s, where %j are asked for and %j are saved, is that of %s", (key, asked, saved, found) => {
+    const states = new Map(saved.map((name) => [name, name]));
+    const all = asked.map((name) => ({ configured: named(name) }));
+    expect(stateOf(named(key), all, states)).toBe(found);
   });
 });

@@ -3,8 +3,17 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { TransientError } from "../../src/errors.ts";
 import { metricsOf } from "../../src/run/metrics.ts";
-import type { RunStats, StreamSummary } from "../../src/run/stats.ts";
-import { checkSummaryPath, runText, shownSeconds, summaryText, writeSummary } from "../../src/run/summary.ts";
+import { RunStats, type StreamSummary } from "../../src/run/stats.ts";
+import {
+  checkSummaryPath,
+  rowsText,
+  runText,
+  savedText,
+  shownSeconds,
+  streamTexts,
+  summaryText,
+  writeSummary,
+} from "../../src/run/summary.ts";
 import type { Event, StreamReport } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { runOf } from "../support/run-stats.ts";
@@ -131,6 +140,198 @@ describe("summaryText() and runText()", () => {
     expect(summaryText(summary)).toContain(
       "\n  Time limit reached: 2 of about 2,000,003 rows, saved up to 2018-11-22. Run again to continue.\n",
     );
+  });
+});
+
+/** A stream of five rows, with a request of a second. */
+const streamOf = (changes: Partial<StreamSummary>): StreamSummary => ({
+  ...{ stream: "people", outcome: "complete", error: null, rows: 5, expected_rows: null, suppressed: 0 },
+  ...{ files: null, windows: 0, passes: null, seconds: 1, requests: 1, retries: 0, bytes_received: 0 },
+  ...{ waited_seconds: 0, missing_days: [], recheck: [], time_limit_reached: false, saved_up_to: null },
+  ...{ state_before: null, state_after: null, spent: null },
+  ...changes,
+});
+
+describe("streamTexts()", () => {
+  const limit = { time_limit_reached: true };
+  it.each<[Partial<StreamSummary>, readonly string[]]>([
+    [{}, ["complete, 5 rows, 1 request, 1.0 s"]],
+    [{ windows: 1, retries: 1 }, ["complete, 5 rows in 1 window, 1 request, 1 retry, 1.0 s"]],
+    [{ files: 0, windows: 3 }, ["complete, 5 rows in 0 new files, 1 request, 1.0 s"]],
+    [{ files: 1, suppressed: 1_200 }, ["complete, 5 rows in 1 new file, 1,200 suppressed, 1 request, 1.0 s"]],
+    [
+      { missing_days: ["2026-01-01", "2026-01-02"], outcome: "incomplete" },
+      ["incomplete, 5 rows, 1 request, 1.0 s, 2 days missing"],
+    ],
+    [
+      limit,
+      [
+        "complete, 5 rows, 1 request, 1.0 s",
+        "Time limit reached: 5 rows, nothing is saved yet. Run again to continue.",
+      ],
+    ],
+  ])("of %j are %j", (changes, texts) => {
+    expect(streamTexts(streamOf(changes))).toEqual(texts);
+  });
+
+  it("count rows of what is expected, where that is known", () => {
+    const texts = [null, 1, 3_000].map((expected_rows) => rowsText(streamOf({ rows: 1_500, expected_rows })));
+    expect(texts).toEqual(["1,500 rows", "1,500 of about 1 row", "1,500 of about 3,000 rows"]);
+  });
+});
+
+describe("savedText()", () => {
+  const until = "2026-01-02T00:00:00Z";
+  const saved = streamOf({ state_after: {}, saved_up_to: until });
+  const inFiles = streamOf({ stream: "sources", state_after: {}, files: 1, rows: 3 });
+  const more = "Run again to continue";
+  it.each([
+    ["a sample", { saved_to: "s", sample: 3 }, true, [saved], "of a sample no state is saved"],
+    [
+      "bare records",
+      { saved_to: null },
+      false,
+      [saved],
+      "no state is saved. Add --state-file FILE or --output DIR to save it",
+    ],
+    [
+      "messages",
+      { saved_to: null },
+      true,
+      [saved],
+      `saved people up to ${until} in the last STATE message on stdout. ${more}`,
+    ],
+    [
+      "a folder",
+      { saved_to: "out/state.json" },
+      false,
+      [saved, streamOf({ stream: "companies" }), inFiles],
+      `saved people up to ${until}, sources (3 rows in 1 new file) in "out/state.json". ${more}`,
+    ],
+    [
+      "a run without a checkpoint",
+      { saved_to: "s.json" },
+      true,
+      [streamOf({ saved_up_to: until })],
+      "nothing new was ready to be saved. Run again to start where this run did",
+    ],
+  ])("says of %s what is saved, and where", (_what, run, hasMessages, streams, text) => {
+    expect(savedText({ ...summaryOf(), ...run, streams }, hasMessages)).toBe(text);
+  });
+});
+
+describe("RunStats", () => {
+  const ROWS = records("people", { id: 1 }, { id: 2 }, { id: 3 });
+
+  it("counts the rows of published files once a stream has ended, and until then those that came", () => {
+    const { stats } = runOf();
+    stats.noteSaved("people", {});
+    stats.notePublished("people", 1, 1);
+    expect([stats.current, stats.summary(false, null).streams]).toEqual([undefined, []]);
+    for (const event of [open("people"), ROWS]) stats.note(event);
+    for (const [files, rows] of [
+      [0, 0],
+      [1, 1],
+      [2, 1],
+    ] as const)
+      stats.notePublished("people", files, rows);
+    expect(stats.current).toMatchObject({ rows: 3, files: 3 });
+    expect(stats.summary(true, null)).toMatchObject({ rows: 2, streams: [{ rows: 2, files: 3 }] });
+    stats.note(close("people"));
+    expect(stats.current).toMatchObject({ rows: 2, files: 3 });
+  });
+
+  it("takes what is saved or said under a name for the last stream of that name", () => {
+    const { stats } = runOf();
+    for (const event of [open("people"), ROWS, close("people"), open("people")]) stats.note(event);
+    stats.noteSaved("people", { discoveredAt: "2" });
+    stats.notePublished("people", 1, 1);
+    stats.note({ kind: "estimate", stream: "companies", rows: 9 });
+    expect(stats.summary(false, null).streams).toMatchObject([
+      { rows: 3, files: null, state_after: null, saved_up_to: null },
+      { rows: 1, files: 1, state_after: { discoveredAt: "2" }, saved_up_to: "2", expected_rows: null },
+    ]);
+  });
+
+  it("takes its time from the first row of a stream to now, and that of its requests until its end", () => {
+    const { stats, pass } = runOf();
+    pass(1);
+    stats.note(open("people"));
+    pass(2);
+    expect(stats.current).toMatchObject({ secondsOfRows: 0, requestSeconds: 2, seconds: 2 });
+    stats.note(ROWS);
+    pass(3.0006);
+    stats.note(ROWS);
+    expect(stats.current).toMatchObject({
+      secondsOfRows: expect.closeTo(3.0006),
+      requestSeconds: 5.001,
+      seconds: 5.001,
+    });
+    stats.note(close("people"));
+    pass(4);
+    expect(stats.current).toMatchObject({
+      requestSeconds: 5.001,
+      seconds: 5.001,
+      requests: expect.closeTo(10.0012),
+    });
+  });
+
+  it("adds up what was held back, and keeps what the last checkpoint that said so had", () => {
+    const { stats } = runOf();
+    const spent = { submitted: 1 } as never;
+    for (const event of [
+      open("people"),
+      { ...TWO_ROWS, facts: { held: 2 } } as Event,
+      { ...TWO_ROWS, facts: { held: 3 } } as Event,
+      TWO_ROWS,
+      { ...checkpoint("people", {}), windows: 4, spent } as Event,
+      checkpoint("people", {}),
+    ])
+      stats.note(event);
+    expect(stats.current).toMatchObject({ suppressed: 5, rows: 6, windows: 4, spent });
+  });
+
+  it("hands out once what streams say of their ends", () => {
+    const { stats } = runOf();
+    const log = { kind: "log", level: "info" } as const;
+    for (const event of [
+      { ...log, text: "a" },
+      { ...log, text: "b", endOf: "x" },
+      { ...log, text: "c", endOf: "x" },
+    ])
+      stats.note(event);
+    expect([stats.takeEndings(), stats.takeEndings()]).toEqual([["b", "c"], []]);
+  });
+
+  it("keeps why the run and its streams did not end well, and says the first of what ended the run", () => {
+    const { stats } = runOf();
+    const [down, other, unproven] = ["down", "other", "unproven"].map((text) => new TransientError(text));
+    for (const event of [
+      ...[open("a"), close("a"), open("b"), close("b", true, unproven), open("c"), close("c", false)],
+      ...[{ kind: "failed", error: down } as Event, { kind: "failed", error: other } as Event],
+    ])
+      stats.note(event);
+    expect(stats.failures).toEqual([unproven, undefined, down, other]);
+    const { error, streams } = stats.summary(false, null);
+    expect([error, ...streams.map((stream) => [stream.outcome, stream.error])]).toEqual([
+      "down",
+      ...[
+        ["complete", null],
+        ["incomplete", "unproven"],
+        ["incomplete", null],
+      ],
+    ]);
+  });
+
+  it("of a sample names its size, and no place of a state", () => {
+    const stats = new RunStats({ now: () => 0, monotonic: () => 0 }, 7);
+    stats.note(open("people"));
+    const summary = stats.summary(false, "state.json");
+    expect(summary).toMatchObject({ sample: 7, saved_to: null });
+    expect(runText(summary)).toBe(
+      "Run incomplete (a sample of at most 7 rows a stream): 0 rows of 1 stream, 0 requests, 0.0 s",
+    );
+    expect(summaryOf()).not.toHaveProperty("sample");
   });
 });
 
