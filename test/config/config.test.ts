@@ -651,6 +651,9 @@ const SITUATIONS: readonly (readonly [settings: object, environment?: Readonly<R
   ],
   [{ base_url: "http://host", allow_insecure_http: "true" }],
   [{ base_url: "http://host", allow_insecure_http: false }],
+  [{ base_url: "http://host/?a" }],
+  [{ base_url: "ftp://u:p@host?a" }],
+  [{ base_url: "http://u:p@host?a" }],
   // Settings that need others.
   [{ base_url: null, api_key: "" }],
   [{ base_url: undefined, baseurl: "https://x", api_key: undefined, apiKey: "k", api_keys: "k" }],

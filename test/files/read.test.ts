@@ -43,6 +43,21 @@ describe("readCatalog()", () => {
   });
 });
 
+it.each([
+  ['{"type": "CATALOG","a":1}\n{"type":"CATALOG","a":2}', { type: "CATALOG", a: 1 }],
+  ['{"type":"LOG"}\r\n \t{"type":\t"CATALOG"}\r\n{"type":"LOG"}', { type: "CATALOG" }],
+  ['{"streams":[\n{"x":{"type":"CATALOG"}}]}', { streams: [{ x: { type: "CATALOG" } }] }],
+  ['{"x":1,"type":"CATALOG"}', { x: 1, type: "CATALOG" }],
+])("readCatalog() takes %j for %j", async (text, catalog) => {
+  await writeFile(path, text);
+  expect(await readCatalog(path)).toEqual(catalog);
+});
+
+it("readText() drops no byte order mark within a text", async () => {
+  await writeFile(path, "a\uFEFFb\uFEFF");
+  expect(await readText("config", path)).toBe("a\uFEFFb\uFEFF");
+});
+
 describe("readJson()", () => {
   it("names file, line and column of what is no JSON, and quotes nothing of it", async () => {
     await writeFile(path, '{\n  "api_key": "s3cret",\n  "base_url" "x"\n}');
