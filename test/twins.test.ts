@@ -59,11 +59,6 @@ const WITHOUT: readonly Group[] = [
     why: "It says where a file that is read is no JSON.",
   },
   {
-    modules: within("reconcile", "results sql"),
-    tested: "test/reconcile/reconcile.test.ts",
-    why: "A comparison crosses all of them, and only its answer can be right or wrong.",
-  },
-  {
     modules: within("protocol", "airbyte-message error-text singer-about"),
     tested: "test/protocol/airbyte.test.ts",
     why: "Words of the two protocols, held against them in the tests of each protocol and in test/e2e.",

@@ -347,7 +347,7 @@ describe("Lock", () => {
       await writeFile(`${file}.lock`, text);
       const before = clock.now;
       const lock = await acquire(file, { ...runtime(), processes: { ownName: undefined, stateOf } });
-      expect(clock.now - before).toBe(STALE_MS);
+      expect(clock.now - before).toBeGreaterThanOrEqual(STALE_MS);
       await lock.release();
     }
   });
