@@ -5,7 +5,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -262,7 +262,8 @@ describe("Lock", () => {
     const sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
       if (signal !== undefined) return clock.of().sleep(ms, signal);
       slept.push(ms);
-      if (slept.length === 1) renameSync(`${file}.away`, `${file}.lock`);
+      for (let nth = 0; nth < 3; nth++) await readdir(folder);
+      if (slept.length === 1) await rename(`${file}.away`, `${file}.lock`);
     };
     const lock = await acquire(file, { ...runtime(), clock: { ...clock.of(), sleep } });
     await rename(`${file}.lock`, `${file}.away`);
@@ -341,6 +342,18 @@ describe("Lock", () => {
     ]);
   });
 
+  it.each(["release", "releaseNow"] as const)("is renewed no longer after %s()", async (end) => {
+    const signals: AbortSignal[] = [];
+    const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
+      if (signal !== undefined) signals.push(signal);
+      return clock.of().sleep(ms, signal);
+    };
+    const lock = await acquire(file, { ...runtime(), clock: { ...clock.of(), sleep } });
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+    await lock[end]();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  });
+
   it("is watched where its holder has no name, whatever is known of processes", async () => {
     const stateOf = (): never => expect.fail("nobody was named");
     for (const text of ["{}", '{"process":7}', "no JSON"]) {
@@ -378,6 +391,16 @@ describe("Lock", () => {
         await acquire(file, local(), watched);
       },
     );
+
+    it("is taken if another run, which found it left behind as well, has removed it already", async () => {
+      await writeFile(`${file}.lock`, JSON.stringify({ process: "p" }));
+      const stateOf = (): "ended" => {
+        rmSync(`${file}.lock`);
+        return "ended";
+      };
+      await acquire(file, { ...runtime(), processes: { ownName: undefined, stateOf } });
+      expect(await readdir(folder)).toEqual(["state.json.lock"]);
+    });
 
     it("is put back if it is another run's that took over in the meantime", async () => {
       const [ended, living] = ["ended", "living"].map((token) => JSON.stringify({ token, process: "p" }));
