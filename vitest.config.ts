@@ -9,7 +9,7 @@ const suite = { setupFiles, fileParallelism: false };
 /** These measure memory, watch the files that the process has open, change its folder, or replace a module of Node's. */
 const alone = [
   "test/api/read-export-memory.test.ts",
-  "test/files/{lock,processes,replace}.test.ts",
+  "test/files/{lock,processes,read,replace,whole-output}.test.ts",
   "test/fuzz/fuzz.test.ts",
   "test/jobs/memory.test.ts",
   "test/run/folder-crash.test.ts",

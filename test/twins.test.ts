@@ -49,19 +49,9 @@ const WITHOUT: readonly Group[] = [
     why: "One of the lists that make the rules of a stream, which are tested together.",
   },
   {
-    modules: within("files", "json-error reason"),
-    tested: "test/files/lock.test.ts",
-    why: "Parts of the lock and of the folder of files, which test/files and test/run break at every step.",
-  },
-  {
-    modules: within("files", "whole-output"),
-    tested: "test/e2e/disk-full.test.ts",
-    why: "It is about the stdout of a process.",
-  },
-  {
-    modules: ["files/csv", ...within("reconcile", "results sql")],
-    tested: "test/reconcile/reconcile.test.ts",
-    why: "A comparison crosses all of them, and only its answer can be right or wrong.",
+    modules: ["files/json-error"],
+    tested: "test/files/read.test.ts",
+    why: "It says where a file that is read is no JSON.",
   },
   {
     modules: within("jobs", "collect job-run job-type kinds lattice older seal submit"),

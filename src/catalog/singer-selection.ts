@@ -188,4 +188,4 @@ function streamId({ tap_stream_id, stream }: CatalogNode): string {
 
 /** A value of a catalog in a message. */
 const quotedValue = (value: unknown): string =>
-  quoted(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+  quoted(typeof value === "string" ? value : JSON.stringify(value));

@@ -17,7 +17,7 @@ export async function* textLines(
   if (rest !== "") yield [rest];
 }
 
-const CELL = /[,;\t](?:\s*"((?:[^"]|"")*)"|([^,;\t]*))/g;
+const CELL = /[,;\t](?: *"((?:[^"]|"")*)"|([^,;\t]*))/g;
 
 /** The cells of a line of CSV; quotes hide separators. */
 export function cellsOf(line: string): readonly string[] {

@@ -1,7 +1,7 @@
 import type { Coverage, DayRange } from "../streams/coverage.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
 import { closedWindow } from "../streams/window.ts";
-import { addDays, type Day, dayOf, daysBetween, earlier, LAST, later, startOf } from "../time.ts";
+import { addDays, type Day, dayOf, daysBetween, earlier, FIRST, LAST, later, startOf } from "../time.ts";
 
 /** How many rows table and service have on some days. */
 export type Numbers = { readonly range: DayRange; readonly table: number; readonly service: number };
@@ -28,7 +28,7 @@ export async function differences(
   left: () => number,
 ): Promise<Differences> {
   const counts = new RowsByDay(table);
-  const few = counts.in([addDays(before, -1_000_000), before]) * WORTH_READING;
+  const few = counts.in([dayOf(FIRST), before]) * WORTH_READING;
   const compare = async (range: DayRange, held = 0): Promise<Numbers> => {
     const { rows } = await api.count(closedWindow(...range));
     return { range, table: counts.in(range) + held, service: rows };

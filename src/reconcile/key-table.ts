@@ -16,6 +16,8 @@ export const SHOWN = AS_TEXT | AS_NUMBER;
 
 const FULLEST = 0.8;
 const WORDS = 3;
+/** Slots of a new table. */
+const FIRST_SLOTS = 1024;
 
 /**
  * The keys of a table, each with its newest cursor and its marks: 96-bit digests in one open-addressed flat table, 25 bytes
@@ -23,11 +25,11 @@ const WORDS = 3;
  */
 export class KeyTable {
   size = 0;
-  #words = new Uint32Array(1024 * WORDS);
-  #at = new Float64Array(1024);
-  #units = new Uint32Array(1024);
-  #marks = new Uint8Array(1024);
-  #bytes = Buffer.alloc(256);
+  #words = new Uint32Array(FIRST_SLOTS * WORDS);
+  #at = new Float64Array(FIRST_SLOTS);
+  #units = new Uint32Array(FIRST_SLOTS);
+  #marks = new Uint8Array(FIRST_SLOTS);
+  #bytes = Buffer.alloc(0);
   readonly #hash = new KeyedHash(crypto.getRandomValues(new Uint32Array(6)));
 
   /** Of a key that comes twice the newest cursor counts. */

@@ -29,17 +29,21 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
   let places: readonly number[] | undefined;
   let line = 0;
   let open = "";
+  /** As the first line says. */
+  let isCsv: boolean | undefined;
   const rowOf = (text: string): TableRow[] => {
     line += 1;
     const all = `${open}${line === 1 ? text.replace(/^\uFEFF/, "") : text}`;
-    const isJson = all.startsWith("{");
+    if (all.trim() === "") return [];
+    isCsv ??= !all.startsWith("{");
     // A line break within quotes belongs to the cell.
-    open = !isJson && all.split('"').length % 2 === 0 ? `${all}\n` : "";
-    if (open !== "" || all.trim() === "") return [];
-    const row = isJson ? tryParseJson(all) : undefined;
+    open = isCsv && all.split('"').length % 2 === 0 ? `${all}\n` : "";
+    if (open !== "") return [];
+    const row = isCsv ? undefined : tryParseJson(all);
+    if (!isCsv && !isObject(row)) throw unusable(path, line, "is no JSON object");
     const names = isObject(row) ? Object.keys(row) : cellsOf(all);
-    const isHeader = !isJson && places === undefined;
-    if (isJson || isHeader) places = placesOf(names, form);
+    const isHeader = isCsv && places === undefined;
+    if (!isCsv || isHeader) places = placesOf(names, form);
     if (isHeader) return [];
     const cells = isObject(row) ? Object.values(row) : names;
     const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);

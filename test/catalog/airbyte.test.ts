@@ -179,6 +179,56 @@ describe("parseConfiguredCatalog()", () => {
     ]);
   });
 
+  it.each<[entry: object, read: object]>([
+    [{ sync_mode: "full_refresh" }, { syncMode: "full_refresh" }],
+    [{ sync_mode: "incremental" }, { syncMode: "incremental" }],
+    [{ sync_mode: null }, { syncMode: "full_refresh" }],
+    [{ supported_sync_modes: ["full_refresh"] }, { syncMode: "full_refresh" }],
+    [{ supported_sync_modes: ["full_refresh", "incremental"] }, { syncMode: "incremental" }],
+    [
+      { supported_sync_modes: ["full_refresh", "incremental"], sync_mode: "full_refresh" },
+      { syncMode: "full_refresh" },
+    ],
+    [{ supported_sync_modes: "incremental" }, { syncMode: "full_refresh" }],
+    [
+      { namespace: "eu", json_schema: { properties: { a: {} } } },
+      { namespace: "eu", schema: { properties: { a: {} } } },
+    ],
+    [{ namespace: 7, json_schema: { type: "object" } }, {}],
+    [{ generation_id: 3, sync_id: 4 }, {}],
+  ])("reads of a stream as discover prints it %j", (entry, read) => {
+    const [stream] = parseConfiguredCatalog({ streams: [{ name: "people", ...entry }] });
+    expect(stream).toEqual({ ...BARE, ...read });
+  });
+
+  it.each([
+    [0, 0],
+    [-1, -1],
+    [1.5, null],
+    ["7", null],
+    [true, null],
+  ])("takes %j for the id %j", (given, id) => {
+    const ids = { generation_id: given, minimum_generation_id: given, sync_id: given };
+    const [stream] = parseConfiguredCatalog({ streams: [{ stream: { name: "people" }, ...ids }] });
+    expect([stream?.generationId, stream?.minimumGenerationId ?? null, stream?.syncId]).toEqual([id, id, id]);
+  });
+
+  it.each([
+    [7, 'Cannot use the catalog: it is not an object with a list "streams"'],
+    [{ catalog: [] }, 'it is not an object with a list "streams"'],
+    [
+      { streams: [{ name: "a" }, 7] },
+      'streams[1] has neither a "stream" with a "name", nor a "name" of its own',
+    ],
+    [{ streams: [{ name: "" }] }, "streams[0] has neither"],
+    [
+      { streams: [{ name: "a" }, { name: "b" }, { name: "b" }, { name: "a" }] },
+      'it has the stream "b" twice',
+    ],
+  ])("says of %j what is wrong", (value, said) => {
+    expect(() => parseConfiguredCatalog(value)).toThrow(said);
+  });
+
   it.each([
     [undefined, "streams"],
     [[], "streams"],

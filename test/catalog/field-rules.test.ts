@@ -6,7 +6,9 @@ import {
   type FieldRules,
   lineRewriter,
   mergeRules,
+  schemaUnder,
 } from "../../src/catalog/field-rules.ts";
+import type { JsonSchema } from "../../src/catalog/schema.ts";
 import { asRead, rawLine } from "../support/events.ts";
 import { runs } from "../support/runs.ts";
 
@@ -221,4 +223,164 @@ describe("mergeRules()", () => {
       ...[given, given, null],
     ]);
   });
+});
+
+describe("schemaUnder()", () => {
+  const SCHEMA: JsonSchema = {
+    $schema: "s",
+    type: "object",
+    required: ["id", "a", "h"],
+    properties: {
+      id: { type: "string", title: "Id" },
+      a: { type: "integer" },
+      h: { type: ["null", "string"], format: "date", title: "T", description: "D", enum: ["x"] },
+      list: {
+        type: ["null", "array"],
+        items: { type: "object", properties: { a: {}, b: { type: "string" } } },
+      },
+      texts: { type: "array", items: { type: "integer", title: "I" } },
+      mixed: { type: ["string", "array"], description: "M", items: {} },
+      open: { type: "object" },
+      bare: { type: "array" },
+      deep: { type: "object", required: ["x"], properties: { x: { type: "string" }, y: { type: "null" } } },
+    },
+  };
+  const inner = rules("keep", { a: DROP, x: { ...DROP, kind: "withhold" }, y: HASH });
+  const GIVEN: Readonly<Record<string, FieldRules>> = {
+    "drops and hashes": rules("keep", { a: DROP, h: HASH, texts: HASH, mixed: HASH, gone: DROP, open: HASH }),
+    "what is in objects and lists": rules("keep", {
+      list: inner,
+      deep: inner,
+      open: inner,
+      bare: inner,
+      id: inner,
+    }),
+    "nothing but two fields": rules({ ...DROP, kind: "withhold" }, { id: "keep", deep: "keep" }),
+    "hashes of everything": rules(HASH, {}),
+    "rules for others": rules(inner, { h: "keep" }),
+  };
+
+  it("is what golden/schemas-under-rules.txt says", async () => {
+    const parts = Object.entries(GIVEN).flatMap(([name, given]) =>
+      (["leaving", "arriving"] as const).map(
+        (view) => `# ${name}, ${view}\n${JSON.stringify(schemaUnder(given, SCHEMA, view), null, 1)}\n`,
+      ),
+    );
+    await expect(parts.join("\n")).toMatchFileSnapshot("../golden/schemas-under-rules.txt");
+  });
+
+  it("is the schema itself where there are no rules", () => {
+    expect(schemaUnder(null, SCHEMA, "leaving")).toBe(SCHEMA);
+    expect(schemaUnder(null, SCHEMA, "arriving")).toBe(SCHEMA);
+    expect(schemaUnder(rules("keep", { a: DROP }), {}, "leaving")).toEqual({});
+    expect(schemaUnder(rules("keep", { a: DROP }), {}, "arriving")).toEqual({ properties: { a: {} } });
+  });
+});
+
+describe("mergeRules(), pair by pair", () => {
+  const WITHHOLD: FieldAction = { kind: "withhold", setting: "catalog" };
+  const inner = rules("keep", { x: DROP });
+  const open = { ...inner, onlyObjects: true };
+  const other = rules(WITHHOLD, { y: "keep" });
+
+  it.each<[string, FieldRule, FieldRule, FieldRule]>([
+    ["keep and keep", "keep", "keep", "keep"],
+    ["drop and keep", DROP, "keep", DROP],
+    ["keep and withhold", "keep", WITHHOLD, WITHHOLD],
+    ["hash and keep", HASH, "keep", HASH],
+    ["hash and withhold", HASH, WITHHOLD, { ...HASH, kind: "withhold" }],
+    ["drop and withhold", DROP, WITHHOLD, DROP],
+    ["hash and rules", HASH, other, HASH],
+    ["drop and rules", DROP, other, DROP],
+    ["rules and withhold", inner, WITHHOLD, { ...WITHHOLD, inside: inner }],
+    ["rules and keep", inner, "keep", inner],
+    ["keep and rules", "keep", other, other],
+    ["rules and rules", inner, other, rules(WITHHOLD, { x: DROP, y: "keep" })],
+    [
+      "rules for objects alone and rules",
+      open,
+      other,
+      { ...rules(WITHHOLD, { x: DROP, y: "keep" }), onlyObjects: true },
+    ],
+    [
+      "rules and rules for objects alone",
+      inner,
+      { ...other, onlyObjects: true },
+      { ...rules(WITHHOLD, { x: DROP, y: "keep" }), onlyObjects: true },
+    ],
+  ])("%s", (_, privacy, selection, merged) => {
+    const [a, b] = [rules("keep", { f: privacy }), rules("keep", { f: selection })];
+    expect(mergeRules(a, b)).toEqual(rules("keep", { f: merged }));
+    expect(mergeRules(rules(privacy, {}), rules(selection, {}))?.others).toEqual(merged);
+    expect(mergeRules(rules(privacy, {}), rules("keep", { f: selection }))?.fields.get("f")).toEqual(merged);
+    expect(mergeRules(rules("keep", { f: privacy }), rules(selection, {}))?.fields.get("f")).toEqual(merged);
+  });
+});
+
+describe("rules for objects alone", () => {
+  const given: FieldRules = rules("keep", {
+    o: { ...rules("keep", { x: DROP }), onlyObjects: true },
+    p: rules("keep", {}),
+  });
+
+  it.each([
+    ['{"o":{"x":1,"y":2},"p":1}', '{"o":{"y":2},"p":1}'],
+    ['{"o":7,"p":7}', '{"o":null,"p":7}'],
+    ['{"o":"s"}', '{"o":null}'],
+    ['{"o":null}', '{"o":null}'],
+    ['{"o":[1,{"x":2},null,[3,{"x":4,"y":5}]],"p":[1]}', '{"o":[null,{},null,[null,{"y":5}]],"p":[1]}'],
+    ['{ "o" : true , "p" : false }', '{ "o" : null , "p" : false }'],
+  ])("leave of %s: %s", (line, left) => {
+    expect(rewritten(line, given)).toBe(left);
+  });
+
+  it("leave the same of a usual row, and say nothing of what they withhold", () => {
+    const told: unknown[] = [];
+    const rewrite = lineRewriter(given, { hash, acted: (...of) => void told.push(of) });
+    for (const [line, left] of [
+      ['{"a":1,"o":7,"p":7}', '{"a":1,"o":null,"p":7}'],
+      ['{"o":[1,null]}', '{"o":[null,null]}'],
+      ['{"a":"\\"o\\":1"}', '{"a":"\\"o\\":1"}'],
+    ] as const)
+      expect(rewrite(line, ["a", "o", "p"])).toBe(left);
+    expect(told).toEqual([]);
+  });
+});
+
+it("lineRewriter() tells of each field of usual rows once, and again for other names", () => {
+  const told: string[] = [];
+  const given = rules("keep", { a: DROP, b: HASH, é: DROP });
+  const rewrite = lineRewriter(given, {
+    hash,
+    acted: ({ kind }, path) => void told.push(`${kind} ${path.join(".")}`),
+  });
+  const names = ["a", "b", "\u00c3\u00a9", "c"];
+  expect(rewrite('{"b":1,"c":2}', names)).toBe(`{"b":"${hashed("1")}","c":2}`);
+  expect(rewrite('{"a":1,"b":1,"c":2}', names)).toBe(`{"b":"${hashed("1")}","c":2}`);
+  expect(rewrite('{"a":1,"b":1,"\u00c3\u00a9":3}', names)).toBe(`{"b":"${hashed("1")}"}`);
+  expect(told).toEqual(["hash b", "drop a", "drop \u00e9"]);
+  expect(rewrite('{"a":1}', ["a"])).toBe("{}");
+  expect(rewrite('{"c":[1,"a"]}', ["c"])).toBe('{"c":[1,"a"]}');
+  expect(told).toEqual(["hash b", "drop a", "drop \u00e9", "drop a"]);
+});
+
+it("lineRewriter() refuses to hash without a salt, and hashes no null", () => {
+  const rewrite = lineRewriter(rules("keep", { a: HASH }));
+  expect(rewrite('{"a":null,"b":1}')).toBe('{"a":null,"b":1}');
+  expect(() => rewrite('{"a":1}')).toThrow("Cannot hash a field: there is no salt");
+  expect(rewrite('{"a":[null]}', ["a"])).toBe('{"a":[null]}');
+});
+
+it("lineRewriter() tells of what is inside a field that goes, which changes nothing of it", () => {
+  const told: string[] = [];
+  const inside = rules("keep", { x: HASH, y: DROP });
+  const given = rules("keep", { o: { ...DROP, inside }, p: "keep" });
+  const rewrite = lineRewriter(given, {
+    hash,
+    acted: ({ kind }, path) => void told.push(`${kind} ${path.join(".")}`),
+  });
+  expect(rewrite('{"k":1,"o":{"x":1,"y":2,"z":{"x":3}},"p":2}')).toBe('{"k":1,"p":2}');
+  expect(told).toEqual(["drop o", "hash o.x", "drop o.y"]);
+  expect(rewrite('{"o":[{"y":1}]}')).toBe("{}");
+  expect(told.slice(3)).toEqual(["drop o", "drop o.y"]);
 });

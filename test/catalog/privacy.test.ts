@@ -3,7 +3,7 @@ import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { schemaUnder } from "../../src/catalog/field-rules.ts";
-import { Privacy } from "../../src/catalog/privacy.ts";
+import { fieldNamesOf, Privacy } from "../../src/catalog/privacy.ts";
 import { catalogConflicts } from "../../src/catalog/privacy-schema.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../../src/catalog/schema.ts";
 import { asRead, rawLine } from "../support/events.ts";
@@ -340,5 +340,256 @@ describe("only_fields", () => {
     expect(() => only(["nothing_like_it"])).toThrow("Name a stream whose fields are not declared");
     expect(() => only(["people..x"])).toThrow("is no field name");
     expect(only(["companies.anything"]).rewriter("companies")).not.toBeNull();
+  });
+});
+
+describe("names of fields", () => {
+  const NAMES = [
+    ...["email", "people.email", "id", "people.id", "domain", "companies.domain", "sources.slug", "slug"],
+    ...[
+      "discoveredAt",
+      "people.discoveredAt",
+      "companies.discoveredAt",
+      "sources.discoveredAt",
+      "created_at",
+    ],
+    ...["company_lookups.created_at", "email_checks.email", "email_checks.source", "source", "job_id"],
+    ...["company_lookup_contacts.position", "position", "sync_windows.id", "sync_windows.stream", "rows"],
+    ...["people.emial", "emial", "people.nothing_like_it", "nothing_like_it", "companies.anything.at.all"],
+    ...[
+      "company_lookups.contacts.email",
+      "company_lookups.contacts.emial",
+      "contacts.email",
+      "contacts.emial",
+    ],
+    ...[
+      "contacts",
+      "company_lookups.contacts.*",
+      "contacts.*",
+      "people.*",
+      "*",
+      "companies.*",
+      "companies.a.*",
+    ],
+    ...["people.email.inner", "people.sources", "people.sources.inner", "people", "companies", "firstname"],
+    ...["", ".", "people.", ".email", "people..email", "a.b", "people.id.inner", "domain.inner", "toString"],
+    ...[
+      "people.toString",
+      "email_verifications.response",
+      "email_verifications.response.inner",
+      "response.a",
+    ],
+  ];
+
+  it("are refused, taken, or left for live rows to tell: golden/field-names.txt", async () => {
+    const settings = { onlyFields: [], dropFields: [], hashFields: [], hashSalt: SALT };
+    const answer = (setting: object, jobs: typeof JOBS | typeof NO_JOBS): string => {
+      try {
+        const { undeclared } = new Privacy({ ...jobs, ...settings, ...setting });
+        return undeclared.length > 0 ? "live rows must tell" : "taken";
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const lines = NAMES.flatMap((name) =>
+      ["onlyFields", "dropFields", "hashFields"].flatMap((list) => {
+        const [alone, more] = [NO_JOBS, JOBS].map((jobs) => answer({ [list]: [name] }, jobs));
+        const about = `${list} ${JSON.stringify(name)}: ${alone}`;
+        return more === alone ? [about] : [about, `  with jobs: ${more}`];
+      }),
+    );
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../golden/field-names.txt");
+  });
+
+  it("are refused all at once, by the place of the first list that is wrong", () => {
+    const refused = (origins: Record<string, string>): string => {
+      try {
+        const lists = { onlyFields: ["people.emial"], dropFields: ["email", "people.id"], hashFields: [""] };
+        return String(
+          new Privacy({ ...NO_JOBS, ...lists, hashSalt: SALT, origins: new Map(Object.entries(origins)) }),
+        );
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const problems =
+      'only_fields "people.emial" names a field that "people" does not have. Did you mean "email"?; ' +
+      'drop_fields "people.id" names the primary key of "people", which cannot be dropped: tables are merged by it; ' +
+      'hash_fields "" is no field name';
+    expect(refused({})).toBe(`Cannot use the config: ${problems}`);
+    expect(refused({ hash_fields: "here", drop_fields: "there" })).toBe(`Cannot use there: ${problems}`);
+    expect(refused({ hash_fields: "here" })).toBe(`Cannot use here: ${problems}`);
+  });
+
+  it("that no schema has are refused unless a live row has them, with what they may mean", () => {
+    const given = privacy(["taxId", "email", "people.lastName"], ["shoe_size", "emial"]);
+    expect(given.undeclared.map(({ name }) => name)).toEqual(["taxId", "shoe_size", "emial"]);
+    expect(() => given.refuseUnknown(new Set(["taxId", "shoe_size", "emial"]))).not.toThrow();
+    expect(() => given.refuseUnknown(new Set(["tax_Id", "emial"]))).toThrow(
+      'Cannot use the config: drop_fields "taxId" names a field that no stream of this account has. ' +
+        'Did you mean "tax_Id"?; hash_fields "shoe_size" names a field that no stream of this account has',
+    );
+    expect(() => given.refuseUnknown(new Set(["taxId", "shoe_size"]))).toThrow('Did you mean "email"?');
+  });
+
+  it("that no row had are warned of, each by its list and its stream", () => {
+    const given = privacy(["companies.ssn", "tax.id", "emial"], ["sources.secret", "people.email"]);
+    const warningOf = (name: string, list: string): string =>
+      `No row had a field "${name}", which ${list} names: check its spelling`;
+    expect(given.unused()).toEqual([]);
+    given.rewriter("sources")?.('{"slug":"s","tax":{"id":1}}');
+    expect(given.unused()).toEqual([
+      warningOf("emial", "drop_fields"),
+      warningOf("sources.secret", "hash_fields"),
+    ]);
+    given.rewriter("companies")?.('{"domain":"d","emial":1}');
+    expect(given.unused()).toEqual([
+      warningOf("companies.ssn", "drop_fields"),
+      warningOf("sources.secret", "hash_fields"),
+    ]);
+    given.rewriter("sources")?.('{"secret":1}');
+    given.rewriter("companies")?.('{"ssn":null}');
+    expect(given.unused()).toEqual([]);
+  });
+
+  it("to let out that none of the first thousand rows had are warned of, with what they may mean", () => {
+    const given = only(["companies.employeCount", "companies.hq.citty", "companies.domain", "companies.x.*"]);
+    const rewrite = given.rewriter("companies");
+    const warningOf = (name: string, rows: string, meant = ""): string =>
+      `only_fields "${name}" names a field that none of ${rows} of "companies" had${meant}`;
+    rewrite?.('{"domain":"d","hq":[{"city":1}]}');
+    expect(given.unused()).toEqual([
+      warningOf("companies.employeCount", "the rows"),
+      warningOf("companies.hq.citty", "the rows", '. Did you mean "hq.city"?'),
+      warningOf("companies.x.*", "the rows"),
+    ]);
+    for (let nth = 1; nth < 999; nth++) rewrite?.('{"domain":"d"}');
+    rewrite?.('{"x":1,"employeeCount":1}');
+    for (let nth = 0; nth < 2; nth++) rewrite?.('{"employeCount":1,"hq":{"citty":1}}');
+    expect(given.unused()).toEqual([
+      warningOf("companies.employeCount", "the first 1000 rows", '. Did you mean "employeeCount"?'),
+      warningOf("companies.hq.citty", "the first 1000 rows", '. Did you mean "hq.city"?'),
+    ]);
+    expect(only(["companies.*", "companies.other"]).unused()).toEqual([]);
+  });
+});
+
+it.each([
+  [["email"], [], [], "***"],
+  [["people.email"], [], [], "***"],
+  [[], ["email"], [], digest("j\u00f6 <a@b>")],
+  [[], ["companies.email"], [], null],
+  [["email.inner"], [], [], null],
+  [["email"], ["people.email"], [], "***"],
+  [[], [], ["firstName"], "***"],
+  [[], [], ["email"], null],
+  [[], ["email"], ["email"], digest("j\u00f6 <a@b>")],
+  [[], [], ["companies.*"], null],
+])(
+  "what repeats an e-mail elsewhere is, under drop_fields %j, hash_fields %j and only_fields %j: %j",
+  (...of) => {
+    const [dropFields, hashFields, onlyFields, echo] = of;
+    const given = new Privacy({ ...NO_JOBS, onlyFields, dropFields, hashFields, hashSalt: SALT });
+    const echoOf = given.echoOf("people", "email");
+    expect(echoOf === null ? null : echoOf("j\u00f6 <a@b>")).toBe(echo);
+  },
+);
+
+it.each([
+  "s",
+  "x".repeat(63),
+  "x".repeat(64),
+  "x".repeat(65),
+  "\u00e9".repeat(32),
+  "\u00e9".repeat(33),
+  "x".repeat(500),
+])("a hash is the HMAC-SHA-256 of the bytes by the salt %.70j, however long they are", (hashSalt) => {
+  const given = new Privacy({ ...NO_JOBS, onlyFields: [], dropFields: [], hashFields: ["x"], hashSalt });
+  for (const length of [0, 1, 55, 56, 63, 64, 65, 4_095, 4_096, 4_097, 9_000, 3])
+    for (const text of ["a".repeat(length), "\u00e9".repeat(length)])
+      expect(sent(given, "people", row({ x: text }))).toEqual({
+        x: createHmac("sha256", hashSalt).update(text, "utf8").digest("hex"),
+      });
+});
+
+describe("fieldNamesOf()", () => {
+  it("names what is in a row by every end of its path, of at most eight parts", () => {
+    const value = { a: { b: [1, { c: null }] }, d: [] };
+    expect([...fieldNamesOf(value, new Set())]).toEqual(["a", "a.b", "b", "a.b.c", "b.c", "c", "d"]);
+    const deep = [..."abcdefghij"].reduceRight<unknown>((inner, name) => ({ [name]: inner }), 1);
+    const names = fieldNamesOf(deep, new Set(["before"]));
+    expect([names.has("before"), names.has("c.d.e.f.g.h.i.j"), names.has("b.c.d.e.f.g.h.i.j")]).toEqual([
+      ...[true, true, false],
+    ]);
+    expect(Math.max(...[...names].map((name) => name.split(".").length))).toBe(8);
+    expect(names.size).toBe(1 + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + 8 + 8);
+  });
+});
+
+describe("catalogConflicts()", () => {
+  it.each<[string, JsonSchema, boolean]>([
+    ["a text", { type: "string" }, false],
+    ["a text or null", { type: ["null", "string"] }, false],
+    ["anything", {}, false],
+    ["a list of texts", { type: ["array"], items: { type: "string" } }, false],
+    ["a list of lists of texts", { type: "array", items: { items: { type: "string" } } }, false],
+    ["a number", { type: "number" }, true],
+    ["a text or a number", { type: ["string", "number"] }, true],
+    ["a date", { type: "string", format: "date" }, true],
+    ["one of some words", { type: "string", enum: ["a"] }, true],
+    ["a list of numbers", { type: "array", items: { type: "integer" } }, true],
+    ["a list of dates", { items: { format: "date" } }, true],
+    ["an object", { type: "object" }, true],
+  ])("takes for a hashed field %s", (_, schema, isMistyped) => {
+    const rules = privacy([], ["h"]).rules("people");
+    if (rules === null) throw new Error("no rules");
+    const conflicts = catalogConflicts(
+      { properties: { a: { properties: { h: schema } }, h: schema } },
+      rules,
+    );
+    expect(conflicts).toEqual({ mistyped: isMistyped ? ["a.h", "h"] : [], dropped: [] });
+  });
+});
+
+describe("only_fields and drop_fields, level by level", () => {
+  const ROW = {
+    id: "1",
+    a: { b: 1, c: { d: 2, e: 3 }, f: [{ d: 4, g: 5 }, null, 6, [{ d: 7 }]] },
+    b: { c: 8 },
+    c: [9, { d: 10 }],
+    d: 11,
+  };
+
+  it("lets out what golden/let-out.txt says", async () => {
+    const names = [
+      "a",
+      "a.*",
+      "a.b",
+      "a.c",
+      "a.c.d",
+      "a.c.*",
+      "a.f",
+      "a.f.d",
+      "a.b.x",
+      "b",
+      "b.c",
+      "c",
+      "c.d",
+      "d",
+      "*",
+    ];
+    const pairs = names.flatMap((name, nth) => [
+      [name],
+      ...names.slice(nth + 1, nth + 4).map((more) => [name, more]),
+    ]);
+    const lines = pairs.map((pair) => {
+      const given = only(pair.map((name) => `companies.${name}`));
+      return `only ${pair.join(" ")}: ${JSON.stringify(sent(given, "companies", row({ domain: "d", ...ROW })))}`;
+    });
+    const dropped = pairs
+      .filter((pair) => !pair.some((name) => name.includes("*")))
+      .flatMap((pair) => [pair, pair.map((name) => `companies.${name}`)])
+      .map((pair) => `drop ${pair.join(" ")}: ${JSON.stringify(sent(privacy(pair), "companies", row(ROW)))}`);
+    await expect(`${[...lines, ...dropped].join("\n")}\n`).toMatchFileSnapshot("../golden/let-out.txt");
   });
 });

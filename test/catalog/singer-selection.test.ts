@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { DiscoveredStream } from "../../src/catalog/airbyte.ts";
 import { lineRewriter } from "../../src/catalog/field-rules.ts";
-import { propertiesOf } from "../../src/catalog/schema.ts";
-import { toSingerCatalog } from "../../src/catalog/singer.ts";
+import { loadSchema, propertiesOf, TIMESTAMP } from "../../src/catalog/schema.ts";
+import { streamsIn, toSingerCatalog } from "../../src/catalog/singer.ts";
 import { type Selection, select } from "../../src/catalog/singer-selection.ts";
+import { STREAMS } from "../../src/catalog/streams.ts";
 import { LOOKUPS, PEOPLE } from "../support/tap-streams.ts";
 
 type Meta = Record<string, unknown>;
@@ -246,5 +248,110 @@ describe("select()", () => {
     expect(select(edited({ "": { selected: false } }), [PEOPLE]).warnings).toEqual([
       expect.stringContaining("selects no stream"),
     ]);
+  });
+});
+
+/** One stream of each kind that a catalog can ask for. */
+const KINDS: readonly DiscoveredStream[] = STREAMS.flatMap((spec) => {
+  const schema = { type: "object", properties: { id: {}, name: {}, ...cursorIn(spec.name) } };
+  return ["people", "sources", "email_checks"].includes(spec.name) ? [{ spec, schema, sampled: null }] : [];
+});
+
+function cursorIn(name: string): object {
+  if (name === "people") return { discoveredAt: TIMESTAMP };
+  return name === "email_checks" ? { checked_at: TIMESTAMP, email: {}, source: {} } : {};
+}
+
+/** What a program may write into the entry of a stream, and into its root metadata. */
+const ENTRIES: readonly (readonly [node: Meta, root: Meta])[] = [
+  [{}, {}],
+  ...["INCREMENTAL", "FULL_TABLE", "LOG_BASED", null, 7, { a: 1 }].flatMap((method) =>
+    [
+      [{ replication_method: method }, {}],
+      [{}, { "replication-method": method }],
+      [{}, { "forced-replication-method": method }],
+      [{ replication_method: "FULL_TABLE" }, { "replication-method": method }],
+      [{ replication_method: method, replication_key: "name" }, {}],
+    ].map(([node = {}, root = {}]): [Meta, Meta] => [node, root]),
+  ),
+  ...["discoveredAt", "name", "", null, ["id"], 3].flatMap((key): [Meta, Meta][] => [
+    [{ replication_key: key }, {}],
+    [{}, { "replication-key": key }],
+    [{ replication_key: "other" }, { "replication-key": key }],
+  ]),
+  ...[["id"], ["name", "id"], ["nope"], ["no", "pe", "id"], [], [7, "id"], "id", null].map(
+    (keys): [Meta, Meta] => [{ key_properties: keys }, {}],
+  ),
+  [{ selected: true }, {}],
+  [{ selected: false }, {}],
+  [{ selected: false }, { selected: true }],
+  [{ selected: true }, { selected: false }],
+  [{ selected: "no" }, {}],
+  [{}, { selected: "yes" }],
+  [{}, { selected: false, inclusion: "automatic" }],
+  [{}, { "selected-by-default": true, selected: false }],
+  [{}, { inclusion: "unsupported", "selected-by-default": true }],
+];
+
+it("selections mean what golden/selections.txt says", async () => {
+  const lines = ENTRIES.flatMap(([node, root]) => [
+    JSON.stringify(node) + (Object.keys(root).length === 0 ? "" : ` with root ${JSON.stringify(root)}`),
+    ...KINDS.map((stream) => {
+      const { name } = stream.spec;
+      const metadata = [{ breadcrumb: [], metadata: { selected: true, ...root } }];
+      const bare = "selected" in node || "selected-by-default" in root || "inclusion" in root;
+      const entry = {
+        ...{ tap_stream_id: name, schema: stream.schema },
+        metadata: bare ? [{ breadcrumb: [], metadata: root }] : metadata,
+        ...node,
+      };
+      const { selections, warnings, refusals } = select({ streams: [entry] }, [stream]);
+      const [chosen] = selections;
+      const what =
+        chosen === undefined
+          ? "not selected"
+          : `${chosen.method}, key ${chosen.keyProperties.join(" ")}, cursor ${chosen.replicationKey}, fields ${namesOf(chosen.schema).join(" ")}`;
+      return [`  ${name}: ${what}`, ...warnings, ...refusals].join("\n    ");
+    }),
+  ]);
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../golden/selections.txt");
+});
+
+it.each<[Meta, string]>([
+  [{ tap_stream_id: "aliens", stream: "people" }, "aliens"],
+  [{ stream: "aliens" }, "aliens"],
+  [{ tap_stream_id: 7 }, "7"],
+  [{ tap_stream_id: ["a"] }, '["a"]'],
+  [{}, ""],
+])("select() calls the unknown stream of %j %j", (entry, name) => {
+  const { unknown, selections, warnings } = select({ streams: [entry] }, [PEOPLE]);
+  expect([unknown, selections, warnings]).toEqual([[name], [], []]);
+});
+
+describe("streamsIn()", () => {
+  it("has every stream, with the fields and the sample of the catalog where it says them", () => {
+    const schema = { type: "object", properties: { domain: {} } };
+    const streams = streamsIn({
+      streams: [
+        { stream: "companies", schema, metadata: [{ breadcrumb: [], metadata: { sampled: true } }] },
+        { tap_stream_id: "sources", stream: "people", schema },
+        { tap_stream_id: "people", schema: { type: "object" }, metadata: [{ metadata: { sampled: 1 } }] },
+        null,
+        {
+          tap_stream_id: "email_checks",
+          metadata: [{ breadcrumb: ["properties"], metadata: { sampled: false } }],
+        },
+      ],
+    });
+    expect(streams.map(({ spec }) => spec.name)).toEqual(STREAMS.map(({ name }) => name));
+    const [people, companies, sources, , , checks] = streams;
+    expect(companies).toMatchObject({ schema, sampled: true });
+    expect(sources).toMatchObject({ schema, sampled: null });
+    expect(people).toMatchObject({ schema: loadSchema("people"), sampled: null });
+    expect(checks).toMatchObject({ schema: loadSchema("email_checks"), sampled: null });
+    for (const nothing of [undefined, null, [], "x", { streams: {} }])
+      expect(streamsIn(nothing)).toEqual(
+        STREAMS.map((spec) => ({ spec, schema: loadSchema(spec.name), sampled: null })),
+      );
   });
 });

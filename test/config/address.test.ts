@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { keyDigest, parseAddress, serviceDigest, serviceUrl } from "../../src/config/address.ts";
+import { isLoopback, keyDigest, parseAddress, serviceDigest, serviceUrl } from "../../src/config/address.ts";
 
 const HOST = "https://service.example";
 
@@ -28,4 +29,48 @@ it("is one service in all its spellings, and another at another path", () => {
 it("a key is known by all before its last line, and is none of its secret", () => {
   expect(keyDigest("svc_1_a")).toBe(keyDigest("svc_1_b"));
   expect(new Set(["svc_1_a", "svc_2_a", "svc", "svc_1"].map(keyDigest)).size).toBe(3);
+});
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
+
+it.each([
+  ["https://service.example/crm//", "https://service.example/crm"],
+  ["https://service.example", "https://service.example"],
+  ["http://service.example:8080/", "http://service.example:8080"],
+  ["https://service.example:443/a/b", "https://service.example/a/b"],
+])("the digest of %s is that of %s, by which states and receipts are found again", (root, text) => {
+  expect(serviceDigest(new URL(root))).toBe(sha256(text));
+});
+
+it.each([
+  ["svc_1_a", "svc_1"],
+  ["svc_1_", "svc_1"],
+  ["svc", "svc"],
+  ["_a", "_a"],
+  ["__a", "_"],
+  ["a\nb_c", "a\nb"],
+])("the digest of the key %j is that of %j", (key, text) => {
+  expect(keyDigest(key)).toBe(sha256(text));
+});
+
+it.each([
+  ["localhost", true],
+  ["localhost.", true],
+  ["a.localhost", true],
+  ["a.localhost.", true],
+  ["[::1]", true],
+  ["127.0.0.1", true],
+  ["127.255.12.3", true],
+  ["127.0.0", false],
+  ["127.0.0.1.2", false],
+  ["1127.0.0.1", false],
+  ["127.0.0.1.example", false],
+  ["localhosts", false],
+  ["alocalhost", false],
+  ["localhost.a", false],
+  ["localhost..", false],
+  ["[::2]", false],
+  ["", false],
+])("%s is this machine: %j", (hostname, isOurs) => {
+  expect(isLoopback(hostname)).toBe(isOurs);
 });

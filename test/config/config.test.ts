@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Config, parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
+import { TAP_PREFIXES } from "../../src/config/environment.ts";
 import { normalize } from "../../src/config/normalize.ts";
 import { loadSpec } from "../../src/config/spec.ts";
 import { readSuppression } from "../../src/config/suppress.ts";
@@ -549,4 +550,261 @@ describe("serviceUrl()", () => {
   it("takes no query from a path", () => {
     expect(serviceUrl(new URL("https://host/x"), "/a?b=c").search).toBe("");
   });
+});
+
+/** Settings beside those of an account, and variables without their prefix. */
+const SITUATIONS: readonly (readonly [settings: object, environment?: Readonly<Record<string, string>>])[] = [
+  // Types, limits, words and patterns.
+  ...[null, "text", "7", 7.5, -1, true, [], [1], {}, { a: 1 }].flatMap((value): [object][] => [
+    [{ num_workers: value, idle_timeout_seconds: value }],
+    [{ verify_counts: value, proof_stream: value }],
+    [{ source_slug: value, hash_salt: value, receipts_file: value }],
+    [{ is_user: value }],
+    [{ endpoints: value, external_api: value }],
+    [{ drop_fields: value }],
+    [{ ignore_missing_days: value, start_date: value }],
+    [{ base_url: value }],
+    [{ email_check: value }],
+    [{ company_lookup: { domains: value, max_credits_per_sync: value } }],
+  ]),
+  ...[0, 1, 8, 9].map((num_workers): [object] => [{ num_workers }]),
+  ...[4, 5, 600, 601].map((idle_timeout_seconds): [object] => [{ idle_timeout_seconds }]),
+  [{ max_window_rows: 999, requests_per_minute: 6_001, lookback_window_days: 367 }],
+  [{ endpoints: { companies: "companies", sources: "/a?b", email_check: "/a b" } }],
+  [{ endpoints: { companies: " /c ", sources: null, email_check: "" } }],
+  [{ api_key: "a b", hash_salt: "x".repeat(1_001) }],
+  // Lists and texts as forms and people write them.
+  [
+    {
+      drop_fields: " email, jobTitle\n\n ,",
+      hash_fields: ["b", " a ", null, "", "b"],
+      hash_salt: "x".repeat(16),
+    },
+  ],
+  [{ drop_fields: ["email", 7], only_fields: [""] }],
+  [{ only_fields: "", source_slug: " a b ", is_user: " FALSE " }],
+  [{ is_user: "yes" }],
+  [{ email_check: { emails: [" B@c.de", "a@b.cd", " B@c.de"], emails_file: "" } }],
+  [{ email_check: { emails: [], max_per_sync: 1_000 } }],
+  [{ email_check: { emails: [], max_per_sync: 1_001 } }],
+  [{ email_check: { from_people: false, max_per_day: 3 } }],
+  // Days.
+  [{ start_date: "2026-01-03", end_date: "2026-01-02" }],
+  [{ start_date: "2026-01-03", end_date: "2026-01-03T23:59:59-12:00" }],
+  [{ start_date: "2026-02-30", end_date: "2026-01-01" }],
+  [{ start_date: "2026-01-01", end_date: "2025-02-29" }],
+  [{ ignore_missing_days: ["2026-01-03", "2026-01-02", "2026-01-03T10:00:00Z", "soon", 7, "2026-02-30"] }],
+  [{ ignore_missing_days: "2026-01-03,2026-01-02" }],
+  ...[
+    "x".repeat(30),
+    "x".repeat(31),
+    "a+b/c",
+    "a;b",
+    "k",
+    "svc_0",
+    "svc_01",
+    "svc_012",
+    "3d",
+    "123456d",
+    "-3d",
+  ].map((end_date): [object] => [{ end_date }]),
+  [{ end_date: "pepper 1", hash_fields: ["email"], hash_salt: "pepper" }],
+  [
+    {
+      end_date: "hook",
+      external_api: external,
+      company_lookup: { from_people: true, webhook_url: "https://hook" },
+    },
+  ],
+  // Addresses.
+  ...[
+    "https://a b",
+    "HTTPS://Host/Path/",
+    "https://host/api/v1/public",
+    "https://host/api/v1/external/",
+    "http://host",
+  ]
+    .concat(
+      "https://host:0x",
+      "https://u@host",
+      "https://:p@host",
+      "https://host/?",
+      "https://host#",
+      "ftp://h",
+    )
+    .concat(
+      "https:host",
+      "http://127.0.0.1",
+      "http://127.1",
+      "http://128.0.0.1",
+      "http://a.localhost.",
+      "http://[::2]",
+    )
+    .concat("http://localhosts", "http://xlocalhost", "//host", "https://\tb", "https://a\u00a0b")
+    .map((base_url): [object] => [{ base_url }]),
+  [
+    {
+      base_url: "http://host",
+      allow_insecure_http: true,
+      external_api: { ...external, api_url: "http://other" },
+    },
+  ],
+  [{ base_url: "http://host", allow_insecure_http: "true" }],
+  [{ base_url: "http://host", allow_insecure_http: false }],
+  [{ base_url: "http://host/?a" }],
+  [{ base_url: "ftp://u:p@host?a" }],
+  [{ base_url: "http://u:p@host?a" }],
+  // Settings that need others.
+  [{ base_url: null, api_key: "" }],
+  [{ base_url: undefined, baseurl: "https://x", api_key: undefined, apiKey: "k", api_keys: "k" }],
+  [{ external_api: { api_url: "https://x" } }],
+  [{ external_api: { api_key: "k" } }],
+  [{ external_api: { api_keey: "k", url: "x" } }],
+  [{ external_api: {} }],
+  [{ external_api: "x", email_verification: { emails: "a@b.cd" } }],
+  [{ company_lookup: { max_wait_seconds: 1 } }],
+  [{ company_lookup: { max_wait_seconds: 1 }, external_api: external }],
+  [{ company_lookup: { domains_file: "x" } }],
+  [{ company_lookup: { domains: "a.example" }, external_api: external }],
+  [{ email_verification: { from_people: false, emails: [""], retry_unknown: true }, external_api: external }],
+  [{ email_verification: { from_people: true }, external_api: external }],
+  [{ email_verification: { emails_file: "x" } }],
+  [{ email_check: { from_people: "yes" } }],
+  [{ hash_fields: ["email"] }],
+  [{ hash_fields: [] }],
+  [{ hash_salt: "x".repeat(15) }],
+  [{ hash_salt: "x".repeat(16) }],
+  // Settings that there are not.
+  [{ colour: 1, drop_feild: ["email"], max_workers: 3, domains: ["a"], "": 1, start: "2026-01-01" }],
+  [
+    {
+      endpoints: { companys: "/x", other: 1 },
+      email_check: { emails: "a@b.cd", from_person: true, api_url: "x" },
+    },
+  ],
+  [{ external_api: { ...external, api_url2: "y", api: { url: 1 } } }],
+  [Object.fromEntries(Array.from({ length: 20 }, (_, nth) => [`zzzzzzz${nth}`, nth]))],
+  [Object.fromEntries(Array.from({ length: 21 }, (_, nth) => [`zzzzzzz${nth}`, nth]))],
+  [{ "num\u0001workers": 3, "num workers": 3 }],
+  // The environment.
+  ...["true", "TRUE", "1", "yes", "On", "false", "0", "No", "off", "y", "2", "", " "].map(
+    (text): [object, Record<string, string>] => [{}, { VERIFY_COUNTS: text, PROOF_STREAM: text }],
+  ),
+  ...["3", "+3", "-3", "3.0", "3.5", ".5", "3.", "0x3", "1e0", "3a", "a3", " 3 "].map(
+    (text): [object, Record<string, string>] => [{}, { NUM_WORKERS: text }],
+  ),
+  ...['["email"]', '["email"', "email,jobTitle", '{"a":1}', '"email"', " [ ] "].map(
+    (text): [object, Record<string, string>] => [{}, { DROP_FIELDS: text }],
+  ),
+  ...['{"api_url":"https://x","api_key":"k"}', '{"api_url":"https://x"', "[1]", "null", "{}", "7"].map(
+    (text): [object, Record<string, string>] => [{ external_api: external }, { EXTERNAL_API: text }],
+  ),
+  [{ external_api: 7 }, { EXTERNAL_API__API_URL: "https://x", EXTERNAL_API__API_KEY: "k" }],
+  [
+    { email_check: { emails: ["a@b.cd"] } },
+    { EMAIL_CHECK__FROM_PEOPLE: "yes", EMAIL_CHECK__MAX_PER_SYNC: "x" },
+  ],
+  [{ num_workers: 9 }, { NUM_WORKERS: "10", START_DATE: "2026-02-30", API_KEY: "a b" }],
+  [{ start_date: "x", num_workers: 0, is_user: "x" }, { END_DATE: "y" }],
+  [{}, { NUM_WORKER: "1", WORKERS: "1", EXTERNAL_API__KEY: "k", EXTERNAL_API__API_KEYS: "k", HOST: "h" }],
+  [{}, { num_workers: "1", API_KEY__INNER: "k", EMAIL_CHECK__EMAIL: "x", EMAILCHECK__EMAILS: "x" }],
+  [{ max_workers: 1 }, { MAX_WORKERS: "1" }],
+  [{}, { SOURCE_SLUG: "[1]", RECEIPTS_FILE: "  ", IS_USER: "True", HASH_SALT: "7" }],
+];
+
+it("configs mean what golden/configs.txt says", async () => {
+  const usual = parseConfig(account, {});
+  const shownOf = (name: string, value: unknown): string => {
+    if (value instanceof Map) return `${name}: ${[...value].map((pair) => pair.join(" from ")).join(", ")}`;
+    return `${name}: ${JSON.stringify(value)}`;
+  };
+  const said = (settings: object, environment: Record<string, string>): readonly string[] => {
+    try {
+      const config = parseConfig({ ...account, ...settings }, environment, "it");
+      const { suppressed: _, ...entries } = config;
+      return Object.entries(entries)
+        .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(usual[name as keyof Config]))
+        .filter(([name]) => name !== "origins")
+        .map(([name, value]) => shownOf(name, value))
+        .concat(shownOf("origins", new Map([...config.origins].filter(([name]) => !(name in account)))));
+    } catch (error) {
+      return (error as Error).message.split(/(?<=;) |\. (?=Cannot)/);
+    }
+  };
+  const lines = SITUATIONS.flatMap(([settings, variables = {}]) => {
+    const environment = Object.fromEntries(
+      Object.entries(variables).map(([name, text]) => [`CONTACT_INTELLIGENCE_${name}`, text]),
+    );
+    const of = Object.keys(variables).length === 0 ? "" : ` with ${JSON.stringify(variables)}`;
+    return [JSON.stringify(settings) + of, ...said(settings, environment).map((line) => `  ${line}`)];
+  });
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../golden/configs.txt");
+});
+
+it("a config says on which line of its file a setting is that is wrong, unless the environment said it", () => {
+  const lines = new Map([
+    ["num_workers", 3],
+    ["drop_fields", 4],
+    ["email_check.max_per_day", 7],
+    ["is_user", 9],
+  ]);
+  const settings = {
+    num_workers: 9,
+    drop_fields: [1, "a", 2],
+    email_check: { max_per_day: -1 },
+    is_user: "x",
+  };
+  const environment = { CONTACT_INTELLIGENCE_IS_USER: "y", CONTACT_INTELLIGENCE_DROP_FEILDS: "z" };
+  expect(() => parseConfig({ ...account, ...settings }, environment, "it", undefined, lines)).toThrow(
+    'Cannot use the environment variable CONTACT_INTELLIGENCE_IS_USER: is_user must be one of "all", "true", "false". ' +
+      "Cannot use it: drop_fields[0] must be a string, not a number (line 4); drop_fields[2] must be a string, not a number (line 4); " +
+      "email_check.max_per_day must be at least 0, not -1 (line 7); num_workers must be at most 8, not 9 (line 3); " +
+      "email_check has nothing to work on: set one of emails, emails_file, from_people, or remove email_check. " +
+      'Cannot use the environment: the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. Did you mean "CONTACT_INTELLIGENCE_DROP_FIELDS"?',
+  );
+});
+
+it("a tap takes variables of either prefix, and ours where both say something", () => {
+  const of = (environment: Record<string, string>): Config =>
+    parseConfig(account, environment, "it", TAP_PREFIXES);
+  const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];
+  expect(of({ [its]: "3" })).toMatchObject({ numWorkers: 3 });
+  expect(of({ [its]: "3" }).origins.get("num_workers")).toBe(`the environment variable ${its}`);
+  for (const both of [
+    { [its]: "3", [ours]: "4" },
+    { [ours]: "4", [its]: "3" },
+  ]) {
+    expect(of(both).numWorkers).toBe(4);
+    expect(of(both).origins.get("num_workers")).toBe(`the environment variable ${ours}`);
+  }
+  expect(of({ [its]: "3", [ours]: " " }).numWorkers).toBe(3);
+  expect(() => of({ [`${its}S`]: "3" })).toThrow(`${its}S is not a setting. Did you mean "${its}"?`);
+  expect(() => parseConfig({}, {}, "it", TAP_PREFIXES)).toThrow(
+    "base_url is missing: set it in the config or as TAP_CONTACT_INTELLIGENCE_BASE_URL",
+  );
+  expect(() => parseConfig({ ...account, hash_fields: ["a"] }, {}, "it", TAP_PREFIXES)).toThrow(
+    "Set it in the config or as TAP_CONTACT_INTELLIGENCE_HASH_SALT",
+  );
+  expect(parseConfig(account, { [its]: "9" }).numWorkers).toBe(2);
+});
+
+it.each([
+  [100, true],
+  [101, false],
+])("a config may be nested %i levels deep: %j", (levels, isTaken) => {
+  const colour = JSON.parse(`${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}`);
+  const parse = (): Config => configOf({ colour });
+  if (isTaken) expect(parse().warnings).toEqual(['Unknown setting "colour". It has no effect']);
+  else expect(parse).toThrow("Cannot use the config: it is nested more than 100 levels deep");
+});
+
+it("normalize() knows days ago, and takes today in UTC for the last of them", () => {
+  const spec = loadSpec().connectionSpecification;
+  const startOf = (start_date: string): unknown => normalize({ start_date }, spec)["start_date"];
+  const [today, before] = [startOf("0d"), startOf("10000d")].map((day) => Date.parse(String(day)));
+  expect((today ?? 0) - (before ?? 0)).toBe(10_000 * 86_400_000);
+  expect(startOf("99999d")).toMatch(/^17\d\d-/);
+  expect([startOf("100000d"), startOf("d"), startOf("1 d"), startOf("x1d"), startOf("1dx")]).toEqual([
+    ...["100000d", "d", "1 d", "x1d", "1dx"],
+  ]);
 });

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { entriesOf, NORMALIZATION, normalizeItem, spellingsOf } from "../../src/config/items.ts";
+import {
+  entriesOf,
+  type ItemKind,
+  NORMALIZATION,
+  normalizeItem,
+  spellingsOf,
+} from "../../src/config/items.ts";
 
 describe("normalizeItem()", () => {
   it.each([
@@ -120,4 +126,135 @@ describe("spellingsOf()", () => {
     expect(of("WWW.x.example.", 1, "domain")).toEqual(["x.example"]);
     expect(of("WWW.x.example.", 0, "domain")).toContain("www.x.example.");
   });
+});
+
+describe("what was bought under a spelling", () => {
+  const DOMAINS = [
+    ...["a.example", "A.Example", " a.example ", "a.example.", "a.example..", ".a.example", "a..example"],
+    ...["www.a.example", "www.www.a.example", "a.www.example", "a.wwww.example", "www.example", "www.com."],
+    ...["a_b.example", "a-b.example", "-a.example", "a!.example", "a.example!", "!a.example", "a.ex$ample"],
+    ...["a.1", "1.a", "1.2.3.4", "1.2.3.4.5", "1.2", "0x7f.1", "12.", "a.b.c.d.e.example", "a"],
+    ...[
+      "a/b.example",
+      "a\\b.example",
+      "a?b.example",
+      "a#b.example",
+      "a:1.example",
+      "a%b.example",
+      "[a.example]",
+    ],
+    ...[
+      "a@b.example",
+      "a\tb.example",
+      "\u00a0a.example",
+      "a\u3002example",
+      "a\uff0eexample\uff61",
+      "'a.example'",
+    ],
+    ...["a`.example", "\u00aba.example\u00bb", "\u2018a\u2019.\u201cexample\u201d", "b\u00fccher.example"],
+    ...[
+      "xn--bcher-kva.example",
+      "XN--BCHER-KVA.EXAMPLE",
+      "a\u00ad.example",
+      "\ufeffa.example",
+      "a.example\u200f",
+    ],
+    ...[
+      `${"a".repeat(63)}.example`,
+      `${"a".repeat(64)}.example`,
+      `a.${"b".repeat(63)}`,
+      `a.${"b".repeat(64)}`,
+    ],
+    ...["", " ", ".", "..", "www.", "www..example", "\ud800.example"],
+  ];
+  const EMAILS = [
+    ...["a@b.example", "A.B+c@B.Example", " a@b.example ", "a@b.example.", "a@b.example..", "a@.b.example"],
+    ...["a@@b.example", "a@b@c.example", "@b.example", "a@", "a", "a@b", "a b@c.example", "a\t@b.example"],
+    ...[
+      "'a@b.example'",
+      "'a'@b.example",
+      "a'b@c.example",
+      "`a@b.example'",
+      "''a@b.example''",
+      "a@'b.example'",
+    ],
+    ...['"a@b.example"', '"a b"@c.example', "\u2018a@b.example\u2019", "'a@b.example'.", "'a@b.example.'"],
+    ...["a@b.example' .", "a@b.example. '", "' a@b.example", "a@b.example\u3002", "a@b\u3002example"],
+    ...["a(b@c.example", "a,b@c.example", "a:b@c.example", "a;b@c.example", "a<b@c.example", "a>@c.example"],
+    ...[
+      "a[b@c.example",
+      "a]@c.example",
+      "a\\b@c.example",
+      "a)@c.example",
+      "a@www.b.example",
+      "a@b:1.example",
+    ],
+    ...[
+      "a@b\u00fccher.example",
+      "\u00fc@b.example",
+      "u\u0308@b.example",
+      "\u00dc@b.example",
+      "a\u200b@b.example",
+    ],
+    ...[
+      "\ud800@b.example",
+      "a@1.2.3.4",
+      "a@[1.2.3.4]",
+      "a@b_c.example",
+      "a@b.example/c",
+      "a@b.e",
+      ".@b.example",
+    ],
+    ...[`${"a".repeat(64)}@b.example`, `${"a".repeat(65)}@b.example`, "a@b.example\u00ad", "'@b.example", ""],
+  ];
+  const ascii = (text: string): string =>
+    JSON.stringify(text).replace(/[^ -~]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const goldenOf = (name: string): string => `../golden/${name}.txt`;
+
+  it("is bought again by nobody who writes it so: golden/normal-forms.txt", async () => {
+    const lines = Object.entries({ domain: DOMAINS, email: EMAILS }).flatMap(([kind, texts]) =>
+      texts.map((text) => {
+        const item = normalizeItem(kind as ItemKind, text);
+        return `${kind} ${ascii(text)}: ${item === null ? "none" : ascii(item)}`;
+      }),
+    );
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot(goldenOf("normal-forms"));
+  });
+
+  it("is looked for under the spellings of golden/spellings.txt by each version", async () => {
+    const texts: readonly [ItemKind, string][] = [
+      ...[" A.Example\u200b ", "WWW.a.example.", "b\u00fccher.example", "1.2.3.4", " Not a Domain "].map(
+        (text): [ItemKind, string] => ["domain", text],
+      ),
+      ...["a@b.example", " 'A@B.example.' ", "a@b\u00fccher.example.", "\u00ab a@b.example\u00bb"].map(
+        (text): [ItemKind, string] => ["email", text],
+      ),
+      ...[
+        "a@xn--bcher-kva.example",
+        "a@b.example\u3002",
+        " No Address ",
+        "a@b",
+        "u\u0308@B.example\u200b",
+      ].map((text): [ItemKind, string] => ["email", text]),
+    ];
+    const lines = texts.flatMap(([kind, text]) =>
+      [0, 1, 2, 3].map((version) => {
+        const found = spellingsOf({ kind, text, item: normalizeItem(kind, text) }, version);
+        return `${kind} ${ascii(text)} in version ${version}: ${found.map(ascii).join(" ")}`;
+      }),
+    );
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot(goldenOf("spellings"));
+  });
+});
+
+it.each([
+  ["a.example", ["a.example"]],
+  ["a.example,b.example", ["a.example", "b.example"]],
+  ["\r\na.example\r\n\n b.example ,\t,", ["a.example", " b.example "]],
+  [" ", []],
+])("entriesOf() keeps of %j each entry as it was written: %j", (text, texts) => {
+  const entries = entriesOf("domain", text);
+  expect(entries.map((entry) => entry.text)).toEqual(texts);
+  expect(entries.map((entry) => entry.item)).toEqual(texts.map((one) => one.trim()));
+  expect(new Set(entries.map(({ kind }) => kind)).size).toBe(Math.min(1, texts.length));
 });

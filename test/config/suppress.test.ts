@@ -120,3 +120,112 @@ it("Suppression.hasJson() takes numbers and lists for what they say", async () =
   expect(seen.map(([id]) => id)).toEqual([true, true, true, false, false, false, false]);
   expect(seen[2]).toEqual([true, true]);
 });
+
+describe("readSuppression(), line by line", () => {
+  it.each<[line: string, names: "refused" | readonly string[]]>([
+    ["p1", ["p1"]],
+    ["P1 # why", ["p1"]],
+    ["P1#2", ["p1#2"]],
+    ["#p1", []],
+    ["  # p1", []],
+    ["a_b-C", ["a_b-c"]],
+    ["Ann.Lee+x@B-c.Example.com", ["ann.lee+x@b-c.example.com"]],
+    ["ann@example", "refused"],
+    ["ann@example.", "refused"],
+    ["ann@xn--bcher-kva.example", ["ann@xn--bcher-kva.example"]],
+    ["ann@b\u00fccher.example", ["ann@xn--bcher-kva.example"]],
+    ["www.A.example", ["a.example", "www.a.example"]],
+    ["a.example.", ["a.example", "a.example."]],
+    ["1.2.3.4", ["1.2.3.4"]],
+    ["a.b/c", ["a.b/c"]],
+    ["https://a.example", "refused"],
+    ["a//b", "refused"],
+    ["a;b", "refused"],
+    ["a,b", "refused"],
+    ['"a"', "refused"],
+    ["<a>", "refused"],
+    ["a>", "refused"],
+    ["a\ufffd", "refused"],
+    ["a b", "refused"],
+    ["a\u00a0b", "refused"],
+    ["\u200b", "refused"],
+    ["\u00c4\u00d61", ["\u00e4\u00f61"]],
+    ["A\u0308", ["\u00e4"]],
+    [`sha256:${"a".repeat(64)}`, [`sha256:${"a".repeat(64)}`]],
+    [`SHA256:${"A".repeat(64)}`, [`sha256:${"a".repeat(64)}`]],
+    [`sha256:${"a".repeat(63)}`, "refused"],
+    [`sha256:${"a".repeat(65)}`, "refused"],
+    [`sha256:${"g".repeat(64)}`, "refused"],
+    [`xsha256:${"a".repeat(64)}`, [`xsha256:${"a".repeat(64)}`]],
+  ])("takes %j for %j", async (line, names) => {
+    if (names === "refused") await expect(suppression(line)).rejects.toThrow("line 1 is no e-mail");
+    else {
+      const { digest, entries } = await suppression(line);
+      expect([digest, entries]).toEqual([
+        sha256([...names].sort().join("\n")).slice(7),
+        Math.min(1, names.length),
+      ]);
+    }
+  });
+
+  it.each([
+    [1, "line 1 is"],
+    [5, "line 1, 2, 3, 4, 5 is"],
+    [6, "line 1, 2, 3, 4, 5 and others is"],
+  ])("names of %i wrong lines five at most", async (count, said) => {
+    const lines = Array.from({ length: count }, () => "a b");
+    const path = await file("suppressed.txt", lines.join("\n"));
+    expect(() => readSuppression(path)).toThrow(
+      `Cannot use the suppress_file "${path}": ${said} no e-mail, domain or id, nor "sha256:" and 64 hexadecimal digits of one. Write one a line`,
+    );
+  });
+
+  it.each(["\n", "\r\n", "\r"])("ends a line at %j", async (end) => {
+    const read = readSuppression(await file("suppressed.txt", `p1${end}${end}p2${end}`));
+    expect([read.entries, read.has("id", "p1"), read.has("id", "p2"), read.has("id", "p1p2")]).toEqual([
+      2,
+      true,
+      true,
+      false,
+    ]);
+  });
+});
+
+it("Suppression.hasJson() tells apart values of every length that differ in one place, in either case", async () => {
+  const texts = Array.from({ length: 60 }, (_, nth) => "abcdefghij".repeat(7).slice(0, nth + 1));
+  const read = await suppression(...texts.map((text) => `${text}-x`));
+  const isFound = (json: string): boolean =>
+    read.hasUsual(json) && read.hasJson("id", json) && read.hasJson("email", json);
+  const isLost = (json: string): boolean =>
+    read.hasUsual(json) || read.hasJson("id", json) || read.hasJson("email", json);
+  for (const text of texts) {
+    expect(isFound(JSON.stringify(`${text}-x`)), text).toBe(true);
+    expect(isFound(JSON.stringify(`${text}-X`.toUpperCase())), text).toBe(true);
+    for (const at of [0, Math.floor(text.length / 2), text.length - 1]) {
+      const other = `${text.slice(0, at)}7${text.slice(at + 1)}-x`;
+      expect(isLost(JSON.stringify(other)), other).toBe(false);
+    }
+    expect(isLost(JSON.stringify(`${text}-`)), text).toBe(false);
+  }
+});
+
+it("Suppression.has() takes lists of domains and e-mails, and no list of ids", async () => {
+  const read = await suppression("a@b.example", "c.example", "p1");
+  expect(
+    ["x@y.example, A@b.example", "x@y.example;a@b.example", "x\ra@b.example\nz"].map((text) =>
+      read.has("email", text),
+    ),
+  ).toEqual([...[true, true, true]]);
+  expect(read.has("domain", "d.example\nwww.C.example")).toBe(true);
+  expect([
+    read.has("id", "p1,p2"),
+    read.has("id", "p1"),
+    read.has("email", "p1"),
+    read.has("domain", "p1"),
+  ]).toEqual([...[false, true, true, true]]);
+  for (const value of [null, 7, undefined, {}, ["a@b.example"]]) expect(read.has("email", value)).toBe(false);
+  expect(readSuppression(null).has("id", "")).toBe(false);
+  expect(read.hasJson("email", '"a@b.example."')).toBe(true);
+  expect(read.hasJson("email", '["x",[["A@B.example"]]]')).toBe(true);
+  expect(read.hasJson("domain", '"d.example;c.example"')).toBe(true);
+});

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -33,5 +33,58 @@ describe("Part", () => {
     await writeFile(path, "precious");
     await expect(new Part(path, false, 1).append("12", 1)).rejects.toThrow("EEXIST");
     expect(readFileSync(path, "utf8")).toBe("precious");
+  });
+
+  it.each([false, true])(
+    "is for its owner only, and empty where nothing was appended (compressed: %j)",
+    async (gzip) => {
+      const part = new Part(join(await tempDir(), ".part"), gzip, 8);
+      expect([part.text, part.rows, part.length]).toEqual(["", 0, 0]);
+      await part.discard();
+      const { rows, bytes, sha256 } = await part.seal();
+      const written = readFileSync(part.path);
+      expect([rows, bytes, sha256]).toEqual([
+        ...[0, written.length, createHash("sha256").update(written).digest("hex")],
+      ]);
+      expect((gzip ? gunzipSync(written) : written).length).toBe(0);
+      expect(statSync(part.path).mode & 0o777).toBe(0o600);
+    },
+  );
+
+  it("keeps what is less than a batch in memory, and counts rows and bytes as they come", async () => {
+    const part = new Part(join(await tempDir(), ".part"), false, 4);
+    const steps: unknown[] = [];
+    for (const text of ["ab", "c", "d", "efg", "h"]) {
+      await part.append(text, 2);
+      const onDisk = part.text === undefined ? readFileSync(part.path, "utf8") : null;
+      steps.push([part.text, part.rows, part.length, onDisk]);
+    }
+    expect(steps).toEqual([
+      ["ab", 2, 2, null],
+      ["abc", 4, 3, null],
+      [undefined, 6, 4, "abcd"],
+      [undefined, 8, 7, "abcd"],
+      [undefined, 10, 8, "abcdefgh"],
+    ]);
+    await part.discard();
+    await part.discard();
+  });
+
+  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
+    const path = join(await tempDir(), ".part");
+    const target = (fd: string): string => {
+      const link = `/proc/self/fd/${fd}`;
+      return existsSync(link) ? readlinkSync(link) : "";
+    };
+    const open = (): number =>
+      readdirSync("/proc/self/fd").filter((fd) => target(fd).startsWith(path)).length;
+    for (const end of ["seal", "discard"] as const) {
+      const part = new Part(path, true, 1);
+      await part.append("a", 1);
+      expect(open()).toBe(1);
+      await part[end]();
+      expect(open()).toBe(0);
+      await part.discard();
+    }
   });
 });

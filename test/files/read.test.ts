@@ -1,11 +1,23 @@
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { ConfigError } from "../../src/errors.ts";
 import { placeOfJsonError } from "../../src/files/json-error.ts";
 import { readCatalog, readJson, readText } from "../../src/files/read.ts";
 import { tryParseJson } from "../../src/json.ts";
 import { tempDir } from "../support/temp-dir.ts";
+
+/** What the system says of every file instead of its text. */
+const system = vi.hoisted(() => ({ refusal: undefined as string | undefined }));
+vi.mock("node:fs/promises", async (original) => {
+  const real = await original<typeof import("node:fs/promises")>();
+  const readFile = async (...args: Parameters<typeof real.readFile>) => {
+    if (system.refusal !== undefined) throw Object.assign(new Error(), { code: system.refusal });
+    return real.readFile(...args);
+  };
+  return { ...real, readFile };
+});
 
 let folder: string;
 let path: string;
@@ -13,6 +25,7 @@ let path: string;
 beforeEach(async () => {
   folder = await tempDir();
   path = join(folder, "config.json");
+  system.refusal = undefined;
 });
 
 describe("readText()", () => {
@@ -41,6 +54,32 @@ describe("readCatalog()", () => {
     await writeFile(path, "{\n  oops");
     await expect(readCatalog(path)).rejects.toThrow("it is not JSON, see line 2, column 3");
   });
+});
+
+it.each([
+  ['{"type": "CATALOG","a":1}\n{"type":"CATALOG","a":2}', { type: "CATALOG", a: 1 }],
+  ['{"type":"LOG"}\r\n \t{"type":\t"CATALOG"}\r\n{"type":"LOG"}', { type: "CATALOG" }],
+  ['{"streams":[\n{"x":{"type":"CATALOG"}}]}', { streams: [{ x: { type: "CATALOG" } }] }],
+  ['{"x":1,"type":"CATALOG"}', { x: 1, type: "CATALOG" }],
+])("readCatalog() takes %j for %j", async (text, catalog) => {
+  await writeFile(path, text);
+  expect(await readCatalog(path)).toEqual(catalog);
+});
+
+it.each([
+  ["EACCES", 'permission denied. Run as its owner ("docker run --user")'],
+  ["ENOENT", "there is none"],
+  ["EIO", "the disk reports an error"],
+])("readText() says of %s who can do what", async (refusal, said) => {
+  system.refusal = refusal;
+  const error = await readText("state", path).catch((reason: unknown) => reason);
+  expect((error as Error).message).toBe(`Cannot read the state file "${path}": ${said}`);
+  expect(error).toBeInstanceOf(ConfigError);
+});
+
+it("readText() drops no byte order mark within a text", async () => {
+  await writeFile(path, "a\uFEFFb\uFEFF");
+  expect(await readText("config", path)).toBe("a\uFEFFb\uFEFF");
 });
 
 describe("readJson()", () => {

@@ -1,24 +1,64 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
-import { chmod, chown, link, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, link, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { publish, removeLeftovers, replaceFile, statReplaceable } from "../../src/files/replace.ts";
+import {
+  makeFolder,
+  publish,
+  removeLeftovers,
+  replaceFile,
+  statReplaceable,
+  syncFolder,
+} from "../../src/files/replace.ts";
 import { tempDir, textsIn } from "../support/temp-dir.ts";
 
-const system = vi.hoisted(() => ({ mayChown: true }));
+/** `did`: what was done to the disk, in order; `failure`: what a folder says that is to be synced. */
+const system = vi.hoisted(() => ({
+  mayChown: true,
+  did: [] as string[],
+  failure: undefined as string | undefined,
+}));
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
+  const shown = (path: unknown): string =>
+    String(path)
+      .replace(/.*\//, "")
+      .replace(/[0-9a-f]{16}/, "<random>");
+  const noted =
+    <Args extends readonly unknown[], Result>(name: string, act: (...args: Args) => Promise<Result>) =>
+    (...args: Args): Promise<Result> => {
+      const paths = args.filter((one) => typeof one === "string" && one.includes("/")).map(shown);
+      system.did.push([name, ...paths].join(" "));
+      return act(...args);
+    };
   const open = async (...args: Parameters<typeof real.open>) => {
     const file = await real.open(...args);
+    const [sync, close] = [file.sync.bind(file), file.close.bind(file)];
+    const name = shown(args[0]);
+    file.sync = async () => {
+      system.did.push(`sync ${name}`);
+      const { failure } = system;
+      if (failure !== undefined && args[1] === "r") throw Object.assign(new Error(), { code: failure });
+      await sync();
+    };
+    file.close = async () => {
+      system.did.push(`close ${name}`);
+      await close();
+    };
     const chown = file.chown.bind(file);
     file.chown = async (...ids) =>
       system.mayChown ? chown(...ids) : Promise.reject(Object.assign(new Error(), { code: "EPERM" }));
     return file;
   };
-  return { ...real, open };
+  const [rename, link, mkdir] = [
+    noted("rename", real.rename),
+    noted("link", real.link),
+    noted("mkdir", real.mkdir),
+  ];
+  return { ...real, open, rename, link, mkdir };
 });
 
 let folder: string;
@@ -27,7 +67,7 @@ let path: string;
 beforeEach(async () => {
   folder = await tempDir();
   path = join(folder, "state.json");
-  system.mayChown = true;
+  Object.assign(system, { mayChown: true, did: [], failure: undefined });
 });
 
 const modeOf = (name: string): number => statSync(name).mode & 0o777;
@@ -79,6 +119,46 @@ describe("replaceFile()", () => {
     expect(await textsIn(folder)).toEqual({ "state.json": "2", "state.json.previous": "1" });
   });
 
+  it("is on the disk before it takes the name, and the name is on the disk before anything else is done", async () => {
+    await writeFile(path, "1");
+    const beforeRename = async (): Promise<void> => void system.did.push("asked");
+    await replaceFile(path, "2", { keepPrevious: true, beforeRename });
+    const name = folder.replace(/.*\//, "");
+    expect(system.did).toEqual([
+      ...["sync state.json.<random>.tmp", "close state.json.<random>.tmp"],
+      ...["link state.json state.json.<random>.tmp", "rename state.json.<random>.tmp state.json.previous"],
+      ...["asked", "rename state.json.<random>.tmp state.json", `sync ${name}`, `close ${name}`],
+    ]);
+  });
+
+  it("takes text, bytes and pieces", async () => {
+    async function* pieces(): AsyncGenerator<string> {
+      yield "a";
+      yield "\u00e9";
+    }
+    for (const content of ["a\u00e9", Buffer.from("a\u00e9"), pieces()]) {
+      await replaceFile(path, content);
+      expect(await readFile(path, "utf8")).toBe("a\u00e9");
+    }
+  });
+
+  it.each(["EIO", "ENOSPC", "EDQUOT"])(
+    "fails where the folder cannot be synced because of %s",
+    async (code) => {
+      system.failure = code;
+      for (const act of [() => replaceFile(path, "1"), () => syncFolder(folder), () => makeFolder(folder)])
+        await expect(act()).rejects.toMatchObject({ code });
+      expect(system.did.at(-1)).toMatch(/^close/);
+    },
+  );
+
+  it("minds no system that cannot sync a folder", async () => {
+    system.failure = "EINVAL";
+    await replaceFile(path, "1");
+    expect(system.did.at(-1)).toMatch(/^close/);
+    await syncFolder(join(folder, "nowhere"));
+  });
+
   it("does not follow a link that somebody laid out as its .previous", async () => {
     const other = join(folder, "other");
     await writeFile(other, "precious");
@@ -101,10 +181,11 @@ describe("publish()", () => {
   it("gives a file its name once, and never takes the name of another", async () => {
     const part = join(folder, ".part");
     await writeFile(part, "new");
-    await publish(part, path);
+    expect(await publish(part, path)).toBe(true);
     expect(await textsIn(folder)).toEqual({ "state.json": "new" });
     // A reader took it, or it was published before.
-    await publish(part, path);
+    expect(await publish(part, join(folder, "taken"))).toBe(false);
+    expect(await publish(part, path)).toBe(true);
     await writeFile(part, "newer");
     await expect(publish(part, path)).rejects.toThrow(
       `Cannot publish "${part}" as "${path}": that name is taken`,
@@ -130,6 +211,18 @@ describe("statReplaceable()", () => {
     expect(lstatSync(path).ino).toBe(ino);
   });
 
+  it("says what is in the way", async () => {
+    await writeFile(path, "1");
+    const below = join(path, "below");
+    await expect(statReplaceable(below)).rejects.toThrow(
+      `Cannot replace the file "${below}": a part of its path is no folder`,
+    );
+    await rm(path);
+    await mkdir(path);
+    await expect(statReplaceable(path)).rejects.toThrow("it is a folder. Name a regular file");
+    expect(await statReplaceable(join(folder, "new"))).toBeUndefined();
+  });
+
   it("refuses a device", async () => {
     // Only asked about: a mistake here would replace the machine's own device.
     await expect(statReplaceable("/dev/null")).rejects.toThrow("it is a device");
@@ -138,10 +231,44 @@ describe("statReplaceable()", () => {
 
 describe("removeLeftovers()", () => {
   it("removes what killed runs left of this file, and nothing else", async () => {
-    const left = `${path}.0123456789abcdef.tmp`;
-    const others = ["state.json", "state.json.previous", "state.json.tmp", "other.0123456789abcdef.tmp"];
-    for (const name of [left, ...others.map((name) => join(folder, name))]) await writeFile(name, "");
+    const random = "0123456789abcdef";
+    const left = [`${path}.${random}.tmp`, `${path}.lock.${random}.tmp`];
+    const others = [
+      ...["state.json", "state.json.previous", "state.json.tmp", `other.${random}.tmp`, "state.json.lock"],
+      ...[`state.json.${random}`, `state.json.${random}0.tmp`, `state.json.${random.slice(1)}.tmp`],
+      ...[`state.json.x${random}.tmp`, `state.json.${random}.tmp.x`, `state.json.lock.lock.${random}.tmp`],
+      ...[
+        `state.json.${random.toUpperCase()}.tmp`,
+        `state.jsonx.${random}.tmp`,
+        `x.state.json.${random}.tmp`,
+      ],
+    ];
+    for (const name of [...left, ...others.map((name) => join(folder, name))]) await writeFile(name, "");
     await removeLeftovers(path);
     expect((await readdir(folder)).sort()).toEqual([...others].sort());
+    await removeLeftovers(join(folder, "nowhere", "state.json"));
+  });
+});
+
+describe("makeFolder()", () => {
+  it("makes it for its owner only, so that it survives a crash, and takes one that is there", async () => {
+    const made = join(folder, "made");
+    const name = folder.replace(/.*\//, "");
+    await makeFolder(made);
+    expect(modeOf(made)).toBe(0o700);
+    await chmod(made, 0o750);
+    await makeFolder(made);
+    expect(modeOf(made)).toBe(0o750);
+    const [act, ...rest] = ["mkdir made", `sync ${name}`, `close ${name}`];
+    expect(system.did).toEqual([act, ...rest, act, ...rest]);
+  });
+
+  it("makes no parents, and says what is in the way", async () => {
+    const below = join(folder, "no", "such");
+    await expect(makeFolder(below)).rejects.toThrow(
+      `Cannot make the folder "${below}": there is no folder "${join(folder, "no")}"`,
+    );
+    await writeFile(path, "");
+    await expect(makeFolder(join(path, "x"))).rejects.toThrow("a part of its path is no folder");
   });
 });

@@ -79,3 +79,105 @@ it("differences() counts what the syncs held back as there, where they say of wh
   expect(await lackingOf(dayAt(9), dayAt(10), 1)).toEqual([day]);
   expect(await lackingOf(dayAt(9), dayAt(9), 2)).toEqual([day]);
 });
+
+/** A table and a service: rows by day, from the first on; `service`: what it has more or less. */
+type Situation = {
+  readonly rows: readonly number[];
+  readonly service?: Readonly<Record<number, number>>;
+  readonly coverage?: Coverage;
+  readonly before?: number;
+  readonly most?: number;
+  readonly undated?: number;
+};
+
+const dayAt = (nth: number): Day => addDays(FIRST, nth);
+const even = (days: number, rows: number): number[] => Array.from({ length: days }, () => rows);
+const range = (from: number, to: number): [Day, Day] => [dayAt(from), dayAt(to)];
+
+const SITUATIONS: Readonly<Record<string, Situation>> = {
+  "nothing is lacking": { rows: even(6, 5) },
+  "a row of one day is lacking": { rows: even(200, 50), service: { 70: 1 } },
+  "rows of neighbours are lacking": { rows: even(200, 50), service: { 70: 1, 71: 4, 72: 1 } },
+  "rows of the first and the last day are lacking": { rows: even(200, 50), service: { 0: 1, 199: 2 } },
+  "the table has rows too many on days that touch, and on one that does not": {
+    rows: even(200, 50),
+    service: { 3: -1, 4: -2, 5: -3, 6: -4, 90: -5 },
+  },
+  "a lost row hides behind one that is too many": { rows: even(200, 50), service: { 3: 1, 4: -1 } },
+  "most rows are of one day": {
+    rows: [...even(20, 1), 5_000, ...even(20, 1)],
+    service: { 3: 1, 20: 1, 35: 1 },
+  },
+  "the table has rows on the first and the last day alone": {
+    rows: [1, ...even(300, 0), 1],
+    service: { 40: 1, 250: 6_000 },
+  },
+  "the table is empty": { rows: even(100, 0), service: { 10: 3, 90: 5 } },
+  "most rows have no date": { rows: even(100, 1), service: { 10: 1 }, undated: 1_000_000 },
+  "days are missing, read again, never covered, or held back": {
+    rows: even(60, 100),
+    service: { 5: 1, 15: 1, 25: 1, 35: 1, 45: 3, 55: 1 },
+    coverage: [
+      spanOf(range(0, 9), 1),
+      spanOf(range(10, 19), null, "missing"),
+      spanOf(range(20, 29), null, "again"),
+      spanOf(range(40, 49), 7, undefined, 2),
+      spanOf(range(50, 59), 7, undefined, 1),
+    ],
+  },
+  "what was held back is of days that are not all compared": {
+    rows: even(60, 100),
+    service: { 45: 2 },
+    coverage: [spanOf(range(0, 49), 7, undefined, 2)],
+    before: 47,
+  },
+  "what was held back is of days that just end in time": {
+    rows: even(60, 100),
+    service: { 45: 2 },
+    coverage: [spanOf(range(0, 46), 7, undefined, 2), spanOf(range(47, 59), 1)],
+    before: 47,
+  },
+  "one day is compared": { rows: even(3, 10), service: { 0: 1, 1: 1 }, before: 1 },
+  "no day is compared": { rows: even(3, 10), service: { 0: 1 }, before: 0 },
+  "more spans than ranges are covered": {
+    rows: even(200, 10),
+    service: { 40: 1, 41: 1, 160: 1 },
+    coverage: Array.from({ length: 100 }, (_, nth) => spanOf(range(2 * nth, 2 * nth), 10)),
+  },
+  "requests end before the ranges do": { rows: even(200, 50), service: { 3: 1, 150: 1 }, most: 20 },
+  "requests end while ranges are halved": {
+    rows: even(2_000, 5),
+    service: { 3: 1, 500: 2, 501: 1, 1500: 3, 1900: 1 },
+    most: 75,
+  },
+  "requests are left for one read": { rows: even(64, 5), service: { 3: 1, 20: 1, 21: 1, 40: 1 }, most: 38 },
+  "requests are left for two reads": { rows: even(64, 5), service: { 3: 1, 20: 1, 21: 1, 40: 1 }, most: 41 },
+  "no request is left": { rows: even(20, 5), service: { 3: 1 }, most: 0 },
+};
+
+it("comparisons by counts ask and find what golden/counts-compared.txt says", async () => {
+  const lines: string[] = [];
+  for (const [name, situation] of Object.entries(SITUATIONS)) {
+    const { rows, service = {}, most = 300, before = rows.length, undated = 0 } = situation;
+    const { coverage = [spanOf(range(0, rows.length - 1), null)] } = situation;
+    const table = new Map<Day | "none", number>(rows.map((count, nth) => [dayAt(nth), count]));
+    table.set("none", undated);
+    const asked: string[] = [];
+    const count: StreamApi["count"] = async (window) => {
+      const [from, to] = window.kind === "closed" ? [window.from, window.to] : [FIRST, FIRST];
+      asked.push(from === to ? from : `${from} to ${to}`);
+      const found = rows.reduce(
+        (sum, own, nth) => (from <= dayAt(nth) && dayAt(nth) <= to ? sum + own + (service[nth] ?? 0) : sum),
+        0,
+      );
+      return { rows: found, undated: 0, known: true, asked: ASKED, answered: ASKED };
+    };
+    const left = (): number => most - asked.length;
+    const found = await differences({ count }, coverage, table, dayAt(before), left);
+    lines.push(`# ${name}`, `asked ${asked.join(", ")}`);
+    for (const [kind, numbers] of Object.entries(found))
+      for (const { range: days, table: held, service: shown } of numbers)
+        lines.push(`${kind} ${days.join(" to ")}: ${held} in the table, ${shown} at the service`);
+  }
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../golden/counts-compared.txt");
+});

@@ -52,3 +52,18 @@ it("a table of keys holds each key once, with its newest moment and all marks, h
     { numRuns: runs(60, 1_000) },
   );
 });
+
+it.each(["a", "\u00e9", "\u20ac", "\ud83d\ude00"])(
+  "keys of many %s that differ at their end alone are different",
+  (sign) => {
+    const table = new KeyTable();
+    const lengths = [1, 43, 84, 85, 86, 127, 128, 129, 255, 256, 257, 1_000, 90, 5];
+    for (const length of lengths)
+      for (const end of ["a", "b"]) table.put(`${sign.repeat(length)}${end}`, { at: length, unit: 1 });
+    expect(table.size).toBe(2 * lengths.length);
+    for (const length of lengths) {
+      expect(table.mark(`${sign.repeat(length)}a`)).toEqual({ at: length, unit: 1, marks: 0 });
+      expect(table.mark(`${sign.repeat(length)}c`)).toBeUndefined();
+    }
+  },
+);

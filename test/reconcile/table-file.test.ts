@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { ConfigError } from "../../src/errors.ts";
 import { csvCell } from "../../src/files/csv.ts";
-import { type TableRow, tableRows } from "../../src/reconcile/table-file.ts";
+import { type TableRow, tableRows, unitOf } from "../../src/reconcile/table-file.ts";
 import { file } from "../support/cli.ts";
 import { runs } from "../support/runs.ts";
 
@@ -99,4 +100,116 @@ it.each([
 it("a key with a line break keeps the count of lines, and a table without a date needs none", async () => {
   const table = 'id,x\n"a\nb",soon\nc,soon\n';
   expect((await rowsOf(table, { cursor: null })).map(({ key }) => key)).toEqual(["a\nb", "c"]);
+});
+
+it.each<[table: string, keys: readonly string[], dates: readonly (string | null)[]]>([
+  ["id,discoveredAt\na,2024-07-15T08:09:10Z\n", ["a"], ["2024-07-15T08:09:10Z"]],
+  ["Discovered-At;note;ID\n2024-07-15T08:09:10Z;x;a", ["a"], ["2024-07-15T08:09:10Z"]],
+  ["key,at,id\na,,b\n", ["a"], [null]],
+  ["id,at\na,2024-07-15T08:09:10Z\n", ["a"], ["2024-07-15T08:09:10Z"]],
+  ["id2,discoveredAt2,id,discoveredAt\na,x,b,\n", ["b"], [null]],
+  ["id,id,discoveredAt\na,b,\n", ["a"], [null]],
+  ["id\na\nb\n", ["a", "b"], [null, null]],
+  ["id,discoveredAt\n\n  \na\n", ["a"], [null]],
+  ["\ufeffid,discoveredAt\n\ufeffa,\n", ["\ufeffa"], [null]],
+  ['id,discoveredAt\n"a\n\nb",\n', ["a\n\nb"], [null]],
+  ['id,note\na,"x\n{y"\nb,\n', ["a", "b"], ["x", "x"]],
+  [
+    '{"id":"a","discoveredAt":null}\n{"discoveredAt":"2024-07-15T08:09:10Z","id":7}\n',
+    ["a", "7"],
+    [null, "2024-07-15T08:09:10Z"],
+  ],
+  ['{"x":"a","y":1721030950}\n', ["a"], ["2024-07-15T08:09:10Z"]],
+  ['{"note":"\\"","id":"a","discoveredAt":null}\n', ["a"], [null]],
+  ["note,id,discoveredAt\n{x},a,\n{},b,\ny,c,\n", ["a", "b", "c"], [null, null, null]],
+  ['id,discoveredAt\n{a-1},\n"{""a"":2}",\n', ["{a-1}", '{"a":2}'], [null, null]],
+  ["", [], []],
+  ["id,discoveredAt\n", [], []],
+])("of %j the keys are %j, of %j", async (table, keys, dates) => {
+  const isUndated = dates.includes("x");
+  const rows = await rowsOf(table, isUndated ? { cursor: null } : {});
+  expect(rows.map(({ key }) => key)).toEqual(keys);
+  const at = dates.map((date) => (date === null || isUndated ? Number.NaN : Date.parse(date)));
+  expect(rows.map(({ moment }) => moment.at)).toEqual(at);
+});
+
+const SAY_ZONE = "has no offset. Say what it means with --timezone, such as UTC, +02:00 or Europe/Berlin";
+
+it.each([
+  ["id,discoveredAt\n\na,\n,\n", {}, "line 4 has no key"],
+  ['{"id":null,"discoveredAt":null}', {}, "line 1 has no key"],
+  ['{"id":"a"}\n{}', {}, "line 2 has no key"],
+  ["id,discoveredAt\na,2024-07-15\n", {}, `line 2 has the date "2024-07-15", which ${SAY_ZONE}`],
+  [
+    "id,discoveredAt\na, 2024-07-15T08:09 \n",
+    {},
+    `line 2 has the date "2024-07-15T08:09", which ${SAY_ZONE}`,
+  ],
+  ["id,discoveredAt\na,2024-07-15t08:09:10.5\n", {}, `which ${SAY_ZONE}`],
+  ["id,discoveredAt\na,20240715\n", {}, 'line 2 has the date "20240715", which no rule can read'],
+  [`id,discoveredAt\na,${"x".repeat(40)}\n`, {}, `has the date "${"x".repeat(40)}", which no rule can read`],
+  [`id,discoveredAt\na,${"x".repeat(41)}\n`, {}, "line 2 has a date, which no rule can read"],
+  ["id,discoveredAt\na,x@y\n", {}, "line 2 has a date, which no rule can read"],
+  ['id,discoveredAt\na,\n"b\nc\n', {}, "line 4 ends within quotes"],
+  ['{"id":"a","discoveredAt":"2024-07-15"}', {}, 'line 1 has the date "2024-07-15"'],
+  ['{"id":"a"\n', {}, "line 1 is no JSON object"],
+  ['{"id":"a"}\n\n{"id":"b', {}, "line 3 is no JSON object"],
+  ['{"id":"a"}\n[1]', {}, "line 2 is no JSON object"],
+  [
+    "",
+    { zone: "Mars/Phobos" },
+    'Cannot use --timezone "Mars/Phobos": no such zone. Say what it means with --timezone',
+  ],
+  ["", { zone: "+2:0" }, "no such zone"],
+  ["", { zone: "+" }, "no such zone"],
+  ["", { zone: "xZ" }, "no such zone"],
+])("refuses the table %j of the form %j: %s", async (table, form, said) => {
+  await expect(rowsOf(table, form)).rejects.toThrow(ConfigError);
+  await expect(rowsOf(table, form)).rejects.toThrow(said);
+});
+
+it("names the table that it cannot read, and the one whose line it cannot use", async () => {
+  const read = async (path: string): Promise<void> => {
+    for await (const _ of tableRows(path, FORM));
+  };
+  await expect(read("/no/such.csv")).rejects.toThrow(
+    'Cannot read the table "/no/such.csv": there is no such file or folder',
+  );
+  const path = await file("table", "id,discoveredAt\n,\n");
+  await expect(read(path)).rejects.toThrow(`Cannot use the table "${path}": line 2 has no key`);
+});
+
+it.each([
+  ["GMT", "2024-07-15T08:09:10Z"],
+  ["Etc/GMT-3", "2024-07-15T05:09:10Z"],
+  ["+00:30", "2024-07-15T07:39:10Z"],
+  ["-10:15", "2024-07-15T18:24:10Z"],
+  ["+1030", "2024-07-14T21:39:10Z"],
+  ["-3", "2024-07-15T11:09:10Z"],
+  ["America/St_Johns", "2024-07-15T10:39:10Z"],
+])("a date without an offset in the zone %s is %s, and one with an offset stays", async (zone, iso) => {
+  const rows = await rowsOf(
+    "id,discoveredAt\na,2024-07-15 08:09:10\nb,2024-07-15 08:09:10+00\nc,1721030950\n",
+    { zone },
+  );
+  const own = Date.parse("2024-07-15T08:09:10Z");
+  expect(rows.map(({ moment }) => moment.at)).toEqual([Date.parse(iso), own, own]);
+});
+
+it.each([
+  ["2024-07-15", 86_400_000],
+  ["2024-07-15T08:09", 60_000],
+  ["2024-07-15 08:09+02:00", 60_000],
+  ["2024-07-15t08:09:10", 1_000],
+  ["2024-07-15T08:09:10.1", 100],
+  ["2024-07-15T08:09:10,12", 10],
+  ["2024-07-15T08:09:10.123", 1],
+  ["2024-07-15T08:09:10.1234", 1],
+  ["99999999999", 1_000],
+  ["100000000000", 1],
+  ["-100000000000", 1],
+  ["1721030950.5", 100],
+  ["x2024-07-15", 1_000],
+])("unitOf() says how many ms %s tells apart: %i", (text, unit) => {
+  expect(unitOf(text)).toBe(unit);
 });
