@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { BodyError, ConnectorError, ScrambledError, UnmadeError } from "../../src/errors.ts";
+import { BodyError, ConnectorError, DataError, ScrambledError, UnmadeError } from "../../src/errors.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Row, StreamApi } from "../../src/streams/stream-api.ts";
 import { Tally } from "../../src/streams/tally.ts";
@@ -131,6 +131,26 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     },
   },
   "more people without a date": { people: undatedPeople(25) },
+  "people without a date who were delivered": {
+    planned: { ...counted(22, 25, 1_000), isKnown: true },
+    people: undatedPeople(25),
+  },
+  "fewer people without a date than were counted": { planned: { ...counted(22, 4, 1_000), isKnown: true } },
+  "rows that share a key": {
+    rules: { onMissingKey: "pass" },
+    service: { row: (one) => ({ ...rowOf(one), key: one.id.endsWith("-0") ? '"one"' : rowOf(one).key }) },
+  },
+  "a row of the moment of the count": { people: [{ id: "now", at: NOW, user: false }] },
+  "rows of moments that are the same": {
+    people: ["b", "a", "c"].map((id) => ({ id, at: NOW - 3_000, user: false })),
+  },
+  "an outage at the fourth request": {
+    service: {
+      moment: ({ asked }) => {
+        if (asked.length === 4) throw new DataError("Cannot read anything: the service is down");
+      },
+    },
+  },
   "a large day": {
     people: peopleOn([FIRST], 40).map((one) => ({ ...one, id: `x${one.id}`, source: "crm" })),
     sources: ["crm", "ads"],
@@ -292,15 +312,42 @@ async function readUnder(
   return story.lines;
 }
 
+/** Each trouble with two others, and what rarely comes together. */
+function situations(roll: Roll): readonly (readonly [window: Window, names: readonly string[]])[] {
+  const names = Object.keys(TROUBLES);
+  const random = Array.from({ length: 2 * names.length }, (_, nth) => {
+    const chosen = [names[nth % names.length], names[roll(names.length)], names[roll(names.length)]];
+    return [WINDOWS[nth % WINDOWS.length] as Window, chosen.map((name) => name ?? "")] as const;
+  });
+  const [day, , days] = WINDOWS as readonly [Window, Window, Window];
+  const large = ["a large day", "windows of 9 rows"];
+  const some = ["an export that breaks off", "two exports that break off", "exports that break off"];
+  const undated: Window = { kind: "undated" };
+  return [
+    ...random,
+    ...some.flatMap((broken) => [day, days].map((window) => [window, [...large, broken]] as const)),
+    [day, [...large, "exports that break off", "somebody who leaves"]],
+    [day, [...large, "an export that ends early"]],
+    ...[
+      "a list the other way round",
+      "a list that ends early",
+      "a second page that breaks",
+      "an empty list",
+    ].map((list) => [undated, ["more people without a date", list]] as const),
+    [undated, ["more people without a date", "an empty list", "two exports that break off"]],
+    [undated, ["more people without a date", "an empty list", "exports that break off"]],
+    ...[day, days, { kind: "all" } as const].flatMap((window) =>
+      ["nothing else", "no export", "a row that is held"].map(
+        (other) => [window, ["rows that share a key", other]] as const,
+      ),
+    ),
+  ];
+}
+
 it("reads windows so, whatever is wrong with the service", async () => {
   const roll = dice(20);
-  const names = Object.keys(TROUBLES);
   const parts: string[] = [];
-  for (let nth = 0; nth < Number(process.env["MANY"] ?? 150); nth++) {
-    const window = WINDOWS[nth % WINDOWS.length] as Window;
-    const chosen = [names[nth % names.length], names[roll(names.length)], names[roll(names.length)]].map(
-      (name) => name ?? "",
-    );
+  for (const [window, chosen] of situations(roll)) {
     const lines = await readUnder(
       window,
       chosen.map((name) => TROUBLES[name] ?? {}),
