@@ -88,6 +88,26 @@ describe("Pass", () => {
     expect(passOver(RECENT, [row("a", `${ms}001`)], { seen }).emitted).toHaveLength(1);
   });
 
+  const MS = Date.parse("2026-03-19T08:00:00.120Z");
+  it.each<[cursor: string, other: string, isSame: boolean]>([
+    ...["2026-03-19T08:00:00.120Z", String(MS), `${MS / 1_000}`, `${MS}000`, `${MS}000000`].map(
+      (cursor): [string, string, boolean] => [cursor, "2026-03-19T09:00:00.12+01:00", true],
+    ),
+    ["2026-03-19T08:00:00.120Z", "2026-03-19T08:00:00.121Z", false],
+    ["2026-03-19T08:00:00.12000Z", "2026-03-19T08:00:00.120Z", true],
+    ["2026-03-19T08:00:00.12001Z", "2026-03-19T08:00:00.120Z", false],
+    ["2026-03-19T08:00:00.12001Z", "2026-03-19T08:00:00.1200100+00:00", true],
+    ["2026-03-19T08:00:00,12001Z", "2026-03-19T08:00:00.12001Z", true],
+    ["2026-03-19T08:00:00.12001Z", "2026-03-19T08:00:00.12002Z", false],
+    [`${MS}001`, `${MS}002`, false],
+    [`${MS}001`, String(MS), false],
+    [`${MS}000001`, `${MS}000002`, false],
+    [`${MS / 1_000}`, `${MS / 1_000}01`, false],
+  ])("takes the cursors %s and %s of a key for the same moment: %s", (cursor, other, isSame) => {
+    const { emitted } = passOver(RECENT, [row("a", cursor), row("a", other)]);
+    expect(emitted).toHaveLength(isSame ? 1 : 2);
+  });
+
   it("tells rows without a date apart by their content, however it is spelt", () => {
     const spelt: Row = {
       raw: '{ "id": "u", "discoveredAt": null, "extra": "" }' as RawLine,
