@@ -144,4 +144,17 @@ describe("readUndated()", () => {
     };
     await expect(read(3, { moment })).rejects.toThrow("The service is down");
   });
+
+  it.each(["count", "any", "page", "stream"])(
+    "nor one that comes with a request of the kind %s",
+    async (what) => {
+      let isOver = false;
+      const moment = ({ asked }: ModelService): void => {
+        if (asked.at(-1)?.what !== what || isOver) return;
+        isOver = true;
+        throw new DataError("The service is down");
+      };
+      await expect(read(3, { moment, list: () => [] })).rejects.toThrow(DataError);
+    },
+  );
 });

@@ -341,6 +341,7 @@ function situations(roll: Roll): readonly (readonly [window: Window, names: read
         (other) => [window, ["rows that share a key", other]] as const,
       ),
     ),
+    [day, ["a large day", "exports that break off", "a list that ends early"]],
   ];
 }
 
