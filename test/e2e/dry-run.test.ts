@@ -29,6 +29,9 @@ describe("read --dry-run", () => {
       { stream: "companies", rows: 4 },
       { stream: "sources", rows: 2 },
     ]);
+    const [, companies] = first.streams;
+    const alone = await run(CONNECTOR, [...words, "--dry-run", "--stream", "companies"]);
+    expect(JSON.parse(alone.stdout).streams).toEqual([companies]);
     expect([exportsOf(sandbox), readdirSync(folder)]).toEqual([0, []]);
 
     expect((await run(CONNECTOR, words)).code).toBe(0);

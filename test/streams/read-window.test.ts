@@ -76,23 +76,28 @@ async function read(
 
 describe("readWindow() of a closed window", () => {
   it.each([
-    [4, { kind: "proven", texts: 0, exportsFail: false }],
-    [5, { kind: "proven", texts: 1, exportsFail: true }],
-  ])("says that a day's export cannot be made after five attempts, not after %i", async (vain, expected) => {
-    const texts: string[] = [];
-    const { api } = scripted({ counts: [5], shown: [5], paged: [5] });
-    let exports = 0;
-    const stream: StreamApi["stream"] = async function* (window) {
-      if (++exports <= vain) throw new UnmadeError("The export sends nothing");
-      yield* api.stream(window);
-    };
-    const notify: StreamApi["notify"] = (notice) => void texts.push(JSON.stringify(notice));
-    const rules = rulesWith({ api: { ...api, stream, notify } });
-    const { result } = await drain(readWindow({ window: ONE_DAY, clears: null }, rules));
-    const said = texts.filter((text) => text.includes("It is read page by page"));
-    const { exportsFail } = rules.windowSize;
-    expect({ kind: result[0]?.kind, texts: said.length, exportsFail }).toEqual(expected);
-  });
+    [4, 0, { kind: "proven", texts: 0, exportsFail: false }],
+    [5, 0, { kind: "proven", texts: 1, exportsFail: true }],
+    [5, 1, { kind: "proven", texts: 0, exportsFail: false }],
+  ])(
+    "says so of a day whose export cannot be made: %i attempts, %i of which broke off",
+    async (vain, broken, expected) => {
+      const texts: string[] = [];
+      const { api } = scripted({ counts: [5], shown: [5], paged: [5] });
+      let exports = 0;
+      const stream: StreamApi["stream"] = async function* (window) {
+        const Failure = ++exports <= broken ? BodyError : UnmadeError;
+        if (exports <= vain) throw new Failure("The export sends nothing");
+        yield* api.stream(window);
+      };
+      const notify: StreamApi["notify"] = (notice) => void texts.push(JSON.stringify(notice));
+      const rules = rulesWith({ api: { ...api, stream, notify } });
+      const { result } = await drain(readWindow({ window: ONE_DAY, clears: null }, rules));
+      const said = texts.filter((text) => text.includes("It is read page by page"));
+      const { exportsFail } = rules.windowSize;
+      expect({ kind: result[0]?.kind, texts: said.length, exportsFail }).toEqual(expected);
+    },
+  );
 
   it("is proven by exactly what was counted", async () => {
     const { result, asked } = await read({ counts: [5], shown: [5] });
