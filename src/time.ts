@@ -95,7 +95,7 @@ export function cursorToUtc(cursor: string): string {
 }
 
 /** The day of the last cursor, and its first moment. */
-let cachedDay = "none";
+let cachedDay = "1970-01-01";
 let cachedStart = 0;
 
 /** `YYYY-MM-DDTHH:MM:SS[.fff…]Z` without a regular expression: this runs once a row, and neighbours share their day. */

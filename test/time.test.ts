@@ -330,3 +330,12 @@ describe("addDays() and daysBetween()", () => {
     expect(daysBetween("2024-02-28" as Day, "2024-02-27" as Day)).toBe(0);
   });
 });
+
+it("instant() takes no text for a day, whatever comes first", async () => {
+  vi.resetModules();
+  const fresh = await import("../src/time.ts");
+  expect(["nonexxxxxxT10:00:00Z", "1970-01-01T10:00:00Z"].map(fresh.instant)).toEqual([
+    Number.NaN,
+    10 * 3_600_000,
+  ]);
+});

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import { Suppression } from "../../src/config/suppress.ts";
-import { ConfigError } from "../../src/errors.ts";
 import { type Cut, cutRange, shardWindow } from "../../src/shards/cut.ts";
 import {
   isRead,
@@ -18,19 +17,11 @@ import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Row } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
+import { outcome } from "../support/outcome.ts";
 
 const TODAY = "2026-11-21" as Day;
 const ASKED = startOf(TODAY) + 3_600_000;
 const ago = (days: number): Day => addDays(TODAY, -days);
-
-const outcome = (make: () => unknown): string => {
-  try {
-    return JSON.stringify(make());
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.message;
-  }
-};
 
 type Held = Readonly<Record<number, number>>;
 const even = (days: number, rows: number, since = 0): Held =>

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect, it } from "vitest";
 import type { ConfiguredStream } from "../../src/catalog/airbyte.ts";
-import { ConfigError } from "../../src/errors.ts";
 import { parseDatedState } from "../../src/state/dated.ts";
 import { languageOf, parseStateText } from "../../src/state/envelopes.ts";
 import { type Resume, refuseOtherService, resumeDated, resumeWhole } from "../../src/state/resume.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
+import { outcome } from "../support/outcome.ts";
 
 const MOMENT = "2026-01-02T03:04:05Z";
 const DAYS = [
@@ -245,15 +245,6 @@ const SAID_BY_NEW: Readonly<Record<string, unknown>> = NEW_STATE;
 
 /** In short, what is gone on from. */
 const resumed = ({ state, ...more }: Resume): unknown => [more, news(state)];
-
-const outcome = (make: () => unknown): string => {
-  try {
-    return JSON.stringify(make());
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.message;
-  }
-};
 
 it("understands these states of a stream, and refuses these", async () => {
   const lines = BLOBS.map(
