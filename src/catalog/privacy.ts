@@ -287,11 +287,15 @@ function hasher(salt: string): (bytes: string) => string {
   const padded = Buffer.concat([key.length > BLOCK ? createHash("sha256").update(key).digest() : key], BLOCK);
   const inner = Buffer.concat([padded.map((byte) => byte ^ 0x36)], BLOCK + LONGEST_POOLED);
   const outer = Buffer.concat([padded.map((byte) => byte ^ 0x5c)], BLOCK + 32);
+  /** The beginnings of `inner`, by the length of the value: making one costs a tenth of the digest. */
+  const beginnings: Buffer[] = [];
   return (bytes) => {
-    if (bytes.length > LONGEST_POOLED) return createHmac("sha256", key).update(bytes, "latin1").digest("hex");
+    const { length } = bytes;
+    if (length > LONGEST_POOLED) return createHmac("sha256", key).update(bytes, "latin1").digest("hex");
     inner.write(bytes, BLOCK, "latin1");
-    const digest = hash("sha256", inner.subarray(0, BLOCK + bytes.length), "binary");
-    outer.write(digest, BLOCK, "latin1");
+    const message = beginnings[length] ?? inner.subarray(0, BLOCK + length);
+    beginnings[length] = message;
+    outer.write(hash("sha256", message, "binary"), BLOCK, "latin1");
     return hash("sha256", outer, "hex");
   };
 }
