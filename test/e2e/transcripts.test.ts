@@ -178,11 +178,19 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
 };
 
-/** The machine's clock, hurried, as if it were the sandbox's. */
+/**
+ * The machine's clock, hurried, as if it were the sandbox's. How much time has passed is told by sleeps alone: a state follows
+ * another sooner or later by how long the machine took to write the one before.
+ */
 function clockOf(): Clock {
   const clock = hurriedClock(20);
   const ahead = Date.parse(ACCOUNT.now) - clock.now();
-  return { ...clock, now: () => clock.now() + ahead };
+  let passed = 0;
+  const sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
+    await clock.sleep(ms, signal);
+    passed += ms;
+  };
+  return { now: () => clock.now() + ahead, monotonic: () => passed, sleep };
 }
 
 /** What differs from run to run, and where the test stands. */
