@@ -26,12 +26,11 @@ export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
 export function withEnvironment(
   draft: JsonObject,
   environment: Environment,
-  spec: SpecProperty,
   prefixes: Prefixes,
 ): { readonly merged: JsonObject; readonly variables: ReadonlyMap<string, string> } {
   const variables = new Map<string, string>();
   let merged = draft;
-  for (const { path, property, variable, text } of variablesIn(environment, spec, prefixes)) {
+  for (const { path, property, variable, text } of variablesIn(environment, prefixes)) {
     const value = cast(text, property);
     merged = placed(merged, path, value);
     variables.set(path.join("."), variable);
@@ -45,8 +44,8 @@ export function withEnvironment(
 type Variable = Located & { readonly variable: string; readonly text: string };
 
 /** The variables that say something; of several for one property the last. */
-function variablesIn(environment: Environment, spec: SpecProperty, prefixes: Prefixes): readonly Variable[] {
-  return [...settingsIn(spec)].flatMap((located) =>
+function variablesIn(environment: Environment, prefixes: Prefixes): readonly Variable[] {
+  return [...settingsIn()].flatMap((located) =>
     prefixes
       .map((prefix) => variableOf(located.path, prefix))
       .map((variable) => ({ ...located, variable, text: environment[variable]?.trim() ?? "" }))
