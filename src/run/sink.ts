@@ -37,16 +37,18 @@ export type Destination =
   | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
 
 /** What a command's options say of the place of records and state. */
-type Places = {
+export type Places = {
   readonly state: string | undefined;
   readonly stateFile?: string | undefined;
+  /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
+  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
   readonly fileBytes?: number | undefined;
+  /** How many rows of each stream are enough: a sample, of which nothing is saved; undefined: all. */
   readonly limit?: number | undefined;
 };
 
-/** @param limit how many rows of each stream are enough, of which nothing is saved; undefined: all */
 export function destinationOf(places: Places): Destination {
   const { state, stateFile, output, compress, fileBytes, limit } = places;
   if (output !== undefined) {
