@@ -10,8 +10,6 @@ import { CONFIG_SPEC, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { readSuppression, type Suppression } from "./suppress.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./unknown.ts";
 
-export { serviceUrl } from "./address.ts";
-
 /** A valid config. */
 export type Config = Settings & {
   /** What is odd about the config, in sentences for a person: settings that do not exist. */

@@ -1,13 +1,5 @@
 import { isObject, type JsonObject, valueAt } from "../json.ts";
-import {
-  type Located,
-  type SpecProperty,
-  settingsIn,
-  TAP_VARIABLE_PREFIX,
-  typeOf,
-  VARIABLE_PREFIX,
-  variableOf,
-} from "./spec.ts";
+import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,7 +9,7 @@ export type Prefixes = readonly [string, ...string[]];
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 
 /** Of a tap that was told to read the environment. */
-export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
+export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
 /**
  * The draft with what the environment says in its place, and the variable that each setting comes from, on its own or as a

@@ -56,9 +56,6 @@ export function* settingsIn(
 /** What the names of all our environment variables begin with. */
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
 
-/** What the names of the variables that other Singer taps would read begin with. */
-export const TAP_VARIABLE_PREFIX = `TAP_${VARIABLE_PREFIX}`;
-
 /** The environment variable that stands for a property. */
 export function variableOf(path: readonly string[], prefix: string = VARIABLE_PREFIX): string {
   return `${prefix}${path.join("__").toUpperCase()}`;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Config, parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
+import { serviceUrl } from "../../src/config/address.ts";
+import { type Config, parseConfig, secretsOf } from "../../src/config/config.ts";
 import { TAP_PREFIXES } from "../../src/config/environment.ts";
 import { normalize } from "../../src/config/normalize.ts";
 import { loadSpec } from "../../src/config/spec.ts";
