@@ -30,9 +30,11 @@ export type Sink = {
   release(): Promise<void>;
 };
 
+type OnlyRead = { readonly kind: "stdout"; readonly state?: string | undefined };
+
 /** Where records and state go. `state`: the file with the state to go on from, which is only read. */
 export type Destination =
-  | { readonly kind: "stdout"; readonly state?: string | undefined }
+  | OnlyRead
   | { readonly kind: "state file"; readonly path: string }
   | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
 
@@ -60,7 +62,7 @@ export function destinationOf(places: Places): Destination {
 }
 
 /** Where a run goes on from that changes nothing there: the state of its folder or file, if there is one yet. */
-export function onlyRead({ state, stateFile, output }: Places): Destination {
+export function onlyRead({ state, stateFile, output }: Places): OnlyRead {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }
