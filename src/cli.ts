@@ -37,27 +37,27 @@ type AddCommand = (parser: Argv, choose: Choose) => Argv;
 
 const NAME = "source-contact-intelligence";
 
-const CONFIG = {
-  alias: "c",
-  type: "string",
-  requiresArg: true,
-  describe: "config file (- is stdin); default: environment",
-} as const;
+/** A flag that takes one text. */
+const textFlag = (describe: string) => ({ type: "string", nargs: 1, describe }) as const;
 
-export const STATE = { type: "string", nargs: 1, describe: "state to continue from (- is stdin)" } as const;
+/** A flag that is on or off. */
+const switchFlag = (describe: string) => ({ type: "boolean", default: false, describe }) as const;
 
-export const STATE_FILE = {
-  type: "string",
-  requiresArg: true,
-  describe: "continue from this state, and update it",
-} as const;
+/** A word behind a command, which cannot be left out. */
+const argument = (describe: string) => ({ type: "string", demandOption: true, describe }) as const;
+
+const CONFIG = { alias: "c", ...textFlag("config file (- is stdin); default: environment") } as const;
+
+export const STATE = textFlag("state to continue from (- is stdin)");
+
+export const STATE_FILE = textFlag("continue from this state, and update it");
 
 export const LOG_LEVEL = {
   choices: ["debug", "info", "warning", "error", "critical"] as const,
   describe: "minimum level of messages on stderr",
 } as const;
 
-const JSON_TOO = { type: "boolean", default: false, describe: "print JSON at a terminal too" } as const;
+const JSON_TOO = switchFlag("print JSON at a terminal too");
 
 const addSpec: AddCommand = (parser, choose) =>
   parser.command("spec", "print the settings as a SPEC message", {}, () => choose({ kind: "spec" }));
@@ -68,7 +68,7 @@ const addCheck: AddCommand = (parser, choose) =>
     "test the config and its key",
     {
       config: CONFIG,
-      "exit-code": { type: "boolean", default: false, describe: "exit with 1 if the check fails" },
+      "exit-code": switchFlag("exit with 1 if the check fails"),
     },
     ({ config, exitCode }) => choose({ kind: "check", config, exitCode }),
   );
@@ -91,15 +91,9 @@ const addDiscover: AddCommand = (parser, choose) =>
 
 const READ_FLAGS = {
   config: CONFIG,
-  catalog: { type: "string", nargs: 1, describe: "what to read, as a catalog; default: all" },
+  catalog: textFlag("what to read, as a catalog; default: all"),
   state: STATE,
-  stream: {
-    type: "string",
-    array: true,
-    requiresArg: true,
-    nargs: 1,
-    describe: "read only this stream; repeatable",
-  },
+  stream: { array: true, ...textFlag("read only this stream; repeatable") },
   format: {
     choices: ["airbyte", "jsonl"] as const,
     defaultDescription: "airbyte",
@@ -108,24 +102,15 @@ const READ_FLAGS = {
   json: JSON_TOO,
   "state-file": STATE_FILE,
   "dry-run": { type: "boolean", describe: "show what would be read, and do nothing", conflicts: "summary" },
-  limit: { type: "string", nargs: 1, describe: "a sample: so many rows a stream, no state" },
+  limit: textFlag("a sample: so many rows a stream, no state"),
   "full-refresh": { type: "boolean", describe: "read everything again; jobs go on" },
-  output: {
-    alias: "o",
-    type: "string",
-    requiresArg: true,
-    describe: "write records and state to files in this folder",
-  },
+  output: { alias: "o", ...textFlag("write records and state to files in this folder") },
   compress: { choices: ["gzip"] as const, describe: "compress the files of --output" },
   "file-bytes": { type: "number", hidden: true },
-  summary: { type: "string", nargs: 1, describe: "write what the run did to this file (JSON)" },
-  plan: { type: "string", nargs: 1, describe: "plan whose shard is read (see the command plan)" },
-  shard: { type: "string", nargs: 1, describe: "which shard of the plan: its number, or open" },
-  "shards-at-once": {
-    type: "string",
-    nargs: 1,
-    describe: "divide the key's requests among this many",
-  },
+  summary: textFlag("write what the run did to this file (JSON)"),
+  plan: textFlag("plan whose shard is read (see the command plan)"),
+  shard: textFlag("which shard of the plan: its number, or open"),
+  "shards-at-once": textFlag("divide the key's requests among this many"),
   "log-level": LOG_LEVEL,
 } as const;
 
@@ -175,13 +160,9 @@ const addPlan: AddCommand = (parser, choose) =>
       words
         .options({
           config: CONFIG,
-          stream: { type: "string", default: "people", requiresArg: true, describe: "stream to cut" },
-          shards: {
-            type: "string",
-            nargs: 1,
-            describe: "number of shards; default: 1 a million rows",
-          },
-          resume: { type: "string", requiresArg: true, describe: "a plan that was cut off, to finish" },
+          stream: { default: "people", ...textFlag("stream to cut") },
+          shards: textFlag("number of shards; default: 1 a million rows"),
+          resume: textFlag("a plan that was cut off, to finish"),
           json: JSON_TOO,
         })
         .epilogue(examples(PLAN_EXAMPLES)),
@@ -198,17 +179,8 @@ const addState: AddCommand = (parser, choose) =>
           merge
             .usage(`${NAME} state merge STATES..`)
             .epilogue("Prints one state that says what the states of all shards say.")
-            .positional("states", {
-              type: "string",
-              array: true,
-              demandOption: true,
-              describe: "state files, or folders of read --output",
-            })
-            .option("partial", {
-              type: "boolean",
-              default: false,
-              describe: "leave days that no state holds to the next run",
-            }),
+            .positional("states", { array: true, ...argument("state files, or folders of read --output") })
+            .option("partial", switchFlag("leave days that no state holds to the next run")),
         ({ partial, states }) => choose({ kind: "state-merge", partial, states }),
       )
       .command(
@@ -218,12 +190,8 @@ const addState: AddCommand = (parser, choose) =>
           show
             .usage(`${NAME} state show FILE`)
             .epilogue("Shows how far each stream has come.")
-            .positional("file", { type: "string", demandOption: true, describe: "state file (- is stdin)" })
-            .option("max-age", {
-              type: "string",
-              nargs: 1,
-              describe: "exit with 1 if a stream is older, such as 26h",
-            }),
+            .positional("file", argument("state file (- is stdin)"))
+            .option("max-age", textFlag("exit with 1 if a stream is older, such as 26h")),
         // The parser makes an empty text of a dash.
         ({ file, maxAge }) =>
           choose({
@@ -256,7 +224,7 @@ const addJobs: AddCommand = (parser, choose) =>
       config: CONFIG,
       state: { ...STATE, conflicts: "state-file" },
       "state-file": { ...STATE_FILE, describe: "state file of the runs; only read" },
-      json: { type: "boolean", default: false, describe: "print JSON" },
+      json: switchFlag("print JSON"),
     },
     ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
   );
@@ -281,20 +249,15 @@ const addReconcile: AddCommand = (parser, choose) =>
       words
         .options({
           config: CONFIG,
-          table: { type: "string", requiresArg: true, describe: "CSV or JSON lines with key and cursor" },
-          stream: { type: "string", default: "people", requiresArg: true, describe: "stream of the table" },
-          state: { type: "string", requiresArg: true, describe: "state of the syncs that filled it" },
-          output: {
-            alias: "o",
-            type: "string",
-            requiresArg: true,
-            describe: "folder that takes what differs",
-          },
-          full: { type: "boolean", default: false, describe: "compare every key; find who is gone" },
-          timezone: { type: "string", requiresArg: true, describe: "zone of dates without an offset" },
-          "yes-gone": { type: "string", requiresArg: true, describe: "accept that this many are gone" },
-          recheck: { type: "string", requiresArg: true, describe: "state file: read lost days again" },
-          sql: { type: "string", requiresArg: true, describe: "print the query: duckdb, postgres, …" },
+          table: textFlag("CSV or JSON lines with key and cursor"),
+          stream: { default: "people", ...textFlag("stream of the table") },
+          state: textFlag("state of the syncs that filled it"),
+          output: { alias: "o", ...textFlag("folder that takes what differs") },
+          full: switchFlag("compare every key; find who is gone"),
+          timezone: textFlag("zone of dates without an offset"),
+          "yes-gone": textFlag("accept that this many are gone"),
+          recheck: textFlag("state file: read lost days again"),
+          sql: textFlag("print the query: duckdb, postgres, …"),
         })
         .epilogue(examples(RECONCILE_EXAMPLES)),
     ({ yesGone, ...flags }) =>
@@ -311,16 +274,8 @@ const addOutput: AddCommand = (parser, choose) =>
           compact
             .usage(`${NAME} output compact FOLDER`)
             .epilogue("Makes one file of all files of a stream that read --output has written.")
-            .positional("folder", {
-              type: "string",
-              demandOption: true,
-              describe: "folder of read --output",
-            })
-            .option("newest", {
-              type: "boolean",
-              default: false,
-              describe: "keep only the newest row of each key",
-            }),
+            .positional("folder", argument("folder of read --output"))
+            .option("newest", switchFlag("keep only the newest row of each key")),
         ({ folder, newest }) => choose({ kind: "output-compact", folder, newest }),
       )
       .demandCommand(1, 1, "Say what to do with the folder: compact", "Name only one command")

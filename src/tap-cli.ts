@@ -7,7 +7,6 @@ const TAP_FLAGS = {
     type: "string",
     array: true,
     nargs: 1,
-    requiresArg: true,
     describe: "config file (- is stdin, ENV the environment)",
   },
   discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },

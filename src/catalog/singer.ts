@@ -47,11 +47,7 @@ export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
-export function toSingerCatalog(streams: readonly DiscoveredStream[]): {
-  readonly streams: readonly object[];
-} {
-  return { streams: streams.map(toEntry) };
-}
+export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({ streams: streams.map(toEntry) });
 
 function toEntry(stream: DiscoveredStream): object {
   const { spec, schema, sampled } = stream;

@@ -13,7 +13,7 @@ export const SHIPPED = {
 };
 
 /** Describes the tap, for people and for programs that list taps. */
-export async function about(format: TapOptions["format"], { stdout }: Runtime): Promise<number> {
+export async function about({ format }: TapOptions, { stdout }: Runtime): Promise<number> {
   await write(stdout, toLatin1(`${described(format).trimEnd()}\n`));
   return 0;
 }

@@ -1,6 +1,6 @@
 import { chmod } from "node:fs/promises";
 import { isLoopback } from "../config/address.ts";
-import { parseConfig } from "../config/config.ts";
+import { type Config, parseConfig } from "../config/config.ts";
 import { ConfigError, ConnectorError } from "../errors.ts";
 import { reasonOf } from "../files/reason.ts";
 import { replaceFile, statReplaceable } from "../files/replace.ts";
@@ -26,12 +26,11 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
     }
     const base_url = await answered(questions, runtime, async () => {
       const answer = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
-      return questions.isTerminal ? await reachable(withScheme(answer), runtime) : parsed(answer);
+      return questions.isTerminal ? await reachable(withScheme(answer), runtime) : await parsed(answer);
     });
     const { settings, message } = await answered(questions, runtime, async () => {
       const all = { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
-      const config = (async () => parseConfig(all, {}, "these settings"))();
-      const found = await testConfig(config, runtime);
+      const found = await testConfig(configOf(all), runtime);
       if (found.status === "FAILED") throw new ConfigError(found.message);
       return { settings: all, message: found.message };
     });
@@ -63,16 +62,18 @@ async function answered<Answer>(
 /** Of an address that is checked before there is a key. */
 const NO_KEY = "none";
 
+/** Rejects with ConfigError for settings that are no config. */
+const configOf = async (settings: object): Promise<Config> => parseConfig(settings, {}, "these settings");
+
 /** An address as it was typed. Throws ConfigError for one that is none. */
-function parsed(address: string): string {
-  parseConfig({ base_url: address, api_key: NO_KEY }, {}, "these settings");
+async function parsed(address: string): Promise<string> {
+  await configOf({ base_url: address, api_key: NO_KEY });
   return address;
 }
 
 /** An address at which the service answers, if only to refuse a key that is none. Throws ConfigError. */
 async function reachable(address: string, runtime: Runtime): Promise<string> {
-  const config = (async () => parseConfig({ base_url: address, api_key: NO_KEY }, {}, "these settings"))();
-  const { message, error } = await testConfig(config, runtime);
+  const { message, error } = await testConfig(configOf({ base_url: address, api_key: NO_KEY }), runtime);
   const isRefused = error instanceof ConnectorError && error.code !== undefined;
   if (error !== undefined && !isRefused) throw new ConfigError(message);
   runtime.stderr.write(`The service answers at ${address}\n`);

@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import { secretsOf } from "../config/config.ts";
 import { readText } from "../files/read.ts";
 import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
@@ -10,6 +9,7 @@ import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { statesByName } from "../run/session.ts";
+import { onlyRead } from "../run/sink.ts";
 import { parseStateText } from "../state/envelopes.ts";
 
 export type JobsOptions = {
@@ -24,19 +24,14 @@ export type JobsOptions = {
 export async function jobs(options: JobsOptions, runtime: Runtime): Promise<number> {
   const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));
-  const forecasts = await forecastsOf(config, runtime.environment, await statesOf(options));
+  const { state: path } = onlyRead(options);
+  const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
+  const forecasts = await forecastsOf(config, runtime.environment, statesByName(states));
   const text = options.json
     ? JSON.stringify(forecasts)
     : [describeCaps(config) ?? "The config has no jobs", ...forecasts.map(forecastText)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
-}
-
-async function statesOf({ state, stateFile }: JobsOptions): Promise<ReadonlyMap<string, unknown>> {
-  const path = state ?? stateFile;
-  if (path === undefined) return new Map();
-  const isThere = state !== undefined || (await stat(path).catch(() => undefined)) !== undefined;
-  return !isThere ? new Map() : statesByName(parseStateText(await readText("state", path)).streams);
 }
 
 /** What the next run would submit of a setting, and what that may cost. */

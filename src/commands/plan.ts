@@ -32,14 +32,10 @@ export type PlanOptions = {
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards: wanted, resume } = options;
   const isTable = runtime.stdout.isTTY === true && options.json !== true;
-  const shownRow = (...cells: readonly string[]): Promise<void> =>
-    write(
-      runtime.stdout,
-      `${cells
-        .map((cell) => cell.padEnd(COLUMN))
-        .join("")
-        .trimEnd()}\n`,
-    );
+  const shownRow = (...cells: readonly string[]): Promise<void> => {
+    const row = cells.map((cell) => cell.padEnd(COLUMN)).join("");
+    return write(runtime.stdout, `${row.trimEnd()}\n`);
+  };
   let rows = 0;
   const print = async (line: ShardLine): Promise<void> => {
     rows += line.rows;

@@ -8,15 +8,14 @@ import { readCatalog, readText } from "../files/read.ts";
 import { plural } from "../plural.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
-import type { LogLevel } from "../protocol/log.ts";
 import { openConfig } from "../run/config-files.ts";
-import { type OpenOutput, runToEnd } from "../run/output.ts";
+import { type OpenOutput, type OutputOptions, runToEnd } from "../run/output.ts";
 import { incremental, readableStreams } from "../run/probe-streams.ts";
 import type { ShardTask } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
-import { destinationOf, onlyRead } from "../run/sink.ts";
+import { destinationOf, onlyRead, type Places } from "../run/sink.ts";
 import {
   isRead,
   isWholePlan,
@@ -37,33 +36,22 @@ export type ShardOptions = {
   readonly shardsAtOnce: number | undefined;
 };
 
-export type ReadOptions = {
-  readonly config: string | undefined;
-  readonly catalog: string | undefined;
-  readonly state: string | undefined;
-  /** Empty: all that are asked for. */
-  readonly streams: readonly string[];
-  readonly format: "airbyte" | "jsonl";
-  /** Whether messages may go to a terminal. */
-  readonly json?: boolean;
-  readonly stateFile?: string | undefined;
-  /** Reads everything again, whatever the state says. */
-  readonly fullRefresh?: boolean | undefined;
-  /** A folder that takes records and state in place of stdout. */
-  readonly output?: string | undefined;
-  readonly compress?: "gzip" | undefined;
-  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
-  readonly fileBytes?: number | undefined;
-  /** The part of a plan that this run reads. */
-  readonly part?: ShardOptions | undefined;
-  readonly logLevel?: LogLevel | undefined;
-  /** File that takes the summary of the run. */
-  readonly summary?: string | undefined;
-  /** Says what would be read, and reads and writes nothing. */
-  readonly dryRun?: boolean | undefined;
-  /** How many rows of each stream are enough: a sample, which leaves no state. */
-  readonly limit?: number | undefined;
-};
+export type ReadOptions = Places &
+  Pick<OutputOptions, "logLevel" | "summary"> & {
+    readonly config: string | undefined;
+    readonly catalog: string | undefined;
+    /** Empty: all that are asked for. */
+    readonly streams: readonly string[];
+    readonly format: "airbyte" | "jsonl";
+    /** Whether messages may go to a terminal. */
+    readonly json?: boolean;
+    /** Reads everything again, whatever the state says. */
+    readonly fullRefresh?: boolean | undefined;
+    /** The part of a plan that this run reads. */
+    readonly part?: ShardOptions | undefined;
+    /** Says what would be read, and reads and writes nothing. */
+    readonly dryRun?: boolean | undefined;
+  };
 
 type Shard = {
   readonly line: ShardLine;
@@ -82,16 +70,8 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const say = isSilent ? undefined : language;
   const logs = format === "jsonl" || isSilent;
   const codes = logs ? ("person" as const) : undefined;
-  const speech = {
-    name: "source-contact-intelligence",
-    say,
-    logs,
-    bare: logs,
-    codes,
-    logLevel,
-    summary,
-    sample,
-  };
+  const name = "source-contact-intelligence";
+  const speech = { name, say, logs, bare: logs, codes, logLevel, summary, sample };
   return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
 }
 

@@ -1,6 +1,6 @@
 import type { LogLevel } from "../protocol/log.ts";
 
-/** What the Singer flags ask for; which of them counts when several are given is said by `face`. */
+/** What the Singer flags ask for. `mode`: the one that counts, when several are given. */
 export type TapOptions = {
   readonly mode: "discover" | "about" | "test" | "sync";
   /** Merged in order; `ENV` stands for the environment. */

@@ -8,7 +8,7 @@ import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../run/output.ts";
-import { readableStreams } from "../run/probe-streams.ts";
+import { incremental, readableStreams } from "../run/probe-streams.ts";
 import type { Asked } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -81,12 +81,10 @@ function toAsked(selection: Selection, streams: readonly DiscoveredStream[]): As
   const { stream, method, keyProperties, rules } = selection;
   const declaredSchema = streams.find(({ spec }) => spec.name === stream)?.schema ?? null;
   const configured: ConfiguredStream = {
-    name: stream,
+    ...incremental(stream),
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
     // Targets that are told of a key crash on a record without one.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
-    generationId: null,
-    syncId: null,
     schema: rules === null ? null : declaredSchema,
   };
   return { configured, declaredSchema, selection };

@@ -6,15 +6,7 @@ import { tapSync } from "./tap-sync.ts";
 import { tapTest } from "./tap-test.ts";
 
 /** The Singer face. */
-export async function tap(options: TapOptions, runtime: Runtime): Promise<number> {
-  switch (options.mode) {
-    case "discover":
-      return await tapDiscover(options, runtime);
-    case "about":
-      return await about(options.format, runtime);
-    case "test":
-      return await tapTest(options, runtime);
-    case "sync":
-      return await tapSync(options, runtime);
-  }
-}
+export const tap = (options: TapOptions, runtime: Runtime): Promise<number> =>
+  MODES[options.mode](options, runtime);
+
+const MODES = { discover: tapDiscover, about, test: tapTest, sync: tapSync };

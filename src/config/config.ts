@@ -6,11 +6,9 @@ import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
-import { loadSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
+import { CONFIG_SPEC, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { readSuppression, type Suppression } from "./suppress.ts";
-import { typoProblems, unknownSettings, unknownWarnings, VARIABLE } from "./unknown.ts";
-
-export { serviceUrl } from "./address.ts";
+import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./unknown.ts";
 
 /** A valid config. */
 export type Config = Settings & {
@@ -91,8 +89,7 @@ export type EmailVerification = JobRules & {
 
 export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
 
-const configSpec = loadSpec().connectionSpecification;
-const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec);
+const isValid = schemaCompiler({ fill: true })<JsonObject>(CONFIG_SPEC);
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
@@ -109,25 +106,26 @@ export function parseConfig(
 ): Config {
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
-  const { merged, variables } = withEnvironment(given, environment, configSpec, prefixes);
+  const { merged, variables } = withEnvironment(given, environment, prefixes);
   if (isDeeperThan(MOST_CONFIG_LEVELS, merged)) {
     throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_CONFIG_LEVELS} levels deep`);
   }
-  const unknown = unknownSettings(merged, configSpec);
-  const draft = normalize(merged, configSpec);
-  const problems = ruleProblems(draft, unknown, configSpec, prefixes);
-  const typos = typoProblems(unknown, environment, configSpec, prefixes);
+  const unknown = unknownSettings(merged);
+  const misspelt = unknownVariables(environment, prefixes);
+  const draft = normalize(merged);
+  const problems = ruleProblems(draft, unknown, prefixes);
+  const typos = typoProblems(unknown, misspelt);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length + typos.length === 0) {
-    const settings = toShape(candidate, configSpec) as Settings;
-    const warnings = unknownWarnings(unknown, environment, configSpec, prefixes);
+    const settings = toShape(candidate, CONFIG_SPEC) as Settings;
+    const warnings = unknownWarnings(unknown, misspelt);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, file);
     const suppressed = readSuppression(settings.suppressFile);
     return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins, suppressed };
   }
-  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, configSpec, prefixes), ...problems];
+  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, prefixes), ...problems];
   // What is said of a setting that is missing names its misspelling.
   found.push(...typos.filter(({ path }) => !found.some(({ text }) => text.includes(quoted(path)))));
   throw new ConfigError(sentences(found, file, variables, lines));
@@ -147,7 +145,7 @@ function originsOf(
   variables: ReadonlyMap<string, string>,
   file: string,
 ): ReadonlyMap<string, string> {
-  const given = [...settingsIn(configSpec)].filter(({ path }) => valueAt(merged, path) !== undefined);
+  const given = [...settingsIn()].filter(({ path }) => valueAt(merged, path) !== undefined);
   return new Map(
     given.map(({ path }) => {
       const variable = variables.get(path.join("."));

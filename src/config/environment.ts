@@ -1,13 +1,5 @@
 import { isObject, type JsonObject, valueAt } from "../json.ts";
-import {
-  type Located,
-  type SpecProperty,
-  settingsIn,
-  TAP_VARIABLE_PREFIX,
-  typeOf,
-  VARIABLE_PREFIX,
-  variableOf,
-} from "./spec.ts";
+import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,7 +9,7 @@ export type Prefixes = readonly [string, ...string[]];
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 
 /** Of a tap that was told to read the environment. */
-export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
+export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
 /**
  * The draft with what the environment says in its place, and the variable that each setting comes from, on its own or as a
@@ -26,12 +18,11 @@ export const TAP_PREFIXES: Prefixes = [TAP_VARIABLE_PREFIX, VARIABLE_PREFIX];
 export function withEnvironment(
   draft: JsonObject,
   environment: Environment,
-  spec: SpecProperty,
   prefixes: Prefixes,
 ): { readonly merged: JsonObject; readonly variables: ReadonlyMap<string, string> } {
   const variables = new Map<string, string>();
   let merged = draft;
-  for (const { path, property, variable, text } of variablesIn(environment, spec, prefixes)) {
+  for (const { path, property, variable, text } of variablesIn(environment, prefixes)) {
     const value = cast(text, property);
     merged = placed(merged, path, value);
     variables.set(path.join("."), variable);
@@ -45,8 +36,8 @@ export function withEnvironment(
 type Variable = Located & { readonly variable: string; readonly text: string };
 
 /** The variables that say something; of several for one property the last. */
-function variablesIn(environment: Environment, spec: SpecProperty, prefixes: Prefixes): readonly Variable[] {
-  return [...settingsIn(spec)].flatMap((located) =>
+function variablesIn(environment: Environment, prefixes: Prefixes): readonly Variable[] {
+  return [...settingsIn()].flatMap((located) =>
     prefixes
       .map((prefix) => variableOf(located.path, prefix))
       .map((variable) => ({ ...located, variable, text: environment[variable]?.trim() ?? "" }))

@@ -3,7 +3,7 @@ import type { SchemaError } from "../json-schema.ts";
 import { isDay } from "../time.ts";
 import { addressProblem } from "./address.ts";
 import type { Prefixes } from "./environment.ts";
-import { type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
+import { CONFIG_SPEC, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 import type { Unknown } from "./unknown.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
@@ -14,7 +14,6 @@ export function schemaProblems(
   errors: readonly SchemaError[],
   draft: JsonObject,
   unknown: readonly Unknown[],
-  spec: SpecProperty,
   prefixes: Prefixes,
 ): Problem[] {
   return errors.flatMap((error) => {
@@ -23,7 +22,7 @@ export function schemaProblems(
     if (error.keyword === "required") {
       return [missing([...segments, String(missingProperty)], unknown, prefixes)];
     }
-    const property = propertyAt(spec, segments);
+    const property = propertyAt(segments);
     // The rule for dates quotes what it cannot read.
     if (error.keyword === "pattern" && property.format === "date") return [];
     return [{ path: dottedName(segments), text: schemaText(error, property, valueAt(draft, segments)) }];
@@ -51,26 +50,21 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
 }
 
 /** What no schema can say. Looks only at properties whose type is right. */
-export function ruleProblems(
-  draft: JsonObject,
-  unknown: readonly Unknown[],
-  spec: SpecProperty,
-  prefixes: Prefixes,
-): Problem[] {
+export function ruleProblems(draft: JsonObject, unknown: readonly Unknown[], prefixes: Prefixes): Problem[] {
   return [
-    ...dateProblems(draft, spec),
+    ...dateProblems(draft),
     ...addressProblems(draft),
     ...externalProblems(draft, unknown, prefixes),
-    ...jobProblems(draft, spec),
+    ...jobProblems(draft),
     ...privacyProblems(draft, prefixes),
   ];
 }
 
-function dateProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
-  const secrets = secretsIn(draft, spec);
+function dateProblems(draft: JsonObject): Problem[] {
+  const secrets = secretsIn(draft);
   const dayProblems = (value: unknown, path: string): Problem[] =>
     typeof value !== "string" || isDay(value) ? [] : [{ path, text: dayText(value, secrets) }];
-  const wrong = [...settingsIn(spec)].flatMap(({ path, property }) => {
+  const wrong = [...settingsIn()].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
     if (property.format === "date") return dayProblems(value, dottedName(path));
     if (property.items?.format !== "date" || !Array.isArray(value)) return [];
@@ -90,8 +84,8 @@ function dayText(value: string, secrets: readonly string[]): string {
   return `must be a date that exists, YYYY-MM-DD or a date-time${isShown ? `, not ${quoted(value)}` : ""}`;
 }
 
-function secretsIn(draft: JsonObject, spec: SpecProperty): readonly string[] {
-  return [...settingsIn(spec)]
+function secretsIn(draft: JsonObject): readonly string[] {
+  return [...settingsIn()]
     .filter(({ property }) => property.airbyte_secret === true)
     .map(({ path }) => valueAt(draft, path))
     .filter((value) => typeof value === "string");
@@ -113,12 +107,12 @@ const JOBS = [
   { name: "email_check", paid: false },
 ] as const;
 
-function jobProblems(draft: JsonObject, spec: SpecProperty): Problem[] {
+function jobProblems(draft: JsonObject): Problem[] {
   return JOBS.flatMap(({ name, paid }) => {
     const job = draft[name];
     if (!isObject(job)) return [];
     // The settings that say what a job works on: a list, a file, or a stream.
-    const inputs = Object.keys(spec.properties?.[name]?.properties ?? {}).filter((input) =>
+    const inputs = Object.keys(CONFIG_SPEC.properties?.[name]?.properties ?? {}).filter((input) =>
       /^(domains|emails|from_)/.test(input),
     );
     const isIdle = inputs.every((input) => job[input] === undefined || job[input] === false);
@@ -167,9 +161,11 @@ function dottedName(segments: readonly string[]): string {
   );
 }
 
-function propertyAt(spec: SpecProperty, segments: readonly string[]): SpecProperty {
-  return segments.reduce((property, part) => property.properties?.[part] ?? property.items ?? property, spec);
-}
+const propertyAt = (segments: readonly string[]): SpecProperty =>
+  segments.reduce<SpecProperty>(
+    (property, part) => property.properties?.[part] ?? property.items ?? property,
+    CONFIG_SPEC,
+  );
 
 const article = (noun: string): string =>
   /^[aeio]/.test(noun) ? `an ${noun}` : noun === "null" ? noun : `a ${noun}`;

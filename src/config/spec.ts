@@ -27,6 +27,9 @@ export function loadSpec(): Spec {
   return readPackageFile("spec.json") as Spec;
 }
 
+/** What a config may hold. */
+export const CONFIG_SPEC = loadSpec().connectionSpecification;
+
 /** A property's type, null aside. */
 export function typeOf({ type }: SpecProperty): string {
   return typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
@@ -39,8 +42,11 @@ export function innerProperty({ properties = {} }: SpecProperty, name: string): 
 
 export type Located = { readonly path: readonly string[]; readonly property: SpecProperty };
 
-/** Every property under one, outer before inner. */
-export function* settingsIn(parent: SpecProperty, path: readonly string[] = []): Generator<Located> {
+/** Every property under one, outer before inner; by default every setting. */
+export function* settingsIn(
+  parent: SpecProperty = CONFIG_SPEC,
+  path: readonly string[] = [],
+): Generator<Located> {
   for (const [name, property] of Object.entries(parent.properties ?? {})) {
     yield { path: [...path, name], property };
     yield* settingsIn(property, [...path, name]);
@@ -49,9 +55,6 @@ export function* settingsIn(parent: SpecProperty, path: readonly string[] = []):
 
 /** What the names of all our environment variables begin with. */
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
-
-/** What the names of the variables that other Singer taps would read begin with. */
-export const TAP_VARIABLE_PREFIX = `TAP_${VARIABLE_PREFIX}`;
 
 /** The environment variable that stands for a property. */
 export function variableOf(path: readonly string[], prefix: string = VARIABLE_PREFIX): string {

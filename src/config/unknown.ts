@@ -2,11 +2,11 @@ import { isObject, type JsonObject, printable, quoted } from "../json.ts";
 import { distanceOf, nearestName, plain } from "../nearest.ts";
 import { plural } from "../plural.ts";
 import type { Environment, Prefixes } from "./environment.ts";
-import { innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
+import { CONFIG_SPEC, innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
 
 /**
- * A setting that the spec does not have, and the one that may have been meant. Both are dotted paths. `isTypo`: they differ
- * by so little that nothing else can have been meant.
+ * A setting that the spec does not have, and the one that may have been meant: dotted paths, or variables. `isTypo`: they
+ * differ by so little that nothing else can have been meant.
  */
 export type Unknown = {
   readonly name: string;
@@ -15,9 +15,9 @@ export type Unknown = {
 };
 
 /** The settings of a config that the spec does not have, in the order of the config. */
-export function unknownSettings(draft: JsonObject, spec: SpecProperty): readonly Unknown[] {
-  return unknownPaths(draft, spec, []).map((path) => {
-    const nearest = nearestOf(path, spec);
+export function unknownSettings(draft: JsonObject): readonly Unknown[] {
+  return unknownPaths(draft, CONFIG_SPEC, []).map((path) => {
+    const nearest = nearestOf(path);
     return { name: path.join("."), nearest: nearest?.join("."), isTypo: isTypo(path, nearest) };
   });
 }
@@ -25,17 +25,14 @@ export function unknownSettings(draft: JsonObject, spec: SpecProperty): readonly
 /** What is wrong with each setting, and each variable of ours, that is a known one misspelt: it would not take effect. */
 export function typoProblems(
   unknown: readonly Unknown[],
-  environment: Environment,
-  spec: SpecProperty,
-  prefixes: Prefixes,
+  variables: readonly Unknown[],
 ): { readonly path: string; readonly text: string }[] {
   const text = (nearest: string): string => `is not a setting. Did you mean ${quoted(nearest)}?`;
   const settings = unknown.filter(({ isTypo }) => isTypo);
+  const typos = variables.filter(({ isTypo }) => isTypo);
   return [
     ...settings.map(({ name, nearest = "" }) => ({ path: printable(name), text: text(nearest) })),
-    ...unknownVariables(environment, spec, prefixes)
-      .filter(({ isTypo }) => isTypo)
-      .map(({ name, nearest }) => ({ path: VARIABLE + name, text: text(nearest) })),
+    ...typos.map(({ name, nearest = "" }) => ({ path: VARIABLE + name, text: text(nearest) })),
   ];
 }
 
@@ -45,18 +42,16 @@ export const VARIABLE = "the environment variable ";
 /** One warning for each other unknown setting, and for each variable that looks like a misspelt setting. */
 export function unknownWarnings(
   unknown: readonly Unknown[],
-  environment: Environment,
-  spec: SpecProperty,
-  prefixes: Prefixes,
+  variables: readonly Unknown[],
 ): readonly string[] {
-  const variables = unknownVariables(environment, spec, prefixes).map(
-    ({ name, nearest }) => `Unknown environment variable ${quoted(name)}. Did you mean ${nearest}?`,
-  );
   const settings = unknown.map(({ name, nearest }) => {
     const advice = nearest === undefined ? "It has no effect" : `Did you mean ${quoted(nearest)}?`;
     return `Unknown setting ${quoted(name)}. ${advice}`;
   });
-  const all = [...settings, ...variables];
+  const others = variables.map(
+    ({ name, nearest }) => `Unknown environment variable ${quoted(name)}. Did you mean ${nearest}?`,
+  );
+  const all = [...settings, ...others];
   if (all.length <= MOST_WARNINGS) return all;
   return [
     ...all.slice(0, MOST_WARNINGS),
@@ -67,13 +62,13 @@ export function unknownWarnings(
 const MOST_WARNINGS = 20;
 
 /** Other programs' variables may begin with the same words: only what comes near a setting is a mistake. */
-function unknownVariables(environment: Environment, spec: SpecProperty, prefixes: Prefixes) {
-  const paths = [...settingsIn(spec)].map(({ path }) => path);
+export function unknownVariables(environment: Environment, prefixes: Prefixes): readonly Unknown[] {
+  const paths = [...settingsIn()].map(({ path }) => path);
   return Object.keys(environment).flatMap((name) => {
     const prefix = prefixes.find((one) => name.startsWith(one));
     if (prefix === undefined || paths.some((path) => variableOf(path, prefix) === name)) return [];
     const path = name.slice(prefix.length).toLowerCase().split("__");
-    const nearest = nearestOf(path, spec);
+    const nearest = nearestOf(path);
     if (nearest === undefined) return [];
     return [{ name, nearest: variableOf(nearest, prefix), isTypo: isTypo(path, nearest) }];
   });
@@ -97,10 +92,10 @@ function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly stri
 }
 
 /** The setting that is spelt most like a name: first among its neighbours, then anywhere under its very name. */
-function nearestOf(path: readonly string[], spec: SpecProperty): readonly string[] | undefined {
+function nearestOf(path: readonly string[]): readonly string[] | undefined {
   const wanted = plain(path.at(-1) ?? "");
   const parent = path.slice(0, -1).join(".");
-  const all = [...settingsIn(spec)].map((located) => located.path);
+  const all = [...settingsIn()].map((located) => located.path);
   const siblings = all.filter((candidate) => candidate.slice(0, -1).join(".") === parent);
   const near = nearestName(
     path.at(-1) ?? "",

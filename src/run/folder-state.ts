@@ -127,7 +127,7 @@ export async function publishAll(
   const replaced = pending.flatMap(({ stream, replaces = [] }) =>
     replaces.map((name) => `${stream}/${name}`),
   );
-  const manifest = await extendManifest(folder, known, files, { replaced, sample });
+  const manifest = await extendManifest(folder, known, files, replaced, sample);
   for (const { stream, part, name, replaces = [] } of pending) {
     const isThere = await publish(join(folder, stream, part), join(folder, stream, name));
     if (!isThere || replaces.length === 0) continue;

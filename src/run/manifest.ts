@@ -45,16 +45,15 @@ export async function readManifest(folder: string): Promise<readonly ManifestFil
 /**
  * Adds files to a folder's manifest, without those that they replace, and returns all of them. A file that is there already is not
  * added again.
+ * @param replaced the paths of those that they replace
  * @param sample how many rows of each stream they hold at most; undefined: all
  */
 export async function extendManifest(
   folder: string,
   known: readonly ManifestFile[],
   more: readonly ManifestFile[],
-  {
-    replaced = [],
-    sample,
-  }: { readonly replaced?: readonly string[]; readonly sample?: number | undefined } = {},
+  replaced: readonly string[],
+  sample: number | undefined,
 ): Promise<readonly ManifestFile[]> {
   const names = new Set(known.map(({ file }) => file));
   const added = more.filter(({ file }) => !names.has(file));

@@ -28,7 +28,9 @@ export async function openDisplay(
   // What reads a pipe may write to this terminal too.
   const isTaken = !files && (stdout.isTTY === true || stdout instanceof Socket);
   if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
-  const line = await openLine(stderr);
+  const { default: spinner } = await import("yocto-spinner");
+  // A line that is drawn over itself; what else is written to the terminal goes above it.
+  const line = spinner({ stream: stderr as NodeJS.WriteStream, handleSignals: false }).start("connecting");
   let last = Number.NEGATIVE_INFINITY;
   return {
     show() {
@@ -42,12 +44,6 @@ export async function openDisplay(
 }
 
 const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean => TERM !== "dumb" && CI === undefined;
-
-/** A line that is drawn over itself; what else is written to the terminal goes above it. Signals are not its business. */
-async function openLine(stream: NodeJS.WritableStream): Promise<{ text: string; stop(): unknown }> {
-  const { default: spinner } = await import("yocto-spinner");
-  return spinner({ stream: stream as NodeJS.WriteStream, handleSignals: false }).start("connecting");
-}
 
 /** Records must have come for this long (s) before their rate says anything. */
 const SECONDS_BEFORE_GUESS = 3;

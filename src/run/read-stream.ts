@@ -101,26 +101,19 @@ export async function streamRun(
   const filters = filtersOf(config);
   const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
   const rules = { cursor: isDated ? spec.cursorField : null, schema };
-  const saved = isDated
+  const { name: stream, exportPath } = spec;
+  const { keyId } = session;
+  let saved = isDated
     ? resumeDated(configured, savedState, filters, shard?.plan ?? null, session.service)
     : resumeWhole(configured, savedState, filters);
-  const resumed =
-    saved.kind === "read"
-      ? {
-          ...saved,
-          state: await ofSameRows(saved.state, spec.name, session.keyId, session.streamApi(spec, rules, {})),
-        }
-      : saved;
+  if (saved.kind === "read") {
+    const everyone = session.streamApi(spec, rules, {});
+    saved = { ...saved, state: await ofSameRows(saved.state, stream, keyId, everyone) };
+  }
   return {
-    stream: spec.name,
-    source: {
-      ...reading,
-      isExported: spec.exportPath !== null,
-      onMissingKey: onMissingKey(spec, configured),
-    },
+    ...{ stream, saved, keyId },
+    source: { ...reading, isExported: exportPath !== null, onMissingKey: onMissingKey(spec, configured) },
     api: session.streamApi(spec, rules),
-    saved: resumed,
-    keyId: session.keyId,
     settings: { ...config, bringsUndated: shard?.bringsUndated },
     endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
   };

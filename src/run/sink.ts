@@ -30,23 +30,27 @@ export type Sink = {
   release(): Promise<void>;
 };
 
+type OnlyRead = { readonly kind: "stdout"; readonly state?: string | undefined };
+
 /** Where records and state go. `state`: the file with the state to go on from, which is only read. */
 export type Destination =
-  | { readonly kind: "stdout"; readonly state?: string | undefined }
+  | OnlyRead
   | { readonly kind: "state file"; readonly path: string }
   | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
 
 /** What a command's options say of the place of records and state. */
-type Places = {
+export type Places = {
   readonly state: string | undefined;
   readonly stateFile?: string | undefined;
+  /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
+  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
   readonly fileBytes?: number | undefined;
+  /** How many rows of each stream are enough: a sample, of which nothing is saved; undefined: all. */
   readonly limit?: number | undefined;
 };
 
-/** @param limit how many rows of each stream are enough, of which nothing is saved; undefined: all */
 export function destinationOf(places: Places): Destination {
   const { state, stateFile, output, compress, fileBytes, limit } = places;
   if (output !== undefined) {
@@ -58,7 +62,7 @@ export function destinationOf(places: Places): Destination {
 }
 
 /** Where a run goes on from that changes nothing there: the state of its folder or file, if there is one yet. */
-export function onlyRead({ state, stateFile, output }: Places): Destination {
+export function onlyRead({ state, stateFile, output }: Places): OnlyRead {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }

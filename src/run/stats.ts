@@ -2,7 +2,7 @@ import type { Clock } from "../api/clock.ts";
 import { noUsage, type Usage } from "../api/usage.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../streams/coverage.ts";
-import type { Event, Spent, StreamReport, StreamState } from "../streams/event.ts";
+import type { Event, Notice, Spent, StreamReport, StreamState } from "../streams/event.ts";
 
 type Counts = {
   readonly rows: number;
@@ -55,10 +55,8 @@ export type CurrentStream = StreamSummary & {
   readonly requestSeconds: number;
 };
 
-/** What a run is waiting for. `until`: epoch ms. */
-export type Waiting =
-  | { readonly kind: "limited"; readonly until: number }
-  | Extract<Event, { kind: "retrying" }>;
+/** What a run is waiting for. */
+export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {

@@ -173,14 +173,10 @@ export type Notice =
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number };
 
+type Retrying = Extract<Notice, { kind: "retrying" }>;
+
 /** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
-export function retryText({
-  what,
-  reason,
-  attempt,
-  attempts,
-  waitMs,
-}: Extract<Notice, { kind: "retrying" }>): string {
+export function retryText({ what, reason, attempt, attempts, waitMs }: Retrying): string {
   return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
 }
 

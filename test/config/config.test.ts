@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Config, parseConfig, secretsOf, serviceUrl } from "../../src/config/config.ts";
+import { serviceUrl } from "../../src/config/address.ts";
+import { type Config, parseConfig, secretsOf } from "../../src/config/config.ts";
 import { TAP_PREFIXES } from "../../src/config/environment.ts";
 import { normalize } from "../../src/config/normalize.ts";
 import { loadSpec } from "../../src/config/spec.ts";
@@ -515,8 +516,8 @@ describe("normalize()", () => {
     }));
     fc.assert(
       fc.property(fc.dictionary(names, value), (draft) => {
-        const once = normalize(draft, spec);
-        expect(normalize(once, spec)).toEqual(once);
+        const once = normalize(draft);
+        expect(normalize(once)).toEqual(once);
       }),
     );
   });
@@ -799,8 +800,7 @@ it.each([
 });
 
 it("normalize() knows days ago, and takes today in UTC for the last of them", () => {
-  const spec = loadSpec().connectionSpecification;
-  const startOf = (start_date: string): unknown => normalize({ start_date }, spec)["start_date"];
+  const startOf = (start_date: string): unknown => normalize({ start_date })["start_date"];
   const [today, before] = [startOf("0d"), startOf("10000d")].map((day) => Date.parse(String(day)));
   expect((today ?? 0) - (before ?? 0)).toBe(10_000 * 86_400_000);
   expect(startOf("99999d")).toMatch(/^17\d\d-/);

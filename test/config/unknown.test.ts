@@ -1,13 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { loadSpec, settingsIn } from "../../src/config/spec.ts";
+import { settingsIn } from "../../src/config/spec.ts";
 import { unknownSettings, unknownWarnings } from "../../src/config/unknown.ts";
-
-const spec = loadSpec().connectionSpecification;
 
 /** The nearest setting of the only unknown one. */
 function nearest(draft: Record<string, unknown>): string | undefined {
-  const [unknown, ...others] = unknownSettings(draft, spec);
+  const [unknown, ...others] = unknownSettings(draft);
   expect(others).toEqual([]);
   return unknown?.nearest;
 }
@@ -36,15 +34,15 @@ describe("unknownSettings()", () => {
   });
 
   it("finds nothing in a config of known settings", () => {
-    const settings = [...settingsIn(spec)].filter(({ path }) => path.length === 1);
+    const settings = [...settingsIn()].filter(({ path }) => path.length === 1);
     const draft = Object.fromEntries(settings.map(({ path }) => [path[0], {}]));
-    expect(unknownSettings(draft, spec)).toEqual([]);
+    expect(unknownSettings(draft)).toEqual([]);
   });
 
   it("takes any object", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (draft) => {
-        expect(unknownSettings(draft, spec).length).toBeLessThanOrEqual(Object.keys(draft).length);
+        expect(unknownSettings(draft).length).toBeLessThanOrEqual(Object.keys(draft).length);
       }),
     );
   });
@@ -52,7 +50,7 @@ describe("unknownSettings()", () => {
 
 describe("unknownWarnings()", () => {
   const warningsOf = (draft: Record<string, unknown>): readonly string[] =>
-    unknownWarnings(unknownSettings(draft, spec), {}, spec, ["CONTACT_INTELLIGENCE_"]);
+    unknownWarnings(unknownSettings(draft), []);
 
   it("says at most twenty, and how many more there are", () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`zz${index}`, 1]));
