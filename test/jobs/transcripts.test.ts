@@ -657,6 +657,35 @@ it("does this where something goes wrong, where rows or e-mails are the items, a
   await expect(parts.join("\n")).toMatchFileSnapshot("../golden/job-trouble-transcripts.txt");
 });
 
+/** Runs whose states take so long that submissions leave in larger groups. */
+const SLOW: Readonly<Record<string, Situation>> = {
+  "states that take a third of a second": {
+    ...{ items: 60, takes: 20_000, stateTakes: 300, runs: [0, HOUR] },
+    changes: ({ client }, { service }) => ({
+      client: {
+        ...client,
+        requestSlot: async () => {
+          service.now += 700;
+        },
+      },
+    }),
+  },
+  "many e-mails, and states that take their time": {
+    ...{ items: 0, stateTakes: 400, runs: [0, HOUR] },
+    changes: (context, run) => {
+      const emails = ofEmails(context, run, VERIFICATIONS, false);
+      const list = Array.from({ length: 90 }, (_, nth) => `m${nth}@x.example`);
+      const type = { ...context.type, ...emails.type, list };
+      const submit = async (item: string): Promise<Submission> => {
+        run.service.now += 90;
+        return type.taken({ status: "valid" }, item, run.service.now) ?? refused("is-answer");
+      };
+      const inputs = inputsOf({ ...context, ...emails, type });
+      return { ...emails, type, inputs, client: { ...context.client, ...emails.client, submit } };
+    },
+  },
+};
+
 /** What some stories have in common, in one line. Its digest is of every request, event and state. */
 function summaryOf(name: string, stories: readonly string[]): string {
   const all = stories.join("\n");
@@ -678,7 +707,7 @@ it("buys and asks in many more situations, each trouble with others, as these li
   const some = Object.keys(SITUATIONS);
   const fates = (many: number, kinds: number): number[] => Array.from({ length: many }, () => roll(kinds));
   const lines: string[] = [];
-  for (const [name, trouble] of Object.entries(TROUBLES)) {
+  for (const [name, trouble] of Object.entries({ ...TROUBLES, ...SLOW })) {
     const stories: string[] = [];
     for (const isRandom of [false, false, true, true]) {
       const other = some[roll(some.length)] ?? "";
