@@ -86,6 +86,12 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "no row, where none was counted": { pages: [], counts: [0] },
   "more pages than were counted": { pages: [10, 10, 5], counts: [12, 25] },
   "more than twice as many pages as were counted": { pages: Array(8).fill(10), counts: [20] },
+  "more than twice as many pages as were counted, unproven": {
+    pages: Array(8).fill(10),
+    counts: [20],
+    rules: unproven,
+  },
+  "pages that are the last one again, for ever": { pages: [10, 5, ...Array(9).fill("again")], counts: [15] },
   "fewer pages than were counted": { pages: [10, 5], counts: [45] },
   "fewer rows, as the next count says": { pages: [10, 5], counts: [20, 15] },
   "fewer rows of a range that drained before": { pages: [10, 5], counts: [20, 15], clears: "again" },
