@@ -27,11 +27,6 @@ const WITHOUT: readonly Group[] = [
     why: "Each is a part of reading an export.",
   },
   {
-    modules: ["streams/newest-keys"],
-    tested: "test/e2e/other-service.test.ts",
-    why: "What it keeps is looked for under another API key.",
-  },
-  {
     modules: within("config", "environment normalize problems"),
     tested: "test/config/config.test.ts",
     why: "Each is a step of parsing a config.",
@@ -67,7 +62,7 @@ const WITHOUT: readonly Group[] = [
     why: "They compose; test/e2e runs them as commands.",
   },
   {
-    modules: within("streams", "dated-state event range read-pages stream-api window-result window-size"),
+    modules: within("streams", "dated-state event range stream-api window-result window-size"),
     tested: "test/streams/simulation.test.ts",
     why: "Types, and steps of a read that is simulated over random services.",
   },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Column, DigestTable, dayOfNumber, numberOfDay } from "../../src/jobs/packed.ts";
+import { Column, DigestTable, dayOfNumber, numberOfDay, remembered } from "../../src/jobs/packed.ts";
 import type { Day } from "../../src/time.ts";
 
 const DAYS = ["0001-01-01", "1969-12-31", "2026-02-28", "9999-12-31"] as Day[];
@@ -68,6 +68,39 @@ describe("DigestTable", () => {
       ),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("Column", () => {
+  it.each([
+    ["numbers of a few bits", new Uint8Array(0), 255],
+    ["whole numbers", undefined, 4_000_000_000],
+    ["any numbers", new Float64Array(0), 2 ** 40 + 0.5],
+  ])("of %s has 0 where none was set, and 0 again where that is set", (_what, none, large) => {
+    const table = new DigestTable();
+    const column = new Column(table, none);
+    expect([-1, 0, 1_000].map((row) => column.get(row))).toEqual([0, 0, 0]);
+    column.set(5, 0);
+    for (let number = 0; number < 200; number++) {
+      const row = table.add(keyOf(number));
+      column.set(row, number % 2 === 0 ? large : 7);
+      if (number % 3 === 0) column.set(row, 0);
+    }
+    const kept = Array.from({ length: 201 }, (_, row) => column.get(row));
+    const set = Array.from({ length: 200 }, (_, row) => (row % 3 === 0 ? 0 : row % 2 === 0 ? large : 7));
+    expect(kept).toEqual([...set, 0]);
+  });
+});
+
+describe("remembered()", () => {
+  it("does the work once for each value, and the work of no other", () => {
+    const worked: string[] = [];
+    const length = remembered((text: string) => {
+      worked.push(text);
+      return text.length;
+    });
+    expect(["a", "bb", "", "a", "bb", ""].map(length)).toEqual([1, 2, 0, 1, 2, 0]);
+    expect(worked).toEqual(["a", "bb", ""]);
   });
 });
 

@@ -3,7 +3,15 @@ import { systemClock } from "../../src/api/clock.ts";
 import { jobSpecsOf } from "../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Book } from "../../src/jobs/book.ts";
-import { describeCaps, describeJobState, type Forecast, forecastsOf } from "../../src/jobs/report.ts";
+import type { JobRun } from "../../src/jobs/job-run.ts";
+import { jobTypeOf } from "../../src/jobs/kinds.ts";
+import {
+  describeCaps,
+  describeJobState,
+  type Forecast,
+  forecastsOf,
+  openingReport,
+} from "../../src/jobs/report.ts";
 import { file } from "../support/cli.ts";
 import { keyIn, LOOKUPS, newBook, stateOf } from "../support/job-books.ts";
 import { jobConfig } from "../support/job-stage.ts";
@@ -39,6 +47,78 @@ describe("describeJobState()", () => {
     ]);
     expect(shown(stateOf(book, AT))[0]).toBe("nothing is delivered yet");
     expect(shown(undefined)).toEqual(["nothing is submitted yet"]);
+  });
+});
+
+describe("openingReport()", () => {
+  const [domains, emails] = [["a.example"], ["a@x.example"]];
+  const config = configOf({
+    company_lookup: { domains, from_companies: true, from_people: true, max_lookups_per_sync: 7 },
+    email_check: { emails, max_per_sync: 1_200 },
+  });
+  const NEW = "there is no state, and the receipts are new, so nothing is known of what was submitted before";
+  const BARE =
+    "there is no state and there are no receipts, so nothing is known of what was submitted before";
+
+  type Known = {
+    readonly invalid?: readonly string[];
+    readonly most?: number;
+    readonly hasReceipts?: boolean;
+  };
+  const told = (setting: "companyLookup" | "emailCheck", count: number, known?: Known): readonly string[] => {
+    const { invalid = [], most, hasReceipts = true } = known ?? {};
+    const context = {
+      type: jobTypeOf(setting, config),
+      inputs: { invalid: { count: invalid.length, places: invalid.slice(0, 5) } },
+      task: { knowsThePast: known?.most === undefined, mostSubmissions: most },
+      memory: { hasReceipts },
+    };
+    const notices = [...openingReport({ context, stream: "s" } as unknown as JobRun, count)];
+    return notices.map((one) => (one.kind === "log" ? `${one.level} ${one.text}` : one.kind));
+  };
+  const places = Array.from({ length: 6 }, (_, nth) => `p[${nth}]`);
+  const none = Number.POSITIVE_INFINITY;
+
+  it("names the places of the first five entries that are no items", () => {
+    const [one, two, five] = [places.slice(0, 1), places.slice(0, 2), places.slice(0, 5)];
+    expect(told("emailCheck", 9)).toEqual([]);
+    expect(told("emailCheck", 9, { invalid: one })).toEqual([
+      "warn s: 1 invalid e-mail address, never sent: p[0]",
+    ]);
+    expect(told("emailCheck", 9, { invalid: two })).toEqual([
+      "warn s: 2 invalid e-mail addresses, never sent: p[0], p[1]",
+    ]);
+    expect(told("companyLookup", 9, { invalid: five })).toEqual([
+      `warn s: 5 invalid domains, never sent: ${five.join(", ")}`,
+    ]);
+    expect(told("companyLookup", 9, { invalid: places })).toEqual([
+      `warn s: 6 invalid domains, never sent: ${five.join(", ")} and others`,
+    ]);
+  });
+
+  it("says what a sync submits that knows nothing of the past, and at most how much", () => {
+    const rows = "what the rows of companies and people name";
+    expect(told("emailCheck", 0, { most: none })).toEqual([]);
+    expect(told("emailCheck", 1_300, { most: none })).toEqual([
+      `warn s: ${NEW}. This sync submits up to 1,200 of 1,300 items of "email_check" (at most 1,200 submissions a sync)`,
+    ]);
+    expect(told("emailCheck", 1, { most: none })).toEqual([
+      `warn s: ${NEW}. This sync submits up to 1 of 1 item of "email_check" (at most 1,200 submissions a sync)`,
+    ]);
+    const caps = "(at most 7 submissions and 100 credits a sync)";
+    expect(told("companyLookup", 0, { most: none })).toEqual([
+      `warn s: ${NEW}. This sync submits ${rows} ${caps}`,
+    ]);
+    const few = "will be submitted, because there is neither a state nor a receipts file";
+    expect(told("companyLookup", 9, { most: 5, hasReceipts: false })).toEqual([
+      `warn s: ${BARE}. This sync submits up to 5 of 9 items of "company_lookup", and ${rows} ${caps}`,
+      `warn s: at most 5 items ${few}`,
+    ]);
+    expect(told("emailCheck", 5, { most: 5, hasReceipts: false })).toHaveLength(1);
+    expect(told("emailCheck", 6, { most: 5, hasReceipts: false })[1]).toBe(`warn s: at most 5 items ${few}`);
+    expect(told("companyLookup", 0, { most: 1, hasReceipts: false })[1]).toBe(
+      `warn s: at most 1 item ${few}`,
+    );
   });
 });
 

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
@@ -14,6 +15,7 @@ import { seal } from "../../src/jobs/seal.ts";
 import { parseJobState, tellBook } from "../../src/jobs/state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { dayOf } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
 import { CAPS, DAY, JobService, type RunOptions, Tape } from "../support/job-model.ts";
 
 /** What the service does with submissions, and what it says when it is asked; see `JobService`. */
@@ -653,4 +655,71 @@ it("does this where something goes wrong, where rows or e-mails are the items, a
   const parts: string[] = [];
   for (const [name, situation] of Object.entries(TROUBLES)) parts.push(await told(name, situation));
   await expect(parts.join("\n")).toMatchFileSnapshot("../golden/job-trouble-transcripts.txt");
+});
+
+/** Runs whose states take so long that submissions leave in larger groups. */
+const SLOW: Readonly<Record<string, Situation>> = {
+  "states that take a third of a second": {
+    ...{ items: 60, takes: 20_000, stateTakes: 300, runs: [0, HOUR] },
+    changes: ({ client }, { service }) => ({
+      client: {
+        ...client,
+        requestSlot: async () => {
+          service.now += 700;
+        },
+      },
+    }),
+  },
+  "many e-mails, and states that take their time": {
+    ...{ items: 0, stateTakes: 400, runs: [0, HOUR] },
+    changes: (context, run) => {
+      const emails = ofEmails(context, run, VERIFICATIONS, false);
+      const list = Array.from({ length: 90 }, (_, nth) => `m${nth}@x.example`);
+      const type = { ...context.type, ...emails.type, list };
+      const submit = async (item: string): Promise<Submission> => {
+        run.service.now += 90;
+        return type.taken({ status: "valid" }, item, run.service.now) ?? refused("is-answer");
+      };
+      const inputs = inputsOf({ ...context, ...emails, type });
+      return { ...emails, type, inputs, client: { ...context.client, ...emails.client, submit } };
+    },
+  },
+};
+
+/** What some stories have in common, in one line. Its digest is of every request, event and state. */
+function summaryOf(name: string, stories: readonly string[]): string {
+  const all = stories.join("\n");
+  const many = (what: RegExp): number => all.match(what)?.length ?? 0;
+  const numbers = [
+    `${many(/: submit /g)} submitted`,
+    `${many(/: ask /g)} asked`,
+    `${many(/: records of /g)} records`,
+    `${many(/: state/g)} states`,
+    `${many(/"level":"warn"/g)} warnings`,
+    `${many(/ s: \w*Error: /g)} failed`,
+  ];
+  return `${name}: ${numbers.join(", ")}; ${createHash("sha256").update(all).digest("hex").slice(0, 16)}\n`;
+}
+
+/** `TOLD="no credits" npx vitest run test/jobs/transcripts.test.ts` prints the stories of a line. */
+it("buys and asks in many more situations, each trouble with others, as these lines sum them up", async () => {
+  const roll = dice(11);
+  const some = Object.keys(SITUATIONS);
+  const fates = (many: number, kinds: number): number[] => Array.from({ length: many }, () => roll(kinds));
+  const lines: string[] = [];
+  for (const [name, trouble] of Object.entries({ ...TROUBLES, ...SLOW })) {
+    const stories: string[] = [];
+    for (const isRandom of [false, true, true]) {
+      const other = some[roll(some.length)] ?? "";
+      const random = {
+        ...{ submitted: fates(12, 6), asked: fates(20, FATES_OF_QUESTIONS), prices: fates(3, 9) },
+        ...{ hasReceipts: roll(3) > 0, takes: roll(4) * 9_000, runs: [0, MINUTE, HOUR, DAY] },
+      };
+      const situation = { ...SITUATIONS[other], ...trouble, ...(isRandom && random) } as Situation;
+      stories.push(await told(`${other}, ${name}`, situation));
+    }
+    if (process.env["TOLD"] === name) process.stderr.write(`${stories.join("\n")}\n`);
+    lines.push(summaryOf(name, stories));
+  }
+  await expect(lines.join("")).toMatchFileSnapshot("../golden/job-sums.txt");
 });

@@ -110,7 +110,7 @@ const RULES = {
 };
 
 /** The order of their arguments says nothing. */
-const SYMMETRIC = /^(Math\.max|Math\.min|earlier|later)$/;
+const SYMMETRIC = /^(Math\.(max|min|imul)|earlier|later)$/;
 
 /** Types, imports and the members of enums hold nothing that runs. */
 const SKIPPED = /^(TS(?!AsExpression|NonNull|Satisfies)|Import|ExportAll)/;

@@ -66,6 +66,65 @@ describe("SeenRows", () => {
     );
   });
 
+  it("says whether a pass has shown the very same rows as the one before, and as many as are asked for", () => {
+    const rowsOf = fc.shuffledSubarray(
+      [
+        ...(["1", 1_700_000_000_000] as const).flatMap((identity) =>
+          ["a", "b"].map((key) => [key, identity] as const),
+        ),
+      ],
+      { maxLength: 4 },
+    );
+    // A pass may show a row more than once.
+    const PASS = fc.tuple(
+      fc.constantFrom("pass", "group", "forget"),
+      fc.tuple(rowsOf, rowsOf).map((parts) => parts.flat()),
+    );
+    fc.assert(
+      fc.property(fc.array(PASS, { maxLength: 6 }), (passes) => {
+        const rows = new SeenRows();
+        let before = "";
+        for (const [kind, shown] of passes) {
+          if (kind === "group") rows.beginGroup();
+          if (kind === "forget") rows.forget();
+          rows.beginPass();
+          for (const [key, identity] of shown) {
+            const known = add(rows, key, identity, 1);
+            if (kind === "forget" && known & IS_NEW) expect(inGroup(known) & ~1).toBe(0);
+          }
+          const different = new Set(shown.map((row) => row.join())).size;
+          const now = [...new Set(shown.map((row) => row.join()))].sort().join(" ");
+          expect(rows.isRepeated).toBe(now === before);
+          for (const number of [0, 1, 2, 3, 4])
+            expect(rows.isSameTwice(number)).toBe(now === before && number === different);
+          before = now;
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("passes every row on again once it has forgotten all, and keeps what it learns then", () => {
+    const rows = new SeenRows();
+    const all = Array.from({ length: 3_000 }, (_, nth) => `k${nth}`);
+    for (const key of all) add(rows, key, 1, 1);
+    rows.forget();
+    rows.beginPass();
+    expect(new Set(all.map((key) => add(rows, key, 1, 2)))).toEqual(new Set([IS_NEW]));
+    expect(new Set(all.map((key) => inPass(add(rows, key, 1, 1))))).toEqual(new Set([2]));
+  });
+
+  it("takes batches of any size, one after the other", () => {
+    const rows = new SeenRows();
+    let known = 0;
+    for (const size of [1, 5, 2, 40, 0, 41, 1_000, 3]) {
+      const keys = rows.digestsOf(Array.from({ length: size }, (_, nth) => `key ${nth}`));
+      const news = Array.from({ length: size }, (_, nth) => rows.add(keys, nth, "", 1) & IS_NEW);
+      expect(news.filter((one) => one === IS_NEW)).toHaveLength(Math.max(0, size - known));
+      known = Math.max(known, size);
+    }
+  });
+
   it("knows a key again whatever stands beside it in a batch", () => {
     fc.assert(
       fc.property(

@@ -1,5 +1,7 @@
+import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { BodyError, ConnectorError, DataError, ScrambledError, UnmadeError } from "../../src/errors.ts";
+import { undatedDigest } from "../../src/streams/proof.ts";
 import { readWindow } from "../../src/streams/read-window.ts";
 import type { Row, StreamApi } from "../../src/streams/stream-api.ts";
 import { Tally } from "../../src/streams/tally.ts";
@@ -9,6 +11,7 @@ import { WindowSize } from "../../src/streams/window-size.ts";
 import { addDays, BEGINNING, DAY_MS, type Day, startOf } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import {
+  lineOf,
   type ModelOptions,
   ModelService,
   type Person,
@@ -344,6 +347,60 @@ function situations(roll: Roll): readonly (readonly [window: Window, names: read
     [day, ["a large day", "exports that break off", "a list that ends early"]],
   ];
 }
+
+const MORE: Readonly<Record<string, Trouble>> = {
+  ...TROUBLES,
+  "a list that turns back at its end": { service: { turnsBack: true } },
+  "exports that show who has moved": {
+    service: { ...TROUBLES["somebody who moves"]?.service, showsMoved: true },
+  },
+  "no totals": { rules: { verifyCounts: false }, service: { total: () => null } },
+  "totals of days alone": {
+    rules: { verifyCounts: false },
+    service: { total: (rows, { kind }) => (kind === "all" ? null : rows) },
+  },
+  "a newest row of after the first count": { rules: { latest: startOf(YESTERDAY) } },
+  "somebody without a date who was delivered": {
+    rules: { undatedSeen: new Set([undatedDigest('"u0"', lineOf({ id: "u0", at: null, user: false }))]) },
+    people: undatedPeople(3),
+  },
+};
+
+/** What a number of stories have in common, in one line. Its digest is of every request, row and outcome. */
+function summaryOf(name: string, stories: readonly (readonly string[])[]): string {
+  const all = stories.flat().join("\n");
+  const many = (what: RegExp): number => all.match(what)?.length ?? 0;
+  const numbers = [
+    `${many(/(?:count|export|page|row|any)\b/g)} requests`,
+    ...["proven", "again", "missing", "ignored"].map(
+      (kind) => `${many(new RegExp(`^  ${kind}: `, "gm"))} ${kind}`,
+    ),
+    `${many(/^ {2}\w*Error: /gm)} failed`,
+  ];
+  return `${name}: ${numbers.join(", ")}; ${createHash("sha256").update(all).digest("hex").slice(0, 16)}`;
+}
+
+/** Each trouble in each window, with one and with two others. `TOLD="a row that is held" npx vitest run …` prints its stories. */
+it("reads windows of each kind in many more situations as these lines sum them up", async () => {
+  const roll = dice(7);
+  const names = Object.keys(MORE);
+  const lines: string[] = [];
+  for (const name of names) {
+    const stories: (readonly string[])[] = [];
+    for (const window of WINDOWS)
+      for (const others of [1, 2]) {
+        const chosen = [name, ...Array.from({ length: others }, () => names[roll(names.length)] ?? "")];
+        const troubles = chosen.map((one) => MORE[one] ?? {});
+        stories.push([
+          `${named(window)}: ${chosen.join(", ")}`,
+          ...(await readUnder(window, troubles, roll)),
+        ]);
+      }
+    if (process.env["TOLD"] === name) process.stderr.write(`${stories.flat().join("\n")}\n`);
+    lines.push(summaryOf(name, stories));
+  }
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../golden/window-sums.txt");
+});
 
 it("reads windows so, whatever is wrong with the service", async () => {
   const roll = dice(20);
