@@ -52,9 +52,9 @@ export async function* readPages(
   const prove = isClosed ? proveClosed : window.kind === "all" ? proveAll : proveOpen;
   seen.beginGroup();
   for (let nth = 0; nth < MOST_WALKS; nth++) {
-    const { rows, undated } = walks.count;
     const pass = new Pass(window, isClosed ? walks.count : first, seen, rules);
-    const walk = new Walk(window, rules, pass);
+    const walk = new Walk(window, rules, pass, first.known && rules.verifyCounts);
+    const { rows, undated } = walks.count;
     yield* isClosed ? walk.backwards(rows) : walk.forwards(rows + undated);
     const attempt = await prove(walks, pass, walk);
     if (attempt !== undefined) return attempt;
@@ -138,20 +138,23 @@ class Walk {
   readonly #window: Window;
   readonly #rules: RunRules;
   readonly #pass: Pass;
+  /** Whether a count is held against it. */
+  readonly #isCounted: boolean;
   #neighbour = "";
   #broken = 0;
 
-  constructor(window: Window, rules: RunRules, pass: Pass) {
+  constructor(window: Window, rules: RunRules, pass: Pass, isCounted: boolean) {
     this.#window = window;
     this.#rules = rules;
     this.#pass = pass;
+    this.#isCounted = isCounted;
   }
 
   /** From the last page to the first, so that rows that leave for today shift no unread row past us. */
   async *backwards(rows: number): AsyncGenerator<LineBatch> {
     const first = await this.#read(1);
     const counted = Math.max(1, Math.ceil(rows / (first?.size ?? 1000)));
-    const { last, beyond } = await this.#lastFrom(counted);
+    const { last, beyond } = await this.#lastFrom(counted, first);
     // The page that comes next is no neighbour of the one before.
     this.#neighbour = "";
     this.#broken = 0;
@@ -176,8 +179,8 @@ class Walk {
   }
 
   /**
-   * From the first page on to the first empty one. Everything ends with the first page without a new row, which is the
-   * end also of a list that shows all of it each time.
+   * From the first page on to the first empty one. A list that no count is held against ends with the first page without a
+   * new row, which is the end also of one that shows all of it each time.
    */
   async *forwards(rows: number): AsyncGenerator<LineBatch> {
     const isAll = this.#window.kind === "all";
@@ -186,7 +189,7 @@ class Walk {
       const page = await this.#read(number);
       if (page === undefined) continue;
       if (page.rows.length === 0) break;
-      if (!isAll && number > 2 * Math.ceil(rows / page.size) + 1) {
+      if (number > this.#reach(Math.ceil(rows / page.size))) {
         this.fault = "there are twice as many as were counted";
         return;
       }
@@ -194,9 +197,14 @@ class Walk {
       before = page;
       const { distinct } = this.#pass;
       yield this.#pass.accept(page);
-      if (isAll && this.#pass.distinct === distinct) break;
+      if (!this.#isCounted && this.#pass.distinct === distinct) break;
     }
     this.#pass.refuseMissingKeys();
+  }
+
+  /** How many pages a list may have where its count says so many. As many as it likes if no count is held against it. */
+  #reach(counted: number): number {
+    return this.#isCounted ? 2 * counted + 1 : Number.POSITIVE_INFINITY;
   }
 
   /** Whether going on would bring nothing. */
@@ -226,15 +234,16 @@ class Walk {
   }
 
   /**
-   * The number of the last page that holds rows, looked for forwards from where the count puts it; undefined if there is no
-   * end, with the first page beyond the count.
+   * The number of the last page that holds rows, looked for forwards from where the count puts it: an empty page comes after
+   * it, or where no count is held against the list the first one again. Undefined if there is no end, with the first page beyond the count.
    */
-  async #lastFrom(counted: number): Promise<{ last?: number; beyond?: Page | undefined }> {
+  async #lastFrom(counted: number, first?: Page): Promise<{ last?: number; beyond?: Page | undefined }> {
     let beyond: Page | undefined;
-    for (let number = counted + 1; number <= counted * 2 + 1 && !this.#isHopeless; number++) {
+    for (let number = counted + 1; number <= this.#reach(counted) && !this.#isHopeless; number++) {
       const page = await this.#read(number);
       if (page === undefined) return {};
-      if (page.rows.length === 0) return { last: number - 1 };
+      const isAgain = !this.#isCounted && page.rows[0]?.raw === first?.rows[0]?.raw;
+      if (page.rows.length === 0 || isAgain) return { last: number - 1 };
       beyond ??= page;
     }
     return { beyond };

@@ -16,14 +16,14 @@ const OPEN: Window = { kind: "open", from: "2026-03-19" as Day, undated: false }
 const ALL: Window = { kind: "all" };
 const NOW = Date.parse("2026-03-20T10:00:00Z");
 
-/** How many rows a page holds of ten; or how it cannot be had; or that it is the one before it once more. */
-type PageOf = number | "no JSON" | "no answer" | "again";
+/** How many rows a page holds of ten; or how it cannot be had; or that it is the one before it, or the first, once more. */
+type PageOf = number | "no JSON" | "no answer" | "again" | "the first";
 
 type Situation = {
   readonly window?: Window;
   /** The page with each number; those after the last are empty. */
   readonly pages: readonly PageOf[];
-  /** What the service counts, one after the other, and then the last for ever. */
+  /** What the service counts, one after the other, and then the last for ever. Empty: it does not count. */
   readonly counts: readonly number[];
   readonly total?: number;
   readonly clears?: "again";
@@ -32,6 +32,7 @@ type Situation = {
 
 function rowsOn(pages: readonly PageOf[], number: number, window: Window): Row[] {
   const page = pages[number - 1] ?? 0;
+  if (page === "the first") return rowsOn(pages, 1, window);
   if (page === "again") return rowsOn(pages, number - 1, window);
   const day = "from" in window ? window.from : DAY;
   return Array.from({ length: Number(page) }, (_, nth) => {
@@ -45,7 +46,8 @@ async function told({ window = CLOSED, pages, counts, total, clears, rules }: Si
   const asked: string[] = [];
   const left = [...counts];
   const next = (): number => (left.length > 1 ? left.shift() : left[0]) ?? 0;
-  const counted = (rows: number) => ({ rows, undated: 0, known: true, asked: NOW, answered: NOW });
+  const known = counts.length > 0;
+  const counted = (rows: number) => ({ rows, undated: 0, known, asked: NOW, answered: NOW });
   const api = apiWith({
     count: async () => {
       asked.push("c");
@@ -91,6 +93,11 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     counts: [20],
     rules: unproven,
   },
+  "pages of a service that does not count": { pages: Array(8).fill(10), counts: [], rules: unproven },
+  "pages of a service that does not count, which begin again": {
+    ...{ pages: [10, 10, 7, "the first", 9, 8], counts: [], rules: unproven },
+  },
+  "pages that begin again": { pages: [10, 10, 7, "the first", 9, 8], counts: [27] },
   "pages that are the last one again, for ever": { pages: [10, 5, ...Array(9).fill("again")], counts: [15] },
   "fewer pages than were counted": { pages: [10, 5], counts: [45] },
   "fewer rows, as the next count says": { pages: [10, 5], counts: [20, 15] },
@@ -114,6 +121,12 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "today, with fewer rows": { window: OPEN, pages: [10, 5], counts: [25] },
   "today, with a short page in the middle": { window: OPEN, pages: [10, 6, 4], counts: [20] },
   "today, without an end": { window: OPEN, pages: Array(9).fill(10), counts: [20] },
+  "today, of a service that does not count": {
+    ...{ window: OPEN, pages: Array(9).fill(10), counts: [], rules: unproven },
+  },
+  "today, in pages that begin again, of a service that does not count": {
+    ...{ window: OPEN, pages: [10, 10, "the first", 9, 8], counts: [], rules: unproven },
+  },
   "today, with pages that are no JSON": {
     window: OPEN,
     pages: [10, "no JSON", "no JSON", "no JSON", "no JSON", 5],
