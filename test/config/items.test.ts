@@ -73,6 +73,14 @@ describe("normalizeItem()", () => {
       "@x.example",
       "a@x..example",
       "''@x",
+      "a@.example",
+      "a@x.",
+      "a@x.example,b@x.example",
+      ...["(", ")", ",", ":", ";", "<", ">", "[", "]", "\\", " "].flatMap((sign) => [
+        `a${sign}a@x.example`,
+        `a@x${sign}x.example`,
+        `a@x.exam${sign}ple`,
+      ]),
     ])
       expect(normalizeItem("email", text)).toBeNull();
   });
