@@ -55,7 +55,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "manifest metrics outlook probe-streams questions"),
+      ...within("run", "manifest metrics outlook probe-streams"),
       ...within("run", "runtime session sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",

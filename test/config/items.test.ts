@@ -73,6 +73,14 @@ describe("normalizeItem()", () => {
       "@x.example",
       "a@x..example",
       "''@x",
+      "a@.example",
+      "a@x.",
+      "a@x.example,b@x.example",
+      ...["(", ")", ",", ":", ";", "<", ">", "[", "]", "\\", " "].flatMap((sign) => [
+        `a${sign}a@x.example`,
+        `a@x${sign}x.example`,
+        `a@x.exam${sign}ple`,
+      ]),
     ])
       expect(normalizeItem("email", text)).toBeNull();
   });
@@ -110,6 +118,13 @@ describe("entriesOf()", () => {
 });
 
 describe("spellingsOf()", () => {
+  it.each(["a@.example", "a@x.", "@x.example", "a a@x.example", `${"a".repeat(65)}@x.example`])(
+    "knows no spelling under which %j was bought, which no version has sent",
+    (text) => {
+      expect(spellingsOf({ item: null, kind: "email", text }, 1)).toEqual([""]);
+    },
+  );
+
   const of = (text: string, normalization: number, kind: "email" | "domain" = "email"): readonly string[] =>
     entriesOf(kind, text).flatMap((entry) => spellingsOf(entry, normalization));
 

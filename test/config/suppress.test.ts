@@ -48,6 +48,26 @@ describe("readSuppression()", () => {
     );
   });
 
+  it("knows names and digests of a file that holds both, in either order", async () => {
+    const [plain, hashed] = ["a@b.example", sha256("c@d.example")];
+    for (const lines of [
+      [plain, hashed],
+      [hashed, plain],
+    ]) {
+      const read = await suppression(...lines);
+      const held = ["a@b.example", "C@d.example", "e@f.example"].map((email) => [
+        read.has("email", email),
+        read.hasJson("email", JSON.stringify(email)),
+        read.hasUsual(JSON.stringify(email)),
+      ]);
+      expect(held).toEqual([
+        [true, true, true],
+        [true, true, true],
+        [false, false, false],
+      ]);
+    }
+  });
+
   it("has a digest of what is named, whatever the order and the comments", async () => {
     const { digest } = await suppression("p1", "p2");
     expect((await suppression("# x", "P2", "p1")).digest).toBe(digest);

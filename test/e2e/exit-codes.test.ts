@@ -33,6 +33,15 @@ describe("exit codes", () => {
     }
   });
 
+  it("are 2 for a --stream that nothing has, of which the service is asked nothing", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const before = sandbox.requests.length;
+    const words = ["--stream", "peple", "--format", "jsonl", "--config", config];
+    const { code, stdout, stderr } = await run(CONNECTOR, ["read", ...words]);
+    expect([code, stdout, sandbox.requests.length]).toEqual([2, "", before]);
+    expect(stderr).toContain("there is no such stream, only people, companies, sources. Correct --stream");
+  });
+
   it("are 1 for a check that fails at a terminal", async () => {
     const { sandbox, config } = await sandboxWith(QUICK, { num_workers: 99 });
     expect(await check({ config }, testProcess({ stdout: new Terminal() }))).toBe(1);

@@ -77,6 +77,16 @@ describe("jobs", () => {
     expect(stdout).toContain(text);
   });
 
+  it("begins with nothing where the file of --state-file is not there yet, and refuses such a --state", async () => {
+    const config = await configOf(NOWHERE, JOBS);
+    const missing = join(folder, "not-yet.json");
+    const fresh = await shown("--config", config, "--state-file", missing);
+    expect([fresh.code, fresh.stdout]).toEqual([0, (await shown("--config", config)).stdout]);
+    const refused = await shown("--config", config, "--state", missing);
+    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect(refused.stderr).toContain(`Cannot read the state file "${missing}"`);
+  });
+
   it("submits at most ten items where nothing would remember them", async () => {
     const emails = Array.from({ length: 20 }, (_, nth) => `e${nth}@x.example`);
     const config = await configOf(NOWHERE, { receipts_file: "", email_verification: { emails } });

@@ -149,4 +149,17 @@ describe("the folder of read --output", () => {
     await expect(sinkOf(folder)).rejects.toThrow(why);
     expect(namesIn(folder)).toEqual([name]);
   });
+
+  it("publishes what an earlier state covers when a stream ends without a checkpoint of its own", async () => {
+    const folder = await tempDir();
+    const first = await sinkOf(folder);
+    await first.emit(open("people"), row(1), at("1"), close("people"));
+    await first.sink.release();
+    const { sink, emit, told } = await sinkOf(folder);
+    await emit(open("people"), row(2), close("people"));
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([["1"], ["2"]]);
+    expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
+    expect(told.at(-1)).toEqual(["published", "people", 1, 1]);
+  });
 });

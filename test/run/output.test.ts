@@ -9,6 +9,7 @@ import { airbyte } from "../../src/protocol/airbyte.ts";
 import { Mask } from "../../src/protocol/mask.ts";
 import { runToEnd } from "../../src/run/output.ts";
 import { openSink } from "../../src/run/sink.ts";
+import type { Event } from "../../src/streams/event.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { tempDir, textsIn } from "../support/temp-dir.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
@@ -138,5 +139,38 @@ describe("runToEnd()", () => {
       return String((logs ? stderr : stdout).read());
     };
     for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
+  });
+
+  it("says how each stream ended, what is new of it, and then how the run ended", async () => {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const runtime = testProcess({ stdout, stderr });
+    const none = { windows: 0, passes: null, missing_days: [], recheck: [] };
+    const report = { ...none, time_limit_reached: true, saved_up_to: "2026-01-02T00:00:00Z" };
+    const ofStream = (text: string): Event =>
+      ({ kind: "log", level: "info", text, endOf: "people" }) as Event;
+    const code = await runToEnd({ name: "x", logs: true, logLevel: "info" }, runtime, async (open_) => {
+      const output = await open_({ kind: "stdout" }, config);
+      const events: readonly Event[] = [
+        ...[open("people"), records("people", { id: 1 }), ofStream("first end"), ofStream("second end")],
+        ...[{ ...close("people"), report } as Event, open("companies"), close("companies", false)],
+      ];
+      for (const event of events) await output.emit(event);
+      return false;
+    });
+    const lines = String(stderr.read()).trimEnd().split("\n");
+    const said = lines.map((line): string => JSON.parse(line).message);
+    expect([code, said.map((text) => text.replace(/\d\.\d s/g, "0.0 s"))]).toEqual([
+      1,
+      [
+        'Stream "people": started',
+        'Stream "people": complete, 1 row, 0 requests, 0.0 s; first end; second end',
+        "Time limit reached: 1 row, saved up to 2026-01-02. Run again to continue.",
+        'Stream "companies": started',
+        'Stream "companies": incomplete, a part of it could not be read',
+        'Stream "companies": incomplete, 0 rows, 0 requests, 0.0 s',
+        "Run incomplete: 1 row of 2 streams, 0 requests, 0.0 s; nothing new was ready to be saved. Run again to start where this run did",
+        'Stream "companies": incomplete, a part of it could not be read',
+      ],
+    ]);
   });
 });
