@@ -21,8 +21,6 @@ const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-u
  * would spend a tenth of a read's processor time on optimizing it.
  */
 const SHORT_FUNCTIONS = "--max-optimized-bytecode-size=1000";
-/** Old objects are collected when they have grown by this share (percent). A read keeps few, and V8 would let them multiply. */
-const HEAP_GROWTH = "--heap-growing-percent=30";
 
 /** Parses a command line; throws UsageError. */
 type Parse = (args: readonly string[], version: string) => Promise<Command>;
@@ -31,7 +29,6 @@ type Parse = (args: readonly string[], version: string) => Promise<Command>;
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
   setFlagsFromString(BASELINE_WASM);
   setFlagsFromString(SHORT_FUNCTIONS);
-  setFlagsFromString(HEAP_GROWTH);
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
   let interruptedBy: NodeJS.Signals | undefined;
