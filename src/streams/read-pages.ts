@@ -10,7 +10,7 @@ import type { Attempt, FailedAttempt, Planned, RunRules } from "./window-result.
 const MOST_WALKS = 5;
 /** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MOST_BROKEN_PAGES = 3;
-/** A walk ends at this number of empty pages in a row: what the total says beyond them is not there. */
+/** A walk ends at this number of empty pages in a row, which are short: what the total says beyond them is not there. */
 const MOST_EMPTY_PAGES = 3;
 
 /** The walks over a window's pages, and what is known between two of them. */
@@ -165,10 +165,7 @@ class Walk {
       if (page === undefined && this.isUnanswered) number = Math.ceil(number / 2);
       if (page === undefined) continue;
       empty = page.rows.length === 0 ? empty + 1 : 0;
-      if (empty === MOST_EMPTY_PAGES) {
-        this.fault ??= `${empty} pages in a row are empty`;
-        return;
-      }
+      if (empty === MOST_EMPTY_PAGES) return;
       if (number < (last ?? counted)) this.#refuseShort(page);
       yield this.#pass.accept(page);
     }
