@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -170,6 +170,19 @@ describe("the process", () => {
       expect(said).not.toMatch(/FAILED|SUCCEEDED|CATALOG|"streams"|Cannot/);
     },
   );
+
+  const canBePid1 = spawnSync("unshare", ["--pid", "--fork", "true"]).status === 0;
+
+  it.skipIf(!canBePid1)("ends at SIGTERM with 143 as the first process of a container", async () => {
+    const { sandbox, config } = await sandboxWith({ people: 5, faults: ["stall-headers:times=always"] });
+    const words = ["--pid", "--fork", process.execPath, CONNECTOR, "check", "--config", config];
+    const outer = spawn("unshare", words, { stdio: "ignore" });
+    const ended = once(outer, "exit");
+    await expect.poll(() => sandbox.requests.length, { timeout: 20_000 }).toBeGreaterThan(0);
+    const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, "utf8");
+    process.kill(Number(inner), "SIGTERM");
+    expect(await ended).toEqual([143, null]);
+  });
 
   it("writes all of a large output to a slow reader", async () => {
     const { config } = await sandboxWith({ people: 20_000 });
