@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { compactOutput } from "../../src/commands/output-compact.ts";
 import { checkManifest } from "../../src/run/manifest.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
@@ -10,6 +11,7 @@ import { hurriedClock } from "../support/in-process.ts";
 import { doneIn } from "../support/job-types.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { testProcess } from "../support/terminal.ts";
 
 const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
 
@@ -133,6 +135,25 @@ describe("read --output", () => {
     const { output } = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
     await checkManifest(folder, output.files);
     expect(readdirSync(join(folder, "people"))).toHaveLength(1);
+  });
+
+  it("is as it was after a compaction that was interrupted while it wrote", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 2_000 });
+    const folder = await tempDir();
+    await read(sandbox, folder, "--stream", "people");
+    sandbox.arrive(2);
+    await read(sandbox, folder, "--stream", "people");
+    const people = join(folder, "people");
+    const before = readdirSync(people).toSorted();
+    const abort = new AbortController();
+    const signal = Object.assign(abort.signal, {
+      throwIfAborted: () => {
+        if (readdirSync(people).length > before.length) throw new Error("Interrupted");
+      },
+    });
+    const compacted = compactOutput({ folder, newest: false }, testProcess({ signal }));
+    await expect(compacted).rejects.toThrow("Interrupted");
+    expect(readdirSync(people).toSorted()).toEqual(before);
   });
 
   it("is compacted to the rows that a key or a cursor of its own tells apart, in their order", async () => {
