@@ -56,7 +56,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: [
       ...within("run", "manifest metrics outlook probe-streams"),
-      ...within("run", "runtime session sink stats window-files"),
+      ...within("run", "runtime sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
