@@ -238,7 +238,7 @@ class Walk {
     let beyond: Page | undefined;
     for (let number = counted + 1; number <= this.#reach(counted) && !this.#isHopeless; number++) {
       const page = await this.#read(number);
-      if (page === undefined) return {};
+      if (page === undefined) break;
       const isAgain = !this.#isCounted && page.rows[0]?.raw === first?.rows[0]?.raw;
       if (page.rows.length === 0 || isAgain) return { last: number - 1 };
       beyond ??= page;

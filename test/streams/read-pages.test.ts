@@ -93,6 +93,10 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     counts: [20],
     rules: unproven,
   },
+  "more pages than were counted, of which the second is no JSON": {
+    pages: [10, 10, 10, "no JSON"],
+    counts: [20],
+  },
   "pages of a service that does not count": { pages: Array(8).fill(10), counts: [], rules: unproven },
   "pages of a service that does not count, which begin again": {
     ...{ pages: [10, 10, 7, "the first", 9, 8], counts: [], rules: unproven },
