@@ -6,7 +6,7 @@ import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
-import { CONFIG_SPEC, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
+import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { readSuppression, type Suppression } from "./suppress.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./unknown.ts";
 
@@ -89,7 +89,7 @@ export type EmailVerification = JobRules & {
 
 export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
 
-const isValid = schemaCompiler({ fill: true })<JsonObject>(CONFIG_SPEC);
+const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
@@ -118,7 +118,7 @@ export function parseConfig(
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...draft };
   if (isValid(candidate) && problems.length + typos.length === 0) {
-    const settings = toShape(candidate, CONFIG_SPEC) as Settings;
+    const settings = toShape(candidate, configSpec()) as Settings;
     const warnings = unknownWarnings(unknown, misspelt);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, file);

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type JsonObject } from "../json.ts";
 import { addDays, type Day, dayOf, parseDay } from "../time.ts";
-import { CONFIG_SPEC, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
+import { configSpec, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
  * A draft without what counts as absent: nulls, empty lists, objects that hold only defaults, and empty strings, which
  * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text stands for a list at its commas and line
  * breaks; dates are UTC days, also as days ago ("30d"); booleans are words where the spec has words. Idempotent.
  */
-export function normalize(draft: JsonObject, parent: SpecProperty = CONFIG_SPEC): JsonObject {
+export function normalize(draft: JsonObject, parent: SpecProperty = configSpec()): JsonObject {
   const normal = Object.entries(draft).map(
     ([name, value]) => [name, normalValue(value, innerProperty(parent, name))] as const,
   );

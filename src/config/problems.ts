@@ -3,7 +3,7 @@ import type { SchemaError } from "../json-schema.ts";
 import { isDay } from "../time.ts";
 import { addressProblem } from "./address.ts";
 import type { Prefixes } from "./environment.ts";
-import { CONFIG_SPEC, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
+import { configSpec, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 import type { Unknown } from "./unknown.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
@@ -112,7 +112,7 @@ function jobProblems(draft: JsonObject): Problem[] {
     const job = draft[name];
     if (!isObject(job)) return [];
     // The settings that say what a job works on: a list, a file, or a stream.
-    const inputs = Object.keys(CONFIG_SPEC.properties?.[name]?.properties ?? {}).filter((input) =>
+    const inputs = Object.keys(configSpec().properties?.[name]?.properties ?? {}).filter((input) =>
       /^(domains|emails|from_)/.test(input),
     );
     const isIdle = inputs.every((input) => job[input] === undefined || job[input] === false);
@@ -164,7 +164,7 @@ function dottedName(segments: readonly string[]): string {
 const propertyAt = (segments: readonly string[]): SpecProperty =>
   segments.reduce<SpecProperty>(
     (property, part) => property.properties?.[part] ?? property.items ?? property,
-    CONFIG_SPEC,
+    configSpec(),
   );
 
 const article = (noun: string): string =>

@@ -24,11 +24,14 @@ export type Spec = {
 
 /** Reads the one description of the config, from which everything else about it is derived. */
 export function loadSpec(): Spec {
-  return readPackageFile("spec.json") as Spec;
+  loaded ??= readPackageFile("spec.json") as Spec;
+  return loaded;
 }
 
+let loaded: Spec | undefined;
+
 /** What a config may hold. */
-export const CONFIG_SPEC = loadSpec().connectionSpecification;
+export const configSpec = (): SpecProperty => loadSpec().connectionSpecification;
 
 /** A property's type, null aside. */
 export function typeOf({ type }: SpecProperty): string {
@@ -44,7 +47,7 @@ export type Located = { readonly path: readonly string[]; readonly property: Spe
 
 /** Every property under one, outer before inner; by default every setting. */
 export function* settingsIn(
-  parent: SpecProperty = CONFIG_SPEC,
+  parent: SpecProperty = configSpec(),
   path: readonly string[] = [],
 ): Generator<Located> {
   for (const [name, property] of Object.entries(parent.properties ?? {})) {

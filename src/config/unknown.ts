@@ -2,7 +2,7 @@ import { isObject, type JsonObject, printable, quoted } from "../json.ts";
 import { distanceOf, nearestName, plain } from "../nearest.ts";
 import { plural } from "../plural.ts";
 import type { Environment, Prefixes } from "./environment.ts";
-import { CONFIG_SPEC, innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
+import { configSpec, innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
 
 /**
  * A setting that the spec does not have, and the one that may have been meant: dotted paths, or variables. `isTypo`: they
@@ -16,7 +16,7 @@ export type Unknown = {
 
 /** The settings of a config that the spec does not have, in the order of the config. */
 export function unknownSettings(draft: JsonObject): readonly Unknown[] {
-  return unknownPaths(draft, CONFIG_SPEC, []).map((path) => {
+  return unknownPaths(draft, configSpec(), []).map((path) => {
     const nearest = nearestOf(path);
     return { name: path.join("."), nearest: nearest?.join("."), isTypo: isTypo(path, nearest) };
   });
