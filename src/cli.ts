@@ -38,7 +38,7 @@ type AddCommand = (parser: Argv, choose: Choose) => Argv;
 const NAME = "source-contact-intelligence";
 
 /** A flag that takes one text. */
-const textFlag = (describe: string) => ({ type: "string", nargs: 1, describe }) as const;
+export const textFlag = (describe: string) => ({ type: "string", nargs: 1, describe }) as const;
 
 /** A flag that is on or off. */
 const switchFlag = (describe: string) => ({ type: "boolean", default: false, describe }) as const;

@@ -1,17 +1,20 @@
-import { answerOf, type Command, LOG_LEVEL, openParser, refuseTwoStates, STATE, STATE_FILE } from "./cli.ts";
+import {
+  answerOf,
+  type Command,
+  LOG_LEVEL,
+  openParser,
+  refuseTwoStates,
+  STATE,
+  STATE_FILE,
+  textFlag,
+} from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
-  config: {
-    alias: "c",
-    type: "string",
-    array: true,
-    nargs: 1,
-    describe: "config file (- is stdin, ENV the environment)",
-  },
+  config: { alias: "c", array: true, ...textFlag("config file (- is stdin, ENV the environment)") },
   discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
   catalog: { type: "string", describe: "streams and fields to read; default: all" },
-  properties: { alias: "p", type: "string", nargs: 1, describe: "older name of --catalog" },
+  properties: { alias: "p", ...textFlag("older name of --catalog") },
   state: { alias: "s", ...STATE },
   "state-file": STATE_FILE,
   about: { type: "boolean", describe: "describe this tap" },

@@ -49,12 +49,13 @@ export async function* readPages(
     ...{ count: first, shown: 0, isShown: false, failed: [] },
   };
   const isClosed = window.kind === "closed";
+  const isCounted = first.known && rules.verifyCounts;
   const prove = isClosed ? proveClosed : window.kind === "all" ? proveAll : proveOpen;
   seen.beginGroup();
   for (let nth = 0; nth < MOST_WALKS; nth++) {
-    const pass = new Pass(window, isClosed ? walks.count : first, seen, rules);
-    const walk = new Walk(window, rules, pass, first.known && rules.verifyCounts);
     const { rows, undated } = walks.count;
+    const pass = new Pass(window, isClosed ? walks.count : first, seen, rules);
+    const walk = new Walk(window, rules, pass, isCounted);
     yield* isClosed ? walk.backwards(rows) : walk.forwards(rows + undated);
     const attempt = await prove(walks, pass, walk);
     if (attempt !== undefined) return attempt;
@@ -231,8 +232,9 @@ class Walk {
   }
 
   /**
-   * The number of the last page that holds rows, looked for forwards from where the count puts it: an empty page comes after
-   * it, or where no count is held against the list the first one again. Undefined if there is no end, with the first page beyond the count.
+   * `last`: the number of the last page that holds rows, looked for forwards from where the count puts it: an empty page comes
+   * after it, or, where no count is held against the list, the first one again. `beyond`: without an end, the first page beyond
+   * the count.
    */
   async #lastFrom(counted: number, first?: Page): Promise<{ last?: number; beyond?: Page | undefined }> {
     let beyond: Page | undefined;
