@@ -193,26 +193,26 @@ function clockOf(): Clock {
   return { now: () => clock.now() + ahead, monotonic: () => passed, sleep };
 }
 
-/** What differs from run to run, and where the test stands. */
+/**
+ * What differs from run to run, and where the test stands. Waits before retries are drawn at random, so that a run takes some
+ * seconds or some minutes.
+ */
 function masked(text: string, folder: string, { url, key }: Sandbox): string {
   const numbers = "pid|ts|emitted_at|seconds|waited_seconds|bytes_received|value";
-  return (
-    text
-      .replaceAll(folder, "FOLDER")
-      .replaceAll(url, "URL")
-      .replaceAll(key, "KEY")
-      .replaceAll(new URL(url).host, "HOST")
-      .replaceAll(new RegExp(`("(?:${numbers})": ?)[\\d.]+`, "g"), "$10")
-      .replaceAll(/("(?:service|salt|plan|digests?|key)": ?")[^"]*/g, "$1…")
-      .replaceAll(/2026-03-20T1[12]:[\d:.]+Z/g, "NOON")
-      .replaceAll(/20260320T\d{6}Z/g, "NOON")
-      // The waits before retries are drawn at random, so that a run takes some seconds or some minutes.
-      .replaceAll(/\b\d+(\.\d+)? (?:s|min)\b/g, "N s")
-      .replaceAll(/\b\d+ ms\b/g, "N ms")
-      .replaceAll(/receipts-[0-9a-f]{16}/g, "receipts-…")
-      .replaceAll(/job_\w{6,}/g, "job_…")
-      .replaceAll(/^(.*)$(?:\n\1$)+/gm, "$1 (more than once)")
-  );
+  return text
+    .replaceAll(folder, "FOLDER")
+    .replaceAll(url, "URL")
+    .replaceAll(key, "KEY")
+    .replaceAll(new URL(url).host, "HOST")
+    .replaceAll(new RegExp(`("(?:${numbers})": ?)[\\d.]+`, "g"), "$10")
+    .replaceAll(/("(?:service|salt|plan|digests?|key)": ?")[^"]*/g, "$1…")
+    .replaceAll(/2026-03-20T1[12]:[\d:.]+Z/g, "NOON")
+    .replaceAll(/20260320T\d{6}Z/g, "NOON")
+    .replaceAll(/\b\d+(\.\d+)? (?:s|min)\b/g, "N s")
+    .replaceAll(/\b\d+ ms\b/g, "N ms")
+    .replaceAll(/receipts-[0-9a-f]{16}/g, "receipts-…")
+    .replaceAll(/job_\w{6,}/g, "job_…")
+    .replaceAll(/^(.*)$(?:\n\1$)+/gm, "$1 (more than once)");
 }
 
 /** Of what jobs remember, whose keys are new each time, the steps of those that are open and how many others there are. */

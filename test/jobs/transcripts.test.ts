@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
@@ -17,6 +16,7 @@ import type { Event } from "../../src/streams/event.ts";
 import { dayOf } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import { CAPS, DAY, JobService, type RunOptions, Tape } from "../support/job-model.ts";
+import { digestOf } from "../support/stories.ts";
 
 /** What the service does with submissions, and what it says when it is asked; see `JobService`. */
 const [TAKEN, LOST, DROPPED, LATER] = [0, 3, 4, 5];
@@ -64,6 +64,16 @@ const capped = (submissions: object, credits: object = {}) => ({
     credits: { ...CAPS.credits, ...credits },
   },
 });
+
+/** Requests that wait so long (ms) for their turn. */
+const turnsAfter =
+  (ms: number) =>
+  ({ client }: JobContext, { service }: Run): Partial<JobContext> => {
+    const requestSlot = async (): Promise<void> => {
+      service.now += ms;
+    };
+    return { client: { ...client, requestSlot } };
+  };
 
 /** What answers, refusals and the like are in short. */
 const DRY = { failed: true, cost: 0, code: "INSUFFICIENT_CREDITS" };
@@ -306,14 +316,7 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "a limit of requests": {
     ...{ items: 2, submissions: times(9, refused("limit")), runs: [0, HOUR] },
-    changes: ({ client }, { service }) => ({
-      client: {
-        ...client,
-        requestSlot: async () => {
-          service.now += 10 * MINUTE;
-        },
-      },
-    }),
+    changes: turnsAfter(10 * MINUTE),
   },
   "look-ups that stay silent": {
     ...{ items: 8, replies: times(6, pendingFor(7 * MINUTE)), runs: [0, HOUR] },
@@ -504,25 +507,13 @@ const TROUBLES: Readonly<Record<string, Situation>> = {
   },
   "states and submissions that take a moment": {
     ...{ items: 40, takes: 20_000, stateTakes: 2_000, runs: [0] },
-    changes: ({ client }, { service }) => ({
-      client: {
-        ...client,
-        requestSlot: async () => {
-          service.now += 5_000;
-        },
-      },
-    }),
+    changes: turnsAfter(5_000),
   },
   "submissions that take their time until the run has to end": {
     ...{ items: 12, takes: 20_000, runs: [0, HOUR] },
-    changes: ({ client }, { nth, service }) => ({
-      ...(nth === 0 && { endsAt: service.now + 90_000 }),
-      client: {
-        ...client,
-        requestSlot: async () => {
-          service.now += 10_000;
-        },
-      },
+    changes: (context, run) => ({
+      ...(run.nth === 0 && { endsAt: run.service.now + 90_000 }),
+      ...turnsAfter(10_000)(context, run),
     }),
   },
   "jobs that take days": {
@@ -661,14 +652,7 @@ it("does this where something goes wrong, where rows or e-mails are the items, a
 const SLOW: Readonly<Record<string, Situation>> = {
   "states that take a third of a second": {
     ...{ items: 60, takes: 20_000, stateTakes: 300, runs: [0, HOUR] },
-    changes: ({ client }, { service }) => ({
-      client: {
-        ...client,
-        requestSlot: async () => {
-          service.now += 700;
-        },
-      },
-    }),
+    changes: turnsAfter(700),
   },
   "many e-mails, and states that take their time": {
     ...{ items: 0, stateTakes: 400, runs: [0, HOUR] },
@@ -698,7 +682,7 @@ function summaryOf(name: string, stories: readonly string[]): string {
     `${many(/"level":"warn"/g)} warnings`,
     `${many(/ s: \w*Error: /g)} failed`,
   ];
-  return `${name}: ${numbers.join(", ")}; ${createHash("sha256").update(all).digest("hex").slice(0, 16)}\n`;
+  return `${name}: ${numbers.join(", ")}; ${digestOf(name, stories)}\n`;
 }
 
 /** `TOLD="no credits" npx vitest run test/jobs/transcripts.test.ts` prints the stories of a line. */
@@ -718,7 +702,6 @@ it("buys and asks in many more situations, each trouble with others, as these li
       const situation = { ...SITUATIONS[other], ...trouble, ...(isRandom && random) } as Situation;
       stories.push(await told(`${other}, ${name}`, situation));
     }
-    if (process.env["TOLD"] === name) process.stderr.write(`${stories.join("\n")}\n`);
     lines.push(summaryOf(name, stories));
   }
   await expect(lines.join("")).toMatchFileSnapshot("../golden/job-sums.txt");

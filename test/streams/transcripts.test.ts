@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import type { Coverage } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
@@ -13,6 +12,7 @@ import {
   peopleOn,
   undatedPeople,
 } from "../support/model-service.ts";
+import { digestOf } from "../support/stories.ts";
 import { type RunOptions, runStream } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -392,16 +392,14 @@ it("reads accounts in runs of many days, as these lines sum them up", async () =
     const lines: string[] = [];
     for (let nth = 0; nth < 24; nth++)
       lines.push(`# ${nth}`, ...(await told(randomSituation(roll, services[nth % services.length] ?? {}))));
-    if (process.env["TOLD"] === name) process.stderr.write(`${lines.join("\n")}\n`);
     const runs = lines.flatMap(
       (line) => /^Run .*: (\d+) requests, (\d+) rows, (\w+)/.exec(line)?.slice(1) ?? [],
     );
     const sum = (place: number): number =>
       runs.reduce((all, one, at) => all + (at % 3 === place ? Number(one) : 0), 0);
     const complete = runs.filter((one) => one === "complete").length;
-    const digest = createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 16);
     sums.push(
-      `${name}: ${complete} of ${runs.length / 3} runs complete, ${sum(0)} requests, ${sum(1)} rows; ${digest}\n`,
+      `${name}: ${complete} of ${runs.length / 3} runs complete, ${sum(0)} requests, ${sum(1)} rows; ${digestOf(name, lines)}\n`,
     );
   }
   await expect(sums.join("")).toMatchFileSnapshot("../golden/stream-sums.txt");
