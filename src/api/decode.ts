@@ -68,7 +68,10 @@ const SEPARATORS = [
 
 /** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
 const escapeSeparators = (text: string): string =>
-  SEPARATORS.reduce((escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead), text);
+  SEPARATORS.filter(([bytes]) => text.includes(bytes)).reduce(
+    (escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead),
+    text,
+  );
 
 /** A JSON escape of a surrogate pair, of half of one, or of anything else. */
 const SURROGATE_ESCAPE =

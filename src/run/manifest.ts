@@ -8,6 +8,7 @@ import type { PartContent } from "../files/part.ts";
 import { codeOf, reasonOf } from "../files/reason.ts";
 import { replaceFile } from "../files/replace.ts";
 import { isObject, tryParseJson } from "../json.ts";
+import { plural } from "../plural.ts";
 
 /** A published file, as `manifest.json` in the folder of `read --output` names it. */
 export type ManifestFile = PartContent & {
@@ -80,7 +81,7 @@ export async function checkManifest(folder: string, expected: unknown): Promise<
     throw new ConfigError(`Cannot merge "${folder}": ${what} ${why}. ${advice}`);
   };
   if (typeof expected === "number" && files.length < expected)
-    refuse("manifest.json", `names ${files.length} of the ${expected} files that the state knows`);
+    refuse("manifest.json", `names ${files.length} of ${plural(expected, "file")} that the state knows`);
   for (const { file, bytes, sha256 } of files) {
     const path = join(folder, file);
     const found = await stat(path).catch((error: unknown) =>

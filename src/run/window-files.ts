@@ -6,7 +6,7 @@ import type { Lines } from "../streams/event.ts";
 import { newPartName } from "./folder-state.ts";
 
 /** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
-export const WORTH_WRITING = 256 * 1024;
+export const WORTH_WRITING = 512 * 1024;
 
 /** What all files of a run have in common. */
 export type FileForm = {

@@ -3,7 +3,7 @@ import { fingerprint } from "../fingerprint.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { addDays, BEGINNING, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
-import { type LineBatch, NO_FACTS, type RawLine } from "./event.ts";
+import { type LineBatch, NO_FACTS, type RawLine, type UsualNames } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, type Row, untrusted } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
@@ -45,7 +45,8 @@ export class Pass {
   readonly #end: number;
   readonly #movedFrom: number;
   #newestAt = Number.NEGATIVE_INFINITY;
-  #dayStart = 0;
+  /** Days since 1970 of the rows that are counted just now, and how many they are. */
+  #day = 0;
   #inDay = 0;
   #rowsByDay = new Map<Day, number>();
   #heldByDay = new Map<Day, number>();
@@ -82,8 +83,13 @@ export class Pass {
   accept({ rows, facts }: Batch): LineBatch {
     const before = { unreadable: this.#unreadable, held: this.#held };
     const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (key === "" ? contentOf(raw) : key)));
-    const news = rows.filter((row, nth) => this.#add(row, keys, nth));
-    const [lines, names] = [news.map(({ raw }) => raw), news.map((row) => row.names)];
+    const lines: RawLine[] = [];
+    const names: UsualNames[] = [];
+    rows.forEach((row, nth) => {
+      if (!this.#add(row, keys, nth)) return;
+      lines.push(row.raw);
+      names.push(row.names);
+    });
     const [unreadable, held] = [this.#unreadable - before.unreadable, this.#held - before.held];
     this.#rules.tally?.add(lines.length, held);
     if (unreadable + held > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, held } };
@@ -204,7 +210,9 @@ export class Pass {
     if (news & SEEN) this.distinct += 1;
     if (news & BEFORE_COUNT) {
       this.beforeCount += 1;
-      this.#countDay(Number.isNaN(at) ? this.#from : at);
+      const day = Math.floor((Number.isNaN(at) ? this.#from : at) / DAY_MS);
+      if (day !== this.#day) this.#endDay(day);
+      this.#inDay += 1;
     }
     if (news & DATED) this.dated += 1;
     if (news & UNDATED) this.undated += 1;
@@ -213,18 +221,12 @@ export class Pass {
   }
 
   /** Neighbours share their day, so the map is asked once for each run of them. */
-  #countDay(at: number): void {
-    if (at < this.#dayStart || at >= this.#dayStart + DAY_MS) {
-      this.#endDay();
-      this.#dayStart = Math.floor(at / DAY_MS) * DAY_MS;
+  #endDay(next = this.#day): void {
+    if (this.#inDay > 0) {
+      const day = dayOf(this.#day * DAY_MS);
+      this.#rowsByDay.set(day, (this.#rowsByDay.get(day) ?? 0) + this.#inDay);
     }
-    this.#inDay += 1;
-  }
-
-  #endDay(): void {
-    if (this.#inDay === 0) return;
-    const day = dayOf(this.#dayStart);
-    this.#rowsByDay.set(day, (this.#rowsByDay.get(day) ?? 0) + this.#inDay);
+    this.#day = next;
     this.#inDay = 0;
   }
 }

@@ -357,7 +357,7 @@ describe("state merge", () => {
         `has ${whole.length >> 1} bytes instead of ${whole.length}`,
       ],
       [rows, swapped, `${rows} has other content than the run wrote`],
-      ["manifest.json", undefined, "manifest.json names 0 of the 2 files that the state knows"],
+      ["manifest.json", undefined, "manifest.json names 0 of 1 file that the state knows"],
       ["manifest.json", Buffer.from("{}"), "is not one that this program wrote"],
     ] as const) {
       const kept = readFileSync(join(first, path));
