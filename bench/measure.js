@@ -63,6 +63,26 @@ export async function takeTurns(candidates, runs, said, tells = true) {
   return results;
 }
 
+/**
+ * Runs each candidate at the same moment as the first, so that a machine whose speed drifts within seconds is the same to
+ * both; one that is `alone` by itself. A run's `beside` is that of the first. The first turn is not counted.
+ */
+export async function takePairs([first, ...others], runs, said) {
+  const results = new Map([[first.name, []], ...others.map(({ name }) => [name, []])]);
+  const once = ({ command }) => measure(typeof command === "function" ? command() : command);
+  for (let turn = 0; turn <= runs; turn++) {
+    for (const candidate of others) {
+      const [run, beside] = await Promise.all(
+        candidate.alone ? [once(candidate)] : [candidate, first].map(once),
+      );
+      if (turn > 0) results.get(candidate.name).push({ ...run, beside });
+      if (turn > 0 && beside) results.get(first.name).push({ ...beside, beside });
+      said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${candidate.name}: ${run.seconds.toFixed(2)} s`);
+    }
+  }
+  return results;
+}
+
 export function median(values) {
   const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
   const middle = sorted.length >> 1;

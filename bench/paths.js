@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configFile, ours } from "./candidates.js";
-import { takeTurns } from "./measure.js";
+import { takePairs } from "./measure.js";
 import { pathsTable } from "./report.js";
 import { prepareRows } from "./rows.js";
 import { startServer } from "./server-process.js";
@@ -29,7 +29,7 @@ export async function paths(rows, runs, said) {
   try {
     for (const node of [[process.execPath], [imageNode(), ...IMAGE_OPTIONS.split(" ")]]) {
       const candidates = candidatesOf(node, server.url, small.url, folder);
-      byNode.set(versionOf(node[0]), await takeTurns(candidates, runs, said));
+      byNode.set(versionOf(node[0]), await takePairs(candidates, runs, said));
     }
   } finally {
     server.stop();
@@ -70,7 +70,7 @@ function candidatesOf(node, url, small, folder) {
     { name: "tap, deselected", command: tap("some", DESELECTED) },
     { name: "output", command: output() },
     { name: "gzip", command: output("--compress", "gzip") },
-    { name: "quiet", command: [...node, ...ours(small).slice(1), "--state-file", state] },
+    { name: "quiet", alone: true, command: [...node, ...ours(small).slice(1), "--state-file", state] },
   ];
 }
 

@@ -91,7 +91,8 @@ export function pathsTable(byNode, count) {
       const runs = results.get(name);
       if (runs === undefined) return [];
       const time = `${median(runs.map(seconds)).toFixed(2)} s`;
-      const pair = name === "quiet" ? time : span(ratio(runs, results.get("default"), cpu));
+      const besides = runs.map(({ beside }) => beside);
+      const pair = name === "quiet" ? time : span(ratio(runs, besides, cpu));
       return [pair, Math.round(median(runs.map(peak)))];
     });
     return cells.length === 0 ? [] : [[words, goal, ...cells]];
