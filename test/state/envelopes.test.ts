@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
-import { parseState, parseStateText, type SavedState, stateKey } from "../../src/state/envelopes.ts";
+import { parseState, parseStateText, type SavedState, stateKey, streamOfKey } from "../../src/state/envelopes.ts";
 
 const people = { discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: [], filters: null };
 const companies = { discoveredAt: null, missing_days: ["2026-01-01"] };
@@ -124,6 +124,7 @@ describe("parseState()", () => {
       expect(parseState(form).streams).toEqual(there);
     }
     expect(stateKey("people", undefined)).toBe("people");
+    expect(streamOfKey(stateKey("people", "prod/eu"))).toBe("people");
     const nowhere = { stream_descriptor: { name: "people", namespace: "" }, stream_state: people };
     expect([...parseState([{ stream: nowhere }]).streams.keys()]).toEqual(["people"]);
   });
