@@ -43,6 +43,13 @@ describe("reconcile", () => {
     expect([gone, none]).toEqual([0, expect.stringContaining("lost 0, stale 0, gone 1,")]);
   });
 
+  it("says what a comparison by counts may take, and only of such a one", async () => {
+    const { config, state, all } = await synced({ people: 10, undated: 0 });
+    const saying = "by counts: at most 300 requests, about ";
+    expect((await reconcile(config, all, ["--state", state])).stderr).toContain(saying);
+    expect((await reconcile(config, all, ["--full"])).stderr).not.toContain("by counts");
+  });
+
   it("marks in a state file the days that are to be read again, and leaves all else as it is", async () => {
     const { config, state, all } = await synced({ people: 60, undated: 2 });
     const dated = all.filter(({ discoveredAt }) => discoveredAt !== null);
