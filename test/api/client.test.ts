@@ -70,6 +70,17 @@ describe("Client", () => {
     expect(requests[0]?.url).not.toContain("svc_");
   });
 
+  it.each([
+    ["https://api.example.com", "api.example.com:443"],
+    ["http://localhost", "localhost:80"],
+    ["https://localhost:8443/base", "localhost:8443"],
+  ])("names the port in its errors: %s", (url, host) => {
+    const { client } = openSession(url);
+    expect(client.refusal("read people", 500, undefined).message).toContain(
+      `Cannot read people at ${host}: `,
+    );
+  });
+
   it("asks over one connection, and submits each time over a new one, which cannot be dying", async () => {
     const { url, requests } = await serve((response) => response.end(listOf(0)));
     const { api, client } = openSession(url);
