@@ -78,6 +78,7 @@ describe("log()", () => {
     const lineOf = (error: unknown) => JSON.parse(linesFor([{ kind: "failed", error }])[0] ?? "").message;
     expect(lineOf(new ConfigError("Cannot do it"))).toBe("Cannot do it");
     expect(lineOf(new TypeError("oops"))).toMatch(/a bug of .*\nTypeError: oops\nTypeError\n\s+at /);
+    expect(lineOf("oops")).toMatch(/a bug of .*\nstring$/);
   });
 });
 
