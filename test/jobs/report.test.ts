@@ -197,6 +197,10 @@ describe("forecastsOf()", () => {
     done: (book, key) => answer(book, key, 7, true),
     owed: (book, key) => answer(book, key, 3, false),
     back: (book, key) => book.notTaken(key, book.intend(key, AT).id, "void", null),
+    again: (book, key) => {
+      for (const code of ["INVALID_BODY", null])
+        book.notTaken(key, book.intend(key, AT + (code === null ? HOUR : 0)).id, "void", code);
+    },
   };
 
   function answer(book: Book, key: string, cost: number, isDelivered: boolean): void {
@@ -218,6 +222,12 @@ describe("forecastsOf()", () => {
     next: "2026-03-03T10:00:00.000Z",
   };
   const nothing = { job_id: null, submitted: null, due: null, credits: null, code: null };
+
+  it("doubts an item no longer that the service did not complain of the last time", async () => {
+    const one = { company_lookup: { domains: ["again.example"] } };
+    const [first] = await forecast(one, [stateAfter("again")]);
+    expect(first?.items).toMatchObject([{ item: "again.example", step: "new", code: "INVALID_BODY" }]);
+  });
 
   it("says where each item stands, what is due when, and what the caps leave for the next run", async () => {
     const caps = { max_credits_per_sync: 30, max_credits_per_day: 40, max_credits_per_month: 15 };
