@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
-import { parseState, parseStateText, type SavedState, stateKey, streamOfKey } from "../../src/state/envelopes.ts";
+import {
+  parseState,
+  parseStateText,
+  type SavedState,
+  stateKey,
+  streamOfKey,
+} from "../../src/state/envelopes.ts";
 
 const people = { discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: [], filters: null };
 const companies = { discoveredAt: null, missing_days: ["2026-01-01"] };
