@@ -51,37 +51,39 @@ function recordOf(pid) {
 }
 
 /** Runs candidates in turn (`command`: a command, or what makes one for each run), so that a machine whose speed drifts is the same to all of them. The first turn is not counted. */
-export async function takeTurns(candidates, runs, said, tells = true) {
-  const results = new Map(candidates.map(({ name }) => [name, []]));
-  for (let turn = 0; turn <= runs; turn++) {
-    for (const { name, command } of candidates) {
-      const run = await measure(typeof command === "function" ? command() : command, tells);
-      if (turn > 0) results.get(name).push(run);
-      said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${name}: ${run.seconds.toFixed(2)} s`);
-    }
-  }
-  return results;
-}
+export const takeTurns = (candidates, runs, said, tells = true) =>
+  inTurns(candidates, runs, said, (candidate) => once(candidate, tells));
 
 /**
- * Runs each candidate at the same moment as the first, so that a machine whose speed drifts within seconds is the same to
- * both; one that is `alone` by itself. A run's `beside` is that of the first. The first turn is not counted.
+ * As `takeTurns`, but each candidate runs at the same moment as the first, so that a machine whose speed drifts within seconds
+ * is the same to both; one that is `alone` by itself. A run's `beside` is that of the first.
  */
 export async function takePairs([first, ...others], runs, said) {
-  const results = new Map([[first.name, []], ...others.map(({ name }) => [name, []])]);
-  const once = ({ command }) => measure(typeof command === "function" ? command() : command);
+  const results = await inTurns(others, runs, said, async (candidate) => {
+    if (candidate.alone) return await once(candidate);
+    const [run, beside] = await Promise.all([once(candidate), once(first)]);
+    return { ...run, beside };
+  });
+  const besides = [...results.values()].flat().flatMap(({ beside }) => beside ?? []);
+  return results.set(
+    first.name,
+    besides.map((run) => ({ ...run, beside: run })),
+  );
+}
+
+async function inTurns(candidates, runs, said, take) {
+  const results = new Map(candidates.map(({ name }) => [name, []]));
   for (let turn = 0; turn <= runs; turn++) {
-    for (const candidate of others) {
-      const [run, beside] = await Promise.all(
-        candidate.alone ? [once(candidate)] : [candidate, first].map(once),
-      );
-      if (turn > 0) results.get(candidate.name).push({ ...run, beside });
-      if (turn > 0 && beside) results.get(first.name).push({ ...beside, beside });
+    for (const candidate of candidates) {
+      const run = await take(candidate);
+      if (turn > 0) results.get(candidate.name).push(run);
       said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${candidate.name}: ${run.seconds.toFixed(2)} s`);
     }
   }
   return results;
 }
+
+const once = ({ command }, tells) => measure(typeof command === "function" ? command() : command, tells);
 
 export function median(values) {
   const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);

@@ -92,7 +92,7 @@ export function pathsTable(byNode, count) {
       if (runs === undefined) return [];
       const time = `${median(runs.map(seconds)).toFixed(2)} s`;
       const besides = runs.map(({ beside }) => beside);
-      const pair = name === "quiet" ? time : span(ratio(runs, besides, cpu));
+      const pair = besides.includes(undefined) ? time : span(ratio(runs, besides, cpu));
       return [pair, Math.round(median(runs.map(peak)))];
     });
     return cells.length === 0 ? [] : [[words, goal, ...cells]];

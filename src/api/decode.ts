@@ -66,7 +66,10 @@ const SEPARATORS = [
   ["\xc2\x85", "\\u0085"],
 ] as const;
 
-/** UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. */
+/**
+ * UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. To
+ * find none, `replaceAll` takes up to twice as long as `includes`.
+ */
 const escapeSeparators = (text: string): string =>
   SEPARATORS.filter(([bytes]) => text.includes(bytes)).reduce(
     (escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead),

@@ -21,7 +21,6 @@ import {
 } from "../run/folder-state.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { StateFile } from "../run/state-file.ts";
-import { WORTH_WRITING } from "../run/window-files.ts";
 import { instant } from "../time.ts";
 
 export type CompactOptions = {
@@ -110,7 +109,7 @@ async function mergedPart(
   if (names.length < 2 && dropped.size === 0) return undefined;
   const start = startName(clock.now());
   const gzip = names.at(-1)?.endsWith(".gz") === true;
-  const part = new Part(join(folder, spec.name, newPartName(start)), gzip, WORTH_WRITING);
+  const part = new Part(join(folder, spec.name, newPartName(start)), gzip);
   try {
     let row = 0;
     for (const path of paths) {

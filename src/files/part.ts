@@ -5,6 +5,8 @@ import { createGzip } from "node:zlib";
 /** What a finished part holds: how many rows, how many bytes on the disk, and the digest of these in hexadecimal. */
 export type PartContent = { readonly rows: number; readonly bytes: number; readonly sha256: string };
 
+/** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
+export const WORTH_WRITING = 512 * 1024;
 /** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
 const LEVEL = 3;
 /** Bytes that zlib hands back at once: with its own choice, a quarter of it, its thread is waited for four times as often. */
@@ -26,7 +28,7 @@ export class Part {
   #pendingBytes = 0;
 
   /** @param batch how many characters, which are bytes, are worth one write */
-  constructor(path: string, gzip: boolean, batch: number) {
+  constructor(path: string, gzip: boolean, batch = WORTH_WRITING) {
     this.path = path;
     this.#batch = batch;
     this.#gzip = gzip ? new Gzip() : undefined;

@@ -1,12 +1,9 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { Part, type PartContent } from "../files/part.ts";
+import { Part, type PartContent, WORTH_WRITING } from "../files/part.ts";
 import { makeFolder, syncFolder } from "../files/replace.ts";
 import type { Lines } from "../streams/event.ts";
 import { newPartName } from "./folder-state.ts";
-
-/** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
-export const WORTH_WRITING = 512 * 1024;
 
 /** What all files of a run have in common. */
 export type FileForm = {

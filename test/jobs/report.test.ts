@@ -198,8 +198,8 @@ describe("forecastsOf()", () => {
     owed: (book, key) => answer(book, key, 3, false),
     back: (book, key) => book.notTaken(key, book.intend(key, AT).id, "void", null),
     again: (book, key) => {
-      for (const code of ["INVALID_BODY", null])
-        book.notTaken(key, book.intend(key, AT + (code === null ? HOUR : 0)).id, "void", code);
+      PATHS["odd"]?.(book, key);
+      book.notTaken(key, book.intend(key, AT + HOUR).id, "void", null);
     },
   };
 
