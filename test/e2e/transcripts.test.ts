@@ -257,7 +257,11 @@ async function told({ options, settings, files = {}, lines }: Situation): Promis
       parts.push(`$ ${line}`);
       if (line === "!arrive") sandbox.arrive(3);
       if (line === "!recheck") sandbox.recheck(2);
-      if (line.startsWith("!")) continue;
+      if (line.startsWith("!")) {
+        // A count knows its moment to the second: all that came stands before it, however fast the machine is.
+        sandbox.advance(5_000);
+        continue;
+      }
       const [command = "", target] = line.split(" > ");
       const [program, words] = command.startsWith("tap") ? [TAP, command.slice(4)] : [CONNECTOR, command];
       const isPath = /\.(json|jsonl|csv)$|^(out|rows|found|gone)$/;
