@@ -15,8 +15,10 @@ import type { RowParser } from "./rows.ts";
 import type { Usage } from "./usage.ts";
 
 const CARRIAGE_RETURN = 13;
-/** Characters in a batch: about as much as a pipe takes at once. */
-const BATCH_CHARACTERS = 64 * 1024;
+/** Characters of a batch with what is put around its rows: longer texts are large objects to V8, and take longer. */
+const BATCH_CHARACTERS = 112 * 1024;
+/** About as many characters as a message puts around a row. */
+const AROUND_A_ROW = 100;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
 const LATEST = 1_000;
 /** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
@@ -172,7 +174,7 @@ class Batcher {
     if (row === undefined) return undefined;
     this.rows += 1;
     this.#rows.push(row);
-    this.#size += raw.length;
+    this.#size += raw.length + AROUND_A_ROW;
     return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
   }
 
