@@ -409,6 +409,23 @@ describe("readStream() with a limit on its time", () => {
     expect(byId(lines)).toEqual(service.served());
   });
 
+  it.each([1, 2])(
+    "comes further in each run, however many days it repeats (%i workers)",
+    async (numWorkers) => {
+      const service = people(16, 3, { latency: 1_000 });
+      const settings = { maxWindowRows: 3, lookbackWindowDays: 5, numWorkers };
+      let state: DatedState | null = null;
+      const lines: string[] = [];
+      for (let nth = 0; nth < 20 && !state?.discoveredAt?.startsWith("2026-03-20"); nth++) {
+        const ran = await sync(service, { ...settings, state, endsAt: service.now });
+        expect(ran.complete).toBe(true);
+        lines.push(...ran.lines);
+        state = ran.state;
+      }
+      expect(byId(lines)).toEqual(service.served());
+    },
+  );
+
   it("comes to the range although a missing day takes all the time", async () => {
     const service = people(20, 5, { latency: 1_000 });
     const state: DatedState = {
