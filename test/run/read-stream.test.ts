@@ -4,12 +4,20 @@ import { read } from "../../src/commands/read.ts";
 import { BodyError, DataError } from "../../src/errors.ts";
 import { without } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import type { Row } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
-import { type ModelOptions, ModelService, undatedPeople } from "../support/model-service.ts";
+import {
+  type ModelOptions,
+  ModelService,
+  type Person,
+  rowOf,
+  undatedPeople,
+} from "../support/model-service.ts";
 import {
   day,
   daysIn,
@@ -380,6 +388,20 @@ describe("readStream() with totals that are not what they say", () => {
     const isEverything = ({ what, window }: ModelService["asked"][number]): boolean =>
       what === "stream" && window.kind === "open" && window.undated;
     expect(service.asked.some(isEverything)).toBe(false);
+  });
+
+  it("finds the row of a leap second on the day that it names", async () => {
+    const leap = { id: "leap", at: Date.parse("2026-03-10") - 1, user: true };
+    const row = (person: Person): Row => {
+      const usual = rowOf(person);
+      if (person !== leap) return usual;
+      const cursor = "2026-03-09T23:59:60Z";
+      return { ...usual, raw: usual.raw.replace(/2026[^"]*/, cursor) as RawLine, cursor };
+    };
+    const service = serviceOf([...peopleOf(lastDays(20), 9), leap], { row });
+    const ran = await sync(service, { maxWindowRows: 9 });
+    expect(ran).toMatchObject({ complete: true, error: undefined });
+    expect(ran.lines).toHaveLength(service.people.length);
   });
 
   it("fails loudly where the date filters are not honoured", async () => {
