@@ -70,8 +70,9 @@ export async function* readExport(
 }
 
 function brokenOff(what: string, cause: unknown): BodyError {
-  const code = isObject(cause) && cause["code"];
-  if (code === "Z_DATA_ERROR")
+  const { code, message } = isObject(cause) ? cause : {};
+  // What is no gzip from its header on has damaged nothing before it.
+  if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
     return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
   const Broken = code === "UND_ERR_BODY_TIMEOUT" ? SilenceError : BodyError;
   return new Broken(`Cannot ${what}: the body broke off`, { cause });

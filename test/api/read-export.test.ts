@@ -195,6 +195,14 @@ describe("readExport()", () => {
     expect((await read([sent], true)).rows).toHaveLength(2);
   });
 
+  it("refuses what follows gzip, and says nothing against the rows before it", async () => {
+    const sent = [gzipSync(bytes('{"id":"1"}\n')), bytes("proxy")];
+    for (const chunks of [sent, [Buffer.concat(sent)]]) {
+      await expect(read(chunks, true)).rejects.toThrow(BodyError);
+      await expect(read(chunks, true)).rejects.not.toThrow(ScrambledError);
+    }
+  });
+
   it("refuses gzip with a wrong checksum and reads all members", async () => {
     const sent = gzipSync(bytes('{"id":"1"}\n'));
     const broken = Buffer.from(sent);
