@@ -194,8 +194,8 @@ class Batcher {
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
     if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
-    const code = value["success"] === false ? envelopeCode(value) : undefined;
-    if (code !== undefined) throw streamError(this.#what, code);
+    const isError = value["success"] === false && (value["error"] ?? null) !== null;
+    if (isError) throw streamError(this.#what, envelopeCode(value) ?? "an unknown code");
     const row = this.#parser.parse(oneLine(line), value, this.#notes);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;
