@@ -77,8 +77,8 @@ export function toUtc({ seconds, fraction }: Instant): string {
 
 /**
  * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
- * space for the T, a comma for the point, lower case, seconds of 60, a date alone, no zone (UTC), and epoch numbers in
- * seconds, ms, µs or ns. Years are 1 to 9999.
+ * space for the T, a comma for the point, lower case, a date alone, no zone (UTC), and epoch numbers in seconds, ms, µs or
+ * ns. A leap second is the last ms of the day that it names, because filters find it there. Years are 1 to 9999.
  */
 export function instant(text: string): number {
   const fast = parseUsual(text);
@@ -113,11 +113,12 @@ function parseUsual(text: string): number {
   const second = two(text, 17);
   if ((hour | minute | second) < 0 || hour > 23 || minute > 59 || second > 60) return Number.NaN;
   const whole = startOfDay(text) + ((hour * 60 + minute) * 60 + second) * 1000;
-  if (length === 20) return whole;
+  if (length === 20) return second === 60 ? whole - 1 : whole;
   if (length < 24 || text.charCodeAt(19) !== 46) return Number.NaN;
   const tens = two(text, 20);
   const last = two(text, 21);
-  return (tens | last) < 0 || !areDigits(text, 23, length - 1) ? Number.NaN : whole + tens * 10 + (last % 10);
+  if ((tens | last) < 0 || !areDigits(text, 23, length - 1)) return Number.NaN;
+  return whole + (second === 60 ? -1 : tens * 10 + (last % 10));
 }
 
 function areDigits(text: string, from: number, to: number): boolean {
@@ -156,7 +157,7 @@ function parseLoose(text: string): number {
   if (Math.abs(Number(zoneHours)) > 23 || Number(zoneMinutes) > 59) return Number.NaN;
   const offset = Math.abs(Number(zoneHours)) * 60 + Number(zoneMinutes);
   const local = startOf(day) + ((hour * 60 + minute) * 60 + second) * 1000;
-  const ms = Number(fraction.slice(0, 3).padEnd(3, "0"));
+  const ms = second === 60 ? -1 : Number(fraction.slice(0, 3).padEnd(3, "0"));
   return inRange(local + ms - (zoneHours.startsWith("-") ? -offset : offset) * 60_000);
 }
 

@@ -72,8 +72,9 @@ export async function* readExport(
 }
 
 function brokenOff(what: string, cause: unknown): BodyError {
-  const code = isObject(cause) && cause["code"];
-  if (code === "Z_DATA_ERROR")
+  const { code, message } = isObject(cause) ? cause : {};
+  // What is no gzip from its header on has damaged nothing before it.
+  if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
     return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
   const Broken = code === "UND_ERR_BODY_TIMEOUT" ? SilenceError : BodyError;
   return new Broken(`Cannot ${what}: the body broke off`, { cause });
@@ -195,8 +196,8 @@ class Batcher {
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
     if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
-    const code = value["success"] === false ? envelopeCode(value) : undefined;
-    if (code !== undefined) throw streamError(this.#what, code);
+    const isError = value["success"] === false && (value["error"] ?? null) !== null;
+    if (isError) throw streamError(this.#what, envelopeCode(value) ?? "an unknown code");
     const row = this.#parser.parse(oneLine(line), value, this.#notes);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;

@@ -7,6 +7,7 @@ import { ConfigError, OutputError, UnreachableError } from "../errors.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../streams/checkpoints.ts";
+import { uncovered } from "../streams/coverage.ts";
 import type { DatedState } from "../streams/dated-state.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { parallel } from "../streams/merge.ts";
@@ -185,11 +186,12 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
     const tally = new Tally(api, onPass);
     return readWindow(planned, { ...rules, tally, api: tally.api });
   };
-  // The time is up at a window's end, but not before the run has come further than what it must repeat.
-  let hasBegun = false;
-  const begins = ({ clears, window }: Planned): boolean => {
-    isTimeUp = hasBegun && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
-    hasBegun ||= clears !== "missing" && window.kind !== "undated";
+  // The time is up at a window's end, but not before the run has come further than what the next would have to repeat.
+  let isFurther = false;
+  const begins = ({ clears, window, days }: Planned): boolean => {
+    isTimeUp = isFurther && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
+    const isNew = days !== undefined && uncovered(range.state.days, days).length > 0;
+    isFurther ||= isNew || clears === "again" || window.kind === "open";
     return !isTimeUp;
   };
   const steps = parallel(planWindows(range, rules), settings.numWorkers, {

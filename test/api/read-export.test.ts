@@ -155,6 +155,7 @@ describe("readExport()", () => {
     ["a torn object", '{"id":"1","na'],
     ["the error line", '{"success":false,"error":{"code":"STREAM_FAILED","message":"secret-row"}}'],
     ["another error line", '{"success":false,"error":{"code":"odd code","message":"secret-row"}}'],
+    ["an error line of text", '{"success":false,"error":"secret-row"}'],
   ])("refuses %s, first, in the middle or last", async (_, line) => {
     for (const text of [
       `${line}\n{"id":"1"}\n`,
@@ -170,7 +171,8 @@ describe("readExport()", () => {
   });
 
   it("takes a row that merely says success: false for a row", async () => {
-    expect((await readText('{"id":"1","success":false}\n')).rows).toHaveLength(1);
+    for (const rest of ["", ',"error":null'])
+      expect((await readText(`{"id":"1","success":false${rest}}\n`)).rows).toHaveLength(1);
   });
 
   it.each([
@@ -193,6 +195,14 @@ describe("readExport()", () => {
       await expect(read([sent.subarray(0, sent.length - missing)], true)).rejects.toThrow(BodyError);
     }
     expect((await read([sent], true)).rows).toHaveLength(2);
+  });
+
+  it("refuses what follows gzip, and says nothing against the rows before it", async () => {
+    const sent = [gzipSync(bytes('{"id":"1"}\n')), bytes("proxy")];
+    for (const chunks of [sent, [Buffer.concat(sent)]]) {
+      await expect(read(chunks, true)).rejects.toThrow(BodyError);
+      await expect(read(chunks, true)).rejects.not.toThrow(ScrambledError);
+    }
   });
 
   it("refuses gzip with a wrong checksum and reads all members", async () => {

@@ -49,6 +49,8 @@ describe("judgeLine()", () => {
     ['{"id":null}', { kind: "row", key: "" }],
     [" \t\r", { kind: "blank" }],
     ['{"success":false,"error":{}}', { kind: "error" }],
+    ['{"success":false,"error":"text"}', { kind: "error" }],
+    ['{"id":"1","success":false,"error":null}', { kind: "row", key: '"1"' }],
     ["[]", { kind: "junk" }],
     ['{"id":"\xff"}', { kind: "junk" }],
     ['{"id":"1"', { kind: "junk" }],

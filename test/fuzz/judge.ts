@@ -16,9 +16,7 @@ export function judgeLine(line: string, keyName: string): Judged {
   const value = parsed(line);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { kind: "junk" };
   const { success, error } = value as Record<string, unknown>;
-  if (success === false && typeof error === "object" && error !== null && !Array.isArray(error)) {
-    return { kind: "error" };
-  }
+  if (success === false && error !== undefined && error !== null) return { kind: "error" };
   return { kind: "row", key: keyOf(line, (value as Record<string, unknown>)[keyName], keyName) };
 }
 

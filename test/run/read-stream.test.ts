@@ -4,12 +4,20 @@ import { read } from "../../src/commands/read.ts";
 import { BodyError, DataError } from "../../src/errors.ts";
 import { without } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
+import type { RawLine } from "../../src/streams/event.ts";
+import type { Row } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
-import { type ModelOptions, ModelService, undatedPeople } from "../support/model-service.ts";
+import {
+  type ModelOptions,
+  ModelService,
+  type Person,
+  rowOf,
+  undatedPeople,
+} from "../support/model-service.ts";
 import {
   day,
   daysIn,
@@ -382,6 +390,20 @@ describe("readStream() with totals that are not what they say", () => {
     expect(service.asked.some(isEverything)).toBe(false);
   });
 
+  it("finds the row of a leap second on the day that it names", async () => {
+    const leap = { id: "leap", at: Date.parse("2026-03-10") - 1, user: true };
+    const row = (person: Person): Row => {
+      const usual = rowOf(person);
+      if (person !== leap) return usual;
+      const cursor = "2026-03-09T23:59:60Z";
+      return { ...usual, raw: usual.raw.replace(/2026[^"]*/, cursor) as RawLine, cursor };
+    };
+    const service = serviceOf([...peopleOf(lastDays(20), 9), leap], { row });
+    const ran = await sync(service, { maxWindowRows: 9 });
+    expect(ran).toMatchObject({ complete: true, error: undefined });
+    expect(ran.lines).toHaveLength(service.people.length);
+  });
+
   it("fails loudly where the date filters are not honoured", async () => {
     const api = people(60, 9).api();
     const everything = { kind: "open", from: day("1970-01-01"), undated: true } as const;
@@ -408,6 +430,23 @@ describe("readStream() with a limit on its time", () => {
     expect(runs).toBeGreaterThan(1);
     expect(byId(lines)).toEqual(service.served());
   });
+
+  it.each([1, 2])(
+    "comes further in each run, however many days it repeats (%i workers)",
+    async (numWorkers) => {
+      const service = people(16, 3, { latency: 1_000 });
+      const settings = { maxWindowRows: 3, lookbackWindowDays: 5, numWorkers };
+      let state: DatedState | null = null;
+      const lines: string[] = [];
+      for (let nth = 0; nth < 20 && !state?.discoveredAt?.startsWith("2026-03-20"); nth++) {
+        const ran = await sync(service, { ...settings, state, endsAt: service.now });
+        expect(ran.complete).toBe(true);
+        lines.push(...ran.lines);
+        state = ran.state;
+      }
+      expect(byId(lines)).toEqual(service.served());
+    },
+  );
 
   it("comes to the range although a missing day takes all the time", async () => {
     const service = people(20, 5, { latency: 1_000 });
