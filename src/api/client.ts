@@ -11,6 +11,7 @@ import { CostScan } from "./cost-scan.ts";
 import { RequestEnding } from "./ending.ts";
 import {
   envelopeCode,
+  isBug,
   isPlainRedirect,
   networkError,
   type Place,
@@ -322,6 +323,7 @@ export class Client {
     } catch (error) {
       this.#options.signal.throwIfAborted();
       const cause = ending.reason ?? error;
+      if (isBug(cause)) throw cause;
       const known = cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
       return { kind: "failed", error: known, waitMs: 0 };
     } finally {

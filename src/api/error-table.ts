@@ -266,6 +266,11 @@ export function wasNeverSent(cause: unknown): boolean {
   return NETWORK.has(code) && !AFTER_SENDING.has(code);
 }
 
+/** Whether a failure is this program's own: those of connections and bodies have a code. */
+export const isBug = (error: unknown): boolean =>
+  [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
+  codeInChain(error) === undefined;
+
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {
   const { error, wrong, remedy } = FAILURES.STREAM_FAILED;

@@ -118,8 +118,11 @@ export class RowParser {
 function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["held"]>): Known {
   const isUsual = key !== "domain";
   const isKeyHeld = (json: string): boolean =>
-    isUsual ? suppressed.hasUsual(json) : suppressed.hasJson("domain", json);
-  return { other, isUsual, isHeld: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual(text)) };
+    isUsual ? suppressed.hasUsual("id", json) : suppressed.hasJson("domain", json);
+  return {
+    ...{ other, isUsual },
+    isHeld: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual("email", text)),
+  };
 }
 
 /** A text, or the digits of a number. */

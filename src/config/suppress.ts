@@ -65,13 +65,13 @@ export class Suppression {
 
   /** As `has`. @param json the value in a row: UTF-8 with one byte a character */
   hasJson(field: NamingField, json: string): boolean {
-    if (field !== "domain" && USUAL.test(json)) return this.hasUsual(json);
+    if (field !== "domain" && USUAL.test(json)) return this.hasUsual(field, json);
     return this.#hasAny(field, json);
   }
 
   /** As `hasJson`, of an id or e-mail that is a string of usual characters. */
-  hasUsual(json: string): boolean {
-    if (json.charCodeAt(json.length - 2) === DOT) return this.#hasAny("email", json);
+  hasUsual(field: "id" | "email", json: string): boolean {
+    if (json.charCodeAt(json.length - 2) === DOT) return this.#hasAny(field, json);
     const place = placeOf(json);
     const isListed = ((this.#filter[place >>> 3] ?? 0) >>> (place & 7)) & 1;
     return (isListed === 1 || this.#hasDigests) && this.#hasName(json.slice(1, -1).toLowerCase());

@@ -1,5 +1,6 @@
 import { envelopeCode } from "../api/error-table.ts";
 import type { EmailCheck, EmailVerification } from "../config/config.ts";
+import { normalizeItem } from "../config/items.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
@@ -63,8 +64,10 @@ const toRecords = (_stream: string, about: AboutAnswer, { value }: Answer): read
 
 function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {
   const fields = isObject(answer) ? answer : {};
+  // A part of the key, which another spelling must not change.
+  const key = typeof email === "string" ? (normalizeItem("email", email) ?? email) : email;
   const { status = null, is_user = null, checked_at = null, cached = null, ...rest } = fields;
-  return { ...rest, job_id: jobId, email, source, status, is_user, checked_at, cached };
+  return { ...rest, job_id: jobId, email: key, source, status, is_user, checked_at, cached };
 }
 
 /** Verifications of e-mails: each is answered at once, may cost money, and cannot be asked for again. */

@@ -68,10 +68,11 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
   const { type, book, client, inputs, task } = context;
   const { refused } = run.submitting;
   const { answered, jobs, charged: unseen } = run.collecting;
-  const { open, unknown, charged, due } = figuresOf(book, client.now());
+  const { open, unknown, unpaid, charged, due } = figuresOf(book, client.now(), run.submitting.own);
   const done = `${shown(answered)} answered`;
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
-  const left = Math.max(0, inputs.waiting - spent.submissions);
+  // What was submitted in vain, because the account has run dry, waits again.
+  const left = Math.max(0, inputs.waiting - spent.submissions + unpaid);
   const text = task.isSecond
     ? done
     : `${done}, ${shown(spent.submissions)} submitted${spentSoFar(type, charged)}; ${plural(open, "job")} left open ` +
@@ -86,7 +87,7 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
       `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
         `${type.settingName}.retry_unknown to true for one sync`,
     run.failures.isOutOfCredits &&
-      `out of credits or quota, with ${plural(inputs.waiting, "item")} waiting. The next sync tries one`,
+      `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries one`,
     ...refused
       .slice(0, PLACES_TOLD)
       .map(
@@ -114,12 +115,16 @@ const spentSoFar = (type: JobType, { sync, day, month }: ChargedSoFar): string =
     ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
     : "";
 
-/** What is out, when the first answer is due that the service has named a time for, and what is charged. */
-function figuresOf(book: Book, now: number) {
-  const out = { open: 0, unknown: 0, due: Number.POSITIVE_INFINITY };
+/**
+ * What is out, when the first answer is due that the service has named a time for, and what is charged.
+ * @param own the ids of the submissions of this run, of which those are counted that no credits were left for
+ */
+function figuresOf(book: Book, now: number, own: ReadonlySet<string> = new Set()) {
+  const out = { open: 0, unknown: 0, unpaid: 0, due: Number.POSITIVE_INFINITY };
   for (const [, item] of book.inFull())
-    for (const { step, notBefore } of Object.values(item.subs)) {
+    for (const { id, step, notBefore } of Object.values(item.subs)) {
       if (step === "open" || step === "unknown") out[step] += 1;
+      if (step === "unpaid" && own.has(id)) out.unpaid += 1;
       if (step === "open" && notBefore !== null && notBefore > now) out.due = Math.min(out.due, notBefore);
     }
   return { ...out, charged: book.charged(dayOf(now)) };

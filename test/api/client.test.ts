@@ -175,6 +175,31 @@ describe("Client", () => {
     expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
   });
 
+  it.each([new TypeError("x"), new RangeError("x"), new SyntaxError("x"), new ReferenceError("x")])(
+    "takes a failure of the program itself for no answer of the service: %o",
+    async (bug) => {
+      const { url, requests } = await serve((response) => response.end(listOf(1)));
+      const { client } = openSession(url).session;
+      const fail = (): never => {
+        throw bug;
+      };
+      expect(await client.getJson("count people", "/x", {}, fail).catch((error: unknown) => error)).toBe(bug);
+      expect(await client.ask("collect", "/x", () => true, fail).catch((error: unknown) => error)).toBe(bug);
+      expect(requests).toHaveLength(2);
+    },
+  );
+
+  it("asks again after a TypeError that a broken connection caused", async () => {
+    const { url, requests } = await serve((response) => response.end(listOf(1)));
+    const cause = Object.assign(new Error("reset"), { code: "ECONNRESET" });
+    const fail = (): never => {
+      throw new TypeError("terminated", { cause });
+    };
+    const asked = openSession(url).session.client.getJson("count people", "/x", {}, fail);
+    expect(await errorOf(asked)).toBeInstanceOf(TransientError);
+    expect(requests).toHaveLength(5);
+  });
+
   it("gives up on a service that never lets it in", async () => {
     const { url, requests } = await serve((response) =>
       refuse(response, 429, "RATE_LIMITED", { "retry-after": "9999" }),

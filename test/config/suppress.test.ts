@@ -58,7 +58,7 @@ describe("readSuppression()", () => {
       const held = ["a@b.example", "C@d.example", "e@f.example"].map((email) => [
         read.has("email", email),
         read.hasJson("email", JSON.stringify(email)),
-        read.hasUsual(JSON.stringify(email)),
+        read.hasUsual("email", JSON.stringify(email)),
       ]);
       expect(held).toEqual([
         [true, true, true],
@@ -215,9 +215,9 @@ it("Suppression.hasJson() tells apart values of every length that differ in one 
   const texts = Array.from({ length: 60 }, (_, nth) => "abcdefghij".repeat(7).slice(0, nth + 1));
   const read = await suppression(...texts.map((text) => `${text}-x`));
   const isFound = (json: string): boolean =>
-    read.hasUsual(json) && read.hasJson("id", json) && read.hasJson("email", json);
+    read.hasUsual("id", json) && read.hasJson("id", json) && read.hasJson("email", json);
   const isLost = (json: string): boolean =>
-    read.hasUsual(json) || read.hasJson("id", json) || read.hasJson("email", json);
+    read.hasUsual("email", json) || read.hasJson("id", json) || read.hasJson("email", json);
   for (const text of texts) {
     expect(isFound(JSON.stringify(`${text}-x`)), text).toBe(true);
     expect(isFound(JSON.stringify(`${text}-X`.toUpperCase())), text).toBe(true);
@@ -246,6 +246,7 @@ it("Suppression.has() takes lists of domains and e-mails, and no list of ids", a
   for (const value of [null, 7, undefined, {}, ["a@b.example"]]) expect(read.has("email", value)).toBe(false);
   expect(readSuppression(null).has("id", "")).toBe(false);
   expect(read.hasJson("email", '"a@b.example."')).toBe(true);
+  expect(read.hasJson("id", '"a@b.example."')).toBe(false);
   expect(read.hasJson("email", '["x",[["A@B.example"]]]')).toBe(true);
   expect(read.hasJson("domain", '"d.example;c.example"')).toBe(true);
 });

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { shown } from "../../src/plural.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { CountingService, envelope } from "../support/counting-service.ts";
+import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { countingStage, DAY, HOUR, type Setting, type Sync } from "../support/job-stage.ts";
 import { type JobState, subsIn } from "../support/job-types.ts";
@@ -315,6 +315,21 @@ describe("jobs", () => {
     const behaviour = { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") };
     const dry: Sync = { behaviour, bought: [], submissions: 1, done: ITEMS.length };
     await stage.play({ bought: ITEMS }, { ...dry, after: 5 * DAY }, dry, dry);
+  });
+
+  it("say how many items wait when the account has run dry on the way", async () => {
+    const dry = (behaviour: Behaviour, waiting: number): Sync => ({
+      ...{ behaviour, says: `${waiting} items left for later syncs` },
+      warns: `out of credits or quota, with ${waiting} items waiting. The next sync tries one`,
+    });
+    const asked = await lookups();
+    const refuse = (item: string) => (item === ITEMS[0] ? undefined : envelope(402, "INSUFFICIENT_CREDITS"));
+    await asked.play(dry({ refuse }, ITEMS.length - 1));
+    const told = await lookups();
+    const unpaid = { status: "error", error_code: "INSUFFICIENT_CREDITS", contacts: [], credits_used: 0 };
+    const result = (_id: string, item: string) =>
+      item === ITEMS[0] ? { status: 500, body: unpaid } : undefined;
+    await told.play(dry({ result }, ITEMS.length));
   });
 
   it("that ask for patience get it, before the same item is submitted again", async () => {

@@ -119,6 +119,17 @@ describe("an e-mail check", () => {
     expect(records({ sources: ["crm", "ads"] })).toEqual([crm, odd]);
     expect(records({ isRefresh: true })).toEqual([crm]);
   });
+
+  it.each([
+    ["A@X.Example", "a@x.example"],
+    [" a@x.example. ", "a@x.example"],
+    ["somebody", "somebody"],
+  ])("is of one e-mail however the service spells it: %j", (email, key) => {
+    const reply = CHECKS.result(200, view({ email, sources: { crm: DONE } }));
+    const answer = reply?.kind === "answered" ? reply.answer : answerOf({});
+    const records = CHECKS.records("email_checks", { jobId: "1", isRefresh: false, sources: [] }, answer);
+    expect(records).toEqual([{ ...DONE, job_id: "1", email: key, source: "crm" }]);
+  });
 });
 
 describe("an e-mail verification", () => {
