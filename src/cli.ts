@@ -141,6 +141,7 @@ const addRead: AddCommand = (parser, choose) =>
       const options = { ...flags, json, limit, format: format ?? "airbyte", streams: stream ?? [], part };
       refuseTwoOutputs(options);
       refuseTwoStates(options);
+      refuseTwoReaders(flags.config, flags.catalog, flags.state);
       choose({ kind: "read", ...options });
     },
   );
@@ -226,7 +227,10 @@ const addJobs: AddCommand = (parser, choose) =>
       "state-file": { ...STATE_FILE, describe: "state file of the runs; only read" },
       json: switchFlag("print JSON"),
     },
-    ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
+    ({ config, state, stateFile, json }) => {
+      refuseTwoReaders(config, state);
+      choose({ kind: "jobs", config, state, stateFile, json });
+    },
   );
 
 const RECONCILE_EXAMPLES = [
@@ -260,8 +264,10 @@ const addReconcile: AddCommand = (parser, choose) =>
           sql: textFlag("print the query: duckdb, postgres, …"),
         })
         .epilogue(examples(RECONCILE_EXAMPLES)),
-    ({ yesGone, ...flags }) =>
-      choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) }),
+    ({ yesGone, ...flags }) => {
+      refuseTwoReaders(flags.config, flags.table, flags.state);
+      choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) });
+    },
   );
 
 const addOutput: AddCommand = (parser, choose) =>
@@ -419,6 +425,12 @@ function refuseTwoOutputs({ format, streams, stateFile, output, compress }: Read
 export function refuseTwoStates(options: Pick<ReadOptions, "state" | "stateFile">): void {
   if (options.state === undefined || options.stateFile === undefined) return;
   throw new UsageError("--state and --state-file both say where to continue: give one of them");
+}
+
+/** The second file would be empty, and an empty state reads everything again. Throws UsageError. */
+export function refuseTwoReaders(...files: readonly (string | undefined)[]): void {
+  if (files.filter((file) => file === "-").length < 2) return;
+  throw new UsageError("Only one file can be - (stdin): give the others by their paths");
 }
 
 /** Runs the parser; what it has to say itself (help, version) is returned, what it complains of is thrown. */

@@ -88,7 +88,8 @@ const LINES = [
     "reconcile --sql duckdb --table people --stream companies",
     "reconcile --table t --state s --recheck r",
   ],
-  ...["reconcile --yes-gone many"],
+  ...["reconcile --yes-gone many", "reconcile --config - --table -", "jobs --config - --state -"],
+  ...["read --config - --state -", "read --config - --catalog c --state s", "read --catalog - --state -"],
 ];
 
 const TAP_LINES = [
@@ -96,6 +97,8 @@ const TAP_LINES = [
     "",
     "--config c.json",
     "--config a.json --config ENV",
+    "--config - --config ENV --catalog c.json",
+    "-c - --state -",
     "--config c.json --catalog cat.json --state s.json",
   ],
   ...[
