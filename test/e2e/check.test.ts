@@ -1,3 +1,4 @@
+import { rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
@@ -201,6 +202,24 @@ describe("check", () => {
     const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
     expect(stdout).toMatch(/refused.*HTTPS_PROXY is set: check that proxy, too/);
     expect(stdout).not.toContain("hunter2");
+  });
+
+  it.each([
+    ["company_lookup", "domains_file", "a.example\n", "site,name\na.example,A\n", /no column "domain"/],
+    ["email_verification", "emails_file", "email;name\na@b.example;A\n", undefined, /no such file/],
+    ["email_check", "emails_file", "a@b.example\n", undefined, /no such file/],
+  ])("fails for a file of items of %s that no run could use", async (job, setting, good, bad, message) => {
+    await using sandbox = await startSandbox({ people: 1 });
+    const external_api = { api_url: sandbox.url, api_key: KEY };
+    const path = await file("items.csv", good);
+    const config = await configFor(sandbox, { external_api, [job]: { [setting]: path } });
+    expect((await checked(config)).status).toBe("SUCCEEDED");
+    if (bad === undefined) await rm(path);
+    else await writeFile(path, bad);
+    const { status, message: said } = await checked(config);
+    expect(status).toBe("FAILED");
+    expect(said).toMatch(message);
+    expect(said).toContain(path);
   });
 
   it.each([
