@@ -480,5 +480,7 @@ function usageError(message: string, error: Error | undefined): UsageError {
   if (error instanceof UsageError) return error;
   // The parser's own words for a file that is not named.
   if (message.startsWith("Not enough non-option arguments")) return new UsageError("Name a state file");
+  const [, flag = ""] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
+  if (flag !== "") return new UsageError(`${flag.length === 1 ? "-" : "--"}${flag} needs a value`);
   return new UsageError(message || error?.message);
 }
