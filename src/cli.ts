@@ -453,12 +453,15 @@ export async function answerOf(parser: Argv, args: readonly string[]): Promise<s
     const isCommand = first !== "" && !first.startsWith("-");
     if (isCommand && ((error as UsageError).message.startsWith("Did you mean") || names === first))
       throw new UsageError(
-        `Unknown command: ${first}. ${names === undefined ? (error as UsageError).message : SEE_HELP}`,
+        `Unknown command: ${isGroup(first) ? args[1] : first}. ${names === undefined ? (error as UsageError).message : SEE_HELP}`,
       );
     if (names === undefined) throw error;
     throw unknownArguments(names.split(", "), await answer([...(isCommand ? [first] : []), "--help"]));
   }
 }
+
+/** Whether a command has commands of its own. Where one is known, only the next can be unknown. */
+const isGroup = (command: string): boolean => command === "state" || command === "output";
 
 const SEE_HELP = "See --help";
 

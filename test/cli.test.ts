@@ -81,8 +81,17 @@ const LINES = [
     "state merge a",
     "state merge a b --partial",
     "state other",
+    "state shw s.json",
+    "statee show s.json",
   ],
-  ...["output", "output compact", "output compact rows", "output compact --newest rows", "output other x"],
+  ...[
+    "output",
+    "output compact",
+    "output compact rows",
+    "output compact --newest rows",
+    "output other x",
+    "output compat x",
+  ],
   ...["reconcile", "reconcile --table t.csv --full --timezone Europe/Berlin --yes-gone 3 --output found"],
   ...[
     "reconcile --sql duckdb --table people --stream companies",
