@@ -141,6 +141,7 @@ const addRead: AddCommand = (parser, choose) =>
       const options = { ...flags, json, limit, format: format ?? "airbyte", streams: stream ?? [], part };
       refuseTwoOutputs(options);
       refuseTwoStates(options);
+      refuseTwoReaders(flags.config, flags.catalog, flags.state);
       choose({ kind: "read", ...options });
     },
   );
@@ -226,7 +227,10 @@ const addJobs: AddCommand = (parser, choose) =>
       "state-file": { ...STATE_FILE, describe: "state file of the runs; only read" },
       json: switchFlag("print JSON"),
     },
-    ({ config, state, stateFile, json }) => choose({ kind: "jobs", config, state, stateFile, json }),
+    ({ config, state, stateFile, json }) => {
+      refuseTwoReaders(config, state);
+      choose({ kind: "jobs", config, state, stateFile, json });
+    },
   );
 
 const RECONCILE_EXAMPLES = [
@@ -260,8 +264,10 @@ const addReconcile: AddCommand = (parser, choose) =>
           sql: textFlag("print the query: duckdb, postgres, …"),
         })
         .epilogue(examples(RECONCILE_EXAMPLES)),
-    ({ yesGone, ...flags }) =>
-      choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) }),
+    ({ yesGone, ...flags }) => {
+      refuseTwoReaders(flags.config, flags.table, flags.state);
+      choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) });
+    },
   );
 
 const addOutput: AddCommand = (parser, choose) =>
@@ -421,6 +427,12 @@ export function refuseTwoStates(options: Pick<ReadOptions, "state" | "stateFile"
   throw new UsageError("--state and --state-file both say where to continue: give one of them");
 }
 
+/** The second file would be empty, and an empty state reads everything again. Throws UsageError. */
+export function refuseTwoReaders(...files: readonly (string | undefined)[]): void {
+  if (files.filter((file) => file === "-").length < 2) return;
+  throw new UsageError("Only one file can be - (stdin): give the others by their paths");
+}
+
 /** Runs the parser; what it has to say itself (help, version) is returned, what it complains of is thrown. */
 export async function answerOf(parser: Argv, args: readonly string[]): Promise<string> {
   const answer = (words: readonly string[]): Promise<string> =>
@@ -441,12 +453,15 @@ export async function answerOf(parser: Argv, args: readonly string[]): Promise<s
     const isCommand = first !== "" && !first.startsWith("-");
     if (isCommand && ((error as UsageError).message.startsWith("Did you mean") || names === first))
       throw new UsageError(
-        `Unknown command: ${first}. ${names === undefined ? (error as UsageError).message : SEE_HELP}`,
+        `Unknown command: ${isGroup(first) ? args[1] : first}. ${names === undefined ? (error as UsageError).message : SEE_HELP}`,
       );
     if (names === undefined) throw error;
     throw unknownArguments(names.split(", "), await answer([...(isCommand ? [first] : []), "--help"]));
   }
 }
+
+/** Whether a command has commands of its own. Where one is known, only the next can be unknown. */
+const isGroup = (command: string): boolean => command === "state" || command === "output";
 
 const SEE_HELP = "See --help";
 
@@ -468,5 +483,7 @@ function usageError(message: string, error: Error | undefined): UsageError {
   if (error instanceof UsageError) return error;
   // The parser's own words for a file that is not named.
   if (message.startsWith("Not enough non-option arguments")) return new UsageError("Name a state file");
+  const [, flag = ""] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
+  if (flag !== "") return new UsageError(`${flag.length === 1 ? "-" : "--"}${flag} needs a value`);
   return new UsageError(message || error?.message);
 }

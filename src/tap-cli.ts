@@ -3,6 +3,7 @@ import {
   type Command,
   LOG_LEVEL,
   openParser,
+  refuseTwoReaders,
   refuseTwoStates,
   STATE,
   STATE_FILE,
@@ -11,7 +12,7 @@ import {
 import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
-  config: { alias: "c", array: true, ...textFlag("config file (- is stdin, ENV the environment)") },
+  config: { alias: "c", ...textFlag("config file (- is stdin, ENV the environment)") },
   discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
   catalog: { type: "string", describe: "streams and fields to read; default: all" },
   properties: { alias: "p", ...textFlag("older name of --catalog") },
@@ -44,12 +45,14 @@ export async function parseTapCommand(args: readonly string[], version: string):
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
     .epilogue(EXAMPLES)
     .command("$0", false, TAP_FLAGS, ({ config, catalog, properties, format, ...flags }) => {
-      const [configs, mode] = [config ?? [], modeOf(flags)];
+      // Repeatable; as a list the parser would not take a dash for it.
+      const [configs, mode] = [[config ?? []].flat(), modeOf(flags)];
       options = { ...flags, mode, configs, catalog: catalog ?? properties, format: format ?? "text" };
     });
   const text = await answerOf(parser, args);
   if (options === undefined) return { kind: "text", text };
   refuseTwoStates(options);
+  refuseTwoReaders(...options.configs, options.catalog, options.state);
   return { kind: "tap", ...options };
 }
 

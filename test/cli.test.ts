@@ -81,14 +81,24 @@ const LINES = [
     "state merge a",
     "state merge a b --partial",
     "state other",
+    "state shw s.json",
+    "statee show s.json",
   ],
-  ...["output", "output compact", "output compact rows", "output compact --newest rows", "output other x"],
+  ...[
+    "output",
+    "output compact",
+    "output compact rows",
+    "output compact --newest rows",
+    "output other x",
+    "output compat x",
+  ],
   ...["reconcile", "reconcile --table t.csv --full --timezone Europe/Berlin --yes-gone 3 --output found"],
   ...[
     "reconcile --sql duckdb --table people --stream companies",
     "reconcile --table t --state s --recheck r",
   ],
-  ...["reconcile --yes-gone many"],
+  ...["reconcile --yes-gone many", "reconcile --config - --table -", "jobs --config - --state -"],
+  ...["read --config - --state -", "read --config - --catalog c --state s", "read --catalog - --state -"],
 ];
 
 const TAP_LINES = [
@@ -96,6 +106,8 @@ const TAP_LINES = [
     "",
     "--config c.json",
     "--config a.json --config ENV",
+    "--config - --config ENV --catalog c.json",
+    "-c - --state -",
     "--config c.json --catalog cat.json --state s.json",
   ],
   ...[

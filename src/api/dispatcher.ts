@@ -5,6 +5,7 @@ import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { isLoopback } from "../config/address.ts";
 import type { Environment } from "../config/environment.ts";
+import { ConfigError } from "../errors.ts";
 
 export type { Dispatcher } from "undici";
 
@@ -44,12 +45,12 @@ export function openDispatcher(
     const check = isSecure || insecure ? {} : { lookup: lookupLoopback };
     return new Agent({ ...options, connect: { timeout: CONNECT_TIMEOUT_MS, ...tls, ...check } });
   }
-  const named = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? "";
   return new EnvHttpProxyAgent({
     ...options,
-    httpProxy: named("http_proxy"),
-    httpsProxy: named("https_proxy"),
-    noProxy: named("no_proxy"),
+    // For https as well, because it has none of its own.
+    httpProxy: proxyAddress(base, environment),
+    httpsProxy: "",
+    noProxy: environment["no_proxy"] ?? environment["NO_PROXY"] ?? "",
     connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
     // As every other client does it: only https is tunnelled through a proxy, http is asked of it.
@@ -57,11 +58,27 @@ export function openDispatcher(
   });
 }
 
-/** The variable that names a proxy for an address. NO_PROXY may still exempt it. */
+/**
+ * The variable that names a proxy for an address; HTTP_PROXY counts for https where HTTPS_PROXY is not set. NO_PROXY may
+ * still exempt the address.
+ */
 export function proxyVariable({ protocol, hostname }: URL, environment: Environment): string | undefined {
   if (isLoopback(hostname)) return undefined;
-  const name = `${protocol.slice(0, -1)}_proxy`;
-  return [name, name.toUpperCase()].find((variable) => (environment[variable] ?? "") !== "");
+  return [...(protocol === "https:" ? ["https_proxy"] : []), "http_proxy"]
+    .flatMap((name) => [name, name.toUpperCase()])
+    .find((variable) => (environment[variable] ?? "") !== "");
+}
+
+/** The address of the proxy, which may be written without `http://`; "" if there is none. Throws ConfigError. */
+function proxyAddress(base: URL, environment: Environment): string {
+  const variable = proxyVariable(base, environment);
+  if (variable === undefined) return "";
+  const value = environment[variable] ?? "";
+  const address = value.includes("://") ? value : `http://${value}`;
+  if (URL.canParse(address)) return address;
+  throw new ConfigError(
+    `Cannot use the environment variable ${variable}: it must be the address of a proxy, such as http://host:port`,
+  );
 }
 
 /** Looks a name up and refuses it if it is not this machine's: `*.localhost` may be anyone's where a DNS says so. */

@@ -123,13 +123,18 @@ export const FAILURES = {
 
 type FailureCode = keyof typeof FAILURES;
 
+const PROXY_CREDENTIALS = config(
+  "the proxy wants credentials",
+  "Put them into HTTPS_PROXY (http://user:password@host:port)",
+);
+
 /** What a status means where no known code came with it. */
 export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
   [403, FAILURES.ACCESS_DENIED],
   [404, failures(NotFoundError, "operator")("there is nothing at this address", "Check {address}")],
-  [407, config("the proxy wants credentials", "Put them into HTTPS_PROXY (http://user:password@host:port)")],
+  [407, PROXY_CREDENTIALS],
   [408, transient("the service gave up waiting for the request", AGAIN)],
   [413, config("the service refuses the request as too large", "Check the configured items", "other-item")],
   [422, config("the service refuses the request", "Check the configured items", "other-item")],
@@ -162,7 +167,7 @@ function otherStatus(status: number): Failure {
 /** The code of a request that was not answered within its time. */
 export const DEADLINE = "ANSWER_TIMEOUT";
 
-/** Errors of the connection, by Node's and undici's codes. */
+/** Errors of the connection, by Node's and undici's codes, and what a proxy answered in place of a tunnel. */
 export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ECONNREFUSED", transient("the connection was refused", "Check {url} and whether the service is up")],
   ["ENOTFOUND", transient("the host name is not known", "Check {url} and the DNS of this machine")],
@@ -191,6 +196,8 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ],
   ["CERT_HAS_EXPIRED", config("its certificate has expired", "Tell the service's owner")],
   ["ERR_TLS_CERT_ALTNAME_INVALID", config("its certificate is for another host", "Check {url}")],
+  ["PROXY_407", PROXY_CREDENTIALS],
+  ["PROXY_REFUSED", transient("the proxy refused to connect to the host", "Check {url}, firewall and proxy")],
   [
     "NOT_LOOPBACK",
     config(
@@ -314,7 +321,10 @@ export const worded = (remedy: string, { url, address, newKey, key }: SettingNam
 
 function codeInChain(error: unknown): string | undefined {
   for (let next = error; isObject(next); next = next["cause"]) {
-    const { code } = next as { code?: unknown };
+    const { code, message } = next as { code?: unknown; message?: unknown };
+    // undici says it only in words.
+    const [, status] = /^Proxy response \((\d+)\)/.exec(String(message)) ?? [];
+    if (status !== undefined) return status === "407" ? "PROXY_407" : "PROXY_REFUSED";
     if (typeof code === "string") return code;
   }
   return undefined;

@@ -66,7 +66,8 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableCatalog('it is not an object with a list "streams"');
   const entries = streams.map(objectOf);
-  if (entries.some(({ stream }) => isObject(stream))) throw unusableCatalog("it is a catalog of Airbyte");
+  if (entries.some(({ stream, json_schema }) => isObject(stream) || isObject(json_schema)))
+    throw unusableCatalog("it is a catalog of Airbyte");
   return entries;
 }
 

@@ -2,7 +2,7 @@ import { withoutTotal } from "../api/stream-api.ts";
 import { hasRows } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../errors.ts";
-import { describeCaps } from "../jobs/report.ts";
+import { checkItemFiles, describeCaps } from "../jobs/report.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
@@ -93,6 +93,7 @@ async function whatCanBeRead(run: Run): Promise<string> {
   const [first] = refused;
   if (first !== undefined && !works) throw first.error;
   const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
+  await checkItemFiles(config);
   const caps = describeCaps(config);
   const costs = caps === undefined ? [] : [caps];
   const held =

@@ -11,6 +11,10 @@ import { codeOf, reasonOf } from "./reason.ts";
  * @param what the file's part in the run, such as "config"
  */
 export async function readText(what: string, path: string): Promise<string> {
+  // Neither the message nor its cause may hold it: a config holds secrets.
+  if (/^\s*[[{].*"/s.test(path)) {
+    throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
+  }
   try {
     const text =
       path === "-"

@@ -8,6 +8,7 @@ import { dayOf } from "../time.ts";
 import type { Book } from "./book.ts";
 import { type ChargedSoFar, passedCaps, roomFor } from "./caps.ts";
 import { type Candidate, Inputs, PLACES_TOLD } from "./inputs.ts";
+import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { jobTypeOf } from "./kinds.ts";
@@ -248,13 +249,20 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
   ];
 }
 
+/** Reads every file of items. Throws ConfigError for one that no run could use. */
+export async function checkItemFiles(config: Config): Promise<void> {
+  for (const { file, kind } of jobTypesOf(config))
+    if (file !== null) await readItemFile(file, kind, () => {});
+}
+
+const jobTypesOf = (config: Config): readonly JobType[] =>
+  (["companyLookup", "emailVerification", "emailCheck"] as const)
+    .filter((setting) => config[setting] !== null)
+    .map((setting) => jobTypeOf(setting, config));
+
 /** What the jobs of a config may cost, in a sentence; undefined if it has none. */
 export function describeCaps(config: Config): string | undefined {
-  const settings = (["companyLookup", "emailVerification", "emailCheck"] as const).filter(
-    (setting) => config[setting] !== null,
-  );
-  const parts = settings.map((setting) => {
-    const type = jobTypeOf(setting, config);
+  const parts = jobTypesOf(config).map((type) => {
     const { submissions, credits } = type.caps;
     const items = plural(submissions.sync, type.noun);
     if (!costs(type)) return `${items} a sync, ${capBy("day", submissions.day, shown)}`;

@@ -71,6 +71,11 @@ describe("select()", () => {
       { streams: [{ stream: { name: "people" }, sync_mode: "incremental" }] },
       /catalog of Airbyte.*--discover/,
     ],
+    [
+      "what Airbyte's discovery prints",
+      { streams: [{ name: "people", json_schema: { type: "object" } }] },
+      /catalog of Airbyte.*--discover/,
+    ],
   ])("refuses a catalog that is %s, which would read nothing", (_what, catalog, message) => {
     expect(() => select(catalog, [PEOPLE])).toThrow(message);
   });

@@ -1,10 +1,12 @@
+import { rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { check } from "../../src/commands/check.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { deadPort, serve } from "../support/serve.ts";
+import { deadPort, listen, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
 import { TAP } from "../support/tap.ts";
 import { Terminal, testProcess } from "../support/terminal.ts";
@@ -200,6 +202,62 @@ describe("check", () => {
     const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
     expect(stdout).toMatch(/refused.*HTTPS_PROXY is set: check that proxy, too/);
     expect(stdout).not.toContain("hunter2");
+  });
+
+  it.each([
+    ["company_lookup", "domains_file", "a.example\n", "site,name\na.example,A\n", /no column "domain"/],
+    ["email_verification", "emails_file", "email;name\na@b.example;A\n", undefined, /no such file/],
+    ["email_check", "emails_file", "a@b.example\n", undefined, /no such file/],
+  ])("fails for a file of items of %s that no run could use", async (job, setting, good, bad, message) => {
+    await using sandbox = await startSandbox({ people: 1 });
+    const external_api = { api_url: sandbox.url, api_key: KEY };
+    const path = await file("items.csv", good);
+    const config = await configFor(sandbox, { external_api, [job]: { [setting]: path } });
+    expect((await checked(config)).status).toBe("SUCCEEDED");
+    if (bad === undefined) await rm(path);
+    else await writeFile(path, bad);
+    const { status, message: said } = await checked(config);
+    expect(status).toBe("FAILED");
+    expect(said).toMatch(message);
+    expect(said).toContain(path);
+  });
+
+  it.each([
+    ["https_proxy", "HTTPS_PROXY", { HTTP_PROXY: "http://proxy.invalid" }],
+    ["http_proxy", "HTTP_PROXY", {}],
+  ])("asks the proxy that %s or %s names, with and without a scheme", async (lower, upper, others) => {
+    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
+    const proxy = `127.0.0.1:${await deadPort()}`;
+    for (const variable of [lower, upper])
+      for (const value of [proxy, `http://${proxy}`]) {
+        const env = { ...others, [variable]: value };
+        const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
+        expect(stdout).toMatch(new RegExp(`refused.*${variable} is set: check that proxy, too`));
+      }
+  });
+
+  it("names a variable that is no address of a proxy, without its password", async () => {
+    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
+    const env = { HTTPS_PROXY: "http://someone:hunter2@" };
+    const { stdout } = await connector(["check", "--config", config], { env });
+    expect(stdout).toMatch(/variable HTTPS_PROXY: it must be the address of a proxy/);
+    expect(stdout).not.toContain("hunter2");
+  });
+
+  it.each([
+    [
+      403,
+      /contacts.example:443: the proxy refused to connect to the host \(PROXY_REFUSED\)\. Check .*HTTPS_PROXY/,
+    ],
+    [407, /the proxy wants credentials \(PROXY_407\)\. Put them into HTTPS_PROXY/],
+    [503, /the proxy refused to connect to the host \(PROXY_REFUSED\)\. Check .*HTTPS_PROXY/],
+  ])("says that a proxy answered with %i", async (status, message) => {
+    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
+    const server = createServer();
+    server.on("connect", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
+    const env = { HTTPS_PROXY: `http://127.0.0.1:${await listen(server)}` };
+    const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
+    expect(stdout).toMatch(message);
   });
 
   it.each([

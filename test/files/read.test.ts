@@ -1,5 +1,6 @@
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { inspect } from "node:util";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
@@ -40,6 +41,14 @@ describe("readText()", () => {
       `Cannot read the config file "${path}": there is none`,
     );
     await expect(readText("state", folder)).rejects.toThrow("it is a folder");
+  });
+
+  it("repeats nothing of a config that stands where its path should", async () => {
+    for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
+      const error = await readText("config", given).catch((reason: unknown) => reason);
+      expect(String(error)).toMatch(/Cannot read the config file: .* not a path, but JSON/);
+      expect(inspect(error)).not.toContain("hunter2");
+    }
   });
 });
 
