@@ -55,7 +55,7 @@ const WITHOUT: readonly Group[] = [
   },
   {
     modules: [
-      ...within("run", "manifest metrics outlook probe-streams"),
+      ...within("run", "manifest metrics probe-streams"),
       ...within("run", "runtime sink stats window-files"),
     ],
     tested: "test/e2e/read.test.ts",
