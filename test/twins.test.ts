@@ -49,7 +49,7 @@ const WITHOUT: readonly Group[] = [
     why: "It says where a file that is read is no JSON.",
   },
   {
-    modules: within("jobs", "collect job-run job-type kinds lattice older seal submit"),
+    modules: within("jobs", "job-run job-type kinds lattice older seal"),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
   },
