@@ -97,6 +97,22 @@ describe("Inputs: the config's", () => {
     expect(await othersOf(inputs)).toEqual(others);
     expect(inputs.waiting).toBe(4);
   });
+
+  it("that were doubted come in the order of their last submissions", async () => {
+    const book = newBook();
+    const doubt = (item: string, ...agos: readonly number[]): void => {
+      for (const ago of agos) {
+        const key = keyIn(book, item);
+        book.notTaken(key, book.intend(key, NOW - ago).id, "void", "INVALID_BODY");
+      }
+    };
+    doubt("last.example", 30, 1);
+    doubt("second.example", 5);
+    doubt("first.example", 20, 6);
+    const inputs = inputsOf(book, { list: ["last.example", "second.example", "first.example"] });
+    expect(await inputs.configured()).toEqual([]);
+    expect(await othersOf(inputs)).toEqual(["first", "second", "last"].map((name) => `${name}.example`));
+  });
 });
 
 describe("Inputs: those of rows", () => {

@@ -9,11 +9,14 @@ import { findItems, submitNext } from "../../src/jobs/submit.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { CAPS, DAY, JobService, Tape } from "../support/job-model.ts";
 
+/** A run goes on without a state for so many times as long as the last one took. */
+const PAUSES = 20;
 const HOUR = DAY / 24;
 const MINUTE = HOUR / 60;
 const ERROR = new Error("no");
 const UNKNOWN: Submission = { kind: "unknown", error: ERROR };
-const refused = (why: Refusal, code = "CODE"): Submission => ({ kind: "refused", error: ERROR, why, code });
+const refused = (why: Refusal, code = "CODE") => ({ kind: "refused", error: ERROR, why, code }) as const;
+const FOUND = { item: "x.example", kind: "domain", text: "x.example" } as const;
 const ANSWER: Answer = { value: {}, cursor: null, cost: 1, failed: false, code: null, sources: [] };
 
 type Changes = {
@@ -135,6 +138,42 @@ describe("submitNext()", () => {
     expect(await rounds(short, 1)).toEqual([]);
     short.service.now += 1;
     expect(await rounds(short, 1)).toEqual([4]);
+  });
+
+  /** Lets the last state have taken so long (ms). */
+  const stateTook = ({ run }: Ran, ms: number): void => {
+    run.states.share.begin(0);
+    run.states.share.end(ms);
+  };
+
+  it.each([
+    [1, 20],
+    [1_000, 8],
+    [Number.POSITIVE_INFINITY, 4],
+  ])(
+    "sends as many with one state as leave while none is written: of %f ms each %i",
+    async (msEach, size) => {
+      const ran = quick(30);
+      stateTook(ran, 250);
+      expect(ran.run.states.share.pauseMs).toBe(PAUSES * 250);
+      ran.run.submitting.msEach = msEach;
+      expect((await rounds(ran, 1))[0]).toBe(size);
+      // It learns how long one took.
+      expect(ran.run.submitting.msEach).toBe(1);
+    },
+  );
+
+  it.each([
+    [5_000 / PAUSES, [4, 1]],
+    [5_001 / PAUSES, []],
+  ])("waits for places where states take long: %f ms", async (ms, sizes) => {
+    const ran = quick(35);
+    const rest = ran.run.submitting.queue.splice(15);
+    expect(await rounds(ran)).toEqual([4, 4, 4, 3]);
+    ran.run.submitting.queue.push(...rest);
+    stateTook(ran, ms);
+    ran.run.submitting.msEach = sizes.length > 0 ? Number.POSITIVE_INFINITY : 1;
+    expect(await rounds(ran)).toEqual(sizes);
   });
 
   it("lets e-mail checks and verifications go without waiting for places", async () => {
@@ -321,7 +360,10 @@ describe("submitNext()", () => {
       expect([ran.run.spent.submissions, ran.book.charged("2026-03-02" as never).sync.submitted]).toEqual([
         0, 0,
       ]);
-      expect(ran.subs(0).at(-1)?.step).toBe("void");
+      expect(ran.subs(0).at(-1)).toMatchObject({
+        step: "void",
+        code: fate.why === "other-item" ? fate.code : null,
+      });
     }
     const lost = runWith(1, [UNKNOWN]);
     await all(submitNext(lost.run));
@@ -388,7 +430,14 @@ describe("findItems()", () => {
     const ran = quick(0, [], { client });
     await find(ran, batches(0));
     expect([asked, ran.run.failures.failure]).toEqual([[], undefined]);
-    await find(ran, batches(1));
+    const key = ran.book.keyOf(FOUND);
+    ran.book.change(key, ran.book.intend(key, 0).id, { step: "open", job: "j" });
+    ran.run.context.inputs.found.set(key, FOUND.item);
+    await find(ran, batches(0));
     expect([asked, ran.run.failures.failure?.message]).toEqual([["ready"], "no clock"]);
+    const other = quick(0, [], { client });
+    asked.length = 0;
+    await find(other, batches(1));
+    expect([asked, other.run.failures.failure?.message]).toEqual([["ready"], "no clock"]);
   });
 });
