@@ -60,6 +60,10 @@ describe("WindowSize", () => {
     expect(size.most).toBe(12_000);
     inTenSeconds(size, 6_000);
     expect(size.most).toBe(12_000);
+    const slow = new WindowSize(LARGE);
+    slow.tooLarge(4_000);
+    slow.measure(3_000, 60_000);
+    expect([slow.most, slow.rows]).toEqual([3_000, 2_250]);
   });
 
   it("knows before any failure what one has brought", () => {
