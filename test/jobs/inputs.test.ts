@@ -98,6 +98,16 @@ describe("Inputs: the config's", () => {
     expect(inputs.waiting).toBe(4);
   });
 
+  it("that can wait are held up to five thousand as well, the oldest of all of them", async () => {
+    const book = newBook();
+    const list = Array.from({ length: 10_000 }, (_, nth) => `i${nth}.example`);
+    for (const [nth, item] of list.entries()) answer(book, item, NOW - (nth < 9_990 ? 3 : 9) * DAY_MS);
+    const inputs = inputsOf(book, { list, refreshAfterDays: 1 });
+    expect(await inputs.configured()).toEqual([]);
+    const held = await othersOf(inputs);
+    expect([held.length, held.slice(0, 10), inputs.waiting]).toEqual([5_000, list.slice(9_990), 10_000]);
+  });
+
   it("that were doubted come in the order of their last submissions", async () => {
     const book = newBook();
     const doubt = (item: string, ...agos: readonly number[]): void => {
