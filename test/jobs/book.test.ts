@@ -537,6 +537,23 @@ describe("Book: whose an item is", () => {
     expect(keysIn(book)[1]).toEqual([keyOf(2)]);
   });
 
+  it.each([
+    [false, false, false],
+    [true, false, true],
+    [true, true, false],
+  ])(
+    "is wanted without being named where rows name items (%s), unless a refresh drops others (%s): %s",
+    (isFromRows, truncates, isWanted) => {
+      const options = { author: { sync: "s", by: "me" }, digests: newDigests("salt"), isFromRows };
+      const book = new Book({ ...options, streams: [{ name: STREAM, truncates, generation: null }] });
+      const handle = { id: "x", at: T0, day: DAY, job: "j", sealed: null, sure: true, cost: 1 };
+      for (const key of [KEY, keyIn(book, "named.example")])
+        book.add({ digests: book.digests, items: [[key, { ...UNBOUGHT, day: DAY, handle }]] });
+      expect([book.isWanted(KEY), book.isWanted(keyIn(book, "named.example"))]).toEqual([isWanted, true]);
+      expect([...book.undelivered(STREAM)].includes(KEY)).toBe(isWanted);
+    },
+  );
+
   it("stands under the newest way of making digests once a run names it, although its key is the same", () => {
     const book = newBook("me", STREAM);
     const entry = { item: "a.example", kind: "domain", text: "a.example" } as const;

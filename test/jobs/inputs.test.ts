@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Suppression } from "../../src/config/suppress.ts";
 import type { Book } from "../../src/jobs/book.ts";
 import { type InputOptions, Inputs, type RowSource } from "../../src/jobs/inputs.ts";
-import { DAY_MS } from "../../src/time.ts";
+import { DAY_MS, type Day, dayOf } from "../../src/time.ts";
 import { file } from "../support/cli.ts";
 import { keyIn, newBook } from "../support/job-books.ts";
 
@@ -101,7 +101,13 @@ describe("Inputs: the config's", () => {
   it("that can wait are held up to five thousand as well, the oldest of all of them", async () => {
     const book = newBook();
     const list = Array.from({ length: 10_000 }, (_, nth) => `i${nth}.example`);
-    for (const [nth, item] of list.entries()) answer(book, item, NOW - (nth < 9_990 ? 3 : 9) * DAY_MS);
+    const keys = list.map((item) => keyIn(book, item));
+    const [newer, older] = [keys.slice(0, 9_990), keys.slice(9_990)].map((some) => some.join(""));
+    const days = [
+      [dayOf(NOW - 3 * DAY_MS), newer],
+      [dayOf(NOW - 9 * DAY_MS), older],
+    ] as [Day, string][];
+    book.add({ digests: book.digests, days });
     const inputs = inputsOf(book, { list, refreshAfterDays: 1 });
     expect(await inputs.configured()).toEqual([]);
     const held = await othersOf(inputs);
