@@ -49,20 +49,17 @@ const WITHOUT: readonly Group[] = [
     why: "It says where a file that is read is no JSON.",
   },
   {
-    modules: within("jobs", "collect job-run job-type kinds lattice older seal submit"),
+    modules: within("jobs", "job-run job-type kinds lattice older seal"),
     tested: "test/jobs/run.test.ts",
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
   },
   {
-    modules: [
-      ...within("run", "manifest metrics outlook probe-streams"),
-      ...within("run", "runtime sink stats window-files"),
-    ],
+    modules: [...within("run", "metrics probe-streams"), ...within("run", "runtime sink stats window-files")],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
   },
   {
-    modules: within("streams", "dated-state event range stream-api window-result window-size"),
+    modules: within("streams", "dated-state event range stream-api window-result"),
     tested: "test/streams/simulation.test.ts",
     why: "Types, and steps of a read that is simulated over random services.",
   },

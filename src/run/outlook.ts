@@ -63,4 +63,4 @@ export async function outlookOf(
 }
 
 const rowsOf = (window: Window, { rows, undated }: Count): number =>
-  window.kind === "undated" ? undated : window.kind === "open" && !window.undated ? rows : rows + undated;
+  window.kind === "undated" ? undated : rows + undated;

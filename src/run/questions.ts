@@ -42,7 +42,7 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
 
   const ask = async (question: string): Promise<string> => {
     if (isSecret) stderr.write(question);
-    lines.setPrompt(isSecret ? "" : question);
+    lines.setPrompt(question);
     if (!hasEnded) lines.prompt();
     const { value, done } = await answers.next();
     signal.throwIfAborted();

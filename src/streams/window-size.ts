@@ -46,7 +46,7 @@ export class WindowSize {
     this.#brought = Math.max(this.#brought, rows);
     this.#limit = Math.max(this.#limit, this.#brought);
     if (rows < MEASURED_ROWS) return;
-    const inTime = Math.round((rows * WINDOW_MS) / Math.max(1, ms));
+    const inTime = Math.round((rows * WINDOW_MS) / ms);
     this.#rows = Math.min(LARGEST_SIZE, Math.max(SMALLEST_SIZE, inTime));
   }
 

@@ -515,6 +515,71 @@ class History {
   }
 }
 
+describe("Book: whose an item is", () => {
+  const open = (key: string): Delta => ({
+    digests: newDigests("salt"),
+    items: [[key, { ...UNBOUGHT, subs: { x: { ...newSub("x", T0, DAY, "s"), step: "open", job: "j" } } }]],
+  });
+
+  it("stays this connection's although another state has it among others', and the other way round", () => {
+    const keysIn = (book: Book) => {
+      const [{ jobs, others } = { jobs: [], others: [] }] = book.ledgersFor(STREAM);
+      return [jobs.map(([key]) => key), others.map(([key]) => key)];
+    };
+    const book = newBook("me", STREAM);
+    for (const nth of [0, 1]) book.add(open(keyOf(nth)));
+    for (const nth of [0, 1, 2, 3]) book.addOthers(open(keyOf(nth)));
+    expect(keysIn(book)).toEqual([
+      [keyOf(0), keyOf(1)],
+      [keyOf(2), keyOf(3)],
+    ]);
+    book.add(open(keyOf(3)));
+    expect(keysIn(book)[1]).toEqual([keyOf(2)]);
+  });
+
+  it.each([
+    [false, false, false],
+    [true, false, true],
+    [true, true, false],
+  ])(
+    "is wanted without being named where rows name items (%s), unless a refresh drops others (%s): %s",
+    (isFromRows, truncates, isWanted) => {
+      const options = { author: { sync: "s", by: "me" }, digests: newDigests("salt"), isFromRows };
+      const book = new Book({ ...options, streams: [{ name: STREAM, truncates, generation: null }] });
+      const handle = { id: "x", at: T0, day: DAY, job: "j", sealed: null, sure: true, cost: 1 };
+      for (const key of [KEY, keyIn(book, "named.example")])
+        book.add({ digests: book.digests, items: [[key, { ...UNBOUGHT, day: DAY, handle }]] });
+      expect([book.isWanted(KEY), book.isWanted(keyIn(book, "named.example"))]).toEqual([isWanted, true]);
+      expect([...book.undelivered(STREAM)].includes(KEY)).toBe(isWanted);
+    },
+  );
+
+  it("stands under the newest way of making digests once a run names it, although its key is the same", () => {
+    const book = newBook("me", STREAM);
+    const entry = { item: "a.example", kind: "domain", text: "a.example" } as const;
+    const older = { salt: "salt", normalization: 1 };
+    const key = newBook().keyOf(entry);
+    book.add({ digests: older, days: [[DAY, key]] }, undefined, STREAM);
+    const made = () =>
+      book.ledgersFor(STREAM).map(({ digests, done }) => [digests.normalization, done.flat().length]);
+    expect(made()).toEqual([
+      [newDigests("salt").normalization, 0],
+      [1, 2],
+    ]);
+    expect(book.keyOf(entry)).toBe(key);
+    expect(made()).toEqual([[newDigests("salt").normalization, 2]]);
+  });
+
+  it("counts an answer of the very moment of lost ones as one that came after them", () => {
+    const book = newBook("me", STREAM);
+    const lose = (nth: number): void => void book.intend(keyOf(nth), T0);
+    for (const nth of [0, 1, 2]) lose(nth);
+    expect(book.probesLeft(T0)).toBe(1);
+    book.answered(keyOf(3), book.intend(keyOf(3), T0).id, T0, 1, null);
+    expect(book.probesLeft(T0)).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
 describe("histories of runs of two streams that are killed, refreshes and two at once among them, with memories that are lost, old and under other salts", () => {
   it.each([true, false])(
     "buy nothing twice that a memory knew, deliver what was answered, and drop nothing (receipts: %s)",

@@ -4,6 +4,17 @@ import { SubmitFailures } from "../../src/jobs/failures.ts";
 const error = new Error("no");
 
 describe("SubmitFailures", () => {
+  it("begin with nothing, and keep the first of several", () => {
+    const failures = new SubmitFailures();
+    expect({ ...failures, isProbing: failures.isProbing }).toEqual({
+      ...{ failure: undefined, ended: false, isOutOfCredits: false, hasTaken: false, retries: 0 },
+      isProbing: true,
+    });
+    failures.end("a text");
+    failures.end(error);
+    expect([failures.ended, failures.failure]).toEqual([true, new Error("a text")]);
+  });
+
   it("gives up on a rate limit that lasts for half an hour, and begins again after a success", () => {
     const failures = new SubmitFailures();
     expect(failures.refused(error, "limit", 0)).toBe("again");

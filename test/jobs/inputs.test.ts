@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Suppression } from "../../src/config/suppress.ts";
 import type { Book } from "../../src/jobs/book.ts";
 import { type InputOptions, Inputs, type RowSource } from "../../src/jobs/inputs.ts";
-import { DAY_MS } from "../../src/time.ts";
+import { DAY_MS, type Day, dayOf } from "../../src/time.ts";
 import { file } from "../support/cli.ts";
 import { keyIn, newBook } from "../support/job-books.ts";
 
@@ -96,6 +96,38 @@ describe("Inputs: the config's", () => {
     const others = ["row", "doubted", "older", "newer"].map((name) => `${name}.example`);
     expect(await othersOf(inputs)).toEqual(others);
     expect(inputs.waiting).toBe(4);
+  });
+
+  it("that can wait are held up to five thousand as well, the oldest of all of them", async () => {
+    const book = newBook();
+    const list = Array.from({ length: 10_000 }, (_, nth) => `i${nth}.example`);
+    const keys = list.map((item) => keyIn(book, item));
+    const [newer, older] = [keys.slice(0, 9_990), keys.slice(9_990)].map((some) => some.join(""));
+    const days = [
+      [dayOf(NOW - 3 * DAY_MS), newer],
+      [dayOf(NOW - 9 * DAY_MS), older],
+    ] as [Day, string][];
+    book.add({ digests: book.digests, days });
+    const inputs = inputsOf(book, { list, refreshAfterDays: 1 });
+    expect(await inputs.configured()).toEqual([]);
+    const held = await othersOf(inputs);
+    expect([held.length, held.slice(0, 10), inputs.waiting]).toEqual([5_000, list.slice(9_990), 10_000]);
+  });
+
+  it("that were doubted come in the order of their last submissions", async () => {
+    const book = newBook();
+    const doubt = (item: string, ...agos: readonly number[]): void => {
+      for (const ago of agos) {
+        const key = keyIn(book, item);
+        book.notTaken(key, book.intend(key, NOW - ago).id, "void", "INVALID_BODY");
+      }
+    };
+    doubt("last.example", 30, 1);
+    doubt("second.example", 5);
+    doubt("first.example", 20, 6);
+    const inputs = inputsOf(book, { list: ["last.example", "second.example", "first.example"] });
+    expect(await inputs.configured()).toEqual([]);
+    expect(await othersOf(inputs)).toEqual(["first", "second", "last"].map((name) => `${name}.example`));
   });
 });
 

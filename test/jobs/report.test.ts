@@ -3,17 +3,21 @@ import { systemClock } from "../../src/api/clock.ts";
 import { jobSpecsOf } from "../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../src/config/config.ts";
 import type { Book } from "../../src/jobs/book.ts";
-import type { JobRun } from "../../src/jobs/job-run.ts";
+import { type JobContext, JobRun } from "../../src/jobs/job-run.ts";
+import type { Trouble } from "../../src/jobs/job-type.ts";
 import { jobTypeOf } from "../../src/jobs/kinds.ts";
 import {
   describeCaps,
   describeJobState,
   type Forecast,
+  finalReport,
   forecastsOf,
   openingReport,
+  progressReport,
 } from "../../src/jobs/report.ts";
 import { file } from "../support/cli.ts";
 import { keyIn, LOOKUPS, newBook, stateOf } from "../support/job-books.ts";
+import { CAPS, JobService, Tape } from "../support/job-model.ts";
 import { jobConfig } from "../support/job-stage.ts";
 
 const AT = Date.parse("2026-03-02T10:00:00Z");
@@ -47,6 +51,150 @@ describe("describeJobState()", () => {
     ]);
     expect(shown(stateOf(book, AT))[0]).toBe("nothing is delivered yet");
     expect(shown(undefined)).toEqual(["nothing is submitted yet"]);
+  });
+});
+
+/** A run of look-ups at 2026-03-02T10:00:00Z that knows of nothing. */
+function runOf(changes: { readonly type?: object; readonly task?: object } = {}): JobRun {
+  const base = new JobService(new Tape([])).context([], null);
+  const [type, task] = [
+    { ...base.type, ...changes.type },
+    { ...base.task, ...changes.task },
+  ];
+  return new JobRun({ ...base, type, task } as JobContext);
+}
+
+/** An open or a lost submission of an item. */
+function submitted({ context }: JobRun, item: string, notBefore: number | null | undefined): string {
+  const { book } = context;
+  const key = book.keyOf({ item, kind: "domain", text: item });
+  const { id } = book.intend(key, AT);
+  if (notBefore !== undefined) book.change(key, id, { step: "open", job: "j", notBefore });
+  return id;
+}
+
+describe("progressReport()", () => {
+  it("says what is out, when the next is asked for, and what was used", () => {
+    const run = runOf({ type: { caps: { ...CAPS, credits: { ...CAPS.credits, sync: 1 } } } });
+    submitted(run, "a.example", null);
+    submitted(run, "b.example", AT + 5_000);
+    submitted(run, "c.example", undefined);
+    const said = (): string => {
+      const { kind, level, text } = progressReport(run) as { kind: string; level: string; text: string };
+      expect([kind, level]).toEqual(["log", "info"]);
+      return text;
+    };
+    const used = "; 0 credits used in this sync, 0 today, 0 this month";
+    expect(said()).toBe(`company_lookups: waiting for 2 jobs${used}`);
+    const at = (due: number) => {
+      run.collecting.agenda = [{ key: "", id: "", job: "", at: 0, due }];
+      return said();
+    };
+    expect(at(AT + 5_000)).toBe(
+      `company_lookups: waiting for 2 jobs, the next is asked for at 2026-03-02T10:00:05.000Z${used}`,
+    );
+    // What is due is asked for now.
+    expect(at(0)).toContain("asked for at 2026-03-02T10:00:00.000Z");
+    const free = runOf();
+    submitted(free, "a.example", null);
+    expect((progressReport(free) as { text: string }).text).toBe("company_lookups: waiting for 1 job");
+  });
+});
+
+describe("finalReport()", () => {
+  const said = (run: JobRun): readonly string[] =>
+    [...finalReport(run)].map((event) =>
+      event.kind === "log" ? `${event.level} ${event.text}` : event.kind,
+    );
+
+  it("says what was done and what waits, and nothing more of a run without trouble", () => {
+    const run = runOf();
+    expect(said(run)).toEqual([
+      "info 0 answered, 0 submitted; 0 jobs left open until the next sync; 0 items left for later syncs",
+    ]);
+    run.context.inputs.waiting = 1_500;
+    run.spent.submissions = 1_200;
+    run.collecting.answered = 1_100;
+    submitted(run, "a.example", AT + 20_000);
+    submitted(run, "b.example", AT + 10_000);
+    submitted(run, "c.example", AT - 1);
+    submitted(run, "d.example", null);
+    expect(said(run)).toEqual([
+      "info 1,100 answered, 1,200 submitted; 4 jobs left open until the next sync, " +
+        "the first answer is due at 2026-03-02T10:00:10.000Z; 300 items left for later syncs",
+    ]);
+    run.spent.submissions = 2_000;
+    expect(said(run)[0]).toContain("; 0 items left for later syncs");
+    expect([...finalReport(run)][0]).toMatchObject({ endOf: "company_lookups" });
+  });
+
+  it("says of a setting's second stream only what was answered", () => {
+    const run = runOf({ task: { isSecond: true } });
+    run.collecting.answered = 2;
+    run.failures.outOfCredits();
+    expect(said(run)).toEqual(["info 2 answered"]);
+  });
+
+  it("says what the operator must know, each thing once", () => {
+    const run = runOf({ type: { caps: { ...CAPS, submissions: { sync: 1, day: 1 } } } });
+    submitted(run, "a.example", undefined);
+    submitted(run, "b.example", undefined);
+    run.context.inputs.waiting = 3;
+    run.failures.outOfCredits();
+    for (let nth = 1; nth <= 7; nth++) run.submitting.refused.push({ place: `place ${nth}`, code: "BAD" });
+    const inVain = (id: string, code?: string) => {
+      const trouble: Trouble | undefined =
+        code === undefined ? undefined : { kind: "known", error: new Error("x"), code };
+      run.collecting.jobs.set(id, { key: "", id, job: id, at: 0, due: 0, trouble });
+    };
+    for (const [id, code] of [
+      ["1", "A"],
+      ["2", "B"],
+      ["3", "A"],
+      ["4", undefined],
+    ] as const)
+      inVain(id, code);
+    run.collecting.charged = 40;
+    const [first, ...warnings] = said(run);
+    expect(first).toMatch(/^info 0 answered, /);
+    const again = "Later syncs ask again, which is free; nothing is submitted again";
+    const refused = (nth: number) =>
+      `the service refuses place ${nth} (BAD). It is submitted again after 30 days, or when its next refresh is due`;
+    expect(warnings).toEqual(
+      [
+        "2 submissions got no answer and may have been charged. To submit again, set company_lookup.retry_unknown to true for one sync",
+        "out of credits or quota, with 3 items waiting. The next sync tries one",
+        ...[1, 2, 3, 4, 5].map(refused),
+        "the service refuses 2 other items as well",
+        `no result for 2 jobs (A). ${again}`,
+        `no result for 1 job (B). ${again}`,
+        "answers that are longer than 32 MiB cost 40 credits, so nothing more was submitted in this sync",
+      ].map((text) => `warn company_lookups: ${text}`),
+    );
+  });
+
+  it("names five refused items at most, and no others where there are none", () => {
+    const run = runOf();
+    for (let nth = 1; nth <= 5; nth++) run.submitting.refused.push({ place: `place ${nth}`, code: "BAD" });
+    expect(said(run)).toHaveLength(6);
+    run.submitting.refused.push({ place: "place 6", code: "BAD" });
+    expect(said(run).at(-1)).toBe("warn company_lookups: the service refuses 1 other item as well");
+  });
+
+  it("says which cap was passed", () => {
+    const run = runOf({ type: { caps: { ...CAPS, credits: { sync: 1, day: 4, month: 9 } } } });
+    const { book } = run.context;
+    const id = submitted(run, "a.example", null);
+    const key = book.keyOf({ item: "a.example", kind: "domain", text: "a.example" });
+    book.answered(key, id, AT, 5, null);
+    const texts = said(run);
+    expect(texts[0]).toContain("; 5 credits used in this sync, 5 today, 5 this month; 0 jobs left open");
+    expect(
+      texts.slice(1).map((text) => text.replace(/^warn company_lookups: a cap was passed: /, "")),
+    ).toEqual([
+      expect.stringContaining("a sync may use 1 credit"),
+      expect.stringContaining("a day may use 4 credits"),
+    ]);
   });
 });
 

@@ -107,6 +107,8 @@ describe("what rows teach", () => {
     expect(() => left([row], unknown)).toThrow(
       "was not on the key's plan, so that the catalog does not name its fields",
     );
+    // Before any of its rows leaves.
+    expect(() => outgoing("people", free, unknown)(row).next()).toThrow(REFRESH);
     expect(() => left([row], selecting(ONLY_ID, "people", null))).not.toThrow();
   });
 });

@@ -73,6 +73,9 @@ describe("openSink()", () => {
   });
 });
 
+/** Lets a terminal show its cursor again. */
+const SHOWN = "\u001b[?25h";
+
 describe("runToEnd()", () => {
   const base = "http://127.0.0.1:1";
   const config = parseConfig({ base_url: base, api_key: "x_01234567_0123456789abcdef0123456789abcdef" }, {});
@@ -172,5 +175,53 @@ describe("runToEnd()", () => {
         'Stream "companies": incomplete, a part of it could not be read',
       ],
     ]);
+  });
+
+  it("draws what comes as it comes, and takes it off the terminal before it says how the run ended", async () => {
+    const stderr = new Terminal();
+    let now = 0;
+    const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
+    const runtime = testProcess({ stdout: new PassThrough(), stderr, clock });
+    const seen: string[] = [];
+    const to = { kind: "folder", path: join(await tempDir(), "out"), gzip: false } as const;
+    await runToEnd({ name: "x", logs: false }, runtime, async (open_) => {
+      const output = await open_(to, config);
+      for (const event of [open("people"), records("people", { id: 1 }), records("people", { id: 2 })]) {
+        now += 1_000;
+        stderr.text = "";
+        await output.emit(event);
+        seen.push(stderr.text);
+      }
+      await output.emit(close("people"));
+      stderr.text = "";
+      return true;
+    });
+    expect(seen[0]).toContain("people: 0 rows");
+    expect(seen[1]).toContain("people: 1 row");
+    expect(seen[2]).toContain("people: 2 rows");
+    // What is drawn at the end: the cursor is back before the first line of the summary.
+    const [before = "", after = ""] = stderr.text.split("people: complete");
+    expect([before.includes(SHOWN), after.includes(SHOWN)]).toEqual([true, false]);
+  });
+
+  it.each([
+    [undefined, 0],
+    [false, 0],
+    [true, 4],
+  ])("says the metrics of a stream before its end, where they are asked for: %s", async (metrics, count) => {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const options = { name: "x", logs: true, ...(metrics !== undefined && { metrics }) };
+    await runToEnd(options, testProcess({ stdout, stderr }), async (open_) => {
+      const output = await open_({ kind: "stdout" }, config);
+      for (const event of [open("people"), records("people", { id: 1 }), close("people")])
+        await output.emit(event);
+      return true;
+    });
+    const lines = String(stderr.read()).trimEnd().split("\n");
+    const metric = lines.map((line) => line.includes("METRIC"));
+    expect([
+      metric.filter(Boolean).length,
+      metric.lastIndexOf(true) < lines.findIndex((line) => line.includes("complete, 1 row")),
+    ]).toEqual([count, true]);
   });
 });

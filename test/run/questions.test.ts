@@ -30,6 +30,8 @@ describe("openQuestions()", () => {
     expect(beforeLast.endsWith("\n")).toBe(true);
     expect(await answer(questions.ask("Day? "), "third")).toBe("third");
     expect(shown().slice(beforeLast.length)).toContain("third");
+    // The key that brings back what was typed before brings back nothing.
+    expect(await answer(questions.ask("Town? "), "\u001b[A\u001b[A")).toBe("");
     expect(shown()).not.toContain("hidden");
     questions.close();
   });

@@ -448,6 +448,17 @@ describe("readStream() with a limit on its time", () => {
     },
   );
 
+  it("begins nothing more from the very moment on at which its time is over", async () => {
+    const windows = async (ms: number): Promise<number> => {
+      const service = people(100, 5);
+      const ran = await sync(service, { state: null, maxWindowRows: 30, endsAt: service.now + ms });
+      expect(ran.complete).toBe(true);
+      return service.asked.filter(({ what }) => what === "stream").length;
+    };
+    const [over, left] = [await windows(0), await windows(1)];
+    expect([over < left, over >= 1]).toEqual([true, true]);
+  });
+
   it("comes to the range although a missing day takes all the time", async () => {
     const service = people(20, 5, { latency: 1_000 });
     const state: DatedState = {

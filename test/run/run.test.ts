@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../sandbox/server.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { TransientError } from "../../src/errors.ts";
 import { Mask } from "../../src/protocol/mask.ts";
@@ -45,6 +46,47 @@ describe("openJobs()", () => {
     const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
     expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
   });
+});
+
+describe("syncStreams() of a sample", () => {
+  it.each([
+    [3, 3],
+    [1_000, 12],
+  ])(
+    "brings the first %i rows of a stream and says nothing of what a state could cover",
+    async (most, rows) => {
+      await using sandbox = await startSandbox({
+        people: 10,
+        undated: 2,
+        companies: 0,
+        sources: 1,
+        requestsPerMinute: 0,
+      });
+      const config = parseConfig(
+        { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6_000 },
+        {},
+      );
+      const events: Event[] = [];
+      const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
+      const asked = ["people", "sources"].map((name) => ({ configured: incremental(name) }));
+      const complete = await withRun({ config, runtime: testProcess(), reporter }, (run) =>
+        syncStreams(run, asked, new Map(), most),
+      );
+      const lines = events.flatMap((event) =>
+        event.kind === "records" ? [[event.stream, event.lines.length]] : [],
+      );
+      const ofStream = (name: string) =>
+        lines.reduce((sum, [stream, count]) => sum + (stream === name ? Number(count) : 0), 0);
+      expect([complete, ofStream("people"), ofStream("sources")]).toEqual([true, rows, 1]);
+      expect(events.filter(({ kind }) => kind === "checkpoint")).toEqual([]);
+      expect(
+        events.flatMap((event) => (event.kind === "close" ? [[event.stream, event.complete]] : [])),
+      ).toEqual([
+        ["people", true],
+        ["sources", true],
+      ]);
+    },
+  );
 });
 
 describe("stateOf()", () => {

@@ -1,6 +1,7 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type RowStreamSpec, STREAMS } from "../../src/catalog/streams.ts";
-import { sample } from "../../src/run/sample.ts";
+import { ConfigError, NotFoundError, TransientError } from "../../src/errors.ts";
+import { checkFieldNames, sample } from "../../src/run/sample.ts";
 import type { Session } from "../../src/run/session.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import type { Batch } from "../../src/streams/stream-api.ts";
@@ -28,4 +29,52 @@ it.each([
   const session = { streamApi: () => apiWith({ stream }) } as unknown as Session;
   const rows = await sample(PEOPLE, {}, session, most);
   expect([read, rows.length]).toEqual([batches, Math.min(most, 3 * batches)]);
+});
+
+describe("checkFieldNames()", () => {
+  /** Checks against people, companies and sources, of which companies fail; returns what was asked for and what was found. */
+  async function checked(error?: Error, undeclared: readonly string[] = ["x"]) {
+    const asked: string[] = [];
+    const found: string[][] = [];
+    const batchOf = (json: string): Batch => ({ rows: [{ key: "1", cursor: null, raw: json as RawLine }] });
+    const session = {
+      streams: STREAMS,
+      privacy: {
+        undeclared,
+        refuseUnknown: (live: ReadonlySet<string>) => void found.push([...live].sort()),
+      },
+      streamApi: ({ name }: RowStreamSpec) =>
+        apiWith({
+          stream: async function* () {
+            asked.push(name);
+            if (name === "companies" && error !== undefined) throw error;
+            yield batchOf(`{"of_${name}":1,"nested":{"deep":1}}`);
+          },
+          page: async () => {
+            asked.push(name);
+            return { ...batchOf('{"of_sources":1}'), size: 1_000, total: null };
+          },
+        }),
+    } as unknown as Session;
+    await checkFieldNames(session);
+    return { asked, found };
+  }
+
+  it("looks at every stream of rows, and asks for nothing where the schemas have all names", async () => {
+    expect(await checked()).toEqual({
+      asked: ["people", "companies", "sources"],
+      found: [["deep", "nested", "nested.deep", "of_companies", "of_people", "of_sources"]],
+    });
+    expect(await checked(undefined, [])).toEqual({ asked: [], found: [] });
+  });
+
+  it.each([
+    ["is not there", new NotFoundError("no such path"), undefined],
+    ["is not on the plan", new ConfigError("no", { code: "ENDPOINT_NOT_ON_PLAN" }), undefined],
+    ["refuses the key", new ConfigError("no", { code: "INVALID_API_KEY" }), "no"],
+    ["does not answer", new TransientError("silence"), "silence"],
+  ])("goes on without a stream that %s, or fails", async (_, error, said) => {
+    if (said === undefined) expect((await checked(error)).found[0]).not.toContain("of_companies");
+    else await expect(checked(error)).rejects.toThrow(said);
+  });
 });

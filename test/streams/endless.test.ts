@@ -162,3 +162,18 @@ describe("readBounded()", () => {
     expect(service.sent).toBe(most);
   });
 });
+
+it("asks an export once that may have shown all that was counted, and any other again", async () => {
+  const asked: (boolean | undefined)[] = [];
+  const api = apiWith({
+    stream: async function* (_window, once) {
+      asked.push(once);
+      yield { rows: [rowOf(1)] };
+    },
+  });
+  const pass = { distinct: 0, hasTooMany: false };
+  const bounds = { api, idleMs: IDLE_SECONDS * SECOND };
+  for (const isShown of [() => true, undefined])
+    for await (const _ of readWhileNew(DAY, NOT_COUNTED, pass, bounds, isShown));
+  expect(asked).toEqual([true, false]);
+});

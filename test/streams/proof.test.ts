@@ -228,6 +228,125 @@ describe("Pass", () => {
   });
 });
 
+describe("Pass, to the millisecond", () => {
+  const DAY_MS = 86_400_000;
+  const at = (ms: number): string => new Date(ms).toISOString();
+  const start = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+
+  it.each([
+    [REACHING, ASKED - 1, 1],
+    [REACHING, ASKED, 0],
+    [REACHING, ANSWERED + DAY_MS, 0],
+    [REACHING, ANSWERED + DAY_MS + 1, 1],
+    [WHOLE, ASKED, 0],
+    [WHOLE, ANSWERED + DAY_MS + 1, 1],
+    [CLOSED, start("2026-03-10") + DAY_MS - 1, 1],
+  ])("counts a row of %j at %i for one that the count before could see: %i", (window, ms, beforeCount) => {
+    const { pass } = passOver(window, [row("a", at(ms))]);
+    expect([pass.beforeCount, pass.distinct, pass.dated, pass.undated]).toEqual([beforeCount, 1, 1, 0]);
+  });
+
+  it("knows no row of a closed window as one of tomorrow, whose clock the count had", () => {
+    const count = { ...counted(0), asked: start("2026-03-02"), answered: start("2026-03-02") + 1_000 };
+    const { pass } = passOver(CLOSED, [row("a", at(start("2026-03-05")))], { count });
+    expect(pass.beforeCount).toBe(0);
+  });
+
+  it.each([
+    [null, [0, 0, 1, 1]],
+    ["1970-01-01T23:59:59.999Z", [0, 0, 1, 1]],
+    ["1970-01-02T00:00:00Z", [1, 1, 0, 1]],
+    ["soon", [0, 1, 1, 1]],
+  ] as const)("takes %j for a date, for none, or for both", (cursor, [before, dated, undated, distinct]) => {
+    const { pass } = passOver(WHOLE, [row("a", cursor)]);
+    expect([pass.beforeCount, pass.dated, pass.undated, pass.distinct]).toEqual([
+      before,
+      dated,
+      undated,
+      distinct,
+    ]);
+  });
+
+  it.each([
+    [start("2026-03-01") - 1, "refused"],
+    [start("2026-03-01"), "shown"],
+    [start("2026-03-11") - 1, "shown"],
+    [start("2026-03-11"), "refused"],
+    [start(YESTERDAY) - 1, "refused"],
+    [start(YESTERDAY), "left"],
+    [ASKED, "left"],
+  ])("shows, refuses or leaves to the open window a row at %i of the days to the 10th", (ms, what) => {
+    const shown = (): string =>
+      passOver(CLOSED, [row("a", at(ms))]).emitted.length === 1 ? "shown" : "left";
+    if (what === "refused") expect(shown).toThrow(DataError);
+    else expect(shown()).toBe(what);
+  });
+
+  it("lets a row move no sooner than the count was asked, where that is before yesterday", () => {
+    const asked = start("2026-03-15");
+    const count = { ...counted(0), asked, answered: asked };
+    expect(() => passOver(CLOSED, [row("a", at(asked - 1))], { count })).toThrow(DataError);
+    expect(passOver(CLOSED, [row("a", at(asked))], { count }).emitted).toEqual([]);
+  });
+
+  it("holds back what is later than its end, and takes no later row than the first count for the newest", () => {
+    const [until, latest] = [ASKED - 10, ASKED - 20];
+    const rows = [until + 1, until, latest + 1, latest, latest - 1].map((ms, nth) => row(`k${nth}`, at(ms)));
+    const { pass, emitted } = passOver(REACHING, rows, { until, latest });
+    expect([emitted.length, pass.newest]).toEqual([4, at(latest)]);
+    const same = [row("a", "2026-03-05T12:00:00Z"), row("b", "2026-03-05T12:00:00.000Z")];
+    // One moment in two spellings: the same one whatever order they come in.
+    const newest = [same, same.toReversed()].map((order) => passOver(REACHING, order).pass.newest);
+    expect(newest).toEqual(["2026-03-05T12:00:00Z", "2026-03-05T12:00:00Z"]);
+  });
+
+  it.each([
+    ["reject", "", 0, true],
+    ["pass", "", 1, false],
+    ["drop", "", 0, false],
+  ] as const)("does with rows without a key as it is told: %s", (onMissingKey, key, lines, isUnclean) => {
+    const { pass, emitted } = passOver(REACHING, [row(key, IN_MARCH)], { onMissingKey });
+    expect(emitted).toHaveLength(lines);
+    if (isUnclean)
+      expect(() => pass.refuseMissingKeys()).toThrow(
+        "Cannot read 2026-03-01 up to now: 1 row came without a key. The others were read",
+      );
+    else expect(() => pass.refuseMissingKeys()).not.toThrow();
+  });
+
+  it("counts by days what is shown and what of it is held back, once for each key", () => {
+    const held = (key: string, cursor: string | null): Row => ({ ...row(key, cursor), isHeld: true });
+    const rows = [
+      ...[
+        row("a", "2026-03-02T01:00:00Z"),
+        row("b", "2026-03-02T02:00:00Z"),
+        row("c", "2026-03-04T01:00:00Z"),
+      ],
+      ...[
+        held("d", "2026-03-04T02:00:00Z"),
+        held("d", "2026-03-04T02:00:00Z"),
+        held("e", "2026-03-05T00:00:00Z"),
+      ],
+      row("f", "2026-03-02T23:59:59.999Z"),
+    ];
+    const pass = new Pass(CLOSED, counted(6), new SeenRows(), rulesWith());
+    const { lines, facts } = pass.accept({ rows });
+    expect([lines.length, facts?.held, facts?.unreadable]).toEqual([4, 2, 0]);
+    expect([...pass.rowsByDay]).toEqual([
+      ["2026-03-02", 3],
+      ["2026-03-04", 2],
+      ["2026-03-05", 1],
+    ]);
+    expect([...pass.heldByDay]).toEqual([
+      ["2026-03-04", 1],
+      ["2026-03-05", 1],
+    ]);
+    expect([pass.shown, pass.hasTooMany]).toEqual([6, false]);
+    pass.accept({ rows: [row("g", IN_MARCH)] });
+    expect([pass.shown, pass.hasTooMany]).toEqual([7, true]);
+  });
+});
+
 describe("judge()", () => {
   const shown = (window: Window, numbers: Partial<Pass>): Pass =>
     Object.assign(new Pass(window, counted(0), new SeenRows(), rulesWith()), numbers);

@@ -74,6 +74,16 @@ async function read(
   return { result, asked, lines: lines.length };
 }
 
+it("says nothing to anybody of a window that is as it should be", async () => {
+  for (const window of [ONE_DAY, TWO_DAYS, RECENT]) {
+    const told: unknown[] = [];
+    const { api } = scripted({ counts: [3], shown: [3] });
+    const rules = rulesWith({ api: { ...api, notify: (notice) => void told.push(notice) } });
+    const { result } = await drain(readWindow({ window, clears: null }, rules));
+    expect([result.map(({ kind }) => kind), told]).toEqual([["proven"], []]);
+  }
+});
+
 describe("readWindow() of a closed window", () => {
   it.each([
     [4, 0, { kind: "proven", texts: 0, exportsFail: false }],
