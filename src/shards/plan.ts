@@ -80,7 +80,8 @@ export function parsePlan(text: string, stream: string | undefined, config: Conf
   const name = stream ?? all[0]?.stream;
   const lines = all.filter((line) => line.stream === name).sort((a, b) => a.shard - b.shard);
   const [first] = lines;
-  if (first === undefined) throw unusablePlan(`it has no shards of "${name ?? "any stream"}". ${PLAN_AGAIN}`);
+  if (first === undefined)
+    throw unusablePlan(`it has no shards${name === undefined ? "" : ` of "${name}"`}. ${PLAN_AGAIN}`);
   if (stream === undefined && lines.length < all.length) {
     throw unusablePlan("it has shards of several streams. Name one of them with --stream");
   }
