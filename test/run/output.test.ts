@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { RENEW_MS } from "../../src/files/lock.ts";
 import { airbyte } from "../../src/protocol/airbyte.ts";
@@ -178,6 +178,8 @@ describe("runToEnd()", () => {
   });
 
   it("draws what comes as it comes, and takes it off the terminal before it says how the run ended", async () => {
+    // What draws asks for it itself.
+    vi.stubEnv("CI", undefined);
     const stderr = new Terminal();
     let now = 0;
     const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
@@ -196,6 +198,7 @@ describe("runToEnd()", () => {
       stderr.text = "";
       return true;
     });
+    vi.unstubAllEnvs();
     expect(seen[0]).toContain("people: 0 rows");
     expect(seen[1]).toContain("people: 1 row");
     expect(seen[2]).toContain("people: 2 rows");
