@@ -153,9 +153,10 @@ class Output {
     return savedText(this.#summary, this.#parts.options.bare !== true);
   }
 
-  /** What is saved of a run that did not end well; the error of a run that a signal ended says it already. */
+  /** What is saved of a run that has begun and did not end well; the error of a run that a signal ended says it already. */
   get #leftover(): readonly string[] {
-    const isSaid = ["complete", "interrupted"].includes(this.#summary.outcome);
+    const { outcome, streams } = this.#summary;
+    const isSaid = streams.length === 0 || ["complete", "interrupted"].includes(outcome);
     return isSaid ? [] : [this.#savedText];
   }
 
