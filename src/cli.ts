@@ -223,11 +223,12 @@ const addJobs: AddCommand = (parser, choose) =>
     "show what the next run would buy",
     {
       config: CONFIG,
-      state: { ...STATE, conflicts: "state-file" },
+      state: STATE,
       "state-file": { ...STATE_FILE, describe: "state file of the runs; only read" },
       json: switchFlag("print JSON"),
     },
     ({ config, state, stateFile, json }) => {
+      refuseTwoStates({ state, stateFile });
       refuseTwoReaders(config, state);
       choose({ kind: "jobs", config, state, stateFile, json });
     },
@@ -485,5 +486,7 @@ function usageError(message: string, error: Error | undefined): UsageError {
   if (message.startsWith("Not enough non-option arguments")) return new UsageError("Name a state file");
   const [, flag = ""] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
   if (flag !== "") return new UsageError(`${flag.length === 1 ? "-" : "--"}${flag} needs a value`);
+  const [, one = "", other] = /^Arguments (\S+) and (\S+) are mutually exclusive$/.exec(message) ?? [];
+  if (one !== "") return new UsageError(`--${one} and --${other} exclude each other: give one of them`);
   return new UsageError(message || error?.message);
 }

@@ -129,6 +129,7 @@ const TAP_LINES = [
     "extra",
     "--nonsense",
   ],
+  ...["--version extra", "extra -v"],
 ];
 
 /** The flags of each command that take a value. */
@@ -153,6 +154,35 @@ const flagLines = (flags: Readonly<Record<string, string>>): readonly string[] =
       return [words, `${words}=`, `${words} 1 --${name} 2`];
     }),
   );
+
+/** Values that the flags take, where a text of any kind is none. A flag without a value here is a switch or takes any text. */
+const GOOD: Readonly<Record<string, string>> = {
+  ...{ format: "jsonl", limit: "5", shard: "1", "shards-at-once": "2", compress: "gzip", sql: "duckdb" },
+  ...{ "log-level": "info", shards: "3", timezone: "UTC", "yes-gone": "3", test: "records" },
+  "max-age": "26h",
+};
+
+const SWITCHES = new Set(["json", "dry-run", "full-refresh", "full", "discover", "about"]);
+
+/** What a command refuses of each flag alone, and of each two that it takes alone. */
+async function refusedOf(parse: Parse, flags: Readonly<Record<string, string>>): Promise<readonly string[]> {
+  const refused: string[] = [];
+  const takes = async (line: string): Promise<boolean> => {
+    const text = await told(parse, line);
+    if (text.startsWith("Error")) refused.push(`$ ${line}`, text);
+    return !text.startsWith("Error");
+  };
+  for (const [command, names] of Object.entries(flags)) {
+    const taken: string[] = [];
+    for (const name of names.split(" ")) {
+      const words = SWITCHES.has(name) ? `--${name}` : `--${name} ${GOOD[name] ?? "x"}`;
+      if (await takes(`${command} ${words}`.trim())) taken.push(words);
+    }
+    for (const [nth, one] of taken.entries())
+      for (const other of taken.slice(nth + 1)) await takes(`${command} ${one} ${other}`.trim());
+  }
+  return refused;
+}
 
 const HELP = [
   "",
@@ -192,6 +222,25 @@ describe("a command line", () => {
     for (const line of lines) parts.push(`$ ${line}`.trimEnd(), await told(parse, line));
     await expect(`${parts.join("\n")}\n`).toMatchFileSnapshot(`golden/${name}.txt`);
   });
+
+  it.each([
+    [
+      "pairs",
+      parseCommand,
+      {
+        ...VALUES,
+        "read --stream people": `${VALUES["read"]} json dry-run full-refresh`,
+        reconcile: `${VALUES["reconcile"]} full`,
+      },
+    ],
+    ["tap-pairs", parseTapCommand, { "": `${TAP_VALUES[""]} discover about`.replace("format ", "") }],
+  ] as const)(
+    "refuses of each flag alone and with another what golden/flag-%s.txt says",
+    async (name, parse, flags) => {
+      const refused = await refusedOf(parse, flags);
+      await expect(`${refused.join("\n")}\n`).toMatchFileSnapshot(`golden/flag-${name}.txt`);
+    },
+  );
 
   it("is helped with like this", async () => {
     const parts: string[] = [];
