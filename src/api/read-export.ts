@@ -196,8 +196,11 @@ class Batcher {
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
     if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
-    const isError = value["success"] === false && (value["error"] ?? null) !== null;
-    if (isError) throw streamError(this.#what, envelopeCode(value) ?? "an unknown code");
+    // A record may have fields of these names too.
+    const isBare =
+      value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
+    const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
+    if (code !== undefined) throw streamError(this.#what, code);
     const row = this.#parser.parse(oneLine(line), value, this.#notes);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;

@@ -171,7 +171,7 @@ describe("readExport()", () => {
   });
 
   it("takes a row that merely says success: false for a row", async () => {
-    for (const rest of ["", ',"error":null'])
+    for (const rest of ["", ',"error":null', ',"error":"a text"'])
       expect((await readText(`{"id":"1","success":false${rest}}\n`)).rows).toHaveLength(1);
   });
 
