@@ -51,6 +51,7 @@ describe("judgeLine()", () => {
     ['{"success":false,"error":{}}', { kind: "error" }],
     ['{"success":false,"error":"text"}', { kind: "error" }],
     ['{"id":"1","success":false,"error":null}', { kind: "row", key: '"1"' }],
+    ['{"id":"1","success":false,"error":"text"}', { kind: "row", key: '"1"' }],
     ["[]", { kind: "junk" }],
     ['{"id":"\xff"}', { kind: "junk" }],
     ['{"id":"1"', { kind: "junk" }],

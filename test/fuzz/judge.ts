@@ -16,7 +16,10 @@ export function judgeLine(line: string, keyName: string): Judged {
   const value = parsed(line);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { kind: "junk" };
   const { success, error } = value as Record<string, unknown>;
-  if (success === false && error !== undefined && error !== null) return { kind: "error" };
+  const isEnvelope = typeof error === "object" && error !== null && !Array.isArray(error);
+  if (success === false && (isEnvelope || (typeof error === "string" && !(keyName in value)))) {
+    return { kind: "error" };
+  }
   return { kind: "row", key: keyOf(line, (value as Record<string, unknown>)[keyName], keyName) };
 }
 
