@@ -144,22 +144,31 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/** A field of usual rows that does not stay as it is. `start`: its name as it stands there, up to the value. */
+/**
+ * A field of usual rows that does not stay as it is. `start`: its name as it stands there, up to the value. `dropped`: how many
+ * fields from this one on are dropped; `until`: the start of the field after these, "" at the end.
+ */
 type FieldCut = {
   readonly start: string;
   readonly path: readonly string[];
   readonly rule: FieldAction | FieldRules;
+  readonly dropped: number;
+  readonly until: string;
   told: boolean;
 };
 
 function cutsOf(names: readonly string[], rules: FieldRules): readonly FieldCut[] {
-  return names.flatMap((name) => {
+  let [dropped, until] = [0, ""];
+  const cuts = names.toReversed().flatMap((name) => {
     const path = [fromLatin1(name)];
     const rule = ruleFor(path[0] ?? "", rules);
+    const start = `"${name}":`;
+    [dropped, until] = isDrop(rule) ? [dropped + 1, until] : [0, start];
     // There are no objects for which rules of the fields inside could hold.
     const stays = rule === "keep" || (!("kind" in rule) && rule.onlyObjects !== true);
-    return stays ? [] : [{ start: `"${name}":`, path, rule, told: false }];
+    return stays ? [] : [{ start, path, rule, dropped, until, told: false }];
   });
+  return cuts.toReversed();
 }
 
 class LineRewriter {
@@ -188,24 +197,33 @@ class LineRewriter {
   /** As `rewrite`, of the line of a usual row. @param cuts in the order of the names */
   cut(line: string, cuts: readonly FieldCut[]): string {
     this.#begin(line);
-    for (const cut of cuts) {
+    for (let nth = 0; nth < cuts.length; nth++) {
+      const cut = cuts[nth] as FieldCut;
       const start = line.indexOf(cut.start, this.#at);
       if (start < 0) continue;
-      const { rule, path, told } = cut;
+      const { rule, dropped, until } = cut;
       this.#at = start + cut.start.length;
-      if (!told && "kind" in rule) this.#options.acted?.(rule, path);
-      cut.told = true;
+      this.#tell(cut, line);
       if (!("kind" in rule)) this.#value(rule);
       else if (rule.kind === "hash") this.#hashed();
       else {
-        const after = skipValue(line, this.#at);
-        const isLast = line.charCodeAt(after) === CLOSE_OBJECT;
-        this.#at = isLast ? after : after + 1;
-        this.#replace(start, this.#at, "");
+        const next = until === "" ? line.length - 1 : line.indexOf(until, this.#at);
+        if (next < 0) this.#at = skipValue(line, this.#at) + 1;
+        else {
+          this.#at = next;
+          for (const end = nth + dropped; nth + 1 < end; nth++) this.#tell(cuts[nth + 1] as FieldCut, line);
+        }
+        this.#replace(start, Math.min(this.#at, line.length - 1), "");
       }
     }
     const rest = line.slice(this.#done);
     return rest === "}" && this.#built.endsWith(",") ? `${this.#built.slice(0, -1)}}` : this.#built + rest;
+  }
+
+  #tell(cut: FieldCut, line: string): void {
+    if (cut.told || !line.includes(cut.start)) return;
+    cut.told = true;
+    if ("kind" in cut.rule) this.#options.acted?.(cut.rule, cut.path);
   }
 
   #begin(line: string): void {

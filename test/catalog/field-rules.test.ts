@@ -140,6 +140,11 @@ describe("lineRewriter()", () => {
     ["the first field", rules("keep", { a: DROP }), '{"b":"\\",\\"a\\":\\"","c":[null,"}"],"d":-1.5}'],
     ["the last field", rules("keep", { d: DROP }), '{"a":1,"b":"\\",\\"a\\":\\"","c":[null,"}"]}'],
     ["neighbours", rules("keep", { b: DROP, c: DROP }), '{"a":1,"d":-1.5}'],
+    [
+      "neighbours before one that is not there",
+      rules("keep", { c: DROP, d: DROP }),
+      '{"a":1,"b":"\\",\\"a\\":\\""}',
+    ],
     ["the last ones", rules("keep", { b: DROP, c: DROP, d: DROP, e: DROP }), '{"a":1}'],
     ["all but one", rules(DROP, { c: "keep" }), '{"c":[null,"}"]}'],
     ["everything", rules(DROP, {}), "{}"],
