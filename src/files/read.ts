@@ -15,17 +15,23 @@ export async function readText(what: string, path: string): Promise<string> {
   if (/^\s*[[{].*"/s.test(path)) {
     throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
   }
+  let text: string;
   try {
-    const text =
+    text =
       path === "-"
         ? await streamText(createReadStream("", { fd: 0, autoClose: false }))
         : await readFile(path, "utf8");
-    return text.replace(/^\uFEFF/, "");
   } catch (cause) {
     const advice = codeOf(cause) === "EACCES" ? '. Run as its owner ("docker run --user")' : "";
     const why = codeOf(cause) === "ENOENT" ? "there is none" : `${reasonOf(cause)}${advice}`;
     throw new ConfigError(`Cannot read the ${what} file "${path}": ${why}`, { cause });
   }
+  // The byte order mark of UTF-16, read as UTF-8.
+  if (text.startsWith("\uFFFD\uFFFD"))
+    throw new ConfigError(
+      `Cannot read the ${what} file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
+    );
+  return text.replace(/^\uFEFF/, "");
 }
 
 /** Reads a JSON file. The error says where the text is no JSON, and never quotes it: a config holds secrets. */

@@ -86,6 +86,13 @@ it.each([
   expect(error).toBeInstanceOf(ConfigError);
 });
 
+it("readText() says of UTF-16, which PowerShell writes, what to save it as", async () => {
+  await writeFile(path, Buffer.from('\uFEFF{"api_key": "x"}', "utf16le"));
+  await expect(readText("config", path)).rejects.toThrow(
+    `Cannot read the config file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
+  );
+});
+
 it("readText() drops no byte order mark within a text", async () => {
   await writeFile(path, "a\uFEFFb\uFEFF");
   expect(await readText("config", path)).toBe("a\uFEFFb\uFEFF");
