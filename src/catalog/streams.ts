@@ -27,7 +27,8 @@ export type RowStreamSpec = AnyStreamSpec & {
 };
 
 /** The settings that bring a job stream to life. */
-export type JobSetting = "companyLookup" | "emailCheck" | "emailVerification";
+export const JOB_SETTINGS = ["companyLookup", "emailCheck", "emailVerification"] as const;
+export type JobSetting = (typeof JOB_SETTINGS)[number];
 
 /** Answers that are asked for an item at a time, for money or with patience. Incremental only: nothing is asked twice. */
 export type JobStreamSpec = AnyStreamSpec & {

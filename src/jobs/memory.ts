@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { ConfigError } from "../errors.ts";
@@ -83,7 +83,7 @@ export class Memory {
     const by = randomBytes(6).toString("base64url");
     const digests = newDigests(receipts?.digests.salt ?? saltOf(saved));
     this.#books = new Map(
-      SETTINGS.map((setting) => {
+      JOB_SETTINGS.map((setting) => {
         const streams = options.streams.filter((stream) => stream.setting === setting);
         const isFromRows = streams.length > 0 && jobTypeOf(setting, options.config).froms.length > 0;
         const book = new Book({
@@ -205,8 +205,6 @@ export class Memory {
     }
   }
 }
-
-const SETTINGS: readonly JobSetting[] = ["companyLookup", "emailCheck", "emailVerification"];
 
 function savedOf({ config, states, streams }: LookOptions): AllSaved {
   const saved = new Map<JobSetting, Saved>();

@@ -1,4 +1,4 @@
-import type { JobSetting } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
 import { NORMALIZATION } from "../config/items.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type Day, FIRST, isDay, LAST } from "../time.ts";
@@ -49,7 +49,7 @@ export function toMs(value: unknown): number | null {
 const textOf = (value: unknown): string | null => (isText(value) && value !== "" ? value : null);
 
 export const isSetting = (value: unknown): value is JobSetting =>
-  value === "companyLookup" || value === "emailCheck" || value === "emailVerification";
+  JOB_SETTINGS.some((setting) => setting === value);
 
 /** Omits fields that have their default value. */
 export const short = (fields: JsonObject): JsonObject =>

@@ -1,5 +1,5 @@
 import { systemClock } from "../api/clock.ts";
-import { type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { plural, shown } from "../plural.ts";
@@ -256,9 +256,7 @@ export async function checkItemFiles(config: Config): Promise<void> {
 }
 
 const jobTypesOf = (config: Config): readonly JobType[] =>
-  (["companyLookup", "emailVerification", "emailCheck"] as const)
-    .filter((setting) => config[setting] !== null)
-    .map((setting) => jobTypeOf(setting, config));
+  JOB_SETTINGS.filter((setting) => config[setting] !== null).map((setting) => jobTypeOf(setting, config));
 
 /** What the jobs of a config may cost, in a sentence; undefined if it has none. */
 export function describeCaps(config: Config): string | undefined {
