@@ -1,5 +1,6 @@
 import { loadSchema } from "../catalog/schema.ts";
 import { hasRows } from "../catalog/streams.ts";
+import { logLevelOf } from "../protocol/log.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { runToEnd, tapOutput } from "../run/output.ts";
 import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
@@ -11,7 +12,9 @@ import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
 export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
+  // What it says is its answer, also at a terminal.
+  const level = logLevel ?? logLevelOf(runtime.environment);
+  return await runToEnd(tapOutput(level), runtime, async (open) => {
     const output = await open({ kind: "stdout" });
     const parse = await readConfigs(configs, runtime.environment);
     return await withRun({ config: parse(), runtime, reporter: output }, testStreams);

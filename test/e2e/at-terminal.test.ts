@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CONNECTOR, file } from "../support/cli.ts";
+import { CONNECTOR, file, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { atTerminal } from "../support/pty.ts";
 import { csvOf, dayOf, people, type Row } from "../support/reconcile.ts";
@@ -16,6 +16,12 @@ describe("at a terminal", () => {
     expect(shown).not.toContain('"type"');
     const catalog = await atTerminal([CONNECTOR, "discover", "--config", config, "--json"]);
     expect(JSON.parse(catalog.shown)).toMatchObject({ type: "CATALOG" });
+  });
+
+  it("tap --test says what came of each stream", async () => {
+    const { config } = await sandboxWith(QUICK);
+    const { code, shown } = await atTerminal([TAP, "--config", config, "--test"]);
+    expect([code, shown.match(/Stream "\w+": a record was read/g)?.length]).toEqual([0, 3]);
   });
 
   it("discover says what the key cannot read", async () => {
