@@ -96,7 +96,8 @@ async function compared(
   const { name: stream } = spec;
   const [key = ""] = spec.primaryKey;
   const reading = await session.readingOf(spec);
-  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey: "pass" as const };
+  const onMissingKey = spec.sampled ? ("pass" as const) : ("reject" as const);
+  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey };
   const cursor = source.isDated ? spec.cursorField : null;
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
