@@ -1,10 +1,10 @@
-import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { ONWARD, STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readCatalog, readText } from "../files/read.ts";
+import { makeFolder } from "../files/replace.ts";
 import { plural } from "../plural.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
@@ -160,8 +160,7 @@ async function openShard(
   if (line === undefined)
     return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
   const output = asked.output && join(asked.output, shardFolder(line));
-  if (output !== undefined && asked.dryRun !== true)
-    await mkdir(dirname(output), { recursive: true, mode: 0o700 });
+  if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
   const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
   return {
     line,

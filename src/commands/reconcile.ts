@@ -6,6 +6,7 @@ import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { SUPPRESSED_BY } from "../config/suppress.ts";
 import { ConfigError, UsageError } from "../errors.ts";
 import { readText } from "../files/read.ts";
+import { reasonOf, writeFailure } from "../files/reason.ts";
 import { objectOf } from "../json.ts";
 import { toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
@@ -70,7 +71,9 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({ kind: "stdout" }, config);
     await withRun({ config, runtime, reporter }, async (run) => {
-      const found = await compared(options, spec, table, run);
+      const found = await compared(options, spec, table, run).catch((error: unknown) => {
+        throw writeFailure(options.output ?? tmpdir(), error);
+      });
       await run.emit({ kind: "close", stream, complete: true });
       said = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;
       if (options.recheck !== undefined) said += await markAgain(options.recheck, found, runtime);
@@ -93,7 +96,8 @@ async function compared(
   const { name: stream } = spec;
   const [key = ""] = spec.primaryKey;
   const reading = await session.readingOf(spec);
-  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey: "pass" as const };
+  const onMissingKey = spec.sampled ? ("pass" as const) : ("reject" as const);
+  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey };
   const cursor = source.isDated ? spec.cursorField : null;
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
@@ -151,7 +155,7 @@ async function seekable(path: string): Promise<{ path: string; remove: () => Pro
     return { path: copy, remove };
   } catch (cause) {
     await remove();
-    throw new ConfigError(`Cannot read the table "${path}"`, { cause });
+    throw new ConfigError(`Cannot read the table "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
 

@@ -1,3 +1,5 @@
+import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
+
 const PLAIN: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EDQUOT: "the disk quota is used up",
@@ -23,4 +25,13 @@ export function reasonOf(error: unknown): string {
   if (code === undefined)
     return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
   return PLAIN[code] ?? code;
+}
+
+/** An error of writing into a folder, with the file and the system's reason. What is no error of the system is left as it is. */
+export function writeFailure(folder: string, error: unknown): unknown {
+  if (error instanceof OutputError) return error;
+  if (error instanceof ConfigError) return new OutputError(error.message, { cause: error });
+  if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
+  const { path = folder } = error as { path?: string };
+  return new OutputError(`Cannot write to "${path}": ${reasonOf(error)}`, { cause: error });
 }

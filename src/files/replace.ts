@@ -77,9 +77,12 @@ const statAt = (path: string): Promise<Stats | undefined> =>
     return undefined;
   });
 
-/** Makes a folder that only its owner can enter, if it is not there, so that it survives a crash. Throws ConfigError where its parent is not. */
-export async function makeFolder(path: string): Promise<void> {
-  await mkdir(path, 0o700).catch((cause: unknown) => {
+/**
+ * Makes a folder that only its owner can enter, if it is not there, so that it survives a crash. Throws ConfigError.
+ * @param withParents makes those above it as well
+ */
+export async function makeFolder(path: string, withParents = false): Promise<void> {
+  await mkdir(path, { mode: 0o700, recursive: withParents }).catch((cause: unknown) => {
     if (codeOf(cause) === "EEXIST") return;
     const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
     throw new ConfigError(`Cannot make the folder "${path}": ${why}`, { cause });

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../api/clock.ts";
 import { ONWARD } from "../catalog/streams.ts";
-import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
-import { codeOf, reasonOf } from "../files/reason.ts";
+import { ConfigError } from "../errors.ts";
+import { writeFailure } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../streams/event.ts";
@@ -207,13 +207,4 @@ const isRefresh = (state: StreamState | undefined): boolean => (state?.["full_re
 function isConfirmed({ full_refresh }: StreamState, saved: StreamState | undefined): boolean {
   const delivered = saved?.["full_refresh"] ?? null;
   return delivered !== null && isDeepStrictEqual(delivered, full_refresh);
-}
-
-/** Names the file and the system's reason. What is no error of the system is left as it is. */
-function writeFailure(folder: string, error: unknown): unknown {
-  if (error instanceof OutputError) return error;
-  if (error instanceof ConfigError) return new OutputError(error.message, { cause: error });
-  if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
-  const { path = folder } = error as { path?: string };
-  return new OutputError(`Cannot write to "${path}": ${reasonOf(error)}`, { cause: error });
 }

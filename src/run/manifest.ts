@@ -89,7 +89,9 @@ export async function checkManifest(folder: string, expected: unknown): Promise<
     );
     if (found.size !== bytes) refuse(file, `has ${found.size} bytes instead of ${bytes}`);
     const hash = createHash("sha256");
-    await pipeline(createReadStream(path), hash);
+    await pipeline(createReadStream(path), hash).catch((error: unknown) =>
+      refuse(file, `cannot be read: ${reasonOf(error)}`),
+    );
     if (hash.digest("hex") !== sha256) refuse(file, "has other content than the run wrote");
   }
 }

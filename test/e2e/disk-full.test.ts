@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { CONNECTOR, run } from "../support/cli.ts";
+import { CONNECTOR, file, run } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { run as runAny } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -37,6 +37,19 @@ describe("a full disk", () => {
       expect(readdirSync(output)).toEqual(["people"]);
     },
   );
+
+  it.runIf(canMount)("ends a comparison with its place and the reason, and leaves no list", async () => {
+    const { sandbox, config } = await sandboxWith({ people: 6_000, requestsPerMinute: 0 });
+    const [one] = sandbox.people();
+    const table = await file("keys.csv", `id,discoveredAt\n${one?.id},${one?.["discoveredAt"]}\n`);
+    const output = join(folder, "found");
+    const args = ["reconcile", "--config", config, "--table", table, "--full", "--output", output];
+    const { code, stderr } = await run(CONNECTOR, args);
+    expect(code, stderr).toBe(2);
+    expect(stderr).toMatch(/Cannot write to \\?".*found.*": no space left on device/);
+    expect(stderr).not.toContain("bug");
+    expect(readdirSync(output)).toEqual([]);
+  });
 
   it.runIf(canMount)("ends a run that cannot save its state, and leaves the old one whole", async () => {
     const { sandbox, config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });

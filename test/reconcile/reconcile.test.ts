@@ -53,6 +53,8 @@ describe("reconcile", () => {
     ["filters that do nothing", ["filters-ignored"]],
     ["streams that end early", ["end"]],
     ["exports that fail", ["status=500:of=rows"]],
+    ["exports in which people have no key", ["no-key=2:times=always"]],
+    ["exports and lists in which people have no key", ["keyless=2"]],
     ["people who move all the time", ["move=2:times=100000", "drain=2:every=10"]],
     ["people who lose their date all the time", ["undate=1:times=100000"]],
   ])("calls nobody alive gone behind %s", async (_, faults) => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import {
@@ -153,6 +153,16 @@ describe("checkManifest()", () => {
   ])("refuses a file %s", async (_, text, why) => {
     const folder = await folderWith(text);
     await expect(checkManifest(folder, 2)).rejects.toThrow(`Cannot merge "${folder}": ${why}`);
+  });
+
+  it("refuses a file that cannot be read", async () => {
+    const folder = await folderWith(undefined);
+    await mkdir(join(folder, TWO.file));
+    const { size: bytes } = await stat(join(folder, TWO.file));
+    await writeFile(manifestPath(folder), JSON.stringify({ version: 1, files: [{ ...TWO, bytes }] }));
+    await expect(checkManifest(folder, 1)).rejects.toThrow(
+      `Cannot merge "${folder}": ${TWO.file} cannot be read: it is a folder. ${ADVICE}`,
+    );
   });
 
   it("refuses a manifest that names fewer files than the state knows", async () => {

@@ -178,6 +178,17 @@ describe("a first load in shards", () => {
     expect(readdirSync(folder)).toEqual(["not"]);
   });
 
+  it("says which folder it cannot make, and why", async () => {
+    const { read } = await loadOf(ACCOUNT);
+    const taken = await file("taken", {});
+    for (const output of [taken, join(taken, "below")]) {
+      const { code, stderr } = await read(0, ["--output", output]);
+      expect(code, stderr).toBe(2);
+      expect(stderr).toMatch(/Cannot make the folder \\"[^"]*taken[^"]*\\": a part of its path is no folder/);
+      expect(stderr).not.toContain("bug");
+    }
+  });
+
   it("takes a turn of the key for each request where shards share a folder, and none where they divide it", async () => {
     const { sandbox, folder, read } = await loadOf(ACCOUNT);
     const planned = sandbox.requests.length;
