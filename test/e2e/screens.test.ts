@@ -87,6 +87,7 @@ const FILES: readonly string[] = [
   "read",
   "read --stream peple --output FOLDER/out",
   "read --catalog FOLDER/catalog.json --stream companies --output FOLDER/out",
+  "read --catalog FOLDER/catalog.json --stream peple --output FOLDER/out",
   "read --stream company_lookups --format jsonl",
   "read --stream company_lookups --limit 5",
   "read --stream people --limit 1 --format jsonl",
