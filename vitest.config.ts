@@ -6,12 +6,13 @@ const patient = { setupFiles, testTimeout: 180_000, hookTimeout: 60_000 };
 const shared = { ...patient, isolate: false };
 /** Suites need more than Node and npm (a container engine, Python): each has an npm script of its own. */
 const suite = { setupFiles, fileParallelism: false };
-/** These measure memory, watch the files that the process has open, change its folder, or replace a module of Node's. */
+/** These measure memory, watch the files that the process has open, change its folder or flags, or replace a module of Node's. */
 const alone = [
   "test/api/read-export-memory.test.ts",
   "test/files/{lock,processes,read,replace,whole-output}.test.ts",
   "test/fuzz/fuzz.test.ts",
   "test/jobs/memory.test.ts",
+  "test/main.test.ts",
   "test/run/folder-crash.test.ts",
   "test/sandbox/scale.test.ts",
   "test/streams/seen-rows.test.ts",

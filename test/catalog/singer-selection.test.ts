@@ -360,3 +360,22 @@ describe("streamsIn()", () => {
       );
   });
 });
+
+it("select() tells of streams in the order of the catalog", () => {
+  const schema = { properties: { domain: {}, discoveredAt: TIMESTAMP } };
+  const streams = streamsIn({ streams: [{ tap_stream_id: "companies", schema }] });
+  const entries = ["people", "nobody", "companies", "sources", "noone"].map((name) => ({
+    ...{ tap_stream_id: name, replication_key: "other", key_properties: ["none"] },
+    metadata: [{ breadcrumb: [], metadata: { selected: true, "replication-method": "INCREMENTAL" } }],
+  }));
+  const { selections, unknown, refusals, warnings } = select({ streams: entries }, streams);
+  expect(selections.map(({ stream }) => stream)).toEqual(["people", "companies", "sources"]);
+  expect(unknown).toEqual(["nobody", "noone"]);
+  expect(refusals.map((text) => /"(\w+)"/.exec(text)?.[1])).toEqual(["people", "companies"]);
+  expect(warnings.map((text) => text.slice(0, 22))).toEqual([
+    'Stream "people" has no',
+    'Stream "companies" has',
+    'Stream "sources" has n',
+    'Stream "sources" canno',
+  ]);
+});

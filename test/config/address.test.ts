@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { isLoopback, keyDigest, parseAddress, serviceDigest, serviceUrl } from "../../src/config/address.ts";
+import {
+  addressProblem,
+  isLoopback,
+  keyDigest,
+  parseAddress,
+  serviceDigest,
+  serviceUrl,
+} from "../../src/config/address.ts";
 
 const HOST = "https://service.example";
 
@@ -73,4 +80,42 @@ it.each([
   ["", false],
 ])("%s is this machine: %j", (hostname, isOurs) => {
   expect(isLoopback(hostname)).toBe(isOurs);
+});
+
+const NONE = "must be an address such as https://host or https://host/path";
+const SCHEME = "must begin with https:// or http://";
+const PERSON = "must not hold a user name or password";
+const QUERY = "must not hold a query or a fragment: only host and path";
+const CLEAR =
+  "must begin with https://, since http:// sends the key in clear: set allow_insecure_http to true if that is meant";
+
+it.each<[text: string, problem: string | undefined]>([
+  ["https://host", undefined],
+  ["https://host/a/b/", undefined],
+  ["HTTPS://HOST:8443", undefined],
+  ["http://localhost:1", undefined],
+  ["http://127.0.0.1/x", undefined],
+  ["http://host", CLEAR],
+  ["http://localhost.example", CLEAR],
+  ["host", NONE],
+  ["", NONE],
+  ["https://", NONE],
+  ["https://host/a b", NONE],
+  [" https://host", NONE],
+  ["https://host\n", NONE],
+  ["ftp://host", SCHEME],
+  ["host:443", SCHEME],
+  ["https://user@host", PERSON],
+  ["https://:word@host", PERSON],
+  ["https://user:word@host", PERSON],
+  ["ftp://user@host", SCHEME],
+  ["https://host?", QUERY],
+  ["https://host/?a=b", QUERY],
+  ["https://host#", QUERY],
+  ["https://host/#a", QUERY],
+  ["http://host/?a", QUERY],
+  ["http://user@host/?a", PERSON],
+])("the address %j has the problem %j", (text, problem) => {
+  expect(addressProblem(text, false)).toBe(problem);
+  expect(addressProblem(text, true)).toBe(problem === CLEAR ? undefined : problem);
 });

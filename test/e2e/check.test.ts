@@ -23,6 +23,15 @@ async function checked(config: string): Promise<{ status: string; message: strin
 const ELSEWHERE = "redirect=https://elsewhere.example/login?x=1:times=always";
 const WRONG = { api_key: KEY.replace("ff", "00") };
 
+/** What a service answers that refuses one stream, has no list of another, and gives no total of the third. */
+const ANSWERS: readonly (readonly [path: RegExp, status: number, body: unknown])[] = [
+  [/public\/people$/, 200, { success: true, data: [{ id: "1" }] }],
+  [/public\/companies$/, 404, {}],
+  [/public\/companies\/stream$/, 200, {}],
+  [/public\/sources$/, 403, { success: false, error: { code: "FORBIDDEN", message: "no" } }],
+  [/job_0_check/, 404, { error: "no such job" }],
+];
+
 describe("check", () => {
   it("says what the key can read", async () => {
     const { config } = await sandboxWith({ people: 20, undated: 1, companies: 3, sources: 2 });
@@ -169,6 +178,35 @@ describe("check", () => {
     expect(status).toBe("SUCCEEDED");
     expect(message).toMatch(new RegExp(`^This key can read people, companies, sources${said}$`));
     expect(message).not.toMatch(/Cannot count sources|endpoints/);
+  });
+
+  it("says all that it learnt, in the order of the streams: refusals, counts, costs and who is held back", async () => {
+    const { url } = await serve((request, response) => {
+      const path = (request.url ?? "").replace(/\?.*/, "");
+      const [status, body] = ANSWERS.find(([pattern]) => pattern.test(path))?.slice(1) ?? [500, ""];
+      response.writeHead(Number(status), { "content-type": "application/json" }).end(JSON.stringify(body));
+    });
+    const settings = {
+      ...{ base_url: url, api_key: KEY, external_api: { api_url: url, api_key: KEY } },
+      ...{
+        company_lookup: { domains: ["1.example"] },
+        suppress_file: await file("held.txt", "a@b.example\nc1\n"),
+      },
+    };
+    const { status, message } = await checked(await file("config.json", settings));
+    expect([status, ...message.replaceAll(new URL(url).host, "HOST").split(". ")]).toEqual([
+      "SUCCEEDED",
+      "This key can read people, companies, company_lookups, company_lookup_contacts",
+      "sources: Cannot read sources at HOST: this API key may not read this (FORBIDDEN, status 403)",
+      "Ask the organization's owner for access, or take the stream out of the sync",
+      "Cannot count people: the service answers without a total, so nothing can be proven complete",
+      'Set "verify_counts" to false to read without proof',
+      'Cannot count "companies": the service has no list of them where endpoints.companies says, so an export that was cut ' +
+        "cannot be told from a complete one",
+      'Correct the path, or set "verify_counts" to false if there is no such list',
+      "At most 100 company look-ups and 100 credits a sync, no cap by day, no cap by month",
+      "suppress_file holds back 2 entries",
+    ]);
   });
 
   it.each<[string, SandboxOptions, object, RegExp]>([

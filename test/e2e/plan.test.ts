@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -92,7 +93,43 @@ describe("plan", () => {
   );
 });
 
+it("plan sends its requests one by one at the pace of the config, with none in a burst", async () => {
+  const { sandbox, config } = await sandboxWith(ACCOUNT, { requests_per_minute: 60 });
+  let [now, slept] = [Date.parse(ACCOUNT.now), 0];
+  const sleep = async (ms: number): Promise<void> => {
+    slept += ms;
+    now += ms;
+  };
+  const clock = { now: () => now, monotonic: () => now, sleep };
+  expect(await run(CONNECTOR, ["plan", "--config", config, "--shards", "3"], { clock })).toMatchObject({
+    code: 0,
+  });
+  expect(sandbox.requests.length).toBeGreaterThan(2);
+  // A minute is taken for 61 seconds.
+  expect(Math.round(slept / 100)).toBe(Math.round((sandbox.requests.length - 1) * (61_000 / 60 / 100)));
+});
+
 describe("read --plan", () => {
+  it("shares the key's requests in the folder of all shards, unless their number is given or nothing is read", async () => {
+    const { config } = await sandboxWith(ACCOUNT);
+    const { stdout } = await run(CONNECTOR, ["plan", "--config", config, "--shards", "2"]);
+    const plan = await file("plan.jsonl", stdout);
+    const shared: [words: string, isShared: boolean][] = [
+      ["", true],
+      ["--shards-at-once 2", false],
+      ["--dry-run", false],
+    ];
+    for (const [words, isShared] of shared) {
+      const rows = await tempDir();
+      const all = ["read", "--config", config, "--plan", plan, "--shard", "0", "--output", rows];
+      const ended = await run(CONNECTOR, [...all, ...words.split(" ").filter((word) => word !== "")]);
+      const names = readdirSync(rows).map((name) => name.replace(/-.*/, ""));
+      expect([words, ended.code, names.sort()]).toEqual([
+        ...[words, 0, [...(isShared ? [".requests"] : []), ...(words === "--dry-run" ? [] : ["shard"])]],
+      ]);
+    }
+  });
+
   it("reads each shard once, into a folder of its own, and says what there is not to read", async () => {
     const { sandbox, config } = await sandboxWith(ACCOUNT);
     const plan = join(await tempDir(), "plan.jsonl");

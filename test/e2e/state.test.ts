@@ -147,3 +147,102 @@ elsewhere
     expect(await run(CONNECTOR, ["state"])).toMatchObject({ code: 2 });
   });
 });
+
+describe("state merge", () => {
+  const asked = "2026-03-18T01:00:00.000Z";
+  const stateOf = (from: string, to: string, moment: string, records: readonly string[] = []) => ({
+    ...{ version: 2, discoveredAt: moment, asked, undated: null, plan: "abc", days: [[from, to, 5]] },
+    ...(records.length > 0 && { sync_windows: records.map((id) => ({ id, run_started_at: asked })) }),
+  });
+  const streamOf = (name: string, state: object) => ({
+    type: "STREAM",
+    stream: { stream_descriptor: { name }, stream_state: state },
+  });
+  const [older, newer] = ["2026-03-17T01:00:00.000Z", "2026-03-17T02:00:00.000Z"];
+  const people = stateOf("2026-01-01", "2026-01-31", older, ["1", "2"]);
+  const others = stateOf("2026-02-01", "2026-02-28", newer, ["2", "3"]);
+  const companies = stateOf("2026-01-01", "2026-02-01", newer);
+  const singer = { bookmarks: { people, companies } };
+  const airbyte = [streamOf("people", others), streamOf("companies", companies)];
+
+  const merged = async (...states: readonly unknown[]) => {
+    const files: string[] = [];
+    for (const state of states) files.push(await file("state.json", state));
+    const { code, stdout, stderr } = await run(CONNECTOR, ["state", "merge", ...files]);
+    expect([code, stderr, stdout.endsWith("\n")]).toEqual([0, "", true]);
+    return JSON.parse(stdout);
+  };
+
+  it("speaks the language of the first, and keeps each record of sync_windows that has not left once", async () => {
+    const all = { days: [...people.days, ...others.days], discoveredAt: newer, asked };
+    const waiting = ["1", "2", "3"].map((id) => ({ id, run_started_at: asked }));
+    const cursor = { replication_key: "discoveredAt", replication_key_value: newer };
+    const inSinger = await merged(singer, airbyte);
+    expect(Object.keys(inSinger)).toEqual(["bookmarks"]);
+    expect(Object.keys(inSinger.bookmarks)).toEqual(["people", "companies"]);
+    expect(inSinger.bookmarks.people).toMatchObject({
+      ...all,
+      ...cursor,
+      plan: "abc",
+      sync_windows: waiting,
+    });
+    expect(inSinger.bookmarks.companies).toMatchObject({
+      ...{ ...cursor, days: [["2026-01-01", "2026-02-01", null]] },
+    });
+    expect(inSinger.bookmarks.companies).not.toHaveProperty("sync_windows");
+    const { replication_key: _, replication_key_value: __, ...own } = inSinger.bookmarks.people;
+    const inAirbyte = await merged(airbyte, singer);
+    const [first, second, ...more] = inAirbyte;
+    expect([first, second.stream.stream_descriptor, more]).toEqual([
+      ...[
+        streamOf("people", { ...own, sync_windows: expect.arrayContaining(waiting) }),
+        { name: "companies" },
+        [],
+      ],
+    ]);
+  });
+
+  it.each([
+    [
+      "a stream that only the second has",
+      [{ people }, { people: others, companies }],
+      /"companies" is in "\S+-b\.json", and not/,
+    ],
+    [
+      "a stream that only the first has",
+      [{ people, companies }, { people: others }],
+      /"companies" is in "\S+-a\.json", and not/,
+    ],
+    [
+      "a state without dates",
+      [{ people }, { people: null }],
+      /Cannot merge the state "\S+-b\.json": it holds no state of/,
+    ],
+    [
+      "a state of records alone",
+      [{ sync_windows: { version: 1, run_started_at: asked } }, { people }],
+      /the state "\S+-a\.json": it holds no/,
+    ],
+    [
+      "days that none holds",
+      [{ people }, { people: stateOf("2026-02-03", "2026-02-04", newer) }],
+      /none of them holds 2026-02-01 to 2026-02-02\. /,
+    ],
+  ])("refuses %s", async (_what, [a, b], why) => {
+    const paths = [await file("a.json", { bookmarks: a }), await file("b.json", { bookmarks: b })];
+    const ended = await run(CONNECTOR, ["state", "merge", ...paths]);
+    expect(ended).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(why) });
+  });
+
+  it("leaves days that none holds to the next run if it may", async () => {
+    const paths = [
+      await file("a.json", { bookmarks: { people } }),
+      await file("b.json", { people: stateOf("2026-02-03", "2026-02-04", newer) }),
+    ];
+    const { stdout } = await run(CONNECTOR, ["state", "merge", "--partial", ...paths]);
+    expect(JSON.parse(stdout).bookmarks.people.days).toEqual([
+      ["2026-01-01", "2026-01-31", 5],
+      ["2026-02-03", "2026-02-04", 5],
+    ]);
+  });
+});

@@ -93,4 +93,27 @@ describe("secretMask()", () => {
     expect(mask("a short text")).toBe("a short text");
     expect(secretMask([])("text")).toBe("text");
   });
+
+  it("hides six characters and more, and letters alone anywhere from sixteen on", () => {
+    expect([secretMask(["a1b2c3"])("xa1b2c3x"), secretMask(["a1b2c"])("a1b2c")]).toEqual(["x***x", "a1b2c"]);
+    const letters = "abcdefghijklmnop";
+    const told = [letters, letters.slice(1)].map((secret) =>
+      secretMask([secret])(`x${secret} "${secret}" ${secret}`),
+    );
+    expect(told).toEqual(['x*** "***" ***', `x${letters.slice(1)} "${letters.slice(1)}" ***`]);
+    expect(secretMask(["abc_def"])("ABC_DEF abc_defg _abc_def")).toBe("*** abc_defg _abc_def");
+  });
+
+  it("masks the base64 of URLs, with every digit that differs there, in a longer text too", () => {
+    const secret = "~~~???>>>\u00ff\u00ff\u00fe";
+    const hidden = secretMask([secret]);
+    for (const before of ["", "x", "xy"]) {
+      const plain = Buffer.from(`${before}${secret}zz`).toString("base64");
+      expect(plain).toMatch(/\+.*\/|\/.*\+/);
+      expect(hidden(plain)).toContain("***");
+      expect(hidden(Buffer.from(`${before}${secret}zz`).toString("base64url"))).toContain("***");
+    }
+    expect(hidden(`<${Buffer.from("xyzabc1").toString("base64url")}>`)).not.toContain("***");
+    expect(secretMask(["secret1"])(`<${Buffer.from("secret1").toString("base64url")}>`)).toBe("<***>");
+  });
 });
