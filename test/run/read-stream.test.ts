@@ -10,6 +10,7 @@ import type { Window } from "../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
+import { dice } from "../support/dice.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
 import {
   type ModelOptions,
@@ -32,6 +33,7 @@ import {
   serviceOf,
   sync,
 } from "../support/people-sync.ts";
+import { digestOf } from "../support/stories.ts";
 import { byId, type Ran, repeated, runStream, withMissing } from "../support/sync-run.ts";
 
 const people = (days: number, perDay: number, options: Partial<ModelOptions> = {}): ModelService =>
@@ -490,6 +492,71 @@ async function readOf(
   });
   return [await read(readOptions(stream), runtime), written.trimEnd().split("\n")];
 }
+
+/** Runs of an account as they fall: each event as JSON, of lines their ids. */
+async function randomRuns(roll: (sides: number) => number): Promise<string[]> {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const everyone = [...peopleOf(lastDays(3 + roll(50)), 1 + roll(3)), ...undatedPeople(roll(4))];
+  const cut: ModelOptions["cut"] = (_window, nth) =>
+    nth % 3 === 0 ? { rows: 2, loud: nth % 2 === 0 } : undefined;
+  const service = serviceOf(everyone, {
+    ...{ latency: some(5, 900), ...(roll(3) === 0 && { cut }) },
+    ...(roll(8) === 0 && { total: () => null }),
+    ...(roll(8) === 0 && { omits: ({ id }: Person) => id.endsWith("-1") }),
+  });
+  service.sources = some(undefined, ["crm"]);
+  const settings: Partial<SyncOptions> = {
+    ...{ maxWindowRows: some(10, 30, 250_000), numWorkers: 1 + roll(3), lookbackWindowDays: roll(3) },
+    ...{ startDate: some(null, null, day("2026-03-02")), endDate: some(null, null, day("2026-03-12")) },
+    ...{
+      ignoreMissingDays: some([], [day("2026-03-10")]),
+      verifyCounts: service.sources !== undefined || roll(2) > 0,
+    },
+    isFullRefresh: roll(5) === 0,
+    source: {
+      isDated: roll(6) > 0,
+      isExported: roll(6) > 0,
+      isListed: roll(6) > 0,
+      onMissingKey: some("reject", "pass"),
+    },
+  };
+  let state: DatedState | null = null;
+  const said: string[] = [];
+  for (let run = 0; run < 3; run++) {
+    const endsAt = service.now + some(Number.POSITIVE_INFINITY, roll(40_000));
+    const ran: Ran = await sync(service, { ...settings, state, endsAt });
+    for (const event of [...service.notices.splice(0), ...ran.events])
+      said.push(
+        JSON.stringify(event.kind === "records" ? { ...event, lines: idsIn(event.lines), names: 0 } : event),
+      );
+    said.push(
+      `${ran.error}`,
+      service.asked
+        .splice(0)
+        .map(({ what }) => what)
+        .join(),
+    );
+    service.now += some(3_600_000, 24 * 3_600_000);
+    for (const one of service.people) if (roll(20) === 0) one.at = service.now - 9_000;
+    state = ran.state?.days === undefined ? state : ran.state;
+  }
+  return said;
+}
+
+/** `TOLD="runs of 3" npx vitest run test/run/read-stream.test.ts` prints the events of a line. */
+it("readStream() says in three runs each what these lines sum up", async () => {
+  const sums: string[] = [];
+  for (let nth = 0; nth < 8; nth++) {
+    const roll = dice(nth);
+    const said: string[] = [];
+    for (let many = 0; many < 12; many++) said.push("#", ...(await randomRuns(roll)));
+    const ofKind = (kind: string): string =>
+      `${said.filter((line) => line.startsWith(`{"kind":"${kind}"`)).length} of ${kind}`;
+    const kinds = ["estimate", "records", "checkpoint", "log", "close"].map(ofKind).join(", ");
+    sums.push(`runs of ${nth}: ${kinds}; ${digestOf(`runs of ${nth}`, said)}\n`);
+  }
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/read-stream-sums.txt");
+});
 
 describe("streamEvents()", () => {
   it("reads a full refresh to its end, however little time the run may take", async () => {
