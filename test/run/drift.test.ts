@@ -35,6 +35,11 @@ it.each([
 ])("of %i new fields a report of drift says 50 and counts the others", (count, known, more) => {
   const drift = new Drift();
   expect(Object.keys(drift.add({ ...NO_FACTS, newFields: fields(0, count) }) ?? {})).toHaveLength(known);
+  expect(Object.keys(new Drift().add({ ...NO_FACTS, newFields: fields(7, 10) }) ?? {})).toEqual([
+    "f7",
+    "f8",
+    "f9",
+  ]);
   const [text = ""] = drift.report("people");
   expect(text.match(/new field/g)).toHaveLength(50);
   expect(text.slice(text.indexOf('"f49"'))).toBe(

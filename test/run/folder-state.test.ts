@@ -38,6 +38,10 @@ it.each<[string, unknown]>([
   ["a list", []],
   ["no numbers", { pending: [] }],
   ["no list of what is pending", { numbers: {}, pending: {} }],
+  ...["a list", "a text", "nothing"].map((what, nth): [string, unknown] => [
+    `${what} that is pending`,
+    { numbers: {}, pending: [PENDING, [[], "people", null][nth]] },
+  ]),
   ["half a number", { numbers: { people: 1.5 }, pending: [] }],
   ["a number below 0", { numbers: { companies: 1, people: -1 }, pending: [] }],
   ["a number that is a text", { numbers: { people: "1" }, pending: [] }],

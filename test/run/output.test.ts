@@ -227,4 +227,38 @@ describe("runToEnd()", () => {
       metric.lastIndexOf(true) < lines.findIndex((line) => line.includes("complete, 1 row")),
     ]).toEqual([count, true]);
   });
+
+  it.each([
+    ["a terminal", true, {}, undefined, ["WARNING"]],
+    ["a file", false, {}, undefined, ["INFO", "WARNING"]],
+    ["a terminal", true, { LOGLEVEL: "info" }, undefined, ["INFO", "WARNING"]],
+    ["a file", false, { LOGLEVEL: "warning" }, undefined, ["WARNING"]],
+    ["a file", false, { LOGLEVEL: "warning" }, "info", ["INFO", "WARNING"]],
+    ["a terminal", true, { LOGLEVEL: "info" }, "error", []],
+  ] as const)(
+    "logs to %s (%s) with the environment %j and the option %s what is at least so grave: %j",
+    async (_, isTTY, environment, logLevel, levels) => {
+      const stderr = Object.assign(new PassThrough(), { isTTY });
+      const runtime = testProcess({ stdout: new PassThrough(), stderr, environment });
+      await runToEnd({ name: "x", logs: true, logLevel }, runtime, async (open_) => {
+        const output = await open_({ kind: "stdout" }, config);
+        for (const level of ["info", "warn"] as const)
+          await output.emit({ kind: "log", level, text: `of ${level === "info" ? "INFO" : "WARNING"}` });
+        return true;
+      });
+      const lines = String(stderr.read() ?? "").split("\n");
+      expect(lines.flatMap((line) => /of (INFO|WARNING)/.exec(line)?.[1] ?? [])).toEqual(levels);
+    },
+  );
+
+  it("begins no run whose summary could not be written", async () => {
+    const summary = join(await tempDir(), "none", "summary.json");
+    let begun = 0;
+    const ended = runToEnd({ name: "x", logs: true, summary }, testProcess(), async () => {
+      begun += 1;
+      return true;
+    });
+    await expect(ended).rejects.toThrow("Cannot write the summary");
+    expect(begun).toBe(0);
+  });
 });

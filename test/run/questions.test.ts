@@ -25,11 +25,13 @@ describe("openQuestions()", () => {
     expect(await answer(questions.ask("Address? "), " first ")).toBe("first");
     expect(await answer(questions.askSecret("Key? "), "hidden-key")).toBe("hidden-key");
     const beforeLast = shown();
+    expect(beforeLast).toContain("Address? ");
     expect(beforeLast).toContain("first");
     expect(beforeLast.split("Key? ")).toHaveLength(2);
     expect(beforeLast.endsWith("\n")).toBe(true);
     expect(await answer(questions.ask("Day? "), "third")).toBe("third");
     expect(shown().slice(beforeLast.length)).toContain("third");
+    expect(shown().slice(beforeLast.length)).toContain("Day? ");
     // The key that brings back what was typed before brings back nothing.
     expect(await answer(questions.ask("Town? "), "\u001b[A\u001b[A")).toBe("");
     expect(shown()).not.toContain("hidden");

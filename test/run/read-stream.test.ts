@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { type ConfiguredStream, parseConfiguredCatalog } from "../../src/catalog/airbyte.ts";
+import { type RowStreamSpec, STREAMS } from "../../src/catalog/streams.ts";
 import { read } from "../../src/commands/read.ts";
-import { BodyError, DataError } from "../../src/errors.ts";
+import { BodyError, ConfigError, DataError } from "../../src/errors.ts";
+import { type Asked, readStream, type StreamRun, streamRun } from "../../src/run/read-stream.ts";
 import { without } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { RawLine } from "../../src/streams/event.ts";
@@ -10,6 +13,7 @@ import type { Window } from "../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
+import { dice } from "../support/dice.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
 import {
   type ModelOptions,
@@ -32,6 +36,8 @@ import {
   serviceOf,
   sync,
 } from "../support/people-sync.ts";
+import { openSession } from "../support/session.ts";
+import { digestOf } from "../support/stories.ts";
 import { byId, type Ran, repeated, runStream, withMissing } from "../support/sync-run.ts";
 
 const people = (days: number, perDay: number, options: Partial<ModelOptions> = {}): ModelService =>
@@ -490,6 +496,139 @@ async function readOf(
   });
   return [await read(readOptions(stream), runtime), written.trimEnd().split("\n")];
 }
+
+/** Runs of an account as they fall: each event as JSON, of lines their ids. */
+async function randomRuns(roll: (sides: number) => number): Promise<string[]> {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const everyone = [...peopleOf(lastDays(3 + roll(50)), 1 + roll(3)), ...undatedPeople(roll(4))];
+  const cut: ModelOptions["cut"] = (_window, nth) =>
+    nth % 3 === 0 ? { rows: 2, loud: nth % 2 === 0 } : undefined;
+  const service = serviceOf(everyone, {
+    ...{ latency: some(5, 900), ...(roll(3) === 0 && { cut }) },
+    ...(roll(8) === 0 && { total: () => null }),
+    ...(roll(8) === 0 && { omits: ({ id }: Person) => id.endsWith("-1") }),
+  });
+  service.sources = some(undefined, ["crm"]);
+  const settings: Partial<SyncOptions> = {
+    ...{ maxWindowRows: some(10, 30, 250_000), numWorkers: 1 + roll(3), lookbackWindowDays: roll(3) },
+    ...{ startDate: some(null, null, day("2026-03-02")), endDate: some(null, null, day("2026-03-12")) },
+    ...{
+      ignoreMissingDays: some([], [day("2026-03-10")]),
+      verifyCounts: service.sources !== undefined || roll(2) > 0,
+    },
+    isFullRefresh: roll(5) === 0,
+    source: {
+      isDated: roll(6) > 0,
+      isExported: roll(6) > 0,
+      isListed: roll(6) > 0,
+      onMissingKey: some("reject", "pass"),
+    },
+  };
+  let state: DatedState | null = null;
+  const said: string[] = [];
+  for (let run = 0; run < 3; run++) {
+    const endsAt = service.now + some(Number.POSITIVE_INFINITY, roll(40_000));
+    const ran: Ran = await sync(service, { ...settings, state, endsAt });
+    for (const event of [...service.notices.splice(0), ...ran.events])
+      said.push(
+        JSON.stringify(event.kind === "records" ? { ...event, lines: idsIn(event.lines), names: 0 } : event),
+      );
+    said.push(
+      `${ran.error}`,
+      service.asked
+        .splice(0)
+        .map(({ what }) => what)
+        .join(),
+    );
+    service.now += some(3_600_000, 24 * 3_600_000);
+    for (const one of service.people) if (roll(20) === 0) one.at = service.now - 9_000;
+    state = ran.state?.days === undefined ? state : ran.state;
+  }
+  return said;
+}
+
+/** `TOLD="runs of 3" npx vitest run test/run/read-stream.test.ts` prints the events of a line. */
+it("readStream() says in three runs each what these lines sum up", async () => {
+  const sums: string[] = [];
+  for (let nth = 0; nth < 8; nth++) {
+    const roll = dice(nth);
+    const said: string[] = [];
+    for (let many = 0; many < 12; many++) said.push("#", ...(await randomRuns(roll)));
+    const ofKind = (kind: string): string =>
+      `${said.filter((line) => line.startsWith(`{"kind":"${kind}"`)).length} of ${kind}`;
+    const kinds = ["estimate", "records", "checkpoint", "log", "close"].map(ofKind).join(", ");
+    sums.push(`runs of ${nth}: ${kinds}; ${digestOf(`runs of ${nth}`, said)}\n`);
+  }
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/read-stream-sums.txt");
+});
+
+describe("streamRun()", () => {
+  const REFRESH = { sync_mode: "full_refresh", generation_id: 1, sync_id: 2 };
+  const SHARD = { plan: "a plan", bringsUndated: false };
+  const DATED = { version: 2, discoveredAt: "2026-03-01T00:00:00.000Z", days: [], full_refresh: null };
+  const DONE = { version: 2, full_refresh: { generation_id: 1, sync_id: 2, done: true } };
+
+  /** How a stream is read that goes on from a state: nothing is asked for it. */
+  async function runOf(
+    name: string,
+    mode: object,
+    saved?: unknown,
+    more: Partial<Asked> = {},
+  ): Promise<StreamRun> {
+    const { session } = openSession("http://127.0.0.1:1");
+    const spec = STREAMS.find((one) => one.name === name) as RowStreamSpec;
+    const streams = [{ stream: { name }, ...{ sync_mode: "incremental", ...mode } }];
+    const [configured] = parseConfiguredCatalog({ streams });
+    return await streamRun(session, spec, { configured: configured as ConfiguredStream, ...more }, saved);
+  }
+
+  it.each([
+    ["people", {}, undefined],
+    ["people", REFRESH, '"people"'],
+    ["sources", {}, '"sources"'],
+    ["sources", REFRESH, '"sources"'],
+  ])("of a shard of %s, read as %j, needs days and goes on from a state: %s", async (name, mode, refused) => {
+    const run = runOf(name, mode, undefined, { shard: SHARD });
+    const text =
+      `Cannot read a shard of ${refused}: its records need a date, and its sync_mode must be "incremental". ` +
+      "Read it in one run";
+    if (refused === undefined)
+      expect(await run).toMatchObject({
+        settings: { bringsUndated: false },
+        saved: { state: { plan: "a plan" } },
+      });
+    else await expect(run).rejects.toThrow(new ConfigError(text));
+  });
+
+  it.each([
+    ["people", {}, DATED, { kind: "read", state: { discoveredAt: DATED.discoveredAt } }],
+    ["people", {}, undefined, { kind: "read", state: { discoveredAt: null } }],
+    ["people", REFRESH, { ...DATED, ...DONE }, { kind: "delivered" }],
+    ["sources", {}, DATED, { kind: "read", state: { discoveredAt: null, full_refresh: null } }],
+    ["sources", REFRESH, DONE, { kind: "delivered", state: DONE }],
+    ["sources", REFRESH, { ...DONE, full_refresh: { ...DONE.full_refresh, sync_id: 3 } }, { kind: "read" }],
+  ])("of %s, read as %j, goes on from %j", async (name, mode, saved, resumed) => {
+    const { source, saved: found, endsAt, keyId, settings } = await runOf(name, mode, saved);
+    expect(found).toMatchObject(resumed);
+    const isDated = name === "people";
+    const onMissingKey = isDated ? "reject" : "pass";
+    expect(source).toEqual({ isDated, isListed: true, isExported: isDated, onMissingKey });
+    expect([endsAt, settings.bringsUndated, keyId.length]).toEqual([undefined, undefined, 16]);
+  });
+
+  it("tells why a state is not gone on from, before anything else", async () => {
+    const said: unknown[] = [];
+    const run: StreamRun = {
+      ...(await runOf("people", {})),
+      ...{
+        api: people(1, 1).api(),
+        saved: { kind: "read", state: NEW_STATE, why: "It is of another filter" },
+      },
+    };
+    for await (const event of readStream(run)) said.push(event);
+    expect(said[0]).toEqual({ kind: "log", level: "warn", text: "It is of another filter" });
+  });
+});
 
 describe("streamEvents()", () => {
   it("reads a full refresh to its end, however little time the run may take", async () => {

@@ -6,6 +6,7 @@ import { Mask } from "../../src/protocol/mask.ts";
 import { incremental } from "../../src/run/probe-streams.ts";
 import { stateOf, syncStreams, withRun } from "../../src/run/run.ts";
 import type { Event } from "../../src/streams/event.ts";
+import { fastClock } from "../faultlab/read-once.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { testProcess } from "../support/terminal.ts";
 
@@ -28,6 +29,43 @@ async function verify(
   });
   return [complete, events];
 }
+
+describe("withRun()", () => {
+  const settings = { base_url: "http://127.0.0.1:1", api_key: "k" };
+
+  it("warns of the config before it asks the service for anything, and tells what is waited for twice", async () => {
+    const parsed = parseConfig({ ...settings, drop_fields: ["nowhere"] }, {});
+    const [told, noticed]: [Event[], Event[]] = [[], []];
+    const reporter = { mask: new Mask(), emit: async (event: Event) => void told.push(event) };
+    const runtime = testProcess({ clock: fastClock() });
+    const onNotice = (notice: Event) => void noticed.push(notice);
+    const config = { ...parsed, warnings: ["A warning"] };
+    await expect(withRun({ config, runtime, reporter, onNotice }, async () => true)).rejects.toThrow(
+      TransientError,
+    );
+    expect(told[0]).toEqual({ kind: "log", level: "warn", text: "A warning" });
+    expect(noticed.map(({ kind }) => kind)).toContain("retrying");
+    expect(told.slice(1)).toEqual(noticed);
+  });
+
+  it("waits for nothing at the service once nobody takes what a run says, and says why", async () => {
+    const reporter = {
+      mask: new Mask(),
+      emit: async () => {
+        throw new TransientError("Nobody reads");
+      },
+    };
+    let isOver: boolean | undefined;
+    const config = parseConfig(settings, {});
+    const run = withRun({ config, runtime: testProcess(), reporter }, async ({ session, emit }) => {
+      const error = await emit({ kind: "end" }).catch((thrown: unknown) => thrown);
+      isOver = session.signal.aborted;
+      throw error;
+    });
+    await expect(run).rejects.toThrow("Nobody reads");
+    expect(isOver).toBe(true);
+  });
+});
 
 describe("openJobs()", () => {
   it("submits nothing in a run whose state another run has taken over", async () => {

@@ -4,7 +4,7 @@ import { ConfigError, NotFoundError, TransientError } from "../../src/errors.ts"
 import { checkFieldNames, sample } from "../../src/run/sample.ts";
 import type { Session } from "../../src/run/session.ts";
 import type { RawLine } from "../../src/streams/event.ts";
-import type { Batch } from "../../src/streams/stream-api.ts";
+import type { Batch, Row } from "../../src/streams/stream-api.ts";
 import { apiWith } from "../support/run-rules.ts";
 
 const PEOPLE = STREAMS.find(({ name }) => name === "people") as RowStreamSpec;
@@ -30,6 +30,23 @@ it.each([
   const rows = await sample(PEOPLE, {}, session, most);
   expect([read, rows.length]).toEqual([batches, Math.min(most, 3 * batches)]);
 });
+
+it.each([true, false])(
+  "shows no row that is suppressed, in an export or else in a list: %s",
+  async (isExported) => {
+    const rows: Row[] = [undefined, true, false].map((isHeld, id) => ({
+      ...{ key: `${id}`, cursor: null, isHeld, raw: `{"id":${id}}` as RawLine },
+    }));
+    const stream = async function* (): AsyncGenerator<Batch> {
+      yield { rows };
+    };
+    const api = apiWith({ stream, page: async () => ({ rows, size: 10, total: 3 }) });
+    const spec = STREAMS.find(({ name }) => name === (isExported ? "people" : "sources")) as RowStreamSpec;
+    const shown = await sample(spec, {}, { streamApi: () => api } as unknown as Session);
+    // Nobody is named by a source, so of these none is held back.
+    expect(shown).toEqual(isExported ? [{ id: 0 }, { id: 2 }] : [{ id: 0 }, { id: 1 }, { id: 2 }]);
+  },
+);
 
 describe("checkFieldNames()", () => {
   /** Checks against people, companies and sources, of which companies fail; returns what was asked for and what was found. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type RowStreamSpec, STREAMS } from "../../src/catalog/streams.ts";
+import { type JobStreamSpec, type RowStreamSpec, STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { ConfigError, NotFoundError } from "../../src/errors.ts";
 import { Session, streamNamed } from "../../src/run/session.ts";
@@ -98,6 +98,41 @@ describe("Session.probe()", () => {
     await session.probe(PEOPLE);
     expect([external.requests.length, asked().length, session.usage.requests]).toEqual([3, 1, 4]);
   });
+});
+
+it.each([
+  [undefined, /^(?!.*The key is from).* put it into api_key/],
+  [
+    "the environment variable API_KEY",
+    /The key is from the environment variable API_KEY\. .* put it into that variable/,
+  ],
+  ['"config.json", line 3', /The key is from "config\.json", line 3\. .* put it into api_key/],
+])("says where a wrong key came from, and where a new one goes: %s", async (origin, text) => {
+  const refusal = '{"success":false,"error":{"code":"INVALID_API_KEY","message":"no"}}';
+  const service = await serve((_, response) => {
+    response.statusCode = 401;
+    response.end(refusal);
+  });
+  const parsed = parseConfig({ base_url: service.url, api_key: KEY }, {});
+  const config = { ...parsed, origins: new Map(origin === undefined ? [] : [["api_key", origin]]) };
+  const runtime = {
+    clock: fastClock(),
+    signal: new AbortController().signal,
+    environment: {},
+    random: () => 0,
+  };
+  const session = new Session(config, runtime, () => undefined);
+  onTestFinished(() => session.close());
+  await expect(session.probe(PEOPLE)).rejects.toThrow(text);
+});
+
+it("works on no job before the locks of jobs are taken", async () => {
+  const { session } = await opened({
+    external_api: { api_url: "http://127.0.0.1:1", api_key: KEY },
+    company_lookup: { domains: ["a.example"] },
+  });
+  const lookups = streamNamed("company_lookups", session.config, "") as JobStreamSpec;
+  expect(() => session.readJobs(lookups, null)).toThrow("Cannot work on jobs: they were not opened");
 });
 
 describe("Session.readingOf()", () => {

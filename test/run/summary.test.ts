@@ -14,9 +14,11 @@ import {
   summaryText,
   writeSummary,
 } from "../../src/run/summary.ts";
-import type { Event, StreamReport } from "../../src/streams/event.ts";
+import { type Event, NO_FACTS, type StreamReport } from "../../src/streams/event.ts";
+import { dice } from "../support/dice.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { runOf } from "../support/run-stats.ts";
+import { digestOf } from "../support/stories.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** Stats of events that come a second apart; each takes two requests. */
@@ -377,4 +379,81 @@ describe("writeSummary()", () => {
     await symlink("elsewhere", join(folder, "link"));
     await expect(checkSummaryPath(join(folder, "link"))).rejects.toThrow("link");
   });
+});
+
+/** A run of a few streams as its events fall, and all that is told of it after each. */
+function randomRun(roll: (sides: number) => number): string[] {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const { stats, pass } = runOf();
+  const days = some(
+    [],
+    [["2026-01-02", "2026-01-03", null, "missing"]],
+    [["2026-01-02", "2026-01-03", 4, "again"]],
+  );
+  const state = { days, ...some({}, { discoveredAt: "2026-02-01T00:00:00.000Z" }, { discoveredAt: null }) };
+  const report: StreamReport = {
+    ...{
+      windows: roll(3),
+      passes: some(null, 2),
+      missing_days: some([], ["2026-01-01"], ["2026-01-01", "2026-01-02"]),
+    },
+    ...{ recheck: some([], [["2026-01-01", "2026-01-09"] as const]), time_limit_reached: roll(2) === 0 },
+    saved_up_to: some(null, "2026-02-02T00:00:00Z"),
+  };
+  const event = (stream: string): Event =>
+    some<Event>(
+      { kind: "open", stream, ...some({}, { before: { a: 1 } }) },
+      { kind: "estimate", stream, rows: roll(3_000) },
+      { ...records(stream, ...Array.from({ length: roll(4) }, (_, id) => ({ id }))) },
+      { ...records(stream), facts: { ...NO_FACTS, held: roll(2_000) } } as Event,
+      {
+        kind: "checkpoint",
+        stream,
+        state,
+        ...some({}, { windows: roll(9) }, { spent: { submissions: 2, credits: 7 } }),
+      },
+      { kind: "checkpoint", stream, state, windows: roll(1_200) },
+      { kind: "close", stream, complete: roll(2) === 0, ...some({}, { error: new TransientError("Down") }) },
+      { kind: "close", stream, complete: true, report },
+      { kind: "failed", error: some(new TransientError("Away"), new Error("A bug")) },
+      { kind: "log", level: "info", text: `end of ${stream}`, ...some({}, { endOf: stream }) },
+      { kind: "limited", until: 7 },
+      { kind: "retrying", what: "count", reason: "down", attempt: 2, attempts: 5, waitMs: 1 },
+      { kind: "end" },
+    );
+  const said: string[] = [];
+  const begun = ["people"];
+  stats.note({ kind: "open", stream: "people" });
+  for (let left = 3 + roll(9); left > 0; left--) {
+    const one = event(some("people", begun.at(-1) ?? "", "sources", "companies"));
+    stats.note(one);
+    if (one.kind === "open") begun.push(one.stream);
+    if (one.kind === "checkpoint" && roll(3) > 0) stats.noteSaved(one.stream, one.state);
+    if (roll(4) === 0) stats.notePublished(some(...begun, "nobody"), roll(3) * 600, roll(2_000));
+    pass(some(0.001, 1, 7, 60, 3_000));
+    const { current } = stats;
+    said.push(
+      JSON.stringify([current, stats.waiting, stats.failures.map(String), current && metricsOf(current, 9)]),
+    );
+    if (roll(3) === 0) said.push(stats.takeEndings().join());
+  }
+  const summary = {
+    ...stats.summary(roll(3) === 0, some(null, "state.json")),
+    ...some({}, {}, { sample: 2 }),
+  };
+  const texts = [savedText(summary, true), savedText(summary, false), runText(summary), summaryText(summary)];
+  return [...said, JSON.stringify(summary), ...texts];
+}
+
+/** `TOLD="runs of 3" npx vitest run test/run/summary.test.ts` prints what is told of the runs of a line. */
+it("tells of a run, while it lasts and at its end, what these lines sum up", async () => {
+  const sums = Array.from({ length: 8 }, (_, nth) => {
+    const roll = dice(nth);
+    const said = Array.from({ length: 25 }, () => ["#", ...randomRun(roll)]).flat();
+    const ends = ["complete", "incomplete", "failed", "interrupted"].map(
+      (end) => `${said.filter((line) => line.startsWith(`Run ${end}`)).length} ${end}`,
+    );
+    return `runs of ${nth}: ${ends.join(", ")}; ${digestOf(`runs of ${nth}`, said)}\n`;
+  });
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/summary-sums.txt");
 });

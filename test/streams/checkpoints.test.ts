@@ -15,6 +15,8 @@ import type { Range } from "../../src/streams/range.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Planned, WindowOutcome, WindowResult } from "../../src/streams/window-result.ts";
 import { addDays, BEGINNING, type Day } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
+import { digestOf } from "../support/stories.ts";
 
 const FIRST = "2026-01-01" as Day;
 const YESTERDAY = "2026-03-19" as Day;
@@ -42,7 +44,11 @@ class Run {
   readonly checkpoints: Checkpoints;
   #next = 0;
 
-  constructor(state: Partial<DatedState> = {}, range: Partial<Range> = {}) {
+  constructor(
+    state: Partial<DatedState> = {},
+    range: Partial<Range> = {},
+    witness?: ConstructorParameters<typeof Checkpoints>[2],
+  ) {
     const whole: Range = {
       ...{ kind: "days", state: { ...NEW_STATE, ...state }, yesterday: YESTERDAY, holes: [] },
       ...{ count: COUNT, granted: [], lookbackDays: 1 },
@@ -50,7 +56,7 @@ class Run {
       ...{ latest: ASKED, until: Number.POSITIVE_INFINITY },
       ...range,
     };
-    this.checkpoints = new Checkpoints("people", whole);
+    this.checkpoints = new Checkpoints("people", whole, witness);
   }
 
   get state(): DatedState {
@@ -305,4 +311,99 @@ describe("Checkpoints", () => {
     expect(run.close().at(-1)).toMatchObject({ complete: false });
     expect(run.state.undated).toBeNull();
   });
+});
+
+/** A run of a few windows as they fall, and all that its checkpoints say: events as JSON, errors by their words. */
+function randomStory(roll: (sides: number) => number): string[] {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const numbers = (): Map<Day, number> =>
+    new Map(Array.from({ length: roll(9) }, (_, nth) => [day(4 * nth + roll(4)), roll(4) * roll(300)]));
+  const facts = { counted_before: 5, counted_after: null, shown: 5, emitted: 4, suppressed: 1 };
+  const outcome = (window: Window): WindowOutcome => ({
+    ...{ window, kind: some("proven", "proven", "proven", "again", "missing", "ignored") },
+    ...(roll(2) === 0 && { rowsByDay: numbers(), heldByDay: some(new Map(), numbers(), undefined) }),
+    ...(roll(2) === 0 && { newest: some(`${day(roll(90))}T01:00:00+01:00`, "1767312000", "2026-01-05") }),
+    ...(roll(3) === 0 && { undatedRows: roll(5), undatedSeen: some(undefined, ["a"]) }),
+    ...(roll(2) === 0 && { facts: { ...facts, passes: roll(3), requests: 4, seconds: 1.5 } }),
+    ...(roll(3) === 0 && { cause: new Error(`cause ${roll(100)}`) }),
+    ...(roll(3) === 0 && { isAlike: true }),
+  });
+  const days = Array.from({ length: roll(7) }, () => roll(70)).reduce<Coverage>((all, from) => {
+    const status = some(undefined, undefined, "again" as const, "missing" as const);
+    const rows = status === undefined ? some(null, 0, roll(500)) : null;
+    return put(
+      all,
+      spanOf([day(from), day(from + roll(status === "missing" ? 2 : 8))], rows, status, roll(2)),
+    );
+  }, []);
+  const granted = { ...closed(0, 20 + roll(3)), source: "ads" };
+  const run = new Run(
+    {
+      ...{
+        days,
+        discoveredAt: some(null, "2026-01-20T00:00:00Z"),
+        undated: some(null, { rows: 2, seen: null }),
+      },
+      ...{ witness: some(null, { keys: ["k"], cursor: "2026-01-01T00:00:00.000Z", key: "old" }) },
+      ...{
+        sources: some(null, ["crm"]),
+        full_refresh: some(null, { generation_id: 1, sync_id: 2, done: false }),
+      },
+    },
+    {
+      ...{ kind: some("days", "days", "days", "days", "all"), granted: some([], [granted]) },
+      ...{ lookbackDays: roll(3), undated: some<Range["undated"]>("none", "pending", COUNT) },
+    },
+    () => some(null, { keys: ["new"], cursor: `${day(roll(9))}T00:00:00.000Z`, key: "key" }),
+  );
+  let next = roll(3);
+  const windows = Array.from({ length: 2 + roll(6) }, (): readonly [Planned, WindowResult] => {
+    const from = next;
+    const whole = closed(from, from + roll(3) * roll(12));
+    next = from + 1 + roll(14);
+    const parts = [closed(from, from + 1), closed(from + 2, from + 3 + roll(4))];
+    const window = some<Window>(whole, whole, whole, { ...whole, source: "ads" }, OPEN, WHOLE, UNDATED, {
+      kind: "all",
+    });
+    const planned: Planned = {
+      ...{ window, clears: some(null, null, null, "again", "missing") },
+      ...(window.kind === "closed" && roll(2) === 0 && { days: [day(from - roll(3)), window.to] }),
+      ...(window === whole && roll(4) === 0 && { days: [day(from), granted.to] }),
+    };
+    return [
+      planned,
+      some([], [outcome(window)], [outcome(window)], [...parts, ...some([], [UNDATED, OPEN])].map(outcome)),
+    ];
+  });
+  const order = windows.map((_, nth) => nth).sort((a, b) => ((a * 7) % 5) - ((b * 3) % 5));
+  const said: string[] = [];
+  const say = (events: () => readonly Event[]): void => {
+    try {
+      for (const event of events()) said.push(JSON.stringify(event, toWords));
+    } catch (error) {
+      said.push(JSON.stringify(error, toWords));
+    }
+  };
+  for (const index of order) {
+    const [planned, result] = windows[index] as readonly [Planned, WindowResult];
+    say(() => run.finishAt(index, planned, result));
+    said.push(JSON.stringify(run.state, toWords));
+  }
+  say(() => run.close(roll(3) === 0));
+  return said;
+}
+
+const toWords = (_key: string, value: unknown): unknown =>
+  value instanceof Error ? `${value.name}: ${value.message} (${value.cause ?? ""})` : value;
+
+/** `TOLD="runs of 3" npx vitest run test/streams/checkpoints.test.ts` prints the runs of a line. */
+it("say of windows that end in any order what these lines sum up", async () => {
+  const sums = Array.from({ length: 8 }, (_, nth) => {
+    const roll = dice(nth);
+    const said = Array.from({ length: 20 }, () => ["#", ...randomStory(roll)]).flat();
+    const many = (start: string): number => said.filter((line) => line.startsWith(start)).length;
+    const numbers = `${many('{"kind":"checkpoint"')} checkpoints, ${many('{"kind":"close"')} ends, ${many('"')} failures`;
+    return `runs of ${nth}: ${numbers}; ${digestOf(`runs of ${nth}`, said)}\n`;
+  });
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/checkpoint-sums.txt");
 });

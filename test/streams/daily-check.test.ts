@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { DatedState } from "../../src/streams/dated-state.ts";
+import { type Coverage, put, spanOf } from "../../src/streams/coverage.ts";
+import { checkDay } from "../../src/streams/daily-check.ts";
+import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { ReadSettings } from "../../src/streams/range.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
-import { addDays, DAY_MS, type Day, startOf } from "../../src/time.ts";
+import { addDays, DAY_MS, type Day, daysBetween, startOf } from "../../src/time.ts";
 import { dice } from "../support/dice.ts";
 import {
   type ModelOptions,
@@ -11,6 +13,8 @@ import {
   peopleOn,
   undatedPeople,
 } from "../support/model-service.ts";
+import { apiWith } from "../support/run-rules.ts";
+import { digestOf } from "../support/stories.ts";
 import { byId, type Ran, runStream } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -255,4 +259,67 @@ describe("people without a date", () => {
     const { lines } = await life.next();
     expect(lines.filter((line) => !line.includes('"2026-03-1'))).toEqual([]);
   });
+});
+
+/** Spans of an account, some of whose rows have come or left since they were read, and what a check asks and finds. */
+async function randomCheck(roll: (sides: number) => number): Promise<string[]> {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const first = addDays(TODAY, -200);
+  const grown = new Map<Day, number>();
+  const rowsOn = (day: Day): number => (Date.parse(day) / DAY_MS) % 3;
+  const off = some([0], [0, 0, 0, 0, 1], [0, 0, 0, -1], [0, 1, -1], [-1, -2, -1]);
+  const holes = some(0, 0, 2, 5);
+  let days: Coverage = [];
+  for (let from = first, many = some(3, 10, 24, 60); many > 0 && from < TODAY; many--) {
+    const to = addDays(from, roll(some(1, 2, 6)));
+    grown.set(addDays(from, roll(2)), some(...off));
+    const status = roll(15) === 0 ? some("again" as const, "missing" as const) : undefined;
+    const rows = Array.from({ length: daysBetween(from, to) }, (_, nth) => rowsOn(addDays(from, nth)));
+    const sum = rows.reduce((all, one) => all + one, 0);
+    days = put(
+      days,
+      spanOf([from, to], roll(some(4, 40)) === 0 || status !== undefined ? null : sum, status),
+    );
+    from = addDays(to, 1 + (roll(6) < holes ? 1 + roll(3) : 0));
+  }
+  const said: string[] = [];
+  const api = apiWith({
+    count: async (window) => {
+      const [from, to] = window.kind === "closed" ? [window.from, window.to] : [first, TODAY];
+      const all = Array.from({ length: daysBetween(from, to) }, (_, nth) => addDays(from, nth));
+      const rows = all.reduce((sum, day) => sum + Math.max(0, rowsOn(day) + (grown.get(day) ?? 0)), 0);
+      said.push(`${from} to ${to}: ${rows}`);
+      return {
+        rows: rows + (window.kind === "all" ? undated : 0),
+        undated: 0,
+        known: true,
+        asked: NOON,
+        answered: NOON,
+      };
+    },
+    sources: async () => some(undefined, ["crm"], ["ads", "crm"]),
+  });
+  const undated = some(0, 3, 1_000, 1_001);
+  const saved: DatedState = {
+    ...{ ...NEW_STATE, days, sources: some(null, ["crm"], []) },
+    undated: some(null, { rows: some(0, 3, 1_001), seen: ["a"] }),
+    filters: some(null, { source_slug: some("", "crm"), is_user: "all" }) as DatedState["filters"],
+  };
+  const last = addDays(TODAY, -some(1, 2, 20, 190, 300));
+  const open = { rows: some(0, 9), undated: 0, known: true, asked: NOON - DAY_MS * roll(30), answered: NOON };
+  const found = await checkDay(saved, [some(first, first, addDays(first, 30)), last], open, roll(3) > 0, api);
+  return [...said, JSON.stringify(found)];
+}
+
+/** `TOLD="checks of 3" npx vitest run test/streams/daily-check.test.ts` prints the checks of a line. */
+it("counts what these lines sum up, and takes out the days whose rows came late", async () => {
+  const sums: string[] = [];
+  for (let nth = 0; nth < 10; nth++) {
+    const roll = dice(nth);
+    const said: string[] = [];
+    for (let many = 0; many < 50; many++) said.push("#", ...(await randomCheck(roll)));
+    const name = `checks of ${nth}`;
+    sums.push(`${name}: ${said.length - 100} counts; ${digestOf(name, said)}\n`);
+  }
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/daily-check-sums.txt");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BodyError } from "../../src/errors.ts";
+import { BodyError, SilenceError, UnmadeError } from "../../src/errors.ts";
 import { readBounded, readWhileNew } from "../../src/streams/endless.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { Pass } from "../../src/streams/proof.ts";
@@ -80,6 +80,18 @@ describe("an export that shows nothing new", () => {
     expect(service.sent).toBe(1 + IDLE_SECONDS + 1);
   });
 
+  it.each([
+    [SilenceError, 1],
+    [UnmadeError, 0],
+  ])("fails as %o where it shows %i rows, and says for how long it waited", async (Failure, shown) => {
+    const service = new OneRowASecond(() => ({ ...rowOf(1), key: shown === 0 ? "" : "1" }));
+    const error: unknown = await readAll(service).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      name: Failure.name,
+      message: "Cannot read 2026-03-02 to its end: no new row came for 60 s, although rows go on to come",
+    });
+  });
+
   it("is read on as long as a new row comes within the patience", async () => {
     const service = new OneRowASecond((nth) => rowOf(Math.floor(nth / IDLE_SECONDS)));
     await readAll(service);
@@ -101,6 +113,17 @@ describe("an export that shows nothing new", () => {
     expect(result).toMatchObject([{ kind: "proven" }]);
     expect(lines).toHaveLength(3);
     expect(service.exports).toBe(2);
+  });
+
+  it.each([
+    ["fewer rows than are counted", 3, true],
+    ["as many rows as are counted, which nobody verifies", 1, false],
+  ])("is no proof where it shows %s", async (_, rows, verifyCounts) => {
+    const api = new OneRowASecond(() => rowOf(0)).api(rows);
+    const rules = rulesWith({ api, verifyCounts, isListed: false });
+    const { result } = await drain(readWindow({ window: DAY, clears: null }, rules));
+    const why = "Cannot read 2026-03-02 to its end: no new row came for 60 s, although rows go on to come";
+    expect(result).toMatchObject([{ kind: "missing", cause: { message: why } }]);
   });
 
   it.each([

@@ -199,3 +199,26 @@ describe("parallel()", () => {
     }
   });
 });
+
+it.each([1, 2, 3, 5])(
+  "asks ahead for as many items as are read at once, once a part has come: %i",
+  async (width) => {
+    let asked = 0;
+    const items: AsyncIterable<Item> = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          asked += 1;
+          if (asked > 1) await new Promise(() => undefined);
+          return { value: { id: 0, parts: 3, alone: false, fails: false } };
+        },
+      }),
+    };
+    const steps = parallel(items, width, { isAlone: () => false, read: (item) => new Readers().read(item) });
+    const most: number[] = [];
+    for (let part = 0; part < 3; part++) {
+      await steps.next();
+      most.push(asked);
+    }
+    expect(most).toEqual([1, 1 + width, 1 + width]);
+  },
+);

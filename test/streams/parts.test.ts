@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { BodyError, ConfigError } from "../../src/errors.ts";
+import { BodyError, ConfigError, UnreachableError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { partsOf } from "../../src/streams/parts.ts";
 import { Pass } from "../../src/streams/proof.ts";
@@ -186,6 +186,37 @@ describe("a closed day whose export breaks", () => {
     expect(result).toMatchObject([{ kind: "missing", window: DAY }]);
     expect(lines).toHaveLength(179);
   });
+
+  it.each([
+    // Half of the people have used anything; parts of 75 rows are worth a request each.
+    [2, 150, 2],
+    [3, 150, 1],
+    [2, 149, 1],
+    [4, 300, 4],
+  ])(
+    "is read by %i sources where each stands for enough of %i rows: in %i parts",
+    async (many, count, parts) => {
+      const sources = Array.from({ length: many }, (_, nth) => `s${nth}`);
+      const of = (id: number): Omit<Person, "id"> => ({ uses: [true, false], sources: [`s${id % many}`] });
+      const { api } = serviceOf({ people: people(count, of), most: 100, sources });
+      const found = await partsOf(DAY, count, { api, windowSize: new WindowSize(MOST) });
+      expect(found.map((part) => (part.kind === "closed" ? part.source : undefined))).toEqual(
+        parts === 1 ? [undefined] : sources,
+      );
+    },
+  );
+
+  it.each([new UnreachableError("Nothing can be reached"), new TypeError("A bug")])(
+    "ends the stream with what is no answer to a count: %s",
+    async (error) => {
+      const { api } = serviceOf({ people: people(180, eitherOr), most: 100 });
+      const count: StreamApi["count"] = async () => {
+        throw error;
+      };
+      const bounds = { api: { ...api, count }, windowSize: new WindowSize(MOST) };
+      await expect(partsOf(DAY, 180, bounds)).rejects.toBe(error);
+    },
+  );
 
   it("is not read in parts where the service refuses to count by them", async () => {
     const { api, asked } = serviceOf({ people: people(180, eitherOr), most: 100 });

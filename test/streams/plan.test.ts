@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Coverage, type DayRange, put, type Span, spanOf } from "../../src/streams/coverage.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import { planWindows } from "../../src/streams/plan.ts";
-import { measureDays } from "../../src/streams/range.ts";
-import type { StreamApi } from "../../src/streams/stream-api.ts";
-import type { Window } from "../../src/streams/window.ts";
+import { measureDays, type Range } from "../../src/streams/range.ts";
+import type { Count, StreamApi } from "../../src/streams/stream-api.ts";
+import { closedWindow, type DatedWindow, type Window } from "../../src/streams/window.ts";
 import type { Planned } from "../../src/streams/window-result.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
-import { addDays, BEGINNING, type Day, daysBetween, startOf } from "../../src/time.ts";
+import { addDays, BEGINNING, type Day, daysBetween, earlier, startOf } from "../../src/time.ts";
+import { dice } from "../support/dice.ts";
 import { apiWith, rulesWith } from "../support/run-rules.ts";
+import { digestOf } from "../support/stories.ts";
 import { SETTINGS } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -209,4 +212,90 @@ describe("WindowSize", () => {
     // A day of no more rows than that fails too: its rows are to blame.
     expect(mostOnce(() => size.dayFailed(900))).toBe(250_000);
   });
+});
+
+type Roll = (sides: number) => number;
+
+/** An account that holds rows on a few of its days, and all that the planner asks of it and makes of the answers. */
+async function randomPlan(roll: Roll): Promise<string[]> {
+  const some = <T>(...list: readonly T[]): T => list[roll(list.length)] as T;
+  const asked: string[] = [];
+  const day = (most: number): Day => addDays(YESTERDAY, -roll(most));
+  const length = some(9, 60, 700);
+  const rows = new Map(Array.from({ length: roll(some(4, 60)) }, () => [day(length), 1 + roll(some(2, 30))]));
+  const known = roll(8) > 0;
+  const isIn = (window: Window, one: Day): boolean =>
+    window.kind === "closed"
+      ? one >= window.from && one <= window.to
+      : window.kind !== "open" || one >= window.from;
+  const rowsIn = (window: Window): number =>
+    [...rows].reduce((sum, [one, many]) => sum + (isIn(window, one) ? many : 0), 0);
+  const countOf = (window: Window): Count => ({
+    ...{ rows: known ? rowsIn(window) : 0, undated: 0, known, asked: NOW, answered: NOW },
+  });
+  const oldest = [...rows.keys()].sort()[0];
+  const cursor = some(`${oldest}T12:00:00Z`, `${oldest}T12:00:00Z`, null, "soon", `${day(length)}T00:00:00Z`);
+  const api = apiWith({
+    count: async (window) => {
+      asked.push(`count ${JSON.stringify(window)}`);
+      return countOf(window);
+    },
+    hasRows: async (window) => {
+      asked.push(`any ${JSON.stringify(window)}`);
+      return rowsIn(window) > 0;
+    },
+    rowAt: async (window, place) => {
+      asked.push(`row ${place} ${JSON.stringify(window)}`);
+      return cursor === "soon" ? undefined : { row: { raw: "{}" as never, key: '"x"', cursor }, total: null };
+    },
+    now: () => NOW,
+  });
+  const status = (): Span => {
+    const from = day(length);
+    const kind = some("again" as const, "missing" as const);
+    return spanOf([from, addDays(from, kind === "missing" ? 0 : roll(9))], null, kind);
+  };
+  const from = some(BEGINNING, day(length), YESTERDAY, TODAY);
+  const window = some<DatedWindow | undefined>(
+    undefined,
+    closedWindow(earlier(from, addDays(YESTERDAY, -1)), addDays(YESTERDAY, -1 - roll(3))),
+    { kind: "open", from, undated: false },
+    { kind: "open", from: BEGINNING, undated: true },
+  );
+  const hole = day(length);
+  const most = 10 + roll(60);
+  const plan = planWindows(
+    {
+      ...{ kind: roll(12) === 0 ? "all" : "days", yesterday: YESTERDAY, window, lookbackDays: 1 },
+      count: countOf(window ?? { kind: "all" }),
+      state: { ...NEW_STATE, days: Array.from({ length: roll(3) }, status).reduce<Coverage>(put, []) },
+      holes: some<readonly DayRange[]>([], [[addDays(hole, -roll(40)), hole]]),
+      granted: some([], [{ ...closedWindow(addDays(hole, -roll(9)), hole), source: "ads" }]),
+      undated: some<Range["undated"]>("none", "pending", { ...countOf({ kind: "all" }), undated: 3 }),
+      ...{ latest: NOW, until: Number.POSITIVE_INFINITY },
+    },
+    {
+      api,
+      yesterday: YESTERDAY,
+      windowSize: { rows: Math.ceil(most * 0.75), most, smallRange: some(most, 0) },
+    },
+  );
+  for await (const planned of plan) asked.push(JSON.stringify(planned));
+  return asked;
+}
+
+/** `TOLD="plans of 3" npx vitest run test/streams/plan.test.ts` prints the plans of a line. */
+it("plans accounts of a few days of rows by the requests that these lines sum up", async () => {
+  const sums: string[] = [];
+  for (let nth = 0; nth < 8; nth++) {
+    const roll = dice(nth);
+    const said: string[] = [];
+    for (let many = 0; many < 40; many++) said.push("#", ...(await randomPlan(roll)));
+    const windows = said.filter((line) => line.startsWith('{"window"')).length;
+    const name = `plans of ${nth}`;
+    sums.push(
+      `${name}: ${windows} windows, ${said.length - 40 - windows} requests; ${digestOf(name, said)}\n`,
+    );
+  }
+  await expect(sums.join("")).toMatchFileSnapshot("../golden/plan-sums.txt");
 });

@@ -1,8 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { DataError } from "../../src/errors.ts";
 import { readUndated } from "../../src/streams/read-undated.ts";
+import type { Row } from "../../src/streams/stream-api.ts";
 import type { Planned, RunRules, WindowOutcome } from "../../src/streams/window-result.ts";
-import { type ModelOptions, ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
+import {
+  type ModelOptions,
+  ModelService,
+  type Person,
+  peopleOn,
+  rowOf,
+  undatedPeople,
+} from "../support/model-service.ts";
 import { drain, rulesWith } from "../support/run-rules.ts";
 
 const NOW = Date.parse("2026-03-20T10:00:00Z");
@@ -72,6 +80,18 @@ describe("readUndated()", () => {
     expect((await read(1_000)).outcome.undatedSeen).toHaveLength(1_000);
     expect((await read(1_001)).outcome).toMatchObject({ undatedRows: 1_001, undatedSeen: undefined });
   });
+
+  it.each([
+    [1_000, 990],
+    [1_001, undefined],
+  ])(
+    "counts those who are suppressed among the thousand: of %i people it remembers %j",
+    async (all, many) => {
+      const row = (one: Person): Row => ({ ...rowOf(one), isHeld: /^u\d$/.test(one.id) });
+      const { outcome, ids } = await read(all, { row });
+      expect([outcome.undatedRows, outcome.undatedSeen?.length, ids.length]).toEqual([all, many, all - 10]);
+    },
+  );
 
   it.each(["ends", "turns back"])(
     "counts again where somebody arrived between the counts and the look past them, in a list that %s",

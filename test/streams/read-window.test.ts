@@ -185,6 +185,26 @@ describe("readWindow() of a closed window", () => {
     expect(asked.filter((what) => what === "stream").length).toBeGreaterThanOrEqual(3);
   });
 
+  it.each([
+    ["more", 4, 1],
+    ["fewer", 2, 0],
+  ])(
+    "is split at yesterday where it shows %s than was counted, and days of no count are read only where it shows more",
+    async (_, shown, exports) => {
+      const early: Window = { kind: "open", from: "2026-03-02" as Day, undated: false };
+      const { api } = scripted({ counts: [3, 0], shown: [shown, 0] });
+      const read: string[] = [];
+      const stream: StreamApi["stream"] = (window) => {
+        read.push(window.kind);
+        return api.stream(window);
+      };
+      const planned = { window: early, clears: null };
+      await drain(readWindow(planned, rulesWith({ api: { ...api, stream } }))).catch(() => undefined);
+      expect(read.filter((kind) => kind === "closed").length > 0).toBe(exports > 0);
+      expect(read[0]).toBe("open");
+    },
+  );
+
   it("counts again what was counted more than a minute ago", async () => {
     const { api, asked } = scripted({ counts: [5], shown: [5] });
     for (const [age, counts] of [

@@ -3,7 +3,7 @@ import { Checkpoints } from "../../src/streams/checkpoints.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import { measureAll } from "../../src/streams/range.ts";
-import type { Count } from "../../src/streams/stream-api.ts";
+import type { Count, StreamApi } from "../../src/streams/stream-api.ts";
 import { Tally } from "../../src/streams/tally.ts";
 import { closedWindow } from "../../src/streams/window.ts";
 import type { Day } from "../../src/time.ts";
@@ -11,6 +11,7 @@ import { apiWith } from "../support/run-rules.ts";
 
 const counted = (rows: number, undated = 0): Count => ({ rows, undated, known: true, asked: 0, answered: 0 });
 const OPEN = { kind: "open", from: "2026-03-01" as Day, undated: true } as const;
+const DAY = closedWindow("2026-02-05" as Day, "2026-02-05" as Day);
 const NOTHING = { emitted: 0, suppressed: 0, passes: 0, requests: 0, seconds: 0 };
 
 describe("Tally", () => {
@@ -33,6 +34,51 @@ describe("Tally", () => {
       ...{ counted_before: null, counted_after: null, shown: 2, ...NOTHING, passes: 1 },
     });
   });
+});
+
+it.each<[string, number, (api: StreamApi) => unknown]>([
+  ["count of days", 1, (api) => api.count(DAY)],
+  ["count of days up to now", 1, (api) => api.count({ ...OPEN, undated: false })],
+  ["count of days up to now and of people without a date", 2, (api) => api.count(OPEN)],
+  ["count of people without a date", 2, (api) => api.count({ kind: "undated" })],
+  ["count of everything", 1, (api) => api.count({ kind: "all" })],
+  ["export", 1, (api) => api.stream(DAY)],
+  ["question whether there is a row", 1, (api) => api.hasRows(DAY)],
+  ["look at a row", 1, (api) => api.rowAt(DAY, 7)],
+  ["page", 1, (api) => api.page(DAY, 7)],
+  ["question for the sources", 1, (api) => api.sources()],
+  ["wait", 0, (api) => api.backOff(7)],
+  ["look at the clock", 0, (api) => api.now()],
+])("a %s takes %i requests", async (_, requests, ask) => {
+  const asked: unknown[][] = [];
+  const note =
+    <Answer>(answer: Answer) =>
+    (...given: unknown[]): Answer => {
+      asked.push(given);
+      return answer;
+    };
+  const batches = (async function* (): AsyncGenerator<never> {})();
+  const tally = new Tally({
+    ...{
+      count: note(Promise.resolve(counted(7))),
+      stream: note(batches),
+      hasRows: note(Promise.resolve(true)),
+    },
+    ...{ rowAt: note(Promise.resolve(undefined)), sources: note(Promise.resolve(undefined)) },
+    ...{ page: note(Promise.resolve({ rows: [], size: 10, total: 0 })), backOff: note(Promise.resolve()) },
+    ...{ now: note(9), monotonic: () => 0, notify: note(undefined) },
+  });
+  await ask(tally.api);
+  const given: unknown[][] = [];
+  const straight = new Proxy({} as StreamApi, {
+    get:
+      () =>
+      (...args: unknown[]) =>
+        void given.push(args),
+  });
+  ask(straight);
+  expect(asked.map((args) => args.filter((one) => one !== undefined))).toEqual(given);
+  expect(tally.take("closed")).toMatchObject({ requests });
 });
 
 describe("Checkpoints", () => {

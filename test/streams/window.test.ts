@@ -48,6 +48,14 @@ describe("halves() and splitAtYesterday()", () => {
     );
   });
 
+  it("keep the other filters of a window", () => {
+    const filters = { source: "crm", isUser: false };
+    expect(halves({ kind: "closed", from: day(-9), to: day(-3), ...filters }, YESTERDAY)).toEqual([
+      { kind: "closed", from: day(-9), to: day(-6), ...filters },
+      { kind: "closed", from: day(-5), to: day(-3), ...filters },
+    ]);
+  });
+
   it("end at single days and at yesterday", () => {
     expect(halves({ kind: "closed", from: day(-3), to: day(-3) }, YESTERDAY)).toBeUndefined();
     expect(halves({ kind: "open", from: YESTERDAY, undated: false }, YESTERDAY)).toBeUndefined();
