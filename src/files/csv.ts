@@ -17,12 +17,24 @@ export async function* textLines(
   if (rest !== "") yield [rest];
 }
 
-const CELL = /[,;\t](?: *"((?:[^"]|"")*)"|([^,;\t]*))/g;
+const CELL = /[,;\t](?: *"((?:[^"]|"")*)"(?!")|([^,;\t]*))/g;
 
 /** The cells of a line of CSV; quotes hide separators. */
 export function cellsOf(line: string): readonly string[] {
   const cells = `,${line}`.matchAll(CELL);
   return [...cells].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+}
+
+/**
+ * Whether a line of CSV ends within quotes: the line break after it belongs to the cell. Quotes inside a cell that does not
+ * begin with one are text.
+ * @param open what stands before the line in its row, if a cell of that is still open; else empty
+ */
+export function endsInQuotes(open: string, line: string): boolean {
+  const quotes = line.split('"').length - 1;
+  // Looking at all of a long cell again and again would take for ever.
+  if (quotes === 0 || (open !== "" && quotes % 2 === 0)) return open !== "";
+  return [...`,${open}${line}`.matchAll(CELL)].some(([, , bare = ""]) => bare.trimStart().startsWith('"'));
 }
 
 /** A cell of CSV, in quotes where it needs them. */

@@ -76,6 +76,15 @@ describe("the items of a job", () => {
     await stage.play({ bought: ["1.example"], warns: `line 3 of "${path}"` });
   });
 
+  it("come from no other cell of a CSV file, however many lines that one has", async () => {
+    const domains_file = await file(
+      "crm.csv",
+      'domain,notes\n1.example,"met at\n2.example, twice"\n3.example,\n',
+    );
+    const stage = await sandboxStage("company_lookup", { domains_file });
+    await stage.play({ bought: ["1.example", "3.example"] });
+  });
+
   it("come from no CSV file that lacks their column; those of the config are submitted", async () => {
     const emails_file = await file("people.csv", "name,manager_email\nA,boss@x.example\n");
     const stage = await sandboxStage("email_verification", { emails: ["a@x.example"], emails_file });
