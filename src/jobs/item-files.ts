@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { cellsOf, endsInQuotes, textLines } from "../files/csv.ts";
+import { cellsOf, endsInQuotes, separatorAt, textLines } from "../files/csv.ts";
 import { reasonOf } from "../files/reason.ts";
 
 /**
@@ -15,6 +15,7 @@ export async function readItemFile(
 ): Promise<void> {
   /** Null: each line is a text. */
   let place: number | null | undefined;
+  let separators: string | undefined;
   let [line, first, open] = [0, 0, ""];
   const take = (raw: string): void => {
     line += 1;
@@ -24,15 +25,19 @@ export async function readItemFile(
       first = line;
     }
     const text = `${open}${bare}`;
-    open = place !== null && endsInQuotes(open, bare) ? `${text}\n` : "";
+    open = place !== null && endsInQuotes(open, bare, separators) ? `${text}\n` : "";
     if (open !== "") return;
     if (place === undefined) {
-      const names = cellsOf(text).map((name) => name.trim().toLowerCase());
-      place = names.includes(column) ? names.indexOf(column) : null;
-      if (place !== null) return;
+      const names = namesIn(text);
+      if (names.includes(column)) {
+        separators = separatorAt(text, names.indexOf(column));
+        place = namesIn(text, separators).indexOf(column);
+        return;
+      }
       if (names.length > 1) throw lacking(path, first, column);
+      place = null;
     }
-    each(place === null ? text : (cellsOf(text)[place] ?? ""), first);
+    each(place === null ? text : (cellsOf(text, separators)[place] ?? ""), first);
   };
   try {
     for await (const text of textLines(path)) for (const one of text) take(one);
@@ -42,6 +47,9 @@ export async function readItemFile(
     throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
+
+const namesIn = (header: string, separators?: string): readonly string[] =>
+  cellsOf(header, separators).map((name) => name.trim().toLowerCase());
 
 const unclosed = (path: string, line: number): ConfigError =>
   new ConfigError(

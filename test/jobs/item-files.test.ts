@@ -34,6 +34,18 @@ describe("readItemFile()", () => {
     ]);
   });
 
+  it.each([
+    ["company;domain;revenue\nBoss.example, Other.example;a.example;1,5\nB, Inc.\t;b.example;\n"],
+    ['domain;company, and its seat\na.example;A, boss.example\nb.example;, "open;\n'],
+    ["company, and its seat\tdomain\nA;other.example, boss.example\ta.example\nB\tb.example\n"],
+    ["company,domain\nA; other.example,a.example\nB\tother.example,b.example\n"],
+  ])("parts cells as the header does beside the column: %j", async (content) => {
+    expect(await read(content)).toEqual([
+      ["a.example", 2],
+      ["b.example", 3],
+    ]);
+  });
+
   it("takes a line break within quotes for a part of its cell, and numbers rows by their first lines", async () => {
     const content =
       '"name, and\nalias",domain,notes\nA,a.example,"was\r\n\nother.example, ""boss.example"", 5"" wide"\n"B\nboss.example,x.example",b.example,\n';
