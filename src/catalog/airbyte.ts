@@ -1,7 +1,7 @@
 import { ConfigError } from "../errors.ts";
 import { isObject, type JsonObject, objectOf } from "../json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
-import { hasRows, type StreamSpec } from "./streams.ts";
+import { hasRows, ONWARD, type StreamSpec } from "./streams.ts";
 
 /** A stream as `discover` found it. */
 export type DiscoveredStream = {
@@ -64,7 +64,10 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it is not an object with a list "streams"');
   const configured = streams.map(parseConfiguredStream);
-  const ids = configured.map(({ name, namespace = "" }) => JSON.stringify([namespace, name]));
+  // What was bought is delivered to one stream of a name.
+  const ids = configured.map(({ name, namespace = "" }) =>
+    JSON.stringify([ONWARD.has(name) ? "" : namespace, name]),
+  );
   const twice = configured[ids.findIndex((id, index) => ids.indexOf(id) !== index)];
   if (twice !== undefined)
     throw unusableAirbyteCatalog(`it has the stream ${JSON.stringify(twice.name)} twice`);

@@ -62,8 +62,9 @@ export class Privacy {
   /** The rules of a stream; null if all of its fields leave as they are. */
   rules(stream: string): FieldRules | null {
     const spec = STREAMS.find(({ name }) => name === stream);
-    const own = ruleTreeOf(this.#settings.filter((setting) => (setting.stream ?? stream) === stream));
-    return spec === undefined ? own : mergeRules(own, onlyRules(this.#only, spec));
+    const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
+    const own = ruleTreeOf(settings.flatMap(readingsOf));
+    return spec === undefined ? own : mergeRules(own, onlyRules(this.#only.flatMap(readingsOf), spec));
   }
 
   /** What stands for a value of a field where a row repeats it elsewhere; null if the field leaves as it is. */
@@ -153,6 +154,15 @@ function toSetting(name: string, list: Setting["list"]): Setting {
   const [first = "", ...rest] = name.split(".");
   const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
   return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
+}
+
+/** All that a setting may mean: a dot may be a part of a field's name as well. */
+function readingsOf(setting: Setting): readonly Setting[] {
+  const [first = "", second, ...rest] = setting.path;
+  if (second === undefined || setting.path.length > MOST_PARTS) return [setting];
+  const inner = readingsOf({ ...setting, path: [second, ...rest] });
+  const joined = readingsOf({ ...setting, path: [`${first}.${second}`, ...rest] });
+  return [...inner.map((one) => ({ ...one, path: [first, ...one.path] })), ...joined];
 }
 
 /** Rows of a stream whose names are held against `only_fields`. */

@@ -52,6 +52,9 @@ export function select(catalog: unknown, streams: readonly DiscoveredStream[]): 
     return selected;
   }
   const entries = catalogEntries(catalog).filter(isSelected);
+  const ids = entries.map(streamId);
+  const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
+  if (twice !== undefined) throw unusableCatalog(`it selects the stream ${quoted(twice)} twice`);
   for (const entry of entries) {
     const stream = streams.find(({ spec }) => spec.name === streamId(entry));
     if (stream === undefined) selected.unknown.push(streamId(entry));

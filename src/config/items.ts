@@ -58,8 +58,11 @@ function toAddress(text: string): string | null {
   return host === null ? null : checked(`${bare.slice(0, at).toLowerCase()}${host}`);
 }
 
+/** U+FFFD stands for what is no UTF-8: a file in another encoding names somebody else. */
 const checked = (address: string): string | null =>
-  ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/\p{Surrogate}/u.test(address) ? address : null;
+  ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/[\p{Surrogate}\ufffd]/u.test(address)
+    ? address
+    : null;
 
 /**
  * The spellings under which a version with this normalization may have bought an item; first how it would have bought

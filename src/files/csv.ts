@@ -17,12 +17,33 @@ export async function* textLines(
   if (rest !== "") yield [rest];
 }
 
-const CELL = /[,;\t](?: *"((?:[^"]|"")*)"|([^,;\t]*))/g;
+/** What may stand between cells. In a file one of them does, and the others are text. */
+const SEPARATORS = ",;\t";
+
+const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
+  ...`${separators.charAt(0)}${line}`.matchAll(
+    new RegExp(`[${separators}](?: *"((?:[^"]|"")*)"(?!")|([^${separators}]*))`, "g"),
+  ),
+];
 
 /** The cells of a line of CSV; quotes hide separators. */
-export function cellsOf(line: string): readonly string[] {
-  const cells = `,${line}`.matchAll(CELL);
-  return [...cells].map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+export const cellsOf = (line: string, separators: string = SEPARATORS): readonly string[] =>
+  matchesIn(line, separators).map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
+
+/** What stands before a cell of a line, or behind the first one; all that may if there is no other cell. */
+export const separatorAt = (line: string, nth: number): string =>
+  matchesIn(line, SEPARATORS)[Math.max(1, nth)]?.[0].charAt(0) ?? SEPARATORS;
+
+/**
+ * Whether a line of CSV ends within quotes: the line break after it belongs to the cell. Quotes inside a cell that does not
+ * begin with one are text.
+ * @param open what stands before the line in its row, if a cell of that is still open; else empty
+ */
+export function endsInQuotes(open: string, line: string, separators: string = SEPARATORS): boolean {
+  const quotes = line.split('"').length - 1;
+  // Looking at all of a long cell again and again would take for ever.
+  if (quotes === 0 || (open !== "" && quotes % 2 === 0)) return open !== "";
+  return matchesIn(`${open}${line}`, separators).some(([, , bare = ""]) => bare.trimStart().startsWith('"'));
 }
 
 /** A cell of CSV, in quotes where it needs them. */

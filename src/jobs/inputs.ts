@@ -20,7 +20,10 @@ export type RowSource = {
   readonly filters: string;
   /** How many rows there are from a day on; null: from the beginning. Undefined: nobody knows. */
   count(from: Day | null): Promise<number | undefined>;
-  /** Reads the rows from a day on, `count` of them if that is known: of each the text that names an item, empty if it names none. */
+  /**
+   * Reads the rows from a day on, each once, `count` of them if that is known: of each the text that names an item, empty if
+   * it names none. Throws TransientError if fewer came than there are.
+   */
   read(from: Day | null, count: number | undefined): AsyncIterable<readonly string[]>;
 };
 
@@ -61,6 +64,8 @@ export class Inputs {
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
+  /** How many sources were read to their ends. */
+  #read = 0;
   /** What passes over rows found, by source. */
   readonly #passes: { readonly cursor: InputCursor; readonly keys: readonly string[] }[] = [];
 
@@ -70,7 +75,7 @@ export class Inputs {
 
   /** Whether every entry of the lists was looked at, and every row. */
   get hasSeenAll(): boolean {
-    return this.failure === undefined && this.#passes.length === this.#options.sources.length;
+    return this.failure === undefined && this.#read === this.#options.sources.length;
   }
 
   /**
@@ -154,6 +159,7 @@ export class Inputs {
       }
       yield found;
     }
+    this.#read += 1;
     // A pass that saw less than there is proves nothing.
     if (count === undefined || rows < count) return;
     const full = cursor?.full ?? today;

@@ -1,11 +1,12 @@
 import { ConfigError } from "../errors.ts";
-import { cellsOf, textLines } from "../files/csv.ts";
+import { cellsOf, endsInQuotes, separatorAt, textLines } from "../files/csv.ts";
 import { reasonOf } from "../files/reason.ts";
 
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.
- * @param each is told of each text and its line, from 1
- * @throws ConfigError for a file that cannot be read, and for CSV without the column: its cells may be anything
+ * @param each is told of each text and the line on which it begins, from 1
+ * @throws ConfigError for a file that cannot be read, and for CSV without the column, whose cells may be anything, or with
+ *   a cell that does not end
  */
 export async function readItemFile(
   path: string,
@@ -14,26 +15,46 @@ export async function readItemFile(
 ): Promise<void> {
   /** Null: each line is a text. */
   let place: number | null | undefined;
-  let line = 0;
+  let separators: string | undefined;
+  let [line, first, open] = [0, 0, ""];
   const take = (raw: string): void => {
     line += 1;
-    const text = line === 1 ? raw.replace(/^\uFEFF/, "") : raw;
-    if (text.trim() === "") return;
-    if (place === undefined) {
-      const names = cellsOf(text).map((name) => name.trim().toLowerCase());
-      place = names.includes(column) ? names.indexOf(column) : null;
-      if (place !== null) return;
-      if (names.length > 1) throw lacking(path, line, column);
+    const bare = line === 1 ? raw.replace(/^\uFEFF/, "") : raw;
+    if (open === "") {
+      if (bare.trim() === "") return;
+      first = line;
     }
-    each(place === null ? text : (cellsOf(text)[place] ?? ""), line);
+    const text = `${open}${bare}`;
+    open = place !== null && endsInQuotes(open, bare, separators) ? `${text}\n` : "";
+    if (open !== "") return;
+    if (place === undefined) {
+      const names = namesIn(text);
+      if (names.includes(column)) {
+        separators = separatorAt(text, names.indexOf(column));
+        place = namesIn(text, separators).indexOf(column);
+        return;
+      }
+      if (names.length > 1) throw lacking(path, first, column);
+      place = null;
+    }
+    each(place === null ? text : (cellsOf(text, separators)[place] ?? ""), first);
   };
   try {
     for await (const text of textLines(path)) for (const one of text) take(one);
+    if (open !== "") throw unclosed(path, first);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
   }
 }
+
+const namesIn = (header: string, separators?: string): readonly string[] =>
+  cellsOf(header, separators).map((name) => name.trim().toLowerCase());
+
+const unclosed = (path: string, line: number): ConfigError =>
+  new ConfigError(
+    `Cannot use the file of items "${path}": line ${line} begins a cell with a quote that nothing closes. Add the quote, or remove it`,
+  );
 
 const lacking = (path: string, line: number, column: string): ConfigError =>
   new ConfigError(

@@ -13,9 +13,11 @@ import {
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Suppression } from "../config/suppress.ts";
+import { NotFoundError, TransientError } from "../errors.ts";
 import type { Processes } from "../files/processes.ts";
 import { type JsonObject, objectOf } from "../json.ts";
 import { fromLatin1 } from "../latin1.ts";
+import { plural } from "../plural.ts";
 import { readBounded } from "../streams/endless.ts";
 import { type Event, NO_FACTS, type RawLine } from "../streams/event.ts";
 import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
@@ -194,28 +196,49 @@ const FIELDS = {
 function rowsOf(
   from: JobType["froms"][number],
   kind: JobType["kind"],
-  { idleTimeoutSeconds }: Config,
-  { streamApi, filtersOf }: Lent,
+  { idleTimeoutSeconds, verifyCounts }: Config,
+  { streamApi, filtersOf, notify }: Lent,
 ): RowSource {
   const spec = ROWS[from];
   const api = streamApi(spec, { cursor: spec.cursorField, schema: null });
   const windowOf = (day: Day | null): Window =>
     day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
+  const countOf = async (day: Day | null): Promise<number | undefined> => {
+    const { rows, undated, known } = await api.count(windowOf(day));
+    return known ? rows + undated : undefined;
+  };
   return {
     from,
     isDated: !spec.sampled,
     filters: JSON.stringify(filtersOf(spec)),
-    count: async (day) => {
-      const { rows, undated, known } = await api.count(windowOf(day));
-      return known ? rows + undated : undefined;
-    },
+    count: (day) =>
+      countOf(day).catch((error: unknown) => {
+        // There may be an export without a list.
+        if (!spec.sampled || !(error instanceof NotFoundError)) throw error;
+        notify(`${error.message}. Until then nobody can tell whether all rows that name items came`);
+        return undefined;
+      }),
     read: async function* (day, rows) {
       const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
-      for await (const batch of readBounded(windowOf(day), count, { api, idleMs: idleTimeoutSeconds * 1000 }))
+      const bounds = { api, idleMs: idleTimeoutSeconds * 1000 };
+      let shown = 0;
+      for await (const batch of readBounded(windowOf(day), count, bounds)) {
+        shown += batch.rows.length;
         yield batch.rows.map(({ raw, isHeld }) => (isHeld === true ? "" : textIn(raw, FIELDS[from][kind])));
+      }
+      if (!verifyCounts || shown >= (rows ?? 0)) return;
+      // Who has left since is no loss.
+      const left = (await countOf(day)) ?? 0;
+      if (shown < left) throw tooFew(from, shown, left);
     },
   };
 }
+
+const tooFew = (from: string, shown: number, counted: number): TransientError =>
+  new TransientError(
+    `Cannot read all rows of "${from}", which name items: the export showed ${plural(shown, "row")}, and the service counts ` +
+      `${counted}. The next sync reads them again. If it stays so, tell the service's owner`,
+  );
 
 /** The text of a field of a row; empty if there is none. */
 function textIn(raw: RawLine, field: string): string {

@@ -38,7 +38,7 @@ const GROWTH = 1.5;
 
 /**
  * Polls after one that brought nothing: pauses of 5, 7.5, 11.25 seconds and so on. They begin after a job was submitted,
- * after its first poll in a run that did not submit it, and at a moment that the service names.
+ * after its first poll in a run that did not submit it, and at a moment that the service names, unless the pause ends later.
  * @param quickest no job of this run was answered sooner (ms)
  */
 export function nextPolls(
@@ -48,13 +48,13 @@ export function nextPolls(
   now: number,
   quickest = 0,
 ): Polls {
-  const named = notBefore !== null && notBefore > now ? notBefore : undefined;
+  const longer = Math.min(longest, (polls?.pause ?? 0) * GROWTH);
+  const named = notBefore !== null && notBefore > now + longer ? notBefore : undefined;
   if (polls === undefined || named !== undefined) {
     const next = named ?? now + Math.max(first, Math.min(quickest, LATEST_FIRST));
     return { next, pause: first, until: (named ?? now) + total };
   }
   const { pause, until } = polls;
   if (now >= until - CLOCK_STEP) return { next: null, pause, until };
-  const longer = Math.min(longest, pause * GROWTH);
   return { next: Math.min(now + longer, until), pause: longer, until };
 }

@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { cellsOf, textLines } from "../files/csv.ts";
+import { cellsOf, endsInQuotes, textLines } from "../files/csv.ts";
 import { reasonOf } from "../files/reason.ts";
 import { isObject, quoted, tryParseJson } from "../json.ts";
 import { instant } from "../time.ts";
@@ -33,11 +33,11 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
   let isCsv: boolean | undefined;
   const rowOf = (text: string): TableRow[] => {
     line += 1;
-    const all = `${open}${line === 1 ? text.replace(/^\uFEFF/, "") : text}`;
-    if (all.trim() === "") return [];
+    const bare = line === 1 ? text.replace(/^\uFEFF/, "") : text;
+    if (open === "" && bare.trim() === "") return [];
+    const all = `${open}${bare}`;
     isCsv ??= !all.startsWith("{");
-    // A line break within quotes belongs to the cell.
-    open = isCsv && all.split('"').length % 2 === 0 ? `${all}\n` : "";
+    open = isCsv && endsInQuotes(open, bare) ? `${all}\n` : "";
     if (open !== "") return [];
     const row = isCsv ? undefined : tryParseJson(all);
     if (!isCsv && !isObject(row)) throw unusable(path, line, "is no JSON object");

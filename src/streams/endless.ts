@@ -1,6 +1,6 @@
 import { SilenceError, UnmadeError } from "../errors.ts";
 import { plural } from "../plural.ts";
-import { IS_NEW, SeenRows } from "./seen-rows.ts";
+import { IS_NEW, inPass, SeenRows } from "./seen-rows.ts";
 import type { Batch, Count } from "./stream-api.ts";
 import { describe, type Window } from "./window.ts";
 import type { RunRules } from "./window-result.ts";
@@ -58,7 +58,7 @@ export async function* readWhileNew(
 }
 
 /**
- * The batches of an export whose reader proves nothing by them.
+ * The batches of an export whose reader proves nothing by them but how many rows there are: none comes twice.
  * @param isShown as for `readWhileNew`
  * @throws SilenceError for an export that shows nothing new for `idleMs`, or far more than was counted
  */
@@ -72,8 +72,12 @@ export async function* readBounded(
   const pass = { distinct: 0, hasTooMany: false };
   for await (const batch of readWhileNew(window, count, pass, bounds, isShown)) {
     const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
-    for (const nth of batch.rows.keys()) if (seen.add(keys, nth, "", 0) & IS_NEW) pass.distinct += 1;
-    yield batch;
+    const rows = batch.rows.filter(({ raw }, nth) => {
+      const known = seen.add(keys, nth, raw, 1);
+      if (inPass(known) === 0) pass.distinct += 1;
+      return (known & IS_NEW) !== 0;
+    });
+    yield { ...batch, rows };
   }
 }
 

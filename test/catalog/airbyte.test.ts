@@ -165,6 +165,14 @@ describe("parseConfiguredCatalog()", () => {
     expect(() => parseConfiguredCatalog({ streams: [entry(null), entry("")] })).toThrow("twice");
   });
 
+  it.each(["company_lookups", "email_checks", "sync_windows"])(
+    "takes a stream once that brings nothing twice, whatever its namespace: %s",
+    (name) => {
+      const streams = ["eu", "us"].map((namespace) => ({ stream: { name, namespace } }));
+      expect(() => parseConfiguredCatalog({ streams })).toThrow(`it has the stream "${name}" twice`);
+    },
+  );
+
   it("needs no more than a name", () => {
     const ids = { generation_id: null, sync_id: null, destination_sync_mode: null };
     const nulls = { stream: { name: "people", json_schema: null }, ...ids };

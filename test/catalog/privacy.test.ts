@@ -74,6 +74,35 @@ describe("Privacy", () => {
     });
   });
 
+  it("takes a dot for a part of a field's name as well, in rows and schemas", () => {
+    const inner = { "street.name": "s", city: "c", "a.b": { c: 1, d: 2 } };
+    const value = {
+      domain: "d",
+      "hq.city": "c",
+      hq: inner,
+      "hq.street": { name: "s" },
+      "hq.street.name": "s",
+    };
+    const names = ["hq.city", "hq.street.name", "hq.a.b.c"].map((name) => `companies.${name}`);
+    const left = { domain: "d", hq: { "a.b": { d: 2 } }, "hq.street": {} };
+    expect(sent(privacy(names), "companies", row(value))).toEqual(left);
+    expect(sent(privacy(["hq.city", "street.name"]), "companies", row(value))).toEqual({
+      ...value,
+      ...{ "hq.city": undefined, hq: { "a.b": { c: 1, d: 2 } } },
+    });
+    expect(sent(privacy([], ["companies.hq.city"]), "companies", row(value))).toMatchObject({
+      ...{ "hq.city": digest("c"), hq: { city: digest("c") } },
+    });
+    expect(sent(only(names), "companies", row(value))).toEqual({
+      ...value,
+      hq: { "street.name": "s", city: "c", "a.b": { c: 1 } },
+    });
+    const schema = { properties: { "hq.city": { type: "string" }, "hq.size": { type: "string" } } };
+    expect(leaving(privacy(names), "companies", schema)).toEqual({
+      properties: { "hq.size": { type: "string" } },
+    });
+  });
+
   it("hashes the same value the same way in every stream, keys included", () => {
     const given = privacy([], ["email", "people.id"]);
     const email = "josé@example.com";

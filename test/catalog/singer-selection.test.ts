@@ -244,6 +244,19 @@ describe("select()", () => {
     );
   });
 
+  it("refuses a stream that is selected twice, whose rows would come twice and under the schema of one of both", () => {
+    const entry = (selected: boolean, email: boolean): object => ({
+      tap_stream_id: "people",
+      metadata: [
+        { breadcrumb: ["properties", "email"], metadata: { selected: email } },
+        { breadcrumb: [], metadata: { selected } },
+      ],
+    });
+    const catalogOf = (isAgain: boolean) => ({ streams: [entry(true, false), entry(isAgain, true)] });
+    expect(() => select(catalogOf(true), streamsIn({}))).toThrow('it selects the stream "people" twice');
+    expect(select(catalogOf(false), streamsIn({})).selections).toHaveLength(1);
+  });
+
   it("reports selected streams that there are not, and a catalog that selects nothing", () => {
     const stranger = {
       tap_stream_id: "aliens",

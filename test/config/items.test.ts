@@ -76,6 +76,7 @@ describe("normalizeItem()", () => {
       "a@.example",
       "a@x.",
       "a@x.example,b@x.example",
+      "m\ufffdller@x.example",
       ...["(", ")", ",", ":", ";", "<", ">", "[", "]", "\\", " "].flatMap((sign) => [
         `a${sign}a@x.example`,
         `a@x${sign}x.example`,

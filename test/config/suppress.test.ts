@@ -166,6 +166,7 @@ describe("readSuppression(), line by line", () => {
     ["<a>", "refused"],
     ["a>", "refused"],
     ["a\ufffd", "refused"],
+    ["m\ufffdller@b.example", "refused"],
     ["a b", "refused"],
     ["a\u00a0b", "refused"],
     ["\u200b", "refused"],

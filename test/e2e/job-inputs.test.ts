@@ -69,11 +69,46 @@ describe("the items of a job", () => {
     await stage.play({ after: DAY, bought: 3 });
   });
 
+  it.each([
+    ["end:after=5:path=people/stream", "the export showed 5 rows, and the service counts 23"],
+    [
+      "duplicate-omit=3:path=people/stream:times=always",
+      "the export showed 20 rows, and the service counts 23",
+    ],
+  ])("fail the sync where an export lacks rows that name some, until it has them: %s", async (fault, why) => {
+    const stage = await sandboxStage("email_verification", { from_people: true });
+    const rows = stage.service.people().flatMap(({ email }) => email?.toLowerCase() ?? []);
+    await stage.play({ fault, fails: "transient_error", says: why }, { fault: "" });
+    expect(stage.bought.toSorted()).toEqual([...new Set(rows)].toSorted());
+  });
+
+  it("come from the export of a service without a list of companies", async () => {
+    const stage = await sandboxStage("company_lookup", { from_companies: true }, { companyList: false });
+    const warns = "Put the right path into endpoints.companies. Until then nobody can tell whether all rows";
+    await stage.play({ bought: 4, warns });
+  });
+
+  it("are all known to a refresh of a service without totals, by the user's choice", async () => {
+    const settings = { verify_counts: false };
+    const stage = await sandboxStage("email_verification", { from_people: true }, {}, settings);
+    const ids = { generation_id: 2, minimum_generation_id: 2, sync_id: 7 };
+    await stage.play({ fault: "null-total:times=always", ids });
+  });
+
   it("come from a CSV file; what is none is named by its line", async () => {
     const lines = ["\ufeffname,Domain", '"A, Inc.",WWW.1.example', "B,not a domain", "C,1.example.", ""];
     const path = await file("domains.csv", lines.join("\r\n"));
     const stage = await sandboxStage("company_lookup", { domains_file: path });
     await stage.play({ bought: ["1.example"], warns: `line 3 of "${path}"` });
+  });
+
+  it("come from no other cell of a CSV file, however many lines that one has", async () => {
+    const domains_file = await file(
+      "crm.csv",
+      'domain,notes\n1.example,"met at\n2.example, twice"\n3.example,\n',
+    );
+    const stage = await sandboxStage("company_lookup", { domains_file });
+    await stage.play({ bought: ["1.example", "3.example"] });
   });
 
   it("come from no CSV file that lacks their column; those of the config are submitted", async () => {

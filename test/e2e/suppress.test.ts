@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { recordsOf as dataOf, linesOf, statesOf } from "../support/airbyte-messages.ts";
@@ -109,7 +109,9 @@ describe("suppress_file", () => {
     const { stdout } = await run(CONNECTOR, ["check", "--config", config]);
     expect(stdout).toContain("suppress_file holds back 25 entries");
     const before = sandbox.requests.length;
-    for (const suppress_file of ["/nowhere.txt", await file("bad.txt", "p1\na@b\n")]) {
+    const inLatin1 = await file("latin1.txt", "");
+    await writeFile(inLatin1, Buffer.from("p1\nm\u00fcller@x.example\n", "latin1"));
+    for (const suppress_file of ["/nowhere.txt", await file("bad.txt", "p1\na@b\n"), inLatin1]) {
       const bad = await configFor(sandbox, { suppress_file });
       const { code, stdout: said } = await run(CONNECTOR, ["read", "--config", bad]);
       expect([code, said]).toEqual([1, expect.stringMatching(/the suppress_file .*(line 2|no such file)/)]);

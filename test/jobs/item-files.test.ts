@@ -34,6 +34,48 @@ describe("readItemFile()", () => {
     ]);
   });
 
+  it.each([
+    ["company;domain;revenue\nBoss.example, Other.example;a.example;1,5\nB, Inc.\t;b.example;\n"],
+    ['domain;company, and its seat\na.example;A, boss.example\nb.example;, "open;\n'],
+    ["company, and its seat\tdomain\nA;other.example, boss.example\ta.example\nB\tb.example\n"],
+    ["company,domain\nA; other.example,a.example\nB\tother.example,b.example\n"],
+  ])("parts cells as the header does beside the column: %j", async (content) => {
+    expect(await read(content)).toEqual([
+      ["a.example", 2],
+      ["b.example", 3],
+    ]);
+  });
+
+  it("takes a line break within quotes for a part of its cell, and numbers rows by their first lines", async () => {
+    const content =
+      '"name, and\nalias",domain,notes\nA,a.example,"was\r\n\nother.example, ""boss.example"", 5"" wide"\n"B\nboss.example,x.example",b.example,\n';
+    expect(await read(content)).toEqual([
+      ["a.example", 3],
+      ["b.example", 6],
+    ]);
+  });
+
+  it("takes a quote inside a cell that does not begin with one for text", async () => {
+    expect(await read('domain,size\na.example,5"\nb.example,6 "big"\n')).toEqual([
+      ["a.example", 2],
+      ["b.example", 3],
+    ]);
+  });
+
+  it("refuses a cell that nothing closes, and names the line on which its row begins", async () => {
+    await expect(read('domain,notes\na.example,x\nb.example,"open\nother.example,y\n')).rejects.toThrow(
+      "line 3 begins a cell with a quote that nothing closes. Add the quote, or remove it",
+    );
+  });
+
+  it("reads a cell of many lines in one go", async () => {
+    const notes = 'a ""word""\n'.repeat(50_000);
+    expect(await read(`domain,notes\na.example,"${notes}"\nb.example,\n`)).toEqual([
+      ["a.example", 2],
+      ["b.example", 50_003],
+    ]);
+  });
+
   it("gives an empty text for a row that ends before the column", async () => {
     expect(await read("name,domain\nA\n")).toEqual([["", 2]]);
   });

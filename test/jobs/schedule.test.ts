@@ -82,4 +82,16 @@ describe("nextPolls()", () => {
     });
     expect(nextPolls({ next: AT, pause: 5_000, until: AT + HOUR }, AT, POLLING, AT).pause).toBe(7_500);
   });
+
+  it("keeps the pauses, and their end, where the service names a moment that is sooner, again and again", () => {
+    const waits: number[] = [];
+    let now = AT;
+    for (let polls = nextPolls(undefined, AT + 1_000, POLLING, AT); polls.next !== null; ) {
+      waits.push((polls.next - now) / 1_000);
+      now = polls.next;
+      polls = nextPolls(polls, now + 1_000, POLLING, now);
+    }
+    expect(waits.slice(0, 3)).toEqual([1, 7.5, 11.25]);
+    expect(now).toBe(AT + 1_000 + POLLING.total);
+  });
 });
