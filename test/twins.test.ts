@@ -54,7 +54,7 @@ const WITHOUT: readonly Group[] = [
     why: "A job's life crosses all of them: runs are played against a service that loses, repeats and charges.",
   },
   {
-    modules: [...within("run", "metrics probe-streams"), ...within("run", "runtime sink stats window-files")],
+    modules: [...within("run", "metrics probe-streams"), ...within("run", "runtime stats window-files")],
     tested: "test/e2e/read.test.ts",
     why: "They compose; test/e2e runs them as commands.",
   },
