@@ -59,7 +59,7 @@ const WITHOUT: readonly Group[] = [
     why: "They compose; test/e2e runs them as commands.",
   },
   {
-    modules: within("streams", "dated-state event range stream-api window-result"),
+    modules: within("streams", "dated-state stream-api"),
     tested: "test/streams/simulation.test.ts",
     why: "Types, and steps of a read that is simulated over random services.",
   },

@@ -18,7 +18,7 @@ export async function* textLines(
 }
 
 /** What may stand between cells. In a file one of them does, and the others are text. */
-const SEPARATORS = ",;\t";
+const BETWEEN_CELLS = ",;\t";
 
 const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
   ...`${separators.charAt(0)}${line}`.matchAll(
@@ -27,19 +27,19 @@ const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
 ];
 
 /** The cells of a line of CSV; quotes hide separators. */
-export const cellsOf = (line: string, separators: string = SEPARATORS): readonly string[] =>
+export const cellsOf = (line: string, separators: string = BETWEEN_CELLS): readonly string[] =>
   matchesIn(line, separators).map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
 
 /** What stands before a cell of a line, or behind the first one; all that may if there is no other cell. */
 export const separatorAt = (line: string, nth: number): string =>
-  matchesIn(line, SEPARATORS)[Math.max(1, nth)]?.[0].charAt(0) ?? SEPARATORS;
+  matchesIn(line, BETWEEN_CELLS)[Math.max(1, nth)]?.[0].charAt(0) ?? BETWEEN_CELLS;
 
 /**
  * Whether a line of CSV ends within quotes: the line break after it belongs to the cell. Quotes inside a cell that does not
  * begin with one are text.
  * @param open what stands before the line in its row, if a cell of that is still open; else empty
  */
-export function endsInQuotes(open: string, line: string, separators: string = SEPARATORS): boolean {
+export function endsInQuotes(open: string, line: string, separators: string = BETWEEN_CELLS): boolean {
   const quotes = line.split('"').length - 1;
   // Looking at all of a long cell again and again would take for ever.
   if (quotes === 0 || (open !== "" && quotes % 2 === 0)) return open !== "";

@@ -28,10 +28,10 @@ export async function readItemFile(
     open = place !== null && endsInQuotes(open, bare, separators) ? `${text}\n` : "";
     if (open !== "") return;
     if (place === undefined) {
-      const names = namesIn(text);
+      const names = columnNames(text);
       if (names.includes(column)) {
         separators = separatorAt(text, names.indexOf(column));
-        place = namesIn(text, separators).indexOf(column);
+        place = columnNames(text, separators).indexOf(column);
         return;
       }
       if (names.length > 1) throw lacking(path, first, column);
@@ -48,7 +48,7 @@ export async function readItemFile(
   }
 }
 
-const namesIn = (header: string, separators?: string): readonly string[] =>
+const columnNames = (header: string, separators?: string): readonly string[] =>
   cellsOf(header, separators).map((name) => name.trim().toLowerCase());
 
 const unclosed = (path: string, line: number): ConfigError =>
