@@ -208,7 +208,7 @@ class Comparison {
     const standing = isSuppressed ? "suppressed" : this.#standingOf(held, moment, digest);
     this.#found[standing] += 1;
     if (standing !== "lost" && standing !== "stale") return;
-    this.#on(Number.isNaN(moment.at) ? "none" : dayOf(moment.at))[standing] += 1;
+    this.#on(isUndated(moment.at) ? "none" : dayOf(moment.at))[standing] += 1;
     await results?.lose(leave(line));
   }
 
@@ -232,9 +232,12 @@ class Comparison {
   #isExpected(at: number, digest: () => string): boolean {
     const { state, startDate, endDate } = this.#asked;
     if (this.#asked.form.cursor === null) return true;
-    if (Number.isNaN(at) && state?.undated?.seen) return state.undated.seen.includes(digest());
-    if (Number.isNaN(at) && state !== undefined) return state.undated !== null;
-    if (Number.isNaN(at)) return (startDate ?? endDate) === null;
+    if (isUndated(at)) {
+      if (state === undefined) return (startDate ?? endDate) === null;
+      // The state knows rows with a date by that.
+      const seen = Number.isNaN(at) ? state.undated?.seen : null;
+      return seen?.includes(digest()) ?? state.undated !== null;
+    }
     if (at > this.#until) return false;
     const day = dayOf(at);
     const days = this.#covered(addDays(day, 1));
@@ -297,6 +300,9 @@ class Comparison {
 const isGone = (marks: number): boolean => (marks & (SHOWN | HELD)) === 0;
 const isHeld = (marks: number): boolean => (marks & HELD) !== 0;
 const isUnclear = (marks: number): boolean => (marks & (SHOWN | HELD)) === SHOWN;
+
+/** Rows of before the first day that can be asked for come with those without a date. @param at epoch ms */
+const isUndated = (at: number): boolean => !(at >= startOf(BEGINNING));
 
 function momentOf(value: unknown): Moment {
   const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { rename, rm } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Part } from "../files/part.ts";
-import { makeFolder, replaceFile, syncFolder } from "../files/replace.ts";
+import { makeFolder, removeLeftovers, replaceFile, syncFolder } from "../files/replace.ts";
 import type { Day } from "../time.ts";
 
 /** What differs on one day of the service; for `gone`, on the day that the table says. */
@@ -44,6 +44,8 @@ export type Report = {
 export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
 
 const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
+/** The rows of a comparison that has not ended. */
+const PART = /^\.lost-[0-9a-f]{16}\.part$/;
 
 /** The folder of results. What an earlier comparison left is removed first: nobody may delete people by an old list. */
 export class Results {
@@ -58,7 +60,11 @@ export class Results {
   /** Throws ConfigError, and the system's errors as they are. */
   static async open(folder: string): Promise<Results> {
     await makeFolder(folder);
-    for (const name of FILES) await rm(join(folder, name), { force: true });
+    const parts = (await readdir(folder)).filter((name) => PART.test(name));
+    for (const name of [...FILES, ...parts]) {
+      await rm(join(folder, name), { force: true });
+      await removeLeftovers(join(folder, name));
+    }
     await syncFolder(folder);
     return new Results(folder);
   }

@@ -268,6 +268,32 @@ describe("reconcile", () => {
     for (const { id } of [...lost, stale]) expect(stdout).toContain(id);
   });
 
+  it.each([["--state"], []])(
+    "counts rows of before the first day that a service can be asked for as rows without a date: %j",
+    async (...flags) => {
+      const { sandbox, config } = await sandboxWith({ people: 100, requestsPerMinute: 0 });
+      sandbox.fault("redate=1969-07-20:people=3");
+      const state = join(await tempDir(), "state.json");
+      const read = ["read", "--config", config, "--state-file", state, "--format", "jsonl"];
+      const sync = async (): Promise<Row[]> =>
+        (await run(CONNECTOR, [...read, "--stream", "people"])).stdout
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line));
+      const all = await sync();
+      const old = all.filter((row) => dayOf(row) < "1970");
+      const [lost, stale] = old as [Row, Row];
+      const table = all.flatMap((row) =>
+        row === lost ? [] : [row === stale ? { ...row, discoveredAt: null } : row],
+      );
+      const more = flags.map((flag) => [flag, state]);
+      const found = await reconcile(config, table, ["--full", ...more.flat(), "--recheck", state]);
+      expect([found.code, ids(found.lost)], found.stderr).toEqual([1, ids([lost, stale])]);
+      expect(found.report).toMatchObject({ days: { none: { lost: 1, stale: 1, gone: 0 } }, gone: 0 });
+      expect(ids(await sync())).toEqual(expect.arrayContaining(ids([lost, stale])));
+    },
+  );
+
   it("names the days for which 300 requests were not enough", async () => {
     const { config, state, all } = await synced({ people: 8_000, days: 3_650, undated: 0 });
     const lost = all.filter((_, nth) => nth % 80 === 40);

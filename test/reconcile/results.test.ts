@@ -43,7 +43,9 @@ it("has rows as the bytes that they are, also more than a megabyte of them", asy
 it("removes what an earlier comparison left, and nothing else", async () => {
   await mkdir(folder);
   const left = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
-  for (const name of [...left, "notes.txt", "gone.csv.bak"]) writeFileSync(join(folder, name), "old");
+  const killed = [".lost-0123456789abcdef.part", "gone.csv.0123456789abcdef.tmp"];
+  for (const name of [...left, ...killed, "notes.txt", "gone.csv.bak"])
+    writeFileSync(join(folder, name), "old");
   const results = await Results.open(folder);
   expect((await readdir(folder)).sort()).toEqual(["gone.csv.bak", "notes.txt"]);
   await results.discard();
