@@ -54,9 +54,9 @@ function completeUntil({ asked, discoveredAt, days }: DatedState): number {
   const [first] = days[0] ?? [];
   if (moment === null || first === undefined) return Number.NEGATIVE_INFINITY;
   const until = Date.parse(moment);
-  const [hole] = uncovered(days, [first, addDays(dayOf(until), -2)]).map(([from]) => from);
-  const lacking = [...missingDaysOf(days), ...(hole === undefined ? [] : [hole])].sort();
-  return lacking[0] === undefined ? until : startOf(lacking[0]);
+  const holes = uncovered(days, [first, addDays(dayOf(until), -2)]).map(([from]) => from);
+  const [lacking] = [...missingDaysOf(days), ...holes].sort();
+  return lacking === undefined ? until : startOf(lacking);
 }
 
 const isDated = (state: unknown): boolean =>

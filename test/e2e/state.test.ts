@@ -1,5 +1,8 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const PEOPLE = {
   discoveredAt: "2026-03-19T23:59:59.999Z",
@@ -140,6 +143,29 @@ elsewhere
     ]);
   });
 
+  it("is complete up to the first day that is missing or that no window covers", async () => {
+    const dated = (...days: readonly unknown[][]) => ({
+      version: 2,
+      discoveredAt: "2026-03-01T00:00:00.000Z",
+      days,
+    });
+    const [first, last] = [
+      ["2026-01-01", "2026-01-05", 1],
+      ["2026-01-11", "2026-02-27", 1],
+    ];
+    const missing = (from: string, to: string) => [from, to, null, "missing"];
+    const state = {
+      "a/people": dated(first, missing("2026-01-08", "2026-01-10"), last),
+      "b/people": dated(first, missing("2026-01-06", "2026-01-07"), last),
+      "c/people": dated(first, missing("2026-01-06", "2026-01-10"), last),
+      "d/people": dated(first, last),
+    };
+    const path = await file("state.json", { bookmarks: state });
+    const { stderr } = await run(CONNECTOR, ["state", "show", "--max-age", "1m", path]);
+    const until = "is complete up to 2026-01-06T00:00:00.000Z";
+    expect(stderr.trimEnd().split("\n")).toEqual(Object.keys(state).map((key) => `Too old: ${key} ${until}`));
+  });
+
   it("says what is no state, and what the command wants", async () => {
     const wrong = await run(CONNECTOR, ["state", "show", await file("state.json", { a: 1 })]);
     expect(wrong).toMatchObject({ code: 1, stdout: "" });
@@ -232,6 +258,30 @@ describe("state merge", () => {
     const paths = [await file("a.json", { bookmarks: a }), await file("b.json", { bookmarks: b })];
     const ended = await run(CONNECTOR, ["state", "merge", ...paths]);
     expect(ended).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(why) });
+  });
+
+  it.each<[what: string, output: unknown, why: string | undefined]>([
+    ["knows of no file", { files: 0 }, undefined],
+    ["is of a version without manifests", { numbers: {} }, undefined],
+    ["says nothing of files", undefined, undefined],
+    [
+      "knows of a file that no manifest names",
+      { files: 1 },
+      "manifest.json names 0 of 1 file that the state knows",
+    ],
+  ])("takes a folder whose state %s: %o", async (_what, output, why) => {
+    const folder = await tempDir();
+    await writeFile(
+      join(folder, "state.json"),
+      JSON.stringify({ bookmarks: { people }, ...(output !== undefined && { output }) }),
+    );
+    const ended = await run(CONNECTOR, ["state", "merge", folder]);
+    expect([
+      ended.code,
+      ended.stderr.includes(`Cannot merge "${folder}": ${why}. Read this shard again`),
+    ]).toEqual([...[why === undefined ? 0 : 1, why !== undefined]]);
+    const alone = await run(CONNECTOR, ["state", "merge", join(folder, "state.json")]);
+    expect([alone.code, JSON.parse(alone.stdout).bookmarks.people.days]).toEqual([0, people.days]);
   });
 
   it("leaves days that none holds to the next run if it may", async () => {

@@ -377,6 +377,21 @@ describe("tap-contact-intelligence --discover", () => {
     expect((await run(TAP, ["--config", config, "--discover"], { clock: hurriedClock() })).code).toBe(0);
   });
 
+  it.each([
+    [49, 0],
+    [51, 1],
+  ])("waits for a limit of %i seconds or not: it ends with %i", async (seconds, code) => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    let now = Date.now();
+    const sleep = async (ms: number): Promise<void> => {
+      now += ms;
+    };
+    const clock = { now: () => now, monotonic: () => now, sleep };
+    sandbox.fault(`429=${seconds}`);
+    const ended = await run(TAP, ["--config", config, "--discover"], { clock });
+    expect([ended.code, sandbox.requests.length > 1]).toEqual([code, code === 0]);
+  });
+
   it("says of which streams live rows told the fields", async () => {
     const sampledOf = async (options: SandboxOptions): Promise<unknown[]> => {
       const { config } = await sandboxWith({ ...QUICK, ...options });

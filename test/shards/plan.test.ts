@@ -9,6 +9,7 @@ import {
   type ShardLine,
   shardConfig,
   shardFolder,
+  wholeLines,
 } from "../../src/shards/plan.ts";
 import { NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Day } from "../../src/time.ts";
@@ -114,6 +115,52 @@ describe("a plan", () => {
   it("is refused under another list of who never leaves", () => {
     const suppressed = new Suppression([["ada@example.com"]]);
     expect(() => parsePlan(toText(LINES), "people", { ...CONFIG, suppressed })).toThrow("the config differs");
+  });
+
+  it("is of the same settings whatever the order of their lists, and of a digest that later versions know", () => {
+    const lists = {
+      drop_fields: ["email", "location"],
+      hash_fields: ["id", "company"],
+      hash_salt: "0123456789abcdef",
+    };
+    const turned = {
+      ...lists,
+      drop_fields: lists.drop_fields.toReversed(),
+      hash_fields: lists.hash_fields.toReversed(),
+    };
+    expect(planDigest(configOf(turned), "people", SIZE, 3)).toBe(
+      planDigest(configOf(lists), "people", SIZE, 3),
+    );
+    const suppressed = new Suppression([["ada@example.com"]]);
+    const configs = [CONFIG, { ...CONFIG, suppressed }, { ...CONFIG, suppressed: new Suppression([]) }];
+    expect(configs.map((config) => planDigest(config, "people", { rows: 7, asked: 9 }, 3))).toEqual([
+      "cf4408b59c77603971e7aaecdd1a801d",
+      "f71669fd956f8c7e71e7aaecdd1a801d",
+      "cf4408b59c77603971e7aaecdd1a801d",
+    ]);
+  });
+
+  it.each([
+    ["", ""],
+    ['{"a":1}', '{"a":1}'],
+    ['{"a":1}\n', '{"a":1}\n'],
+    ['{"a":1}\n{"b":2}', '{"a":1}\n{"b":2}'],
+    ['{"a":1}\n{"b":', '{"a":1}\n'],
+    ['{"a":1}\n{"b":2}\n{', '{"a":1}\n{"b":2}\n'],
+    ['{"a":', ""],
+  ])("that stands as %j in a file which is still being written is %j", (text, whole) => {
+    expect(wholeLines(text)).toBe(whole);
+  });
+
+  it("names the streams that it has before what is wrong with one of them", () => {
+    const [first, , last] = LINES;
+    const others = LINES.map((line) => ({ ...line, stream: "companies" }));
+    const text = toText([first, last, ...others].filter((line) => line !== undefined));
+    expect(() => parsePlan(text, undefined, CONFIG)).toThrow(
+      "it has shards of several streams. Name one of them",
+    );
+    expect(() => parsePlan(text, "people", CONFIG)).toThrow('shard 2 of "people" does not follow');
+    expect(parsePlan(text, "companies", CONFIG)).toEqual(others);
   });
 
   it("tells salts apart", () => {
