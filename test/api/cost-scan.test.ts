@@ -6,6 +6,8 @@ describe("CostScan", () => {
     ['{"contacts":[{"credits_used":1}],"credits_used":12000}', 12_000],
     ['{"credits_used" : "12000", "x": "credits_used: 99999"}', 12_000],
     [JSON.stringify({ note: '"credits_used":99999', credits_used: 3 }), 3],
+    ['{"credits_used":0,"contacts":[]}', 0],
+    ['{"credits_used":0.5}', 0.5],
     ['{"credits_used":null,"contacts":[]}', null],
     ['{"credits_used":-5}', null],
     ["", null],

@@ -6,6 +6,7 @@ import { rootCertificates } from "node:tls";
 import { request } from "undici";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { lookupLoopback, openDispatcher, trusted } from "../../src/api/dispatcher.ts";
+import { ConfigError } from "../../src/errors.ts";
 import { serve } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -26,6 +27,31 @@ describe("openDispatcher()", () => {
     expect(await answerOf("http://service.invalid/", environment)).toBe("proxy");
     const around = answerOf("http://service.invalid/", { ...environment, NO_PROXY: "service.invalid" });
     await expect(around).rejects.toThrow(/ENOTFOUND|EAI_AGAIN/);
+  });
+});
+
+describe("openDispatcher() with a proxy", () => {
+  it("takes its address with or without the protocol", async () => {
+    const { url } = await serve((_, response) => response.end("proxy"));
+    for (const proxy of [url, url.replace("http://", "")])
+      expect(await answerOf("http://service.invalid/", { HTTP_PROXY: proxy })).toBe("proxy");
+  });
+
+  it.each([
+    ["http", { HTTP_PROXY: "http://" }, "HTTP_PROXY"],
+    ["http", { http_proxy: "host:port", HTTP_PROXY: "host" }, "http_proxy"],
+    ["https", { https_proxy: "", HTTPS_PROXY: "a b", http_proxy: "host" }, "HTTPS_PROXY"],
+    ["https", { http_proxy: "http://x:y" }, "http_proxy"],
+    ["http", { https_proxy: "a b" }, undefined],
+  ])("refuses an address over %s that is none, and names its variable: %j", (protocol, environment, name) => {
+    const open = () => openDispatcher(new URL(`${protocol}://service.invalid/`), environment);
+    if (name === undefined) expect(open).not.toThrow();
+    else
+      expect(open).toThrow(
+        new ConfigError(
+          `Cannot use the environment variable ${name}: it must be the address of a proxy, such as http://host:port`,
+        ),
+      );
   });
 });
 

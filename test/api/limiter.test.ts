@@ -110,6 +110,36 @@ describe("Limiter", () => {
     expect(asked).toEqual([0, 2_000]);
   });
 
+  it.each([
+    [0, 0, 1],
+    [300, 0, 1],
+    [300.2, 0, 1],
+    [300, 500, 1],
+    [300, 501, 2],
+    [-500, 0, 1],
+    [-501, 0, 2],
+  ])(
+    "starts at a turn in %i ms that is slept through by %i ms, or else takes another: %i",
+    async (turn, over, turns) => {
+      const clock = sleepyClock();
+      const { sleep } = clock;
+      const slept: number[] = [];
+      clock.sleep = async (ms, signal) => {
+        slept.push(ms);
+        await sleep(ms + over, signal);
+      };
+      const asked: number[] = [];
+      const limiter = new Limiter(60, clock, async (ahead) => {
+        asked.push(ahead);
+        return asked.length === 1 ? turn : 0;
+      });
+      await limiter.take();
+      expect(asked).toHaveLength(turns);
+      if (turns === 2) expect(asked[1]).toBe(Math.max(over, -turn));
+      expect(slept).toEqual(turn > 0 ? [Math.ceil(turn)] : []);
+    },
+  );
+
   it("goes on with the next when one who waits gives up", async () => {
     const { clock, limiter } = open(60);
     limiter.block(1_000);

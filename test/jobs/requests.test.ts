@@ -3,7 +3,7 @@ import type { Client } from "../../src/api/client.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { ConfigError, type ConnectorError, TransientError } from "../../src/errors.ts";
 import { jobTypeOf } from "../../src/jobs/kinds.ts";
-import { askOnce, submitOnce, toMoment } from "../../src/jobs/requests.ts";
+import { askOnce, submitOnce, toCursor, toMoment } from "../../src/jobs/requests.ts";
 
 const URL = "https://service.example";
 const CONFIG = parseConfig(
@@ -153,4 +153,34 @@ it.each([
   "Mon, 02 Mar 2026 05:00:00 EST",
 ])("toMoment() reads %j in UTC, whatever the zone of the machine", (text) => {
   expect(toMoment(text)).toBe(Date.UTC(2026, 2, 2, 10));
+});
+
+it.each([
+  ["2026-03-02T09:00:00Z", 0],
+  ["2026-03-02T09:00:00", 0],
+  ["2026-03-02T10:00:00+01:00", 0],
+  ["2026-03-02T09:00:00.5Z", 500],
+  ["2026-03-02T09:00:00.05Z", 50],
+  ["2026-03-02T09:00:00.123456Z", 123],
+  ["2 Mar 2026 09:00:00", 0],
+  ["Mon, 02 Mar 2026 09:00:00 GMT", 0],
+  ["soon", null],
+  ["", null],
+  [null, null],
+  [undefined, null],
+  [7, null],
+  [{ at: "2026-03-02T09:00:00Z" }, null],
+])("takes %j for a moment, in UTC where it names no zone: %j", (value, ms) => {
+  expect(toMoment(value)).toBe(ms === null ? null : Date.UTC(2026, 2, 2, 9) + ms);
+});
+
+it.each([
+  [[], null],
+  [[null, "soon"], null],
+  [
+    ["2026-03-02T09:00:00Z", null, "2026-03-02T09:00:00.25Z", "2026-03-01T23:59:59Z"],
+    "2026-03-02T09:00:00.250Z",
+  ],
+])("of %j the newest is %j", (values, newest) => {
+  expect(toCursor(values)).toBe(newest);
 });

@@ -238,7 +238,8 @@ describe("runToEnd()", () => {
   ] as const)(
     "logs to %s (%s) with the environment %j and the option %s what is at least so grave: %j",
     async (_, isTTY, environment, logLevel, levels) => {
-      const stderr = Object.assign(new PassThrough(), { isTTY });
+      const [terminal, file] = [new Terminal(), new PassThrough()];
+      const stderr = isTTY ? terminal : file;
       const runtime = testProcess({ stdout: new PassThrough(), stderr, environment });
       await runToEnd({ name: "x", logs: true, logLevel }, runtime, async (open_) => {
         const output = await open_({ kind: "stdout" }, config);
@@ -246,7 +247,7 @@ describe("runToEnd()", () => {
           await output.emit({ kind: "log", level, text: `of ${level === "info" ? "INFO" : "WARNING"}` });
         return true;
       });
-      const lines = String(stderr.read() ?? "").split("\n");
+      const lines = `${terminal.text}${file.read() ?? ""}`.split("\n");
       expect(lines.flatMap((line) => /of (INFO|WARNING)/.exec(line)?.[1] ?? [])).toEqual(levels);
     },
   );
