@@ -135,6 +135,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
       configured,
       shard: shard?.task,
     }));
+    if (streams.length === 0) await run.emit({ kind: "log", level: "warn", text: NOTHING_TO_READ });
     if (dryRun === true) return await showOutlook(run, streams, saved.streams, options, runtime);
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
     const text = `This is a sample of at most ${plural(limit, "row")} a stream: no state is saved, and nothing is bought`;
@@ -143,6 +144,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     return await syncStreams(run, free, saved.streams, limit);
   });
 }
+
+const NOTHING_TO_READ = "There is no stream to read: nothing will be read";
 
 /** How a run reads one line of a plan; a text, which says so, if the plan has no such line. */
 async function openShard(

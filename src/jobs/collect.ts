@@ -1,5 +1,6 @@
 import { normalizeItem } from "../config/items.ts";
 import { ConfigError, DataError } from "../errors.ts";
+import { quoted } from "../json.ts";
 import { type Event, recordsOf } from "../streams/event.ts";
 import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
 import { type JobRun, remember, type Watched } from "./job-run.ts";
@@ -95,7 +96,10 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   }
   if (reply.kind === "answered" && namesAnother(run, job, reply.answer)) {
     const code = "the answer names another item";
-    const error = new DataError(`Cannot ${context.type.collect.what}: ${code}`);
+    const where = `the answer about the job ${quoted(job.job)}`;
+    const error = new DataError(
+      `Cannot ${context.type.collect.what}: ${where} names another item. Tell the service's owner`,
+    );
     takeTrouble(run, job, { kind: "unusable", error, code });
     return;
   }

@@ -108,6 +108,15 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
   for (const one of warnings) if (one !== false) yield warning(stream, one);
 }
 
+/** Why the destination keeps rows that a refresh would drop, and the way out. */
+export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
+  warning(
+    stream,
+    "this refresh is not complete, so that the destination keeps its rows: a listed item has no answer that can be delivered. It " +
+      "was not submitted (a full refresh submits nothing), is open, refused or unknown, or cannot be asked for again. The next " +
+      "sync tries again. If it stays so, sync without a refresh",
+  );
+
 const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
 
 /** Credits, for jobs that cost any. */

@@ -4,7 +4,7 @@ import { lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, deliver, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";
 import { type JobContext, JobRun, remember } from "./job-run.ts";
-import { finalReport, openingReport, progressReport } from "./report.ts";
+import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
 import { unseal } from "./seal.ts";
 import { findItems, submitNext } from "./submit.ts";
 
@@ -122,5 +122,6 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
   if (failure !== undefined) throw failure;
   const isComplete =
     !truncates || (shared.hasSeenAll && book.isComplete(run.stream, isBlind, shared.suppressed > 0));
+  if (!isComplete) yield unfinishedRefresh(run);
   yield { kind: "close", stream: run.stream, complete: isComplete };
 }

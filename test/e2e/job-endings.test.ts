@@ -40,6 +40,9 @@ const WRONG_KEY: Behaviour = {
   refuse: () => envelope(401, "INVALID_API_KEY"),
   result: () => envelope(401, "INVALID_API_KEY"),
 };
+const PEOPLE = ["first", "second"].map((id) => ({
+  ...{ id, companyDomain: `${id}.example`, discoveredAt: "2026-01-01T00:00:00Z" },
+}));
 const NOTHING: Sync = { after: 40 * DAY, bought: [], delivered: [], submissions: 0 };
 
 /** Every way a sync can end, by the words of the page. */
@@ -156,6 +159,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { behaviour: WRONG_KEY, bought: [], delivered: [] },
       { bought: ["b.example", "c.example", "d.example"], delivered: ITEMS },
     ],
+  },
+  "rows that name items are missing": {
+    behaviour: { people: PEOPLE, omitted: 1 },
+    settings: { from_people: true },
+    says: "the export showed 1 row, and the service counts 2",
+    bought: [...ITEMS, "second.example"],
+    next: "reads again",
+    later: [{ behaviour: { people: PEOPLE }, settings: { from_people: true }, bought: ["first.example"] }],
   },
   "a cap is reached": {
     says: "1 answered, 1 submitted; 1 credit used in this sync, 1 today, 1 this month; 0 jobs left open until the next sync; 3 items left for later syncs",

@@ -223,6 +223,12 @@ describe("read", () => {
     expect(us).toBeLessThan(20);
   });
 
+  it("warns of a catalog without a stream", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const { code, messages } = await read(sandbox, { streams: {} });
+    expect([code, warningIn(messages)]).toEqual([0, "There is no stream to read: nothing will be read"]);
+  });
+
   it("goes on from a state that says no namespace, or another, where only one stream can be meant", async () => {
     const { config } = await sandboxWith(SMALL);
     const catalogIn = async (namespace: string | null): Promise<string> =>

@@ -257,7 +257,9 @@ describe("collectDue()", () => {
       code === undefined ? [1, undefined] : [0, code],
     );
     expect(collectFailure(over.run)?.message).toBe(
-      code === undefined ? undefined : `Cannot collect a company look-up: ${code}`,
+      code === undefined
+        ? undefined
+        : 'Cannot collect a company look-up: the answer about the job "job0" names another item. Tell the service\'s owner',
     );
   });
 });

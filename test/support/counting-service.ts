@@ -15,6 +15,8 @@ export type Behaviour = {
   readonly price?: (item: string) => number;
   /** The rows of people. */
   readonly people?: readonly Readonly<Record<string, string>>[];
+  /** How many of them an export leaves out, which the count has; default 0. */
+  readonly omitted?: number;
   /** How long (ms) an answer takes; default 0. */
   readonly delay?: () => number;
   /** What each answer waits for. */
@@ -113,7 +115,10 @@ export class CountingService {
     if (this.behaviour.people !== undefined && url.startsWith("/api/v1/public/people")) {
       const from = new URL(url, this.url).searchParams.get("discovered_from") ?? "";
       const people = this.behaviour.people.filter((row) => (row["discoveredAt"] ?? "") >= from);
-      const lines = people.map((row) => `${JSON.stringify(row)}\n`).join("");
+      const lines = people
+        .slice(this.behaviour.omitted ?? 0)
+        .map((row) => `${JSON.stringify(row)}\n`)
+        .join("");
       const pagination = { page: 1, limit: 1, total: people.length, totalPages: people.length };
       const list = { success: true, pagination, data: people.slice(0, 1) };
       return answer(200, url.includes("/stream") ? lines : list);
