@@ -17,12 +17,12 @@ const WITHOUT: readonly Group[] = [
     why: "Commands are tested as programs, in test/e2e.",
   },
   {
-    modules: within("api", "clock retry-after usage"),
+    modules: within("api", "retry-after usage"),
     tested: "test/api/client.test.ts",
     why: "Each is a part of a request.",
   },
   {
-    modules: within("api", "decode row-notes rows"),
+    modules: within("api", "decode rows"),
     tested: "test/api/read-export.test.ts",
     why: "Each is a part of reading an export.",
   },

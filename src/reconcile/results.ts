@@ -45,7 +45,7 @@ export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
 
 const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
 /** The rows of a comparison that has not ended. */
-const PART = /^\.lost-[0-9a-f]{16}\.part$/;
+const UNFINISHED = /^\.lost-[0-9a-f]{16}\.part$/;
 
 /** The folder of results. What an earlier comparison left is removed first: nobody may delete people by an old list. */
 export class Results {
@@ -60,7 +60,7 @@ export class Results {
   /** Throws ConfigError, and the system's errors as they are. */
   static async open(folder: string): Promise<Results> {
     await makeFolder(folder);
-    const parts = (await readdir(folder)).filter((name) => PART.test(name));
+    const parts = (await readdir(folder)).filter((name) => UNFINISHED.test(name));
     for (const name of [...FILES, ...parts]) {
       await rm(join(folder, name), { force: true });
       await removeLeftovers(join(folder, name));
