@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { runProgram } from "../../src/main.ts";
+import { parseTapCommand } from "../../src/tap-cli.ts";
 import { type CatalogStream, errorsOf } from "../support/airbyte-messages.ts";
 import { connector, file } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
+import { Kept } from "../support/in-process.ts";
+import { testProcess } from "../support/terminal.ts";
 
 async function discover(config: string): Promise<readonly CatalogStream[]> {
   const { code, stderr, messages } = await connector(["discover", "--config", config]);
@@ -51,4 +55,20 @@ describe("discover", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(errorsOf(messages)).toMatchObject([{ failure_type: "config_error" }]);
   });
+});
+
+it("a sync without a catalog that is interrupted while it asks for rows says nothing of their fields", async () => {
+  const { sandbox, config } = await sandboxWith({
+    ...{ people: 5, companies: 2, sources: 1, requestsPerMinute: 0 },
+    faults: ["stall-headers:skip=3:times=always"],
+  });
+  const stop = new AbortController();
+  const [stdout, stderr] = [new Kept(), new Kept()];
+  const runtime = testProcess({ stdout, stderr, signal: stop.signal });
+  const ended = runProgram(async () => parseTapCommand, ["--config", config], runtime);
+  await expect.poll(() => sandbox.requests.length, { timeout: 20_000, interval: 5 }).toBe(4);
+  stop.abort(new Error("Interrupted by SIGTERM"));
+  await expect(ended).rejects.toThrow("Interrupted by SIGTERM");
+  expect([stdout.text, stderr.text]).toEqual(["", expect.stringContaining("Interrupted by SIGTERM: ")]);
+  expect(stderr.text).not.toContain("has only the declared fields");
 });

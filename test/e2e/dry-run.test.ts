@@ -94,6 +94,15 @@ describe("read --dry-run", () => {
   });
 });
 
+it("says what would be bought only of streams of jobs that are asked for", async () => {
+  const { config } = await sandboxWith(QUICK, { email_check: { emails: ["a@x.example"] } });
+  const words = ["read", "--config", config, "--dry-run", "--stream"];
+  const jobsOf = async (stream: string): Promise<unknown> =>
+    JSON.parse((await run(CONNECTOR, [...words, stream])).stdout).jobs;
+  expect(await jobsOf("people")).toEqual([]);
+  expect(await jobsOf("email_checks")).toMatchObject([{ setting: "email_check", would_submit: 1 }]);
+});
+
 it("shows a terminal five ranges of a stream at most, and how many there are besides", async () => {
   const { sandbox, config } = await sandboxWith(QUICK);
   const days = sandbox.people().flatMap(({ discoveredAt }) => discoveredAt?.slice(0, 10) ?? []);
