@@ -1,4 +1,4 @@
-import { addDays, type Day, dayOf, earlier, startOf } from "../time.ts";
+import { addDays, type Day, dayOf, startOf } from "../time.ts";
 
 /** The days that one request covers, both ends included. */
 export type Window =
@@ -34,8 +34,7 @@ export function halves(window: Window, yesterday: Day): readonly Window[] | unde
   if (window.kind === "undated" || window.kind === "all") return undefined;
   const to = window.kind === "closed" ? window.to : yesterday;
   if (window.from >= to) return undefined;
-  const middle = dayOf((startOf(window.from) + startOf(to)) / 2);
-  return splitAfter(window, earlier(middle, addDays(to, -1)));
+  return splitAfter(window, dayOf((startOf(window.from) + startOf(to)) / 2));
 }
 
 /** Splits an open window into its closed days and the rest; undefined if all its days are from yesterday on. */

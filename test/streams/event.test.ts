@@ -54,3 +54,9 @@ it.each([
   const retrying = { what: "count people", reason: "it is down", attempt, attempts: 5, waitMs };
   expect(retryText({ kind: "retrying", ...retrying })).toBe(text);
 });
+
+it("rows that obey their schema teach nothing", () => {
+  const { newFields, contradictions, ...numbers } = NO_FACTS;
+  expect([newFields.size, contradictions.size]).toEqual([0, 0]);
+  expect(numbers).toEqual({ withoutKey: 0, replaced: 0, unreadable: 0, held: 0 });
+});

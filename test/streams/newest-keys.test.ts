@@ -44,6 +44,18 @@ describe("NewestKeys", () => {
     },
   );
 
+  it.each([1, 7, 8, 9, 300])(
+    "take an older key while there are few, however often the others came: %i times",
+    (times) => {
+      const newest = new NewestKeys();
+      const rows = Array.from({ length: times }, (_, nth): Seen => ["a", nth + 10]);
+      for (const [key, at] of rows) newest.see(key, at);
+      expect(newest.witness("k")).toEqual(newestOf(rows, "k"));
+      newest.see("b", 5);
+      expect(newest.witness("k")).toEqual(newestOf([...rows, ["b", 5]], "k"));
+    },
+  );
+
   it("are none before a row with a moment has come", () => {
     const newest = new NewestKeys();
     expect(newest.witness("k")).toBeNull();

@@ -33,6 +33,9 @@ describe("Tally", () => {
     expect(tally.take("undated")).toEqual({
       ...{ counted_before: null, counted_after: null, shown: 2, ...NOTHING, passes: 1 },
     });
+    const nobody = { counted_before: null, counted_after: null, shown: 0, ...NOTHING };
+    for (const kind of ["open", "undated", "closed", "all"] as const)
+      expect(tally.take(kind)).toEqual(nobody);
   });
 });
 

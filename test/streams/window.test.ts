@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { halves, splitAtYesterday, type Window } from "../../src/streams/window.ts";
+import {
+  describe as describeWindow,
+  halves,
+  splitAtYesterday,
+  type Window,
+} from "../../src/streams/window.ts";
 import { addDays, BEGINNING, type Day, daysBetween } from "../../src/time.ts";
 
 const YESTERDAY = "2026-03-19" as Day;
@@ -74,4 +79,21 @@ describe("halves() and splitAtYesterday()", () => {
     for (; window !== undefined; steps++) window = halves(window, YESTERDAY)?.at(-1);
     expect(steps).toBeLessThan(24);
   });
+});
+
+it.each<[Window, string]>([
+  [{ kind: "closed", from: day(-9), to: day(-3) }, "2026-03-10 to 2026-03-16"],
+  [{ kind: "closed", from: day(-9), to: day(-9) }, "2026-03-10"],
+  [{ kind: "closed", from: day(-9), to: day(-9), source: "crm" }, "2026-03-10 (source crm)"],
+  [{ kind: "closed", from: day(-9), to: day(-9), isUser: false }, "2026-03-10 (is_user false)"],
+  [
+    { kind: "closed", from: day(-9), to: day(-8), isUser: true, source: "crm" },
+    "2026-03-10 to 2026-03-11 (is_user true, source crm)",
+  ],
+  [{ kind: "open", from: day(-9), undated: false }, "2026-03-10 up to now"],
+  [{ kind: "open", from: BEGINNING, undated: true }, "all rows up to now"],
+  [{ kind: "undated" }, "rows without a date"],
+  [{ kind: "all" }, "all rows"],
+])("the window %j is called %j", (window, text) => {
+  expect(describeWindow(window)).toBe(text);
 });
