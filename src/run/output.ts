@@ -23,7 +23,7 @@ export type OutputOptions = {
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
-  /** Whether stdout takes nothing before the run has ended, so that progress can be drawn at its terminal. */
+  /** Whether stdout takes one answer when the run has ended, so that progress can be drawn at its terminal. No state is saved. */
   readonly endsFirst?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
@@ -150,13 +150,17 @@ class Output {
   }
 
   get #savedText(): string {
-    return savedText(this.#summary, this.#parts.options.bare !== true);
+    const { bare, endsFirst } = this.#parts.options;
+    return endsFirst === true ? "there is no answer. Run again" : savedText(this.#summary, bare !== true);
   }
 
   /** What is saved of a run that has begun and did not end well; the error of a run that a signal ended says it already. */
   get #leftover(): readonly string[] {
     const { outcome, streams } = this.#summary;
-    const isSaid = streams.length === 0 || ["complete", "interrupted"].includes(outcome);
+    const isSaid =
+      this.#parts.options.endsFirst === true ||
+      streams.length === 0 ||
+      ["complete", "interrupted"].includes(outcome);
     return isSaid ? [] : [this.#savedText];
   }
 

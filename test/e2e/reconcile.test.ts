@@ -50,6 +50,19 @@ describe("reconcile", () => {
     expect((await reconcile(config, all, ["--full"])).stderr).not.toContain("by counts");
   });
 
+  it("has no answer when a signal ends it, and speaks of no state", async () => {
+    const { config, all } = await synced({ people: 10, undated: 0 });
+    const table = await file("keys.csv", csvOf(all));
+    const [stdout, stderr] = [new Terminal(), new Terminal()];
+    const signal = AbortSignal.abort(new Error("Interrupted by SIGTERM"));
+    const parse = async () => (await import("../../src/cli.ts")).parseCommand;
+    const words = ["reconcile", "--config", config, "--table", table, "--full"];
+    const ending = runProgram(parse, words, testProcess({ stdout, stderr, signal }));
+    await expect(ending).rejects.toThrow("Interrupted by SIGTERM");
+    const said = /ERROR {4}Interrupted by SIGTERM: there is no answer\. Run again\n(?!.*state)/;
+    expect([stdout.text, stderr.text]).toEqual(["", expect.stringMatching(said)]);
+  });
+
   it("marks in a state file the days that are to be read again, and leaves all else as it is", async () => {
     const { config, state, all } = await synced({ people: 60, undated: 2 });
     const dated = all.filter(({ discoveredAt }) => discoveredAt !== null);
