@@ -63,6 +63,16 @@ describe("Limiter", () => {
     expect(clock.time).toBe(2 * SPAN);
   });
 
+  it("lets the next start 61 seconds after the first of as many as there are in a minute", async () => {
+    const clock = sleepyClock();
+    const limiter = new Limiter(2, clock);
+    await limiter.take();
+    clock.time = 30_000;
+    await limiter.take();
+    await limiter.take();
+    expect(clock.time).toBe(61_000);
+  });
+
   it("starts nothing a part of a millisecond too soon", async () => {
     const { clock, limiter } = open(1);
     clock.time = 0.5;
