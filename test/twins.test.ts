@@ -19,12 +19,12 @@ const WITHOUT: readonly Group[] = [
   {
     modules: within("api", "retry-after usage"),
     tested: "test/api/client.test.ts",
-    why: "Each is a part of a request.",
+    why: "Both are parts of a request.",
   },
   {
     modules: within("api", "decode rows"),
     tested: "test/api/read-export.test.ts",
-    why: "Each is a part of reading an export.",
+    why: "Both are parts of reading an export.",
   },
   {
     modules: within("config", "environment normalize problems"),
@@ -61,7 +61,7 @@ const WITHOUT: readonly Group[] = [
   {
     modules: within("streams", "dated-state stream-api"),
     tested: "test/streams/simulation.test.ts",
-    why: "Types, and steps of a read that is simulated over random services.",
+    why: "Types of what a read goes by, which is simulated over random services.",
   },
 ];
 
