@@ -375,7 +375,7 @@ function randomStory(roll: (sides: number) => number): string[] {
       some([], [outcome(window)], [outcome(window)], [...parts, ...some([], [UNDATED, OPEN])].map(outcome)),
     ];
   });
-  const order = windows.map((_, nth) => nth).sort((a, b) => ((a * 7) % 5) - ((b * 3) % 5));
+  const order = windows.map((_, nth) => nth).sort((a, b) => ((a * 7) % 5) - ((b * 7) % 5));
   const said: string[] = [];
   const say = (events: () => readonly Event[]): void => {
     try {
