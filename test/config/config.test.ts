@@ -688,9 +688,25 @@ const SITUATIONS: readonly (readonly [settings: object, environment?: Readonly<R
   [Object.fromEntries(Array.from({ length: 21 }, (_, nth) => [`zzzzzzz${nth}`, nth]))],
   [{ "num\u0001workers": 3, "num workers": 3 }],
   // The environment.
-  ...["true", "TRUE", "1", "yes", "On", "false", "0", "No", "off", "y", "2", "", " "].map(
-    (text): [object, Record<string, string>] => [{}, { VERIFY_COUNTS: text, PROOF_STREAM: text }],
-  ),
+  ...[
+    "true",
+    "TRUE",
+    "1",
+    "yes",
+    "On",
+    "false",
+    "0",
+    "No",
+    "off",
+    "y",
+    "2",
+    "",
+    " ",
+    "on top",
+    "is on",
+    "no way",
+    "is off",
+  ].map((text): [object, Record<string, string>] => [{}, { VERIFY_COUNTS: text, PROOF_STREAM: text }]),
   ...["3", "+3", "-3", "3.0", "3.5", ".5", "3.", "0x3", "1e0", "3a", "a3", " 3 "].map(
     (text): [object, Record<string, string>] => [{}, { NUM_WORKERS: text }],
   ),
