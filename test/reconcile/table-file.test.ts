@@ -33,6 +33,13 @@ it.each(SPELLINGS)("a table's date %s is %s, told apart to %i ms", async (spelt,
   expect(await rowsOf(`id,discoveredAt\na,"${spelt}"\n`)).toEqual([{ key: "a", moment }]);
 });
 
+it("a table loses the byte order mark that it begins with, and no other", async () => {
+  const [at, unit] = [Date.parse("2024-07-15T08:09:10Z"), 1_000];
+  const line = '{"id":"\uFEFFa","discoveredAt":"2024-07-15T08:09:10Z"}\n';
+  const row = { key: "\uFEFFa", moment: { at, unit } };
+  expect([await rowsOf(line), await rowsOf(`\uFEFF${line}`)]).toEqual([[row], [row]]);
+});
+
 it.each([
   ["2024-07-15", "Europe/Berlin", "2024-07-14T22:00:00.000Z", 86_400_000],
   ["2024-07-15 10:09", "+02:00", "2024-07-15T08:09:00.000Z", 60_000],
