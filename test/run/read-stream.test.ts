@@ -13,7 +13,6 @@ import type { Window } from "../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../src/time.ts";
 import { connector } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
-import { dice } from "../support/dice.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../support/in-process.ts";
 import {
   type ModelOptions,
@@ -37,7 +36,7 @@ import {
   sync,
 } from "../support/people-sync.ts";
 import { openSession } from "../support/session.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 import { byId, type Ran, repeated, runStream, withMissing } from "../support/sync-run.ts";
 
 const people = (days: number, perDay: number, options: Partial<ModelOptions> = {}): ModelService =>
@@ -549,17 +548,12 @@ async function randomRuns(roll: (sides: number) => number): Promise<string[]> {
 
 /** `TOLD="runs of 3" npx vitest run test/run/read-stream.test.ts` prints the events of a line. */
 it("readStream() says in three runs each what these lines sum up", async () => {
-  const sums: string[] = [];
-  for (let nth = 0; nth < 8; nth++) {
-    const roll = dice(nth);
-    const said: string[] = [];
-    for (let many = 0; many < 12; many++) said.push("#", ...(await randomRuns(roll)));
+  const sums = await sumsOf("runs", [8, 12], randomRuns, (said) => {
     const ofKind = (kind: string): string =>
       `${said.filter((line) => line.startsWith(`{"kind":"${kind}"`)).length} of ${kind}`;
-    const kinds = ["estimate", "records", "checkpoint", "log", "close"].map(ofKind).join(", ");
-    sums.push(`runs of ${nth}: ${kinds}; ${digestOf(`runs of ${nth}`, said)}\n`);
-  }
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/read-stream-sums.txt");
+    return ["estimate", "records", "checkpoint", "log", "close"].map(ofKind).join(", ");
+  });
+  await expect(sums).toMatchFileSnapshot("../golden/read-stream-sums.txt");
 });
 
 describe("streamRun()", () => {

@@ -15,10 +15,9 @@ import {
   writeSummary,
 } from "../../src/run/summary.ts";
 import { type Event, NO_FACTS, type StreamReport } from "../../src/streams/event.ts";
-import { dice } from "../support/dice.ts";
 import { checkpoint, close, open, records } from "../support/events.ts";
 import { runOf } from "../support/run-stats.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** Stats of events that come a second apart; each takes two requests. */
@@ -447,13 +446,10 @@ function randomRun(roll: (sides: number) => number): string[] {
 
 /** `TOLD="runs of 3" npx vitest run test/run/summary.test.ts` prints what is told of the runs of a line. */
 it("tells of a run, while it lasts and at its end, what these lines sum up", async () => {
-  const sums = Array.from({ length: 8 }, (_, nth) => {
-    const roll = dice(nth);
-    const said = Array.from({ length: 25 }, () => ["#", ...randomRun(roll)]).flat();
-    const ends = ["complete", "incomplete", "failed", "interrupted"].map(
-      (end) => `${said.filter((line) => line.startsWith(`Run ${end}`)).length} ${end}`,
-    );
-    return `runs of ${nth}: ${ends.join(", ")}; ${digestOf(`runs of ${nth}`, said)}\n`;
-  });
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/summary-sums.txt");
+  const sums = await sumsOf("runs", [8, 25], randomRun, (said) =>
+    ["complete", "incomplete", "failed", "interrupted"]
+      .map((end) => `${said.filter((line) => line.startsWith(`Run ${end}`)).length} ${end}`)
+      .join(", "),
+  );
+  await expect(sums).toMatchFileSnapshot("../golden/summary-sums.txt");
 });

@@ -15,8 +15,7 @@ import type { Range } from "../../src/streams/range.ts";
 import type { Window } from "../../src/streams/window.ts";
 import type { Planned, WindowOutcome, WindowResult } from "../../src/streams/window-result.ts";
 import { addDays, BEGINNING, type Day } from "../../src/time.ts";
-import { dice } from "../support/dice.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 
 const FIRST = "2026-01-01" as Day;
 const YESTERDAY = "2026-03-19" as Day;
@@ -398,12 +397,9 @@ const toWords = (_key: string, value: unknown): unknown =>
 
 /** `TOLD="runs of 3" npx vitest run test/streams/checkpoints.test.ts` prints the runs of a line. */
 it("say of windows that end in any order what these lines sum up", async () => {
-  const sums = Array.from({ length: 8 }, (_, nth) => {
-    const roll = dice(nth);
-    const said = Array.from({ length: 20 }, () => ["#", ...randomStory(roll)]).flat();
+  const sums = await sumsOf("runs", [8, 20], randomStory, (said) => {
     const many = (start: string): number => said.filter((line) => line.startsWith(start)).length;
-    const numbers = `${many('{"kind":"checkpoint"')} checkpoints, ${many('{"kind":"close"')} ends, ${many('"')} failures`;
-    return `runs of ${nth}: ${numbers}; ${digestOf(`runs of ${nth}`, said)}\n`;
+    return `${many('{"kind":"checkpoint"')} checkpoints, ${many('{"kind":"close"')} ends, ${many('"')} failures`;
   });
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/checkpoint-sums.txt");
+  await expect(sums).toMatchFileSnapshot("../golden/checkpoint-sums.txt");
 });

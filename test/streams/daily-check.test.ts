@@ -14,7 +14,7 @@ import {
   undatedPeople,
 } from "../support/model-service.ts";
 import { apiWith } from "../support/run-rules.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 import { byId, type Ran, runStream } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -313,13 +313,6 @@ async function randomCheck(roll: (sides: number) => number): Promise<string[]> {
 
 /** `TOLD="checks of 3" npx vitest run test/streams/daily-check.test.ts` prints the checks of a line. */
 it("counts what these lines sum up, and takes out the days whose rows came late", async () => {
-  const sums: string[] = [];
-  for (let nth = 0; nth < 10; nth++) {
-    const roll = dice(nth);
-    const said: string[] = [];
-    for (let many = 0; many < 50; many++) said.push("#", ...(await randomCheck(roll)));
-    const name = `checks of ${nth}`;
-    sums.push(`${name}: ${said.length - 100} counts; ${digestOf(name, said)}\n`);
-  }
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/daily-check-sums.txt");
+  const sums = await sumsOf("checks", [10, 50], randomCheck, (said) => `${said.length - 100} counts`);
+  await expect(sums).toMatchFileSnapshot("../golden/daily-check-sums.txt");
 });

@@ -9,9 +9,8 @@ import { closedWindow, type DatedWindow, type Window } from "../../src/streams/w
 import type { Planned } from "../../src/streams/window-result.ts";
 import { WindowSize } from "../../src/streams/window-size.ts";
 import { addDays, BEGINNING, type Day, daysBetween, earlier, startOf } from "../../src/time.ts";
-import { dice } from "../support/dice.ts";
 import { apiWith, rulesWith } from "../support/run-rules.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 import { SETTINGS } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -286,16 +285,9 @@ async function randomPlan(roll: Roll): Promise<string[]> {
 
 /** `TOLD="plans of 3" npx vitest run test/streams/plan.test.ts` prints the plans of a line. */
 it("plans accounts of a few days of rows by the requests that these lines sum up", async () => {
-  const sums: string[] = [];
-  for (let nth = 0; nth < 8; nth++) {
-    const roll = dice(nth);
-    const said: string[] = [];
-    for (let many = 0; many < 40; many++) said.push("#", ...(await randomPlan(roll)));
+  const sums = await sumsOf("plans", [8, 40], randomPlan, (said) => {
     const windows = said.filter((line) => line.startsWith('{"window"')).length;
-    const name = `plans of ${nth}`;
-    sums.push(
-      `${name}: ${windows} windows, ${said.length - 40 - windows} requests; ${digestOf(name, said)}\n`,
-    );
-  }
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/plan-sums.txt");
+    return `${windows} windows, ${said.length - 40 - windows} requests`;
+  });
+  await expect(sums).toMatchFileSnapshot("../golden/plan-sums.txt");
 });

@@ -5,9 +5,8 @@ import { measureDays } from "../../src/streams/range.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Window } from "../../src/streams/window.ts";
 import { addDays, BEGINNING, DAY_MS, type Day, startOf } from "../../src/time.ts";
-import { dice } from "../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../support/model-service.ts";
-import { digestOf } from "../support/stories.ts";
+import { sumsOf } from "../support/stories.ts";
 import { SETTINGS } from "../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -100,18 +99,11 @@ async function decided(roll: Roll): Promise<string[]> {
 
 /** `TOLD="ranges of 3" npx vitest run test/streams/range.test.ts` prints the ranges of a line. */
 it("is decided, and the days behind it are checked, by the requests that these lines sum up", async () => {
-  const sums: string[] = [];
-  for (let nth = 0; nth < 10; nth++) {
-    const roll = dice(nth);
-    const said: string[] = [];
-    for (let many = 0; many < 40; many++) said.push("#", ...(await decided(roll)));
+  const sums = await sumsOf("ranges", [10, 40], decided, (said) => {
     const counts = said.filter((line) => line.startsWith("count")).length;
-    const name = `ranges of ${nth}`;
-    sums.push(
-      `${name}: ${counts} counts, ${said.join("").split('"warning"').length - 1} warnings; ${digestOf(name, said)}\n`,
-    );
-  }
-  await expect(sums.join("")).toMatchFileSnapshot("../golden/range-sums.txt");
+    return `${counts} counts, ${said.join("").split('"warning"').length - 1} warnings`;
+  });
+  await expect(sums).toMatchFileSnapshot("../golden/range-sums.txt");
 });
 
 it("ignores the missing days that are named, and no others", async () => {
