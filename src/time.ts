@@ -6,6 +6,8 @@ export type Day = string & { readonly __brand: "Day" };
  * earlier days count as rows without a date.
  */
 export const BEGINNING = "1970-01-02" as Day;
+/** Epoch ms of its start: rows of before it come with those without a date. */
+export const OLDEST = Date.parse(BEGINNING);
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;

@@ -8,7 +8,18 @@ import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
 import type { Event, RawLine } from "../streams/event.ts";
 import { contentOf, undatedDigest } from "../streams/proof.ts";
 import type { StreamApi } from "../streams/stream-api.ts";
-import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later, startOf } from "../time.ts";
+import {
+  addDays,
+  BEGINNING,
+  type Day,
+  dayOf,
+  earlier,
+  instant,
+  LAST,
+  later,
+  OLDEST,
+  startOf,
+} from "../time.ts";
 import { type Differences, differences, type Numbers } from "./by-counts.ts";
 import {
   AS_NUMBER,
@@ -103,7 +114,7 @@ class Comparison {
     const { state, mode } = asked;
     const newest = state === undefined ? table.newest : instant(state.discoveredAt ?? "");
     const isEverything = state === undefined && mode === "full";
-    this.#until = isEverything ? LAST : Number.isFinite(newest) ? newest : startOf(BEGINNING) - 1;
+    this.#until = isEverything ? LAST : Number.isFinite(newest) ? newest : OLDEST - 1;
   }
 
   async keyByKey(): Promise<Report> {
@@ -302,7 +313,7 @@ const isHeld = (marks: number): boolean => (marks & HELD) !== 0;
 const isUnclear = (marks: number): boolean => (marks & (SHOWN | HELD)) === SHOWN;
 
 /** Rows of before the first day that can be asked for come with those without a date. @param at epoch ms */
-const isUndated = (at: number): boolean => !(at >= startOf(BEGINNING));
+const isUndated = (at: number): boolean => !(at >= OLDEST);
 
 function momentOf(value: unknown): Moment {
   const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";

@@ -2,7 +2,7 @@ import { BodyError, DataError } from "../errors.ts";
 import { fingerprint } from "../fingerprint.ts";
 import { fromLatin1, toLatin1 } from "../latin1.ts";
 import { plural } from "../plural.ts";
-import { addDays, BEGINNING, DAY_MS, type Day, dayOf, instant, startOf } from "../time.ts";
+import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../time.ts";
 import { type LineBatch, NO_FACTS, type RawLine, type UsualNames } from "./event.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
 import { type Batch, type Count, type Row, untrusted } from "./stream-api.ts";
@@ -14,7 +14,6 @@ const BEFORE_COUNT = 2;
 const DATED = 4;
 const UNDATED = 8;
 
-const OLDEST = startOf(BEGINNING);
 /** People without a date are remembered up to this number. */
 export const MOST_REMEMBERED = 1_000;
 

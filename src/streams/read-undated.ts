@@ -1,5 +1,5 @@
 import { BodyError, ScrambledError } from "../errors.ts";
-import { BEGINNING, instant, startOf } from "../time.ts";
+import { BEGINNING, instant, OLDEST } from "../time.ts";
 import { readBounded } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import { MOST_REMEMBERED, Pass } from "./proof.ts";
@@ -12,7 +12,6 @@ const UNDATED_WINDOW: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
 const MOST_STREAMS = 3;
-const OLDEST = startOf(BEGINNING);
 /** A page number beyond any list. A service that still returns a row wraps around. */
 const PAST_ALL = 1_000_000_000;
 
