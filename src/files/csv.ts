@@ -20,10 +20,16 @@ export async function* textLines(
 /** What may stand between cells. In a file one of them does, and the others are text. */
 const BETWEEN_CELLS = ",;\t";
 
-const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
-  ...`${separators.charAt(0)}${line}`.matchAll(
+/** Made once for each separator of the program's files: a line is matched in less time than its expression is made. */
+const CELLS = new Map(
+  [BETWEEN_CELLS, ...BETWEEN_CELLS].map((separators) => [
+    separators,
     new RegExp(`[${separators}](?: *"((?:[^"]|"")*)"(?!")|([^${separators}]*))`, "g"),
-  ),
+  ]),
+);
+
+const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
+  ...`${separators.charAt(0)}${line}`.matchAll(CELLS.get(separators) as RegExp),
 ];
 
 /** The cells of a line of CSV; quotes hide separators. */
