@@ -72,7 +72,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     const reporter = await open({ kind: "stdout" }, config);
     await withRun({ config, runtime, reporter }, async (run) => {
       const found = await compared(options, spec, table, run).catch((error: unknown) => {
-        throw error instanceof ConfigError ? error : writeFailure(options.output ?? tmpdir(), error);
+        throw writeFailure(options.output ?? tmpdir(), error);
       });
       await run.emit({ kind: "close", stream, complete: true });
       said = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;

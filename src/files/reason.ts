@@ -1,4 +1,4 @@
-import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
+import { ConnectorError, OutputError } from "../errors.ts";
 
 const PLAIN: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
@@ -29,8 +29,6 @@ export function reasonOf(error: unknown): string {
 
 /** An error of writing into a folder, with the file and the system's reason. What is no error of the system is left as it is. */
 export function writeFailure(folder: string, error: unknown): unknown {
-  if (error instanceof OutputError) return error;
-  if (error instanceof ConfigError) return new OutputError(error.message, { cause: error });
   if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
   const { path = folder } = error as { path?: string };
   return new OutputError(`Cannot write to "${path}": ${reasonOf(error)}`, { cause: error });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../api/clock.ts";
 import { ONWARD } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
+import { ConfigError, OutputError } from "../errors.ts";
 import { writeFailure } from "../files/reason.ts";
 import { syncFolder } from "../files/replace.ts";
 import { stateKey } from "../state/envelopes.ts";
@@ -86,7 +86,7 @@ export class FolderSink {
       return new FolderSink({ path, file, ...recovered, form, runtime, sample });
     } catch (error) {
       await file.release();
-      throw error instanceof ConfigError ? error : writeFailure(path, error);
+      throw writeFailure(path, error);
     }
   }
 
@@ -98,7 +98,9 @@ export class FolderSink {
     } catch (error) {
       this.#hasFailed = true;
       await this.#stream?.files.discard();
-      throw writeFailure(this.#stream?.files.folder ?? this.#folder.path, error);
+      const failure = writeFailure(this.#stream?.files.folder ?? this.#folder.path, error);
+      const isOfFolder = failure instanceof ConfigError && !(failure instanceof OutputError);
+      throw isOfFolder ? new OutputError(failure.message, { cause: failure }) : failure;
     }
   }
 
