@@ -5,7 +5,7 @@ import { MOST_REMEMBERED } from "./proof.ts";
 import type { Count, StreamApi } from "./stream-api.ts";
 import { type ClosedWindow, closedWindow } from "./window.ts";
 
-/** Ranges that are counted one by one in a day's check. */
+/** Ranges that a day's check counts one by one, as long as none of them grew. */
 const MOST_COUNTED = 16;
 
 /** Spans that follow one another, each proven and with its number of rows. */
@@ -64,9 +64,10 @@ const rowsOf = ([, , rows]: Span): number => rows ?? 0;
 const sumOf = (spans: Stretch): number => spans.reduce((sum, span) => sum + rowsOf(span), 0);
 const rangeOf = (spans: Stretch): DayRange => [spans[0]?.[0] as Day, spans.at(-1)?.[1] as Day];
 
-/** Each day another share of a list comes first. */
+/** Each day another part of a list comes first, none larger than a share. A list that grows by a few keeps its turns. */
 const inTurn = <Item>(list: readonly Item[], today: number, share: number): readonly Item[] => {
-  const turn = (today * share) % Math.max(1, list.length);
+  const parts = 1 + Math.floor(list.length / share);
+  const turn = Math.floor(((today % parts) * list.length) / parts);
   return [...list.slice(turn), ...list.slice(0, turn)];
 };
 
@@ -103,27 +104,19 @@ async function withoutLate(
   for (const stretch of inTurn(stretches, today, MOST_COUNTED).slice(0, MOST_COUNTED)) {
     const sum = sumOf(stretch);
     const rows = await total(rangeOf(stretch));
-    if (rows > sum && (await count(rangeOf(stretch))) > sum)
-      known = await withoutGrown(stretch, known, count);
-    else if (rows < sum) known = await lowered(stretch, sum - rows, known, today, count);
-    else known = await halved(stretch, known, count);
+    if (rows === sum) known = await halved(stretch, known, count);
+    else if (rows < sum || (await count(rangeOf(stretch))) > sum)
+      known = await recounted(stretch, sum - rows, known, today, count);
   }
   return known;
 }
 
-/** Takes the spans that grew out of the days. Something in the stretch did. */
-async function withoutGrown(stretch: Stretch, days: Coverage, count: CountDays): Promise<Coverage> {
-  if (stretch.length === 1) return without(days, rangeOf(stretch));
-  const middle = stretch.length >> 1;
-  let left = days;
-  for (const half of [stretch.slice(0, middle), stretch.slice(middle)]) {
-    if ((await count(rangeOf(half))) > sumOf(half)) left = await withoutGrown(half, left, count);
-  }
-  return left;
-}
-
-/** Rows have left, and others may have come behind them: from the oldest span on, as long as that explains it, else in turn. */
-async function lowered(
+/**
+ * Counts spans anew: one that grew is taken out of the days, the number of one that shrank is lowered. If rows have only left,
+ * from the oldest span on, as long as that explains it, else in turn. If some came, all: those that left may hide others.
+ * @param gone rows that left, less those that came
+ */
+async function recounted(
   stretch: Stretch,
   gone: number,
   days: Coverage,
@@ -132,24 +125,26 @@ async function lowered(
 ): Promise<Coverage> {
   let known = days;
   let left = gone;
+  let grew = gone < 0;
   const looked = new Set<Span>();
   const look = async (span: Span): Promise<number> => {
     looked.add(span);
     const range = rangeOf([span]);
     const rows = await count(range);
+    if (rows > rowsOf(span)) grew = true;
     known = rows > rowsOf(span) ? without(known, range) : put(known, spanOf(range, rows));
     left -= rowsOf(span) - rows;
     return rows;
   };
   for (const span of stretch) {
+    if (grew || looked.size === MOST_COUNTED) break;
     if (rowsOf(span) === 0) continue;
-    if (looked.size === MOST_COUNTED) return known;
     const rows = await look(span);
     if (left === 0) return known;
     if (rows > 0) break;
   }
   for (const span of inTurn(stretch, today, MOST_COUNTED - 1)) {
-    if (looked.size === MOST_COUNTED) break;
+    if (!grew && looked.size === MOST_COUNTED) break;
     if (!looked.has(span)) await look(span);
   }
   return known;

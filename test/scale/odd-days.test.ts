@@ -34,6 +34,11 @@ const CHAIN = fc.record({
   /** The day before which the state is handed over in the words of version 1. */
   version1: fc.option(fc.integer({ min: 1, max: WELL - 1 })),
 });
+/** Chains in which a row that came late was never found: as many had left, of days that no check had counted. */
+const EXAMPLES: [Chain][] = [
+  { seed: 2083452349, days: 35, perDay: 1, undated: 12, moving: 7 },
+  { seed: 2147483646, days: 29, perDay: 6, undated: 5, moving: 3 },
+].map((chain) => [{ ...chain, oddity: "stands still", maxWindowRows: 20, version1: null }]);
 type Chain = typeof CHAIN extends fc.Arbitrary<infer Value> ? Value : never;
 
 /** A state as version 1 wrote it. */
@@ -144,7 +149,7 @@ describe("readStream() once a day over a service that is odd", () => {
         expect(last).toMatchObject({ complete: true, error: undefined });
         expect([...service.served().values()].filter((line) => !delivered.has(line))).toEqual([]);
       }),
-      { numRuns: runs(60, 1_500) },
+      { examples: EXAMPLES, numRuns: runs(60, 1_500) },
     );
   });
 });

@@ -136,6 +136,57 @@ describe.each(SIZES)("rows that come late into an account %s", (_, settings) => 
   });
 });
 
+describe("the spans of a stretch", () => {
+  const DAYS = lastDays(32).reduce<Coverage>((days, day) => put(days, spanOf([day, day], 2)), []);
+  const BEHIND: [Day, Day] = [addDays(TODAY, -32), addDays(TODAY, -1)];
+
+  /** What a check of a day finds where some days hold more rows than were proven, or fewer, and which days it counted. */
+  async function checked(
+    off: Record<number, number>,
+    days = DAYS,
+    at = NOON,
+  ): Promise<{ without: Day[]; counted: string[] }> {
+    const counted: string[] = [];
+    const api = apiWith({
+      count: async (window) => {
+        const [from, to] = window.kind === "closed" ? [window.from, window.to] : BEHIND;
+        counted.push(...(from === to ? [from] : []));
+        const each = days.filter(([day]) => day >= from && day <= to);
+        const rows = each.reduce(
+          (sum, [day]) => sum + 2 + (off[daysBetween(BEHIND[0], day as Day) - 1] ?? 0),
+          0,
+        );
+        return { rows, undated: 0, known: true, asked: at, answered: at };
+      },
+      sources: async () => undefined,
+    });
+    const open = { rows: 0, undated: 0, known: true, asked: at, answered: at };
+    const { state } = await checkDay({ ...NEW_STATE, days }, BEHIND, open, false, api);
+    const left = new Set(state.days.flatMap(([from, to]) => (from === to ? [from] : [])));
+    return { without: days.map(([day]) => day as Day).filter((day) => !left.has(day)), counted };
+  }
+
+  it("are all counted where one grew, as late rows may stand beside days of which as many left", async () => {
+    const late = [addDays(TODAY, -27), addDays(TODAY, -2)];
+    await expect(checked({ 5: 1, 29: -1, 30: 1 })).resolves.toMatchObject({ without: late });
+    const turns = [0, 1, 2].map((day) => NOON + day * DAY_MS);
+    const found = await Promise.all(turns.map((at) => checked({ 5: 1, 10: -3, 29: -1, 30: 1 }, DAYS, at)));
+    expect(new Set(found.map((one) => one.without.join(" ")))).toEqual(new Set(["", late.join(" ")]));
+  });
+
+  it("are each counted within three days, also where their number differs from day to day", async () => {
+    for (let first = 0; first < 30; first++) {
+      const counted = new Set<string>();
+      for (let day = 0; day < 3; day++) {
+        const days = DAYS.slice(0, 32 - ((first * 7 + day * 5) % 3));
+        for (const one of (await checked({ 1: -1 }, days, NOON + (first + day) * DAY_MS)).counted)
+          counted.add(one);
+      }
+      expect(counted.size).toBeGreaterThanOrEqual(30);
+    }
+  });
+});
+
 describe("a source that is granted", () => {
   it("is read from the first covered day on, once, although as many people have left", async () => {
     const old = peopleOn(lastDays(50), 8);
