@@ -64,9 +64,9 @@ const rowsOf = ([, , rows]: Span): number => rows ?? 0;
 const sumOf = (spans: Stretch): number => spans.reduce((sum, span) => sum + rowsOf(span), 0);
 const rangeOf = (spans: Stretch): DayRange => [spans[0]?.[0] as Day, spans.at(-1)?.[1] as Day];
 
-/** Each day another part of a list comes first, none larger than a share. A list that grows by a few keeps its turns. */
+/** Each day another part of a list comes first, none larger than a share: all of a short list within three days. */
 const inTurn = <Item>(list: readonly Item[], today: number, share: number): readonly Item[] => {
-  const parts = 1 + Math.floor(list.length / share);
+  const parts = Math.max(3, Math.ceil(list.length / share));
   const turn = Math.floor(((today % parts) * list.length) / parts);
   return [...list.slice(turn), ...list.slice(0, turn)];
 };
