@@ -50,6 +50,7 @@ const LINES = [
     "read --shard 0",
     "read --plan p.jsonl --shard 0",
     "read --plan p.jsonl --shard open",
+    "read --full-refrehs",
   ],
   ...["read --plan p.jsonl --shard -1", "read --plan p.jsonl --shard x", "read --plan p.jsonl --shard 01"],
   ...[

@@ -151,7 +151,7 @@ async function seekable(path: string): Promise<{ path: string; remove: () => Pro
   const copy = join(folder, "table");
   const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
   try {
-    await writeFile(copy, from, { flag: "wx", mode: 0o600 });
+    await writeFile(copy, from);
     return { path: copy, remove };
   } catch (cause) {
     await remove();

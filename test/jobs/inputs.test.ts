@@ -155,6 +155,8 @@ describe("Inputs: those of rows", () => {
     ["from the start where the filters are others", { filters: "source=crm" }, {}, null],
     ["from the start where the rows have no date", { isDated: false }, {}, null],
     ["from the start where a later run may want more", {}, { readsAll: true }, null],
+    ["from the start on the day before the last pass", {}, { now: () => NOW - DAY_MS }, null],
+    ["from the start before the last day that was read", {}, { now: () => NOW - 2 * DAY_MS }, null],
     ["from a day on for thirty days", {}, { now: () => NOW + 29 * DAY_MS }, expect.any(String)],
     ["from the start after thirty days", {}, { now: () => NOW + 30 * DAY_MS }, null],
   ])("are looked at %s", async (_what, changes, options, first) => {

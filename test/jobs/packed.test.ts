@@ -51,7 +51,7 @@ describe("DigestTable", () => {
     fc.assert(
       fc.property(
         lists,
-        fc.array(fc.constantFrom(0, 3, 2 ** 33), { minLength: 41, maxLength: 41 }),
+        fc.array(fc.constantFrom(0, 1, 2 ** 33), { minLength: 41, maxLength: 41 }),
         (all, by) => {
           const table = new DigestTable();
           for (const list of all) for (const _row of table.addPacked(list.map(keyOf).join("")));
@@ -59,7 +59,7 @@ describe("DigestTable", () => {
           const first = all[0]?.length ?? 0;
           const groupOf = (row: number): number => (row < first ? 7 : (by[row] ?? 0));
           const rows = Array.from({ length: table.size }, (_, row) => row);
-          const packed = [3, 7, 2 ** 33].map((group) => [
+          const packed = [1, 7, 2 ** 33].map((group) => [
             group,
             rows.flatMap((row) => (groupOf(row) === group ? [table.keyAt(row)] : [])).join(""),
           ]);

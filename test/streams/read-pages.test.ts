@@ -103,6 +103,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
   "pages that begin again": { pages: [10, 10, 7, "the first", 9, 8], counts: [27] },
   "pages that are the last one again, for ever": { pages: [10, 5, ...Array(9).fill("again")], counts: [15] },
+  "more rows than either of two counts": { pages: [10, 10, 5], counts: [12, 15, 12, 15] },
   "fewer pages than were counted": { pages: [10, 5], counts: [45] },
   "fewer rows, as the next count says": { pages: [10, 5], counts: [20, 15] },
   "fewer rows of a range that drained before": { pages: [10, 5], counts: [20, 15], clears: "again" },
