@@ -317,8 +317,7 @@ const isUndated = (at: number): boolean => !(at >= OLDEST);
 
 function momentOf(value: unknown): Moment {
   const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";
-  const at = instant(text);
-  return Number.isNaN(at) ? NO_MOMENT : { at, unit: unitOf(text) };
+  return { at: instant(text), unit: unitOf(text) };
 }
 
 /** Equal at the coarser of their precisions, however a loader has rounded. */

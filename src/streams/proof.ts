@@ -178,8 +178,7 @@ export class Pass {
   #isDelivered(digest: string): boolean {
     const { undatedSeen } = this.#rules;
     if (this.#window.kind === "closed") return false;
-    if (this.#undated.size > MOST_REMEMBERED && undatedSeen.size === 0) return false;
-    this.#undated.add(digest);
+    if (this.#undated.size <= MOST_REMEMBERED || undatedSeen.size > 0) this.#undated.add(digest);
     return this.#window.kind === "undated" && undatedSeen.has(digest);
   }
 

@@ -199,6 +199,25 @@ describe("read --output", () => {
     expect(await compactedTo([alone])).toEqual({ code: 0, stdout: "", left: [[0, 1, 2]] });
   });
 
+  it("is compacted one stream after the other, and its manifest names what is there", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 0, undated: 0 });
+    const folder = await tempDir();
+    await read(sandbox, folder, "--stream", "people");
+    for (const stream of ["people", "companies"]) {
+      mkdirSync(join(folder, stream), { recursive: true });
+      for (const nth of [1, 2])
+        writeFileSync(
+          join(folder, stream, `20260302T000000Z-00000000${nth}.jsonl`),
+          `{"id":${nth},"domain":"a${nth}.example","discoveredAt":"2026-03-02T0${nth}:00:00Z"}\n`,
+        );
+    }
+    const { code, stdout } = await run(CONNECTOR, ["output", "compact", folder]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^people: .*\ncompanies: .* with 2 rows\n$/)]);
+    const { output } = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
+    await checkManifest(folder, output.files);
+    expect(output.files).toBe(2);
+  });
+
   it("compacts nothing but its own folders, and no file that is damaged", async () => {
     await using sandbox = await startSandbox(SMALL);
     const folder = await tempDir();

@@ -235,23 +235,26 @@ describe("reconcile", () => {
 
   it("marks days so that the next sync brings what was lost", async () => {
     const { config, state, all } = await synced({ people: 300, days: 90 });
-    const lost = [all[150], all[200], all.at(-1)] as Row[];
+    const unread = all.findLast((row) => row.discoveredAt !== null) as Row;
+    const lost = [all[150], all[200], all.at(-1), unread] as Row[];
     const stale = all[100] as Row;
     const table = all
       .filter((row) => !lost.includes(row))
       .map((row) => (row === stale ? { ...row, discoveredAt: OLD } : row));
     const waiting = [{ id: "a record that has not left" }];
     const { people: saved } = JSON.parse(readFileSync(state, "utf8")).bookmarks;
-    writeFileSync(
-      state,
-      JSON.stringify({ bookmarks: { "crm/people": { ...saved, sync_windows: waiting } } }),
-    );
-    const found = await reconcile(config, table, ["--full", "--state", state, "--recheck", state]);
+    const covered = [dayOf(all[280] as Row), saved.days.at(-1)[1], null];
+    const people = { ...saved, days: [covered], sync_windows: waiting };
+    writeFileSync(state, JSON.stringify({ bookmarks: { "crm/people": people } }));
+    const found = await reconcile(config, table, ["--full", "--recheck", state]);
     const { bookmarks } = JSON.parse(readFileSync(state, "utf8"));
     expect(bookmarks, found.stderr).toEqual({
       "crm/people": expect.objectContaining({ sync_windows: waiting }),
     });
     expect(JSON.parse(found.stdout.split("\n")[1] ?? "").bookmarks).toEqual(bookmarks);
+    const { days } = bookmarks["crm/people"];
+    expect(days.filter(([from]: [string]) => from <= dayOf(unread))).toEqual([]);
+    expect(days.filter((span: unknown[]) => span[3] === "again")).toHaveLength(3);
     const read = [
       "read",
       "--config",
