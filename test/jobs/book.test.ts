@@ -570,6 +570,19 @@ describe("Book: whose an item is", () => {
     expect(made()).toEqual([[newDigests("salt").normalization, 2]]);
   });
 
+  it("holds the handle of a newer answer, though that of an older one stands in the receipts", () => {
+    const handle = { id: "x", at: T0, day: DAY, job: "j", sealed: null, sure: true, cost: 1 };
+    const next = { ...handle, id: "y", at: T0 + DAY_MS, day: dayOf(T0 + DAY_MS), sure: false };
+    const options = { author: { sync: "s", by: "me" }, digests: newDigests("salt"), handleAt: () => handle };
+    const book = new Book({ ...options, streams: [{ name: STREAM, truncates: false, generation: null }] });
+    const tell = (of: Handle, day: Item["day"], place?: number): void =>
+      book.add({ digests: book.digests, items: [[KEY, { ...UNBOUGHT, day, handle: of }]] }, place);
+    tell(handle, DAY, 7);
+    expect(book.handle(KEY)).toEqual(handle);
+    tell(next, next.day);
+    expect(book.handle(KEY)).toEqual(next);
+  });
+
   it("counts an answer of the very moment of lost ones as one that came after them", () => {
     const book = newBook("me", STREAM);
     const lose = (nth: number): void => void book.intend(keyOf(nth), T0);
