@@ -27,6 +27,8 @@ export type TableRow = { readonly key: string; readonly moment: Moment };
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   let places: readonly number[] | undefined;
+  /** JSON lines may leave out a date that is null. */
+  let isNamed = false;
   let line = 0;
   let open = "";
   /** As the first line says. */
@@ -43,7 +45,11 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
     if (!isCsv && !isObject(row)) throw unusable(path, line, "is no JSON object");
     const names = isObject(row) ? Object.keys(row) : cellsOf(all);
     const isHeader = isCsv && places === undefined;
-    if (!isCsv || isHeader) places = placesOf(names, form);
+    if (!isCsv || isHeader) {
+      const named = placesOf(names, form);
+      isNamed ||= !named.includes(-1);
+      places = isNamed ? named : [0, 1];
+    }
     if (isHeader) return [];
     const cells = isObject(row) ? Object.values(row) : names;
     const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);
@@ -67,8 +73,7 @@ const SAY_THE_ZONE = "Say what it means with --timezone, such as UTC, +02:00 or 
 
 function placesOf(names: readonly string[], { key, cursor }: TableForm): readonly number[] {
   const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
-  const places = [key, cursor ?? key].map((name) => names.findIndex((one) => bare(one) === bare(name)));
-  return places.includes(-1) ? [0, 1] : places;
+  return [key, cursor ?? key].map((name) => names.findIndex((one) => bare(one) === bare(name)));
 }
 
 /** Parses dates; a text says why one cannot be used. Throws ConfigError for a zone that nobody knows. */

@@ -128,6 +128,11 @@ it.each<[table: string, keys: readonly string[], dates: readonly (string | null)
   ],
   ['{"x":"a","y":1721030950}\n', ["a"], ["2024-07-15T08:09:10Z"]],
   ['{"note":"\\"","id":"a","discoveredAt":null}\n', ["a"], [null]],
+  [
+    '{"note":"7","id":"a","discoveredAt":"2024-07-15T08:09:10Z"}\n{"note":"7","id":"b"}\n',
+    ["a", "b"],
+    ["2024-07-15T08:09:10Z", null],
+  ],
   ["note,id,discoveredAt\n{x},a,\n{},b,\ny,c,\n", ["a", "b", "c"], [null, null, null]],
   ['id,discoveredAt\n{a-1},\n"{""a"":2}",\n', ["{a-1}", '{"a":2}'], [null, null]],
   ["", [], []],
@@ -146,6 +151,7 @@ it.each([
   ["id,discoveredAt\n\na,\n,\n", {}, "line 4 has no key"],
   ['{"id":null,"discoveredAt":null}', {}, "line 1 has no key"],
   ['{"id":"a"}\n{}', {}, "line 2 has no key"],
+  ['{"id":"a","discoveredAt":null}\n{"x":"b","discoveredAt":null}', {}, "line 2 has no key"],
   ["id,discoveredAt\na,2024-07-15\n", {}, `line 2 has the date "2024-07-15", which ${SAY_ZONE}`],
   [
     "id,discoveredAt\na, 2024-07-15T08:09 \n",
