@@ -39,8 +39,9 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
   let rows = 0;
   const print = async (line: ShardLine): Promise<void> => {
     rows += line.rows;
-    if (!isTable) await write(runtime.stdout, `${JSON.stringify(line)}\n`);
-    else await shownRow(String(line.shard), line.from ?? "start", line.to ?? "open", shown(line.rows));
+    if (!isTable) return await write(runtime.stdout, `${JSON.stringify(line)}\n`);
+    if (line.shard === 0) await shownRow("shard", "from", "to", "rows");
+    await shownRow(String(line.shard), line.from ?? "start", line.to ?? "open", shown(line.rows));
   };
   const speech = { name: "source-contact-intelligence", logs: true, codes: "person" } as const;
   return await runToEnd(speech, runtime, async (open) => {
@@ -50,7 +51,6 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
     const known = text === "" ? [] : parsePlan(text, stream, config);
     // The shards that begin right afterwards have the key's requests too, and know nothing of these.
     await withRun({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
-      if (isTable) await shownRow("shard", "from", "to", "rows");
       for (const line of known) await print(line);
       if (isWholePlan(known, config)) return;
       const spec = STREAMS.find(({ name }) => name === stream);
