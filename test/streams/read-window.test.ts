@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { BodyError, DataError, ScrambledError, UnmadeError } from "../../src/errors.ts";
 import type { RawLine } from "../../src/streams/event.ts";
 import { readPages } from "../../src/streams/read-pages.ts";
@@ -82,6 +82,24 @@ it("says nothing to anybody of a window that is as it should be", async () => {
     const { result } = await drain(readWindow({ window, clears: null }, rules));
     expect([result.map(({ kind }) => kind), told]).toEqual([["proven"], []]);
   }
+});
+
+it("says so once of a window of more rows than are remembered, of which one that comes twice is passed on twice", async () => {
+  const full = vi.spyOn(SeenRows.prototype, "isFull", "get").mockReturnValue(true);
+  onTestFinished(() => full.mockRestore());
+  const notify = vi.fn<StreamApi["notify"]>();
+  const { api } = scripted({ counts: [5], shown: [5] });
+  const stream: StreamApi["stream"] = async function* (window) {
+    yield { rows: rowsOf(2, window).map((row) => ({ ...row, key: "a" })) };
+    yield { rows: rowsOf(3, window) };
+  };
+  const rules = rulesWith({ api: { ...api, stream, notify } });
+  const { lines, result } = await drain(readWindow({ window: ONE_DAY, clears: null }, rules));
+  expect([lines.length, result]).toMatchObject([5, [{ kind: "proven" }]]);
+  const text =
+    "The window 2026-03-02 holds more than 5,000,000 rows: beyond them a row that comes twice is passed on twice. " +
+    "Lower max_window_rows, or upsert on the key";
+  expect(notify.mock.calls).toEqual([[{ kind: "log", level: "warn", text }]]);
 });
 
 describe("readWindow() of a closed window", () => {
