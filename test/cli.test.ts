@@ -33,6 +33,7 @@ const LINES = [
     "read --output a --catalog c",
   ],
   ...["read --state a --state-file b --format jsonl --stream people", "read --state-file s.json"],
+  "read --config - --state - --state-file s.json",
   ...[
     "read --state-file s.json --format jsonl --stream people",
     "read --dry-run",
