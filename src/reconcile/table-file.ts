@@ -27,7 +27,7 @@ export type TableRow = { readonly key: string; readonly moment: Moment };
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   let places: readonly number[] | undefined;
-  /** JSON lines may leave out a date that is null. */
+  /** Whether a line had both names. JSON lines behind it may leave out a date that is null. */
   let isNamed = false;
   let line = 0;
   let open = "";
