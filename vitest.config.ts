@@ -2,45 +2,17 @@ import { defineConfig } from "vitest/config";
 
 const setupFiles = ["test/support/after-file.ts"];
 const patient = { setupFiles, testTimeout: 180_000, hookTimeout: 60_000 };
+const alone = "test/**/*.alone.test.ts";
+const lab = "test/**/*.lab.test.ts";
 /** Files share a process, which starts and loads the source once. */
-const shared = { ...patient, isolate: false };
+const shared = { ...patient, isolate: false, exclude: [alone, lab] };
 /** Suites need more than Node and npm (a container engine, Python): each has an npm script of its own. */
 const suite = { setupFiles, fileParallelism: false };
-/** These measure memory, watch the files that the process has open, change its folder or flags, or replace a module of Node's. */
-const alone = [
-  "test/api/read-export-memory.test.ts",
-  "test/files/{lock,processes,read,replace,whole-output}.test.ts",
-  "test/fuzz/fuzz.test.ts",
-  "test/jobs/memory.test.ts",
-  "test/main.test.ts",
-  "test/run/folder-crash.test.ts",
-  "test/sandbox/scale.test.ts",
-  "test/streams/seen-rows.test.ts",
-];
-const abroad = [
-  "test/{api,catalog,config,jobs,protocol,state,streams}/**/*.test.ts",
-  "test/e2e/{read,discover,tap}*.test.ts",
-];
-/** These repeat something at random or kill processes, with more of it than `npm test` has time for. */
-const long = [
-  "test/api/{fast-match,read-export}.test.ts",
-  "test/catalog/field-rules.test.ts",
-  "test/e2e/{acceptance,job-kills,output-killed,process,read-killed,upgrades}.test.ts",
-  "test/faultlab/fault-matrix.test.ts",
-  "test/jobs/{book,run,state}.test.ts",
-  "test/protocol/writer.test.ts",
-  "test/reconcile/histories.test.ts",
-  "test/run/folder-crash.test.ts",
-  "test/sandbox/movement.test.ts",
-  "test/shards/model.test.ts",
-  "test/scale/odd-days.test.ts",
-  "test/streams/simulation.test.ts",
-];
 
 export default defineConfig({
   test: {
     // What `npm test` runs, and whatever names no project.
-    project: ["abroad", "here", "alone"],
+    project: ["unit", "e2e", "alone"],
     globalSetup: ["test/support/setup.ts"],
     // Most tests wait for a process or a clock, so that more of them fit on a small machine than it has cores.
     maxWorkers: 4,
@@ -50,15 +22,16 @@ export default defineConfig({
       {
         test: {
           ...shared,
-          name: "abroad",
-          include: abroad,
-          exclude: alone,
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
           env: { TZ: "Australia/Lord_Howe" },
         },
       },
-      { test: { ...shared, name: "here", include: ["test/**/*.test.ts"], exclude: [...abroad, ...alone] } },
-      { test: { ...shared, name: "alone", include: alone, isolate: true } },
-      { test: { ...patient, name: "long", include: long, env: { TEST_LONG: "1" }, maxWorkers: 4 } },
+      { test: { ...shared, name: "e2e", include: ["test/{e2e,lab,meltano}/**/*.test.ts"] } },
+      // These measure memory, watch the open files of the process, change its folder or flags, or replace a module of Node's.
+      { test: { ...patient, name: "alone", include: [alone], exclude: [lab] } },
+      // These take minutes, or repeat something at random or kill processes.
+      { test: { ...patient, name: "lab", include: [lab], env: { TEST_LONG: "1" } } },
       {
         test: {
           ...suite,

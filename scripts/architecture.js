@@ -135,7 +135,7 @@ ${Object.entries(PARTS)
   .map(([name, what]) => `| \`src/${name}\` | ${what} |`)
   .join("\n")}
 
-\`test/architecture.test.ts\` holds the table of what each part may import, forbids circles, and gives each npm library
+\`test/unit/architecture.test.ts\` holds the table of what each part may import, forbids circles, and gives each npm library
 one home. [Decisions](decisions/) says why things are as they are.
 
 ## The way of a row

@@ -10,7 +10,7 @@ const HUNG_MS = 300_000;
 const args = process.argv.slice(2);
 
 if (process.send === undefined) process.exitCode = await watchOver();
-else await importSource("test/fuzz/child.ts");
+else await importSource("test/lab/fuzz/child.ts");
 
 /** Returns the exit code. */
 async function watchOver() {

@@ -48,6 +48,11 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     budget: { type: "string", default: "600" },
     only: { type: "string", default: "src/" },
+    tests: {
+      type: "string",
+      default:
+        "^test/(unit|e2e|lab)/(?!.*(-memory|disk-full|-kill|acceptance|cron|e2e/process|standalone|architecture|repository|docs|metadata|lab/storm|lab\\.test))",
+    },
     results: { type: "string", default: join(cache, "results.jsonl") },
   },
 });
@@ -215,13 +220,7 @@ const filesBelow = (folder, path) =>
 /** Tests that can notice a change. What takes minutes, or runs the built program, is left out. */
 const testFiles = (folder) =>
   filesBelow(folder, "test").filter(
-    (name) =>
-      /^test\/((api|catalog|config|e2e|files|jobs|protocol|reconcile|run|scale|shards|state|streams|fuzz|faultlab)\/)?[^/]+\.test\.ts$/.test(
-        name,
-      ) &&
-      !/-memory|disk-full|-kill|acceptance|cron|e2e\/process|standalone|addresses|architecture|twins|docs|metadata/.test(
-        name,
-      ),
+    (name) => name.endsWith(".test.ts") && new RegExp(values.tests).test(name),
   );
 
 /** Which of the tests fails; undefined if none does. On a busy machine any may fail now and then, so one has to fail twice. */
@@ -249,7 +248,7 @@ async function attempt(folder, covered, sound, { file, start, end, by, block, ha
     if (dropsAwait && !isAwaited(folder, file)) return "compiler";
     // Some tests run the built programs.
     if (!build(folder)) return "compiler";
-    const twin = file.replace("src/", "test/").replace(".ts", ".test.ts");
+    const twin = file.replace("src/", "test/unit/").replace(".ts", ".test.ts");
     const rank = ({ name, ms }) => (name === twin ? -1 : ms);
     const tests = covered
       .filter(({ blocks }) => blocks.has(`${file}:${block}`))

@@ -1,4 +1,4 @@
-import { Destination } from "../test/faultlab/invariants.ts";
+import { Destination } from "../test/lab/faultlab/invariants.ts";
 import type { DeliveredRow, Output } from "./output.ts";
 
 /** How a process ended: its exit code, or what ended it. */

@@ -35,7 +35,7 @@ fair, and everything can be played again.
 
 From a clone, with Node 20.19 or later, Python 3.10 or later, \`curl\` and \`jq\` (\`apt-get install jq\`):
 
-<!-- test: test/storm/page.test.ts -->
+<!-- test: test/lab/storm/page.test.ts -->
 \`\`\`sh
 npm ci
 npm run storm

@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
-import { aheadOfDelivery, Destination } from "../faultlab/invariants.ts";
+import { aheadOfDelivery, Destination } from "../lab/faultlab/invariants.ts";
 import {
   type ProcessOutcome,
   type ProcessSettings,
   readInProcess,
   readProcess,
-} from "../faultlab/process.ts";
-import { withSandbox } from "../faultlab/read-once.ts";
+} from "../lab/faultlab/process.ts";
+import { withSandbox } from "../lab/faultlab/read-once.ts";
 import { runs } from "../support/runs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

@@ -8,7 +8,7 @@ import type { Clock } from "../../src/api/clock.ts";
 import { type ReadOptions, read } from "../../src/commands/read.ts";
 import { isObject, type JsonObject, objectOf } from "../../src/json.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
-import { Dice } from "../fuzz/dice.ts";
+import { Dice } from "../lab/fuzz/dice.ts";
 import { airbyteCatalogOf } from "../support/job-catalogs.ts";
 import { jobConfig } from "../support/job-stage.ts";
 import { hasHistory, released } from "../support/released.ts";

@@ -2,15 +2,15 @@ import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it, vi } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
-import { TARGETS } from "../fuzz/main.ts";
+import { TARGETS } from "../lab/fuzz/main.ts";
 import { CONNECTOR, file, run as runCommand } from "../support/cli.ts";
 import { catalogFor, configFor } from "../support/configs.ts";
 import { ROOT, run, succeed } from "../support/run.ts";
 
 /** What the fuzz was told on stdout by commands that speak Airbyte's language. */
 const said = vi.hoisted((): string[] => []);
-vi.mock("../fuzz/verdict.ts", async (original) => {
-  const real = await original<typeof import("../fuzz/verdict.ts")>();
+vi.mock("../lab/fuzz/verdict.ts", async (original) => {
+  const real = await original<typeof import("../lab/fuzz/verdict.ts")>();
   const judgeEnded: typeof real.judgeEnded = (language, ended, alwaysZero) => {
     const judged = real.judgeEnded(language, ended, alwaysZero);
     if (["airbyte", "check", "discover"].includes(language)) said.push(ended.stdout);
@@ -59,7 +59,7 @@ it("the platform's classes take every message of every command", async () => {
 });
 
 it("and of the fuzz", async () => {
-  const { playOne } = await import("../fuzz/main.ts");
+  const { playOne } = await import("../lab/fuzz/main.ts");
   for (const name of ["configs", "catalogs", "states", "answers"]) {
     const entry = TARGETS[name];
     const target = await entry?.open();

@@ -7,7 +7,7 @@ import type { Runtime } from "../../src/run/runtime.ts";
 import { Session } from "../../src/run/session.ts";
 import type { Notice } from "../../src/streams/event.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
-import { fastClock } from "../faultlab/read-once.ts";
+import { fastClock } from "../lab/faultlab/read-once.ts";
 
 export const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 

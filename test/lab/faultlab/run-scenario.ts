@@ -1,0 +1,139 @@
+import type { Sandbox, SandboxOptions } from "../../../sandbox/server.ts";
+import type { Config } from "../../../src/config/config.ts";
+import { filtered, Pipeline } from "./pipeline.ts";
+import {
+  type Delivered,
+  fastClock,
+  labConfig,
+  type Outcome,
+  patienceFor,
+  readOnce,
+  sharedClock,
+  withSandbox,
+} from "./read-once.ts";
+
+/** What goes wrong, and what is to come of it. */
+export type Scenario = {
+  readonly name: string;
+  readonly faults: readonly string[];
+  /** Default: people. */
+  readonly stream?: "people" | "companies";
+  readonly sandbox?: SandboxOptions;
+  readonly config?: Partial<Config>;
+  /**
+   * `whole`: every row at the end of this run, or of a healed one. `complete`: besides, this run ends complete.
+   * `refused`: this run fails with an error that tells the operator. `residual`: what the docs say no rule removes.
+   */
+  readonly expect: "whole" | "complete" | "refused" | "residual";
+  /** The most requests that the first healed run, which has little to read, may make. */
+  readonly mostRequestsHealed?: number;
+  /** Days whose rows the operator gave up. */
+  readonly givenUp?: readonly string[];
+  /** Whether the first sync cannot see all rows, and the first sync of the next day must find them. */
+  readonly isLate?: boolean;
+  /** Whether waiting takes its time, at the service as well. */
+  readonly waits?: boolean;
+  /** How wrong this machine's clock is (ms). */
+  readonly skew?: number;
+};
+
+/** A line of the table. */
+export type Result = {
+  readonly name: string;
+  readonly happened: string;
+  readonly served: number;
+  readonly delivered: number;
+  readonly repeated: number;
+  readonly requests: number;
+  readonly violations: readonly string[];
+};
+
+const START = "2026-03-20T10:00:00Z";
+const MOST_REQUESTS = 4_000;
+/** Runs after the last fault, by whose end everything must be delivered. */
+const HEALED_RUNS = 3;
+const DAY_MS = 86_400_000;
+
+export const LAB_SANDBOX: SandboxOptions = {
+  people: 300,
+  undated: 3,
+  days: 60,
+  companies: 10,
+  requestsPerMinute: 0,
+  now: START,
+};
+
+/** Runs one scenario: once with its faults, then healed; checks what must hold after each run. */
+export function runScenario(scenario: Scenario): Promise<Result> {
+  return withSandbox({ ...LAB_SANDBOX, ...scenario.sandbox }, (sandbox) => runAgainst(sandbox, scenario));
+}
+
+async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result> {
+  const { expect, faults, mostRequestsHealed = MOST_REQUESTS } = scenario;
+  const pipeline = new Pipeline(sandbox, () => servedTo(sandbox, scenario));
+  const violations: string[] = [];
+  const run = (under: readonly string[]): Promise<Outcome> =>
+    pipeline.run((state) =>
+      readOnce({
+        config: labConfig(sandbox, { ...scenario.config, idleTimeoutSeconds: patienceFor(under) }),
+        stream: scenario.stream,
+        state,
+        clock: scenario.waits === true ? sharedClock(sandbox) : fastClock(scenario.skew),
+        random: () => (scenario.waits === true ? 0.5 : 0),
+      }),
+    );
+  sandbox.fault(...faults);
+  const first = await run(faults);
+  const requests = sandbox.requests.length;
+  const lackedFirst = pipeline.destination.lacks(pipeline.still).length;
+  if (expect === "refused" && first.complete) violations.push("complete where an error was due");
+  if (expect === "complete" && !first.complete) violations.push(`not complete: ${reasonOf(first)}`);
+  sandbox.fault();
+  let lacking = Number.POSITIVE_INFINITY;
+  for (let nth = 0; nth < HEALED_RUNS && lacking > 0; nth++) {
+    sandbox.advance(nth === 0 ? 5_000 : DAY_MS);
+    const before = sandbox.requests.length;
+    const healed = await run([]);
+    if (!healed.complete) violations.push(`healed run ${nth + 1} is not complete: ${reasonOf(healed)}`);
+    const asked = sandbox.requests.length - before;
+    if (nth === 0 && asked > mostRequestsHealed) violations.push(`${asked} requests in the healed run`);
+    lacking = pipeline.lacking().length;
+  }
+  if (lacking > 0) violations.push(`${lacking} rows are lacking after ${HEALED_RUNS} healed runs`);
+  if (sandbox.requests.length > MOST_REQUESTS) violations.push(`${sandbox.requests.length} requests`);
+  const served = servedTo(sandbox, scenario).length;
+  return {
+    name: scenario.name,
+    happened: describe(first, lackedFirst),
+    served,
+    delivered: served - lacking,
+    repeated: pipeline.repeated,
+    requests,
+    violations:
+      expect === "residual" ? [] : [...(scenario.isLate === true ? [] : pipeline.violations), ...violations],
+  };
+}
+
+/** What a reader of the scenario's stream is to have. */
+function servedTo(sandbox: Sandbox, scenario: Scenario): readonly Delivered[] {
+  const { stream, config, sandbox: options, givenUp = [] } = scenario;
+  if (stream === "companies") {
+    const dated = options?.companiesDated ?? true;
+    return sandbox.companies().map(({ domain, discoveredAt = null }) => ({
+      id: domain,
+      discoveredAt: dated ? discoveredAt : null,
+    }));
+  }
+  const people = filtered(sandbox.people(), config?.isUser ?? "all");
+  return people.filter(({ discoveredAt }) => !givenUp.includes(discoveredAt?.slice(0, 10) ?? ""));
+}
+
+function describe(first: Outcome, lacked: number): string {
+  const rest = lacked === 0 ? "" : `, ${lacked} rows came with the next run`;
+  if (first.complete) return lacked === 0 ? "complete, every row" : `complete${rest}`;
+  return `failed (${kindOf(first.error)})${rest}`;
+}
+
+const kindOf = (error: unknown): string => (error instanceof Error ? error.name : "no error");
+
+const reasonOf = ({ error }: Outcome): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,282 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LinePattern } from "../../../src/api/fast-match.ts";
+import { RowNotes } from "../../../src/api/row-notes.ts";
+import { RowParser } from "../../../src/api/rows.ts";
+import type { JsonSchema } from "../../../src/catalog/schema.ts";
+import { toLatin1 } from "../../../src/latin1.ts";
+import type { RawLine } from "../../../src/streams/event.ts";
+import { runs } from "../../support/runs.ts";
+
+const SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    id: { type: "string", title: "ID" },
+    name: { type: ["null", "string"] },
+    size: { type: ["null", "integer"] },
+    share: { type: "number" },
+    active: { type: ["null", "boolean"] },
+    tags: { type: ["null", "array"], items: { type: ["null", "string"] } },
+    list: { type: ["null", "array"] },
+    any: {},
+    more: { type: ["null", "object"], properties: { a: { type: "string" } }, additionalProperties: true },
+    "a.b (c)": { type: ["null", "string"] },
+    at: { type: ["null", "string"], format: "date-time", airbyte_type: "timestamp_with_timezone" },
+  },
+};
+const NAMES = Object.keys(SCHEMA.properties ?? {});
+
+type Opened = { readonly pattern: LinePattern; readonly read: (line: string) => void };
+
+const parsers = new Map<JsonSchema, RowParser>();
+
+/** Whether a row says nothing that its schema does not. */
+function obeys(schema: JsonSchema, row: Record<string, unknown>): boolean {
+  const parser = parsers.get(schema) ?? new RowParser({ key: "id", cursor: "at", schema });
+  parsers.set(schema, parser);
+  const notes = new RowNotes();
+  parser.parse("" as RawLine, row, notes);
+  return notes.take() === undefined;
+}
+
+function open(schema: JsonSchema = SCHEMA): Opened {
+  const fields = Object.entries(schema.properties ?? {}).map(
+    ([name, field]) => [toLatin1(name), field] as const,
+  );
+  const pattern = new LinePattern(new Map(fields), "id", "at");
+  const read = (line: string): void => {
+    const row = JSON.parse(line);
+    if (obeys(schema, row)) pattern.learn(Object.keys(row));
+  };
+  return { pattern, read };
+}
+
+/** What a reader that parses takes from a line; undefined for one that is no row or contradicts the schema. */
+function parsed(line: string): { raw: string; key: string; cursor: string | null } | undefined {
+  let row: unknown;
+  try {
+    row = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (typeof row !== "object" || row === null || Array.isArray(row)) return undefined;
+  const { id, at } = row as Record<string, unknown>;
+  if (typeof id !== "string" || id === "" || !obeys(SCHEMA, row as Record<string, unknown>)) {
+    return undefined;
+  }
+  return { raw: line, key: JSON.stringify(id), cursor: typeof at === "string" && at !== "" ? at : null };
+}
+
+const TEXT = fc.oneof(
+  fc.string(),
+  fc.string({ unit: "binary" }),
+  fc.constantFrom("", "\\", '"', "\n", "\u0000", "é"),
+);
+const latin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+
+/** A row as services write it: its fields in this order. */
+const lineOf = (row: object, order = NAMES): string => {
+  const values = new Map(Object.entries(row));
+  const names = order.filter((name) => values.has(name));
+  return latin1(JSON.stringify(Object.fromEntries(names.map((name) => [name, values.get(name)]))));
+};
+
+const mostly = <Value>(usual: fc.Arbitrary<Value>, odd: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
+  fc.oneof({ weight: 15, arbitrary: usual }, { weight: 1, arbitrary: odd });
+
+/** Fields as services write them. */
+const USUAL = {
+  id: fc.stringMatching(/^[a-z0-9_]{1,12}$|^[*;' ]{1,3}$/),
+  name: fc.option(TEXT),
+  size: fc.option(fc.integer()),
+  active: fc.option(fc.boolean()),
+  tags: fc.option(fc.array(fc.option(TEXT), { maxLength: 3 })),
+  any: fc.option(TEXT),
+  "a.b (c)": fc.option(TEXT),
+  at: fc.option(fc.constant("2026-01-02T03:04:05.678Z")),
+};
+const list = fc.option(fc.array(fc.oneof(TEXT, fc.integer()), { maxLength: 3 }));
+
+const ROW = fc.record(
+  {
+    ...USUAL,
+    id: mostly(USUAL.id, TEXT),
+    size: mostly(USUAL.size, fc.oneof(fc.maxSafeInteger(), fc.double())),
+    share: mostly(
+      fc.constantFrom(0, -1.5, 12.25),
+      fc.oneof(fc.double({ noNaN: true }), fc.constantFrom(1e21, 5e-324)),
+    ),
+    active: mostly(USUAL.active, fc.jsonValue()),
+    tags: mostly(USUAL.tags, fc.jsonValue()),
+    list: mostly(list, fc.array(fc.jsonValue())),
+    any: mostly(USUAL.any, fc.jsonValue()),
+    more: mostly(fc.constant(null), fc.dictionary(TEXT, fc.integer(), { maxKeys: 2 })),
+    at: mostly(USUAL.at, TEXT),
+  },
+  { requiredKeys: ["id"], noNullPrototype: true },
+);
+
+/** Lines as services write them, and lines of which one character or more is not what it was. */
+const LINE = fc
+  .tuple(
+    ROW,
+    fc.shuffledSubarray(NAMES, { minLength: NAMES.length }),
+    fc.nat(7).map((chance) => chance === 0),
+    fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.constantFrom(...'{}[]",:\\ \t\n\u0000\u001f019-+.eEtnu/')), {
+      maxLength: 2,
+    }),
+  )
+  .map(([row, order, shuffled, changes]) => {
+    let line = lineOf(row, shuffled ? order : NAMES);
+    for (const [place, removed, put] of changes) {
+      const at = place % (line.length + 1);
+      line = line.slice(0, at) + put + line.slice(at + removed);
+    }
+    return line;
+  });
+
+describe("LinePattern", () => {
+  it.each([[{}], [{ type: ["null", "number"] }], [{ type: "integer" }], [{ type: ["string", "number"] }]])(
+    "leaves a cursor that is a number to the parser, whatever the schema says: %j",
+    (at) => {
+      const { pattern } = open({ type: "object", properties: { id: { type: "string" }, at } });
+      pattern.learn(["id", "at"]);
+      expect(pattern.match('{"id":"1","at":1772584791538}')).toBeUndefined();
+    },
+  );
+
+  it("says of a line what parsing and checking it say, or nothing", () => {
+    let matches = 0;
+    fc.assert(
+      fc.property(fc.array(LINE, { minLength: 1, maxLength: 8 }), (lines) => {
+        const { pattern, read } = open();
+        const { pattern: usual } = open();
+        usual.learn(NAMES);
+        for (const line of lines) {
+          for (const matched of [pattern.match(line), usual.match(line)]) {
+            if (matched === undefined) continue;
+            matches += 1;
+            expect(matched).toEqual({ ...parsed(line), names: expect.any(Array) });
+          }
+          if (parsed(line) !== undefined) read(line);
+        }
+      }),
+      { numRuns: runs(1_000, 5_000) },
+    );
+    expect(matches).toBeGreaterThan(runs(1_000, 5_000));
+  });
+
+  it("matches rows as services write them, whatever their texts, with fields that are null or left out", () => {
+    const { pattern, read } = open();
+    const regular = fc.record(USUAL, { requiredKeys: ["id"], noNullPrototype: true });
+    const nulls = NAMES.filter((name) => name !== "share").map((name) => [name, name === "id" ? "1" : null]);
+    read(lineOf(Object.fromEntries(nulls)));
+    fc.assert(
+      fc.property(regular, (row) => {
+        const line = lineOf(row);
+        expect(pattern.match(line)).toEqual({
+          raw: line,
+          key: JSON.stringify(row.id),
+          cursor: row.at ?? null,
+          names: expect.any(Array),
+        });
+      }),
+    );
+  });
+
+  it("learns names and their order from any rows", () => {
+    const { pattern, read } = open();
+    for (const line of ['{"id":"1","at":null}', '{"name":"x","id":"2"}', '{"id":"3","size":1,"at":null}']) {
+      expect(pattern.match(line)).toBeUndefined();
+      read(line);
+    }
+    const all = '{"name":"x","id":"4","size":5,"at":"2026-01-01T00:00:00Z"}';
+    const names = ["name", "id", "size", "at"];
+    expect(pattern.match(all)).toEqual({ raw: all, key: '"4"', cursor: "2026-01-01T00:00:00Z", names });
+  });
+
+  it.each<[string, object, string, string?]>([
+    ["a keyword that it does not know", { type: "string", enum: ["a"] }, '"b"'],
+    ["a number that doubles do not hold", { type: "integer" }, "1234567890123456"],
+    ["an object", { type: ["null", "object"] }, "{}"],
+    ["a list of what it does not know", { type: "array", items: { type: "string", minLength: 1 } }, '["b"]'],
+    ["what may be the service's error", { type: "boolean" }, "false", "success"],
+  ])("leaves %s to the parser", (_, field, value, name = "field") => {
+    const { pattern } = open({ properties: { id: { type: "string" }, [name]: field as JsonSchema } });
+    pattern.learn(["id", name]);
+    pattern.learn(["id"]);
+    expect(pattern.match('{"id":"1"}')).toBeDefined();
+    expect(pattern.match(`{"id":"1","${name}":${value}}`)).toBeUndefined();
+  });
+
+  it.each<[string, string[], string[]]>([
+    ["integer", ["id"], ['{"id":1}', '{"id":null}']],
+    ["object", ["id"], ['{"id":1}', '{"id":null}']],
+    ["string", ["name"], ['{"name":"x"}']],
+  ])("knows no row by a key that is no text, or not there: %s, %j", (type, names, lines) => {
+    const { pattern } = open({ properties: { id: { type }, name: { type: "string" } } });
+    pattern.learn(names);
+    pattern.learn(["id", "name"]);
+    for (const line of lines) expect(pattern.match(line)).toBeUndefined();
+  });
+
+  it("captures the key and the cursor whichever comes first", () => {
+    const { pattern } = open();
+    pattern.learn(["at", "name", "id"]);
+    const line = '{"at":"2026-01-01T00:00:00Z","name":"x","id":"1"}';
+    const found = { raw: line, key: '"1"', cursor: "2026-01-01T00:00:00Z", names: ["at", "name", "id"] };
+    expect(pattern.match(line)).toEqual(found);
+    expect(pattern.match('{"name":"x","id":"1"}')).toMatchObject({ key: '"1"', cursor: null });
+    const { pattern: flagged } = open({ properties: { at: { type: "boolean" }, id: { type: "string" } } });
+    flagged.learn(["at", "id"]);
+    expect(flagged.match('{"at":true,"id":"1"}')).toMatchObject({ key: '"1"', cursor: null });
+  });
+
+  it("gives up where most lines do not match", () => {
+    const { pattern, read } = open();
+    read('{"id":"1"}');
+    for (let line = 0; line < 999; line++) pattern.match('{ "id": "1" }');
+    expect(pattern.match('{"id":"1"}')).toBeDefined();
+    pattern.match('{ "id": "1" }');
+    expect(pattern.match('{"id":"1"}')).toBeUndefined();
+    read('{"id":"1","name":"x"}');
+    expect(pattern.match('{"id":"1"}')).toBeUndefined();
+  });
+
+  it("gives up where rows hold what it cannot say", () => {
+    const { pattern, read } = open();
+    for (let row = 0; row < 1_000; row++) pattern.learn(["id", "undeclared"]);
+    read('{"id":"1"}');
+    expect(pattern.match('{"id":"1"}')).toBeUndefined();
+  });
+
+  it("leaves what does not match without trying every way, and does not try what is very long", () => {
+    const { pattern, read } = open();
+    read(
+      `{${NAMES.filter((name) => name !== "id")
+        .map((name) => `"${name}":null,`)
+        .join("")
+        .replace('"share":null,', "")}"id":"1"}`,
+    );
+    const text = "x".repeat(60_000);
+    const many = Array.from({ length: 90 }, (_, nth) => `f${nth}`);
+    const fields = Object.fromEntries(
+      many.map((name, nth) => [name, nth % 2 ? {} : { type: ["number", "integer"] }]),
+    );
+    const numbers = open({ properties: { id: { type: "string" }, ...fields } as Record<string, JsonSchema> });
+    numbers.pattern.learn(["id", ...many]);
+    const counted = many.map((name, nth) => `,"${name}":${nth}`).join("");
+    expect(numbers.pattern.match(`{"id":"1"${counted}}`)).toBeDefined();
+    expect(numbers.pattern.match(`{"id":"1"${counted}]`)).toBeUndefined();
+    for (const line of [
+      `{"name":"${text}`,
+      `{"name":"${text}","id":"${text}`,
+      `{"tags":["${"a".repeat(9)}"${',"b"'.repeat(14_000)}`,
+      `{"name":"${"\\n".repeat(30_000)}`,
+      `{"any":${"[".repeat(60_000)}`,
+    ]) {
+      expect(pattern.match(line)).toBeUndefined();
+    }
+    expect(pattern.match(`{"id":"${"x".repeat(70_000)}"}`)).toBeUndefined();
+  });
+});

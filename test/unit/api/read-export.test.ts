@@ -1,0 +1,288 @@
+import { Readable } from "node:stream";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { readExport } from "../../../src/api/read-export.ts";
+import { RowParser } from "../../../src/api/rows.ts";
+import { noUsage } from "../../../src/api/usage.ts";
+import { BodyError, ScrambledError } from "../../../src/errors.ts";
+import type { Batch, Row } from "../../../src/streams/stream-api.ts";
+import { runs } from "../../support/runs.ts";
+import { holdTimers } from "../../support/session.ts";
+
+const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
+
+/** The batches of a body. */
+const batchesOf = (body: Readable, gzipped = false): AsyncGenerator<Batch> =>
+  readExport(async () => ({ body, gzipped, idleMs: 60_000, usage: noUsage() }), parser(), "read people");
+
+type Read = { rows: Row[]; texts: string[]; facts: { replaced: number; withoutKey: number } };
+
+async function read(chunks: Readable | readonly Buffer[], gzipped = false): Promise<Read> {
+  const facts = { replaced: 0, withoutKey: 0 };
+  const rows: Row[] = [];
+  const body = chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false });
+  for await (const batch of batchesOf(body, gzipped)) {
+    rows.push(...batch.rows);
+    facts.replaced += batch.facts?.replaced ?? 0;
+    facts.withoutKey += batch.facts?.withoutKey ?? 0;
+  }
+  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), facts };
+}
+
+const readText = (text: string): Promise<Read> => read([Buffer.from(text, "utf8")]);
+
+const bytes = (text: string): Buffer => Buffer.from(text, "utf8");
+
+/** The same bytes, cut where the numbers say. */
+function cutAt(whole: Buffer, places: readonly number[]): Buffer[] {
+  const sorted = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
+  const edges = [0, ...sorted, whole.length];
+  return edges.slice(1).map((end, nth) => whole.subarray(edges[nth], end));
+}
+
+const PLACES = fc.array(fc.nat(), { maxLength: 12 });
+const UNICODE = fc.string({ unit: "binary" });
+
+/** JSON text of an object as a service may spell it: odd numbers, odd spacing, keys in any order. */
+const OBJECT = fc
+  .record({
+    id: fc.string({ minLength: 1, unit: "grapheme" }),
+    fields: fc.dictionary(UNICODE, fc.jsonValue({ depthSize: "small", stringUnit: "binary" }), {
+      maxKeys: 4,
+    }),
+    big: fc.bigInt({ min: 2n ** 53n, max: 2n ** 80n }),
+    number: fc.constantFrom("1.0", "1e5", "-0", "0.10", "12345678901234567890.5"),
+    space: fc.constantFrom("", " ", "\t"),
+  })
+  .map(({ id, fields, big, number, space }) => {
+    const rest = Object.entries(fields)
+      .filter(
+        ([name]) => name !== "id" && name !== "success" && name !== "discoveredAt" && name !== "__proto__",
+      )
+      .map(([name, value]) => `,${space}${JSON.stringify(name)}:${JSON.stringify(value)}`);
+    return `{${space}"big":${big},"number":${number},"id":${JSON.stringify(id)}${rest.join("")}${space}}`;
+  });
+
+/** What may change in a line: three characters are escaped, halves of surrogate pairs replaced. */
+const asPromised = (text: string): string =>
+  text
+    .replaceAll("\u2028", "\\u2028")
+    .replaceAll("\u2029", "\\u2029")
+    .replaceAll("\u0085", "\\u0085")
+    .replace(/\\\\|\\u[dD][89a-fA-F][0-9a-fA-F]{2}/g, (found) => (found === "\\\\" ? found : "\\ufffd"));
+
+describe("readExport()", () => {
+  it("passes on any object as it came, whatever its text and wherever its bytes are cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(OBJECT, { maxLength: 6 }),
+        PLACES,
+        fc.boolean(),
+        async (lines, places, gzipped) => {
+          const whole = bytes(lines.map((line) => `${line}\n`).join(""));
+          const sent = gzipped ? gzipSync(whole) : whole;
+          const { texts } = await read(cutAt(sent, places), gzipped);
+          expect(texts).toEqual(lines.map(asPromised));
+        },
+      ),
+      { numRuns: runs(100, 300) },
+    );
+  });
+
+  it.each([
+    ["CR LF", '{"id":"1"}\r\n{"id":"2"}\r\n'],
+    ["a byte order mark", '\ufeff{"id":"1"}\n{"id":"2"}\n'],
+    ["blank lines", '\n{"id":"1"}\n\n  \n{"id":"2"}\n\n'],
+    ["no last line feed", '{"id":"1"}\n{"id":"2"}'],
+  ])("takes %s", async (_, text) => {
+    for (let place = 0; place <= bytes(text).length; place++) {
+      expect((await read(cutAt(bytes(text), [place]))).texts).toEqual(['{"id":"1"}', '{"id":"2"}']);
+    }
+  });
+
+  it("keeps a byte order mark that is not the body's first character", async () => {
+    const text = '{"id":"\ufeff1"}\n';
+    expect((await readText(text)).texts).toEqual([text.trimEnd()]);
+  });
+
+  it("leaves no carriage return between the tokens of a row", async () => {
+    expect((await readText('{"id"\r:"1"\r,"a":"\\r"}\r\n')).texts).toEqual(['{"id" :"1" ,"a":"\\r"}']);
+  });
+
+  it("escapes what ends a line for some readers", async () => {
+    const { texts } = await readText('{"id":"a\u2028b\u2029c\u0085d\u00a0\u0184"}\n');
+    expect(texts).toEqual(['{"id":"a\\u2028b\\u2029c\\u0085d\u00a0\u0184"}']);
+    expect(JSON.parse(texts[0] ?? "")).toEqual({ id: "a\u2028b\u2029c\u0085d\u00a0\u0184" });
+  });
+
+  it.each([
+    [String.raw`\ud83d`, String.raw`\ufffd`, 1],
+    [String.raw`\uDE00`, String.raw`\ufffd`, 1],
+    [String.raw`\ud83d\ude00`, String.raw`\ud83d\ude00`, 0],
+    [String.raw`\\ud83d`, String.raw`\\ud83d`, 0],
+    [String.raw`\\\ud83d`, String.raw`\\\ufffd`, 1],
+    [String.raw`\ud83d\ud83d\ude00`, String.raw`\ufffd\ud83d\ude00`, 1],
+    [String.raw`\ude00\ud83d`, String.raw`\ufffd\ufffd`, 2],
+    [String.raw`\ud83d\n\ude00`, String.raw`\ufffd\n\ufffd`, 2],
+  ])("writes %s as %s", async (given, written, replaced) => {
+    const whole = bytes(`{"id":"1","a":"${given}"}\n{"id":"2"}\n`);
+    for (let place = 0; place <= whole.length; place++) {
+      const { texts, facts } = await read(cutAt(whole, [place]));
+      expect(texts).toEqual([`{"id":"1","a":"${written}"}`, '{"id":"2"}']);
+      expect(facts.replaced).toBe(replaced);
+    }
+  });
+
+  it("replaces each half of a pair in a long body, of which a part at a time holds any", async () => {
+    const some = (with_: boolean): string =>
+      Array.from(
+        { length: 700 },
+        (_, nth) => `{"id":"${nth}","a":"${with_ ? "\\ud83d" : "plain"}${"z".repeat(90)}"}\n`,
+      ).join("");
+    const whole = bytes(Array.from({ length: 40 }, (_, nth) => some(nth % 2 === 0)).join(""));
+    const { texts, facts } = await read(cutAt(whole, fc.sample(fc.nat({ max: whole.length }), 60)));
+    expect(texts).toHaveLength(40 * 700);
+    expect(texts.filter((text) => text.includes("\\ud83d"))).toEqual([]);
+    expect(facts.replaced).toBe(20 * 700);
+  });
+
+  it.each([
+    ["no JSON", "upstream connect error"],
+    ["null", "null"],
+    ["an array", "[1]"],
+    ["a string", '"id"'],
+    ["a torn object", '{"id":"1","na'],
+    ["the error line", '{"success":false,"error":{"code":"STREAM_FAILED","message":"secret-row"}}'],
+    ["another error line", '{"success":false,"error":{"code":"odd code","message":"secret-row"}}'],
+    ["an error line of text", '{"success":false,"error":"secret-row"}'],
+  ])("refuses %s, first, in the middle or last", async (_, line) => {
+    for (const text of [
+      `${line}\n{"id":"1"}\n`,
+      `{"id":"1"}\n${line}\n{"id":"2"}\n`,
+      `{"id":"1"}\n${line}\n`,
+      `{"id":"1"}\n${line}`,
+    ]) {
+      const error = await readText(text).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(BodyError);
+      expect(String(error)).not.toContain("secret");
+      expect(String(error)).not.toContain("upstream");
+    }
+  });
+
+  it("takes a row that merely says success: false for a row", async () => {
+    for (const rest of ["", ',"error":null', ',"error":"a text"'])
+      expect((await readText(`{"id":"1","success":false${rest}}\n`)).rows).toHaveLength(1);
+  });
+
+  it.each([
+    ["a lone byte", Buffer.from([0xff])],
+    ["latin1", Buffer.from("caf\xe9", "latin1")],
+    ["an overlong form", Buffer.from([0xc0, 0xaf])],
+    ["a surrogate", Buffer.from([0xed, 0xa0, 0x80])],
+    ["a character that the end cuts", Buffer.from([0xe2, 0x80])],
+  ])("refuses %s", async (_, bad) => {
+    const tail = bad.length === 2 && bad[0] === 0xe2 ? Buffer.alloc(0) : bytes('"}\n');
+    const whole = Buffer.concat([bytes('{"id":"1"}\n{"id":"'), bad, tail]);
+    for (let place = 0; place <= whole.length; place++) {
+      await expect(read(cutAt(whole, [place]))).rejects.toThrow(BodyError);
+    }
+  });
+
+  it("refuses gzip that lacks any of its last bytes", async () => {
+    const sent = gzipSync(bytes('{"id":"1"}\n{"id":"2"}\n'));
+    for (let missing = 1; missing < sent.length; missing++) {
+      await expect(read([sent.subarray(0, sent.length - missing)], true)).rejects.toThrow(BodyError);
+    }
+    expect((await read([sent], true)).rows).toHaveLength(2);
+  });
+
+  it("refuses what follows gzip, and says nothing against the rows before it", async () => {
+    const sent = [gzipSync(bytes('{"id":"1"}\n')), bytes("proxy")];
+    for (const chunks of [sent, [Buffer.concat(sent)]]) {
+      await expect(read(chunks, true)).rejects.toThrow(BodyError);
+      await expect(read(chunks, true)).rejects.not.toThrow(ScrambledError);
+    }
+  });
+
+  it("refuses gzip with a wrong checksum and reads all members", async () => {
+    const sent = gzipSync(bytes('{"id":"1"}\n'));
+    const broken = Buffer.from(sent);
+    broken[broken.length - 8] = (broken[broken.length - 8] ?? 0) ^ 1;
+    await expect(read([broken], true)).rejects.toThrow(ScrambledError);
+    await expect(read([sent.subarray(0, -1)], true)).rejects.not.toThrow(ScrambledError);
+    const two = Buffer.concat([sent, gzipSync(bytes('{"id":"2"}\n'))]);
+    expect((await read([two], true)).rows).toHaveLength(2);
+  });
+
+  it("refuses a line without an end before it eats the memory", async () => {
+    const chunk = Buffer.alloc(256 * 1024, "x");
+    let sent = 0;
+    const chunks = function* (): Generator<Buffer> {
+      yield bytes('{"id":"1"}\n{"id":"');
+      for (; sent < 64 * 1024 * 1024; sent += chunk.length) yield chunk;
+    };
+    await expect(read(Readable.from(chunks(), { objectMode: false }))).rejects.toThrow("longer than 16 MiB");
+    expect(sent).toBeLessThan(20 * 1024 * 1024);
+  });
+
+  it("refuses a body that breaks off", async () => {
+    const body = new Readable({ read() {} });
+    body.push('{"id":"1"}\n');
+    const batches = batchesOf(body);
+    expect((await batches.next()).value?.rows).toHaveLength(1);
+    body.destroy(new Error("ECONNRESET"));
+    await expect(batches.next()).rejects.toThrow(BodyError);
+  });
+
+  it("closes the body when its reader has had enough", async () => {
+    const body = new Readable({ read() {} });
+    body.push('{"id":"1"}\n{"id":"2"}\n');
+    for await (const _ of batchesOf(body)) break;
+    expect(body.destroyed).toBe(true);
+  });
+
+  it("hands rows on though the body is slow", async () => {
+    holdTimers();
+    const body = new Readable({ read() {} });
+    const batches = batchesOf(body);
+    body.push('{"id":"1"}\n{"id":"2"}\n');
+    expect((await batches.next()).value?.rows).toHaveLength(1);
+    const late = batches.next();
+    vi.advanceTimersByTime(1_500);
+    body.push('{"id":"3"}\n');
+    expect((await late).value?.rows).toHaveLength(2);
+    body.push(null);
+    expect((await batches.next()).done).toBe(true);
+  });
+
+  it("gives rows without a key an empty one, and counts them", async () => {
+    const keyless = ["null", '""', "[1]", "[]", "{}", '{"id":1}', "true", "false"].map(
+      (id) => `{"id":${id}}\n`,
+    );
+    const { rows, facts } = await readText(`{"name":"x"}\n{"id":"1"}\n{}\n${keyless.join("")}`);
+    expect(rows.map(({ key }) => key)).toEqual(["", '"1"', ...keyless.map(() => "")]);
+    expect(facts.withoutKey).toBe(10);
+  });
+
+  it.each([
+    ['{"id":1}', "1"],
+    ['{"id":"1"}', '"1"'],
+    ['{"id":-1.5}', "-1.5"],
+    ['{"id":9007199254740993}', "9007199254740993"],
+    ['{"x":"id","y":{"id":5},"id":9007199254740993,"z":[{"id":7}]}', "9007199254740993"],
+    ['{"id":123456789012345678901234567890}', "123456789012345678901234567890"],
+    ['{"id":"\\u00e9"}', '"\xc3\xa9"'],
+    ['{"id":"é"}', '"\xc3\xa9"'],
+    ['{"id":"\\ud83d\\ude00"}', '"\xf0\x9f\x98\x80"'],
+    ['{"id":"a\\"b"}', '"a\\"b"'],
+  ])("takes the key of %s as JSON", async (line, key) => {
+    const { rows } = await readText(`${line}\n`);
+    expect(rows.map((row) => row.key)).toEqual([key]);
+  });
+
+  it("takes the digits of a number for a cursor", async () => {
+    const { rows } = await readText('{"id":"1","discoveredAt":1711111111}\n');
+    expect(rows[0]?.cursor).toBe("1711111111");
+  });
+});

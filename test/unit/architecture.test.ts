@@ -1,0 +1,152 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { ROOT } from "../support/run.ts";
+
+/** What each part may import besides itself. Imports point down only. */
+const LAYERS: Readonly<Record<string, string>> = {
+  errors: "",
+  json: "",
+  "json-schema": "",
+  fingerprint: "",
+  latin1: "",
+  nearest: "",
+  "package-file": "",
+  plural: "",
+  time: "",
+  files: "errors json",
+  streams: "errors fingerprint json latin1 plural time",
+  config: "errors files json json-schema latin1 nearest package-file plural time",
+  catalog: "config errors json json-schema latin1 nearest package-file time",
+  state: "catalog config errors files json json-schema streams time",
+  api: "catalog config errors json json-schema latin1 plural streams time",
+  jobs: "api catalog config errors files json json-schema latin1 plural state streams time",
+  shards: "config errors json json-schema state streams time",
+  protocol: "catalog config errors files json latin1 plural streams time",
+  run: "api catalog config errors files fingerprint jobs json latin1 plural protocol state streams time",
+  reconcile: "errors files json latin1 plural streams time",
+  sandbox: "sandbox/data sandbox/faults sandbox/http",
+  "sandbox/http": "sandbox/data sandbox/faults",
+  "sandbox/faults": "sandbox/data",
+  "sandbox/data": "",
+  commands:
+    "api catalog config errors files jobs json latin1 package-file plural protocol reconcile run shards state streams time",
+  cli: "commands errors nearest protocol run",
+  "tap-cli": "cli commands",
+  main: "api cli commands errors files package-file protocol run",
+  "source-contact-intelligence": "cli main",
+  "tap-contact-intelligence": "main tap-cli",
+};
+
+/** The one part that knows a library. */
+const HOMES: Readonly<Record<string, readonly string[]>> = {
+  undici: ["api"],
+  split2: ["api"],
+  ajv: ["json-schema"],
+  yargs: ["cli"],
+  "yocto-spinner": ["run"],
+};
+
+/** Parts that touch nothing but values: no files, no sockets, no clock. */
+const PURE: ReadonlySet<string> = new Set(["errors", "json", "plural", "streams", "time"]);
+
+type Import = { readonly file: string; readonly part: string; readonly target: string };
+
+/** A folder of src or a file in it; the folders of the sandbox are parts of their own. */
+function partOf(file: string): string {
+  const [top = "", part = "", nested] = relative(ROOT, file).split(sep);
+  if (top === "src") return part.replace(/\.ts$/, "");
+  return nested === undefined ? top : `${top}/${part}`;
+}
+
+function importsOf(file: string): readonly Import[] {
+  const text = readFileSync(file, "utf8");
+  const targets = [...text.matchAll(/(?:\bfrom |^import |\bimport\()"([^"\s]+)"/gm)].map(
+    (match) => match[1] ?? "",
+  );
+  return targets.map((target) => ({ file: relative(ROOT, file), part: partOf(file), target }));
+}
+
+/** The files that are part of a circle, or stand between two: what is left when ends are taken off again and again. */
+function circular(edges: readonly Import[]): readonly string[] {
+  let left = edges
+    .filter(({ target }) => target.startsWith("."))
+    .map(({ file, target }) => ({ file, target: join(dirname(file), target) }));
+  for (;;) {
+    const importing = new Set(left.map(({ file }) => file));
+    const imported = new Set(left.map(({ target }) => target));
+    const rest = left.filter(({ file, target }) => imported.has(file) && importing.has(target));
+    if (rest.length === left.length) return [...importing].sort();
+    left = rest;
+  }
+}
+
+const files = ["src", "sandbox"].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => join(ROOT, folder, name)),
+);
+const imports = files.flatMap(importsOf);
+
+/** Imports from one part into another. `path`: what is imported, from the root. */
+const crossing = imports
+  .filter(({ target }) => target.startsWith("."))
+  .map((one) => ({ ...one, path: join(dirname(one.file), one.target) }))
+  .map((one) => ({ ...one, other: partOf(join(ROOT, one.path)) }))
+  .filter(({ part, other }) => part !== other);
+
+/** The only files of a part that others import. */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  jobs: ["src/jobs/jobs.ts", "src/jobs/report.ts"],
+};
+
+describe("the code's structure", () => {
+  it("enters a part by its door", () => {
+    expect(crossing.filter(({ other, path }) => DOORS[other]?.includes(path) === false)).toEqual([]);
+  });
+
+  it("lets imports point down only", () => {
+    expect(crossing.filter(({ part, other }) => !LAYERS[part]?.split(" ").includes(other))).toEqual([]);
+    expect(crossing.length).toBeGreaterThan(100);
+  });
+
+  it("has no circle of files that import each other", () => {
+    expect(circular(imports)).toEqual([]);
+  });
+
+  it("finds a circle, and what leads to it or from it is not one", () => {
+    const edges = ["a b", "b c", "c b", "c d", "e e"].map((edge) => {
+      const [file = "", target] = edge.split(" ");
+      return { file: `src/x/${file}.ts`, part: "x", target: `./${target}.ts` };
+    });
+    expect(circular(edges)).toEqual(["src/x/b.ts", "src/x/c.ts", "src/x/e.ts"]);
+  });
+
+  it("gives each npm library one home", () => {
+    const wrong = imports.filter(({ part, target }) => {
+      const library = target.split("/")[0] ?? "";
+      return (
+        !target.startsWith(".") && !target.startsWith("node:") && HOMES[library]?.includes(part) !== true
+      );
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("keeps the core free of I/O", () => {
+    expect(imports.filter(({ part, target }) => PURE.has(part) && target.startsWith("node:"))).toEqual([]);
+    const clocks = files.filter(
+      (file) =>
+        PURE.has(partOf(file)) &&
+        /\bDate\.now|new Date\(\)|setTimeout|process\./.test(readFileSync(file, "utf8")),
+    );
+    expect(clocks).toEqual([]);
+  });
+
+  it("lets only the shell touch the process", () => {
+    const touching = files
+      .filter((file) => /\bprocess\.\w/.test(readFileSync(file, "utf8")))
+      .map((file) => relative(ROOT, file));
+    expect(touching).toEqual(["src/main.ts", "sandbox/contact-intelligence-sandbox.ts"]);
+  });
+});

@@ -1,0 +1,90 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { Part } from "../../../src/files/part.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+describe("Part", () => {
+  it.each([
+    ["as it is", false],
+    ["compressed", true],
+  ])("is a file once there is a batch to write, and then has every byte, %s", async (_what, gzip) => {
+    const folder = await tempDir();
+    const part = new Part(join(folder, ".part"), gzip, 8);
+    await part.append("1234567", 1);
+    expect([part.text, await readdir(folder)]).toEqual(["1234567", []]);
+    await part.append("\u00e9", 1);
+    expect([part.text, part.length, await readdir(folder)]).toEqual([undefined, 8, [".part"]]);
+    await part.append("rest", 2);
+    const content = await part.seal();
+    const bytes = readFileSync(part.path);
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    expect(content).toEqual({ rows: 4, bytes: bytes.length, sha256 });
+    expect((gzip ? gunzipSync(bytes) : bytes).toString("latin1")).toBe("1234567\u00e9rest");
+    await part.discard();
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("takes no file for its own", async () => {
+    const path = join(await tempDir(), ".part");
+    await writeFile(path, "precious");
+    await expect(new Part(path, false, 1).append("12", 1)).rejects.toThrow("EEXIST");
+    expect(readFileSync(path, "utf8")).toBe("precious");
+  });
+
+  it.each([false, true])(
+    "is for its owner only, and empty where nothing was appended (compressed: %j)",
+    async (gzip) => {
+      const part = new Part(join(await tempDir(), ".part"), gzip, 8);
+      expect([part.text, part.rows, part.length]).toEqual(["", 0, 0]);
+      await part.discard();
+      const { rows, bytes, sha256 } = await part.seal();
+      const written = readFileSync(part.path);
+      expect([rows, bytes, sha256]).toEqual([
+        ...[0, written.length, createHash("sha256").update(written).digest("hex")],
+      ]);
+      expect((gzip ? gunzipSync(written) : written).length).toBe(0);
+      expect(statSync(part.path).mode & 0o777).toBe(0o600);
+    },
+  );
+
+  it("keeps what is less than a batch in memory, and counts rows and bytes as they come", async () => {
+    const part = new Part(join(await tempDir(), ".part"), false, 4);
+    const steps: unknown[] = [];
+    for (const text of ["ab", "c", "d", "efg", "h"]) {
+      await part.append(text, 2);
+      const onDisk = part.text === undefined ? readFileSync(part.path, "utf8") : null;
+      steps.push([part.text, part.rows, part.length, onDisk]);
+    }
+    expect(steps).toEqual([
+      ["ab", 2, 2, null],
+      ["abc", 4, 3, null],
+      [undefined, 6, 4, "abcd"],
+      [undefined, 8, 7, "abcd"],
+      [undefined, 10, 8, "abcdefgh"],
+    ]);
+    await part.discard();
+    await part.discard();
+  });
+
+  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
+    const path = join(await tempDir(), ".part");
+    const target = (fd: string): string => {
+      const link = `/proc/self/fd/${fd}`;
+      return existsSync(link) ? readlinkSync(link) : "";
+    };
+    const open = (): number =>
+      readdirSync("/proc/self/fd").filter((fd) => target(fd).startsWith(path)).length;
+    for (const end of ["seal", "discard"] as const) {
+      const part = new Part(path, true, 1);
+      await part.append("a", 1);
+      expect(open()).toBe(1);
+      await part[end]();
+      expect(open()).toBe(0);
+      await part.discard();
+    }
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../../src/errors.ts";
+import { causeChain, fitText, framesOf, userMessage } from "../../../src/protocol/error-text.ts";
+
+const coded = (error: Error, code: unknown): Error => Object.assign(error, { code });
+
+describe("fitText()", () => {
+  it("keeps the first 8,192 characters, with what moves a cursor as escapes", () => {
+    expect(fitText(`${"x".repeat(8_192)}y`)).toBe("x".repeat(8_192));
+    expect(fitText(`a\n${"x".repeat(8_190)}`)).toHaveLength(8_192);
+    expect(fitText("a\u001b[2J\tb")).toBe("a\\u001b[2J\tb");
+  });
+});
+
+describe("userMessage()", () => {
+  it("is the message of an expected error, and says of any other only what it is", () => {
+    expect(userMessage(new ConfigError("Cannot do it\u0007"))).toBe("Cannot do it\\u0007");
+    const bug = (name: string): string =>
+      `Cannot continue: this is a bug of source-contact-intelligence, please report it (${name})`;
+    expect([new TypeError("ada@example.org"), "ada", 7, null].map(userMessage)).toEqual(
+      ["TypeError", "string", "number", "object"].map(bug),
+    );
+  });
+});
+
+describe("causeChain()", () => {
+  it.each<[string, unknown]>([
+    ["Error: a", new Error("a")],
+    ["Error", new Error("")],
+    ["TypeError ENOENT: a", coded(new TypeError("a"), "ENOENT")],
+    ["Error ENOENT", coded(new Error(""), "ENOENT")],
+    ["Error: a", coded(new Error("a"), 7)],
+    ["ConfigError: a; caused by Error: b", new ConfigError("a", { cause: new Error("b") })],
+    // JSON.parse quotes what it could not parse.
+    ["SyntaxError", coded(new SyntaxError("ada@example.org"), "X")],
+    ["string", "ada@example.org"],
+    ["Error: a; caused by string", new Error("a", { cause: "ada@example.org" })],
+    ["Error: a; caused by object", new Error("a", { cause: null })],
+    ["AggregateError: all; caused by Error: a", new AggregateError([new Error("a"), new Error("b")], "all")],
+    [
+      "AggregateError; caused by Error: c",
+      new AggregateError([new Error("a")], "", { cause: new Error("c") }),
+    ],
+    ["AggregateError", new AggregateError([], "")],
+    ["Error: a\\u0007", new Error("a\u0007")],
+  ])("says %s", (text, error) => expect(causeChain(error)).toBe(text));
+
+  it("names eight errors of a longer chain", () => {
+    const chain = Array.from({ length: 12 }, (_, nth) => 11 - nth).reduce<Error | undefined>(
+      (cause, nth) => new Error(`${nth}`, { cause }),
+      undefined,
+    );
+    const named = Array.from({ length: 8 }, (_, nth) => `Error: ${nth}`);
+    expect(causeChain(chain)).toBe(named.join("; caused by "));
+  });
+});
+
+describe("framesOf()", () => {
+  it("names the places of an unexpected error, and nothing of its message", () => {
+    const error = new TypeError("ada\n    at home\nat once");
+    const [name, ...frames] = (framesOf(error) ?? "").split("\n");
+    expect(name).toBe("TypeError");
+    expect(frames.length).toBeGreaterThan(1);
+    expect(frames.filter((frame) => !/^\s+at /.test(frame))).toEqual([]);
+    expect(frames.join("\n")).not.toContain("once");
+    expect(frames.join("\n")).toContain("error-text.test.ts");
+    expect(framesOf(Object.assign(new Error("x"), { stack: undefined }))).toBe("Error");
+    expect([new ConfigError("x"), "x", undefined].map(framesOf)).toEqual([undefined, undefined, undefined]);
+  });
+});

@@ -1,0 +1,119 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { secretMask } from "../../../src/protocol/mask.ts";
+
+const KEY = "ci/live+_0a1b2c3d_0123456789abcdef0123456789abcdef";
+const mask = secretMask([KEY, "short"]);
+
+describe("secretMask()", () => {
+  it.each([
+    ["raw", KEY],
+    ["URL-encoded", encodeURIComponent(KEY)],
+    ["base64", Buffer.from(KEY).toString("base64")],
+    ["base64url", Buffer.from(KEY).toString("base64url")],
+    ["base64 of a Bearer header", Buffer.from(`Bearer ${KEY}`).toString("base64")],
+    ["the long segment", "0123456789abcdef0123456789abcdef"],
+    ["the short segment", "0a1b2c3d"],
+    ["in upper case", KEY.toUpperCase()],
+    ["in hex", Buffer.from(KEY).toString("hex")],
+    ["in hex of upper case", Buffer.from(KEY).toString("hex").toUpperCase()],
+    ["the long segment in upper case", "0123456789ABCDEF0123456789ABCDEF"],
+    ["the short segment in upper case", "0A1B2C3D"],
+  ])("masks a key %s", (_, form) => {
+    expect(mask(`<${form}> and <${form}>`)).toBe("<***> and <***>");
+  });
+
+  it("masks a secret with quotes, backslashes and accents in JSON", () => {
+    const odd = 'pä"ss\\wörd';
+    expect(secretMask([odd])(JSON.stringify({ a: odd }))).toBe('{"a":"***"}');
+    expect(secretMask([odd])('{"a":"p\\u00e4\\"ss\\\\w\\u00f6rd"}')).toBe('{"a":"***"}');
+  });
+
+  it("masks a secret of every sign that there is", () => {
+    const signs = Array.from({ length: 0x17e }, (_, code) => String.fromCharCode(0x21 + code));
+    for (const sign of signs) {
+      const secret = `left${sign}right${sign}`;
+      expect(secretMask([secret])(`<${secret}>`), sign).toBe("<***>");
+    }
+  });
+
+  it("masks the longest secrets that a config may hold", () => {
+    const secrets = [`${"aB".repeat(500)}`, `cD${"é中".repeat(499)}`, "eF".repeat(500), "gH".repeat(1_000)];
+    const longest = secretMask(secrets);
+    for (const secret of secrets) expect(longest(`<${secret}>`)).toBe("<***>");
+  });
+
+  it("masks a secret in base64 wherever it stands", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 6, unit: "grapheme" }),
+        fc.string(),
+        fc.string(),
+        (secret, before, after) => {
+          // Words of the protocols, which stay as they are, come up by chance.
+          fc.pre(secretMask([secret])(secret) === "***");
+          const masked = secretMask([secret])(Buffer.from(before + secret + after).toString("base64"));
+          expect(masked).toContain("***");
+        },
+      ),
+    );
+  });
+
+  it("leaves a longer digest that holds the short segment by chance", () => {
+    expect(mask("ff0a1b2c3d 0a1b2c3dff")).toBe("ff0a1b2c3d 0a1b2c3dff");
+  });
+
+  it("masks the longer of two secrets that begin alike", () => {
+    for (const longer of ["abcdefgh", "abcdef12", "abcdef-1"])
+      expect(secretMask(["abcdef", longer])(longer)).toBe("***");
+  });
+
+  it.each(["people", "discoveredAt", "PEOPLE", "onnection", "stream_status"])(
+    "leaves the words of the protocols, though a key is %j",
+    (word) => {
+      const message = `{"type":"CONNECTION_STATUS","stream":"people","discoveredAt":1,"stream_status":"${word}"}`;
+      expect(secretMask([word])(message)).toBe(message);
+    },
+  );
+
+  it("masks a secret of letters in prose, in quotes, and encoded", () => {
+    const message = { message: 'the salt Pepperpot, or "pepperpot"' };
+    expect(secretMask(["pepperpot"])(JSON.stringify(message))).toBe(
+      '{"message":"the salt ***, or \\"***\\""}',
+    );
+    const hex = Buffer.from("pepperpot").toString("hex");
+    expect(secretMask(["pepperpot"])(`aa${hex}ff`)).toBe("aa***ff");
+  });
+
+  it("takes a secret that no URL can hold", () => {
+    expect(secretMask(["secret\ud800x"])("a secret\ud800x")).toBe("a ***");
+  });
+
+  it("leaves short secrets, and text without secrets", () => {
+    expect(mask("a short text")).toBe("a short text");
+    expect(secretMask([])("text")).toBe("text");
+  });
+
+  it("hides six characters and more, and letters alone anywhere from sixteen on", () => {
+    expect([secretMask(["a1b2c3"])("xa1b2c3x"), secretMask(["a1b2c"])("a1b2c")]).toEqual(["x***x", "a1b2c"]);
+    const letters = "abcdefghijklmnop";
+    const told = [letters, letters.slice(1)].map((secret) =>
+      secretMask([secret])(`x${secret} "${secret}" ${secret}`),
+    );
+    expect(told).toEqual(['x*** "***" ***', `x${letters.slice(1)} "${letters.slice(1)}" ***`]);
+    expect(secretMask(["abc_def"])("ABC_DEF abc_defg _abc_def")).toBe("*** abc_defg _abc_def");
+  });
+
+  it("masks the base64 of URLs, with every digit that differs there, in a longer text too", () => {
+    const secret = "~~~???>>>\u00ff\u00ff\u00fe";
+    const hidden = secretMask([secret]);
+    for (const before of ["", "x", "xy"]) {
+      const plain = Buffer.from(`${before}${secret}zz`).toString("base64");
+      expect(plain).toMatch(/\+.*\/|\/.*\+/);
+      expect(hidden(plain)).toContain("***");
+      expect(hidden(Buffer.from(`${before}${secret}zz`).toString("base64url"))).toContain("***");
+    }
+    expect(hidden(`<${Buffer.from("xyzabc1").toString("base64url")}>`)).not.toContain("***");
+    expect(secretMask(["secret1"])(`<${Buffer.from("secret1").toString("base64url")}>`)).toBe("<***>");
+  });
+});

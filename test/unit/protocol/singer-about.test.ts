@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import type { Spec } from "../../../src/config/spec.ts";
+import {
+  aboutJson,
+  aboutMarkdown,
+  aboutText,
+  describedSettings,
+} from "../../../src/protocol/singer-about.ts";
+
+const PROGRAM = { name: "tap-x", description: "Reads x", version: "1.2.3" };
+const SPEC = {
+  documentationUrl: "https://docs.example",
+  connectionSpecification: {
+    type: "object",
+    required: ["key"],
+    groups: [{ id: "g" }],
+    properties: {
+      key: {
+        type: "string",
+        description: "A key",
+        airbyte_secret: true,
+        airbyte_hidden: true,
+        order: 0,
+        group: "g",
+      },
+      days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
+      api: {
+        type: "object",
+        order: 1,
+        properties: {
+          url: { type: "string", title: "Address", airbyte_secret: false, order: 0 },
+          keys: { type: "array", items: { type: "string", airbyte_secret: true, order: 3 } },
+          key: { type: "string", default: "" },
+        },
+      },
+    },
+  },
+} as unknown as Spec;
+
+const CAPABILITIES = [
+  "about",
+  "activate-version",
+  "catalog",
+  "discover",
+  "state",
+  "structured-logging",
+  "test",
+];
+
+describe("describedSettings()", () => {
+  it("names each setting that holds a value of its own, and which are required", () => {
+    const settings = describedSettings(SPEC);
+    expect(settings.map(({ name, path, required }) => [name, path, required])).toEqual([
+      ["key", ["key"], true],
+      ["days", ["days"], false],
+      ["api.url", ["api", "url"], false],
+      ["api.keys", ["api", "keys"], false],
+      ["api.key", ["api", "key"], false],
+    ]);
+    const { required, ...rest } = SPEC.connectionSpecification;
+    const lax = { ...SPEC, connectionSpecification: rest } as Spec;
+    expect(describedSettings(lax).filter((setting) => setting.required)).toEqual([]);
+  });
+});
+
+describe("what the tap says of itself", () => {
+  it("is a JSON schema without what only Airbyte's forms know", () => {
+    expect(aboutJson(PROGRAM, SPEC)).toEqual({
+      ...PROGRAM,
+      sdk_version: null,
+      supported_python_versions: null,
+      capabilities: CAPABILITIES,
+      settings: {
+        type: "object",
+        required: ["key"],
+        properties: {
+          key: { type: "string", description: "A key", secret: true, writeOnly: true },
+          days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
+          api: {
+            type: "object",
+            properties: {
+              url: { type: "string", title: "Address" },
+              keys: { type: "array", items: { type: "string", secret: true, writeOnly: true } },
+              key: { type: "string", default: "" },
+            },
+          },
+        },
+      },
+    });
+  });
+
+  it("is text for a person", () => {
+    expect(aboutText(PROGRAM, SPEC)).toBe(
+      [
+        ...["tap-x 1.2.3", "Reads x", "", `Capabilities: ${CAPABILITIES.join(", ")}`, "", "Settings:"],
+        ...["  key (string, required, secret)", "      A key"],
+        ...["  days (integer, default 0)", "      Days | nights | none"],
+        ...["  api.url (string)", "      ", "  api.keys (array)", "      "],
+        ...['  api.key (string, default "")', "      "],
+      ].join("\n"),
+    );
+  });
+
+  it("is a page of Markdown, whose tables no description breaks", () => {
+    expect(aboutMarkdown(PROGRAM, SPEC)).toBe(
+      [
+        ...["# tap-x", "", "Reads x. Version 1.2.3.", "", "## Capabilities", ""],
+        ...CAPABILITIES.map((capability) => `- \`${capability}\``),
+        ...["", "## Settings", "", "| setting | type | meaning | environment |", "| --- | --- | --- | --- |"],
+        "| `key` | string, required, secret | A key | `CONTACT_INTELLIGENCE_KEY` |",
+        "| `days` | integer, default 0 | Days \\| nights \\| none | `CONTACT_INTELLIGENCE_DAYS` |",
+        "| `api.url` | string |  | `CONTACT_INTELLIGENCE_API__URL` |",
+        "| `api.keys` | array |  | `CONTACT_INTELLIGENCE_API__KEYS` |",
+        '| `api.key` | string, default "" |  | `CONTACT_INTELLIGENCE_API__KEY` |',
+      ].join("\n"),
+    );
+  });
+});

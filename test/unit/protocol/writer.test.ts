@@ -1,0 +1,259 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type Readable, Writable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { OutputClosed, Writer } from "../../../src/protocol/writer.ts";
+import type { Event, RawLine } from "../../../src/streams/event.ts";
+import { END } from "../../support/events.ts";
+import { runs } from "../../support/runs.ts";
+
+/** Says a log's text and a batch's lines, and a checkpoint as one line. */
+const say = (event: Event): string => {
+  if (event.kind === "log") return `${event.text}\n`;
+  if (event.kind === "checkpoint") return "STATE\n";
+  return event.kind === "records" ? event.lines.map((line) => `${line}\n`).join("") : "";
+};
+
+const log = (text: string): Event => ({ kind: "log", level: "info", text });
+const batch = (...lines: string[]): Event => ({
+  kind: "records",
+  stream: "a",
+  lines: lines as RawLine[],
+  at: 0,
+});
+const STATE: Event = { kind: "checkpoint", stream: "a", state: {} };
+const LARGE = batch("x".repeat(300_000));
+
+/** A stream whose writes end when the test says so. */
+class Gate extends Writable {
+  got = "";
+  readonly #waiting: (() => void)[] = [];
+
+  constructor() {
+    super({ highWaterMark: 1024, decodeStrings: true });
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#waiting.push(() => {
+      this.got += chunk.toString("latin1");
+      done();
+    });
+  }
+
+  /** Ends the write that is under way. */
+  async step(): Promise<void> {
+    await turn();
+    this.#waiting.shift()?.();
+    await turn();
+  }
+
+  async open(): Promise<void> {
+    do await this.step();
+    while (this.#waiting.length > 0);
+  }
+}
+
+const gated = (): { readonly out: Gate; readonly writer: Writer } => {
+  const out = new Gate();
+  return { out, writer: new Writer(say, out) };
+};
+
+const broken = (): Writable =>
+  new Writable({ write: (_chunk, _encoding, done) => done(new Error("broken")) });
+
+const turn = (): Promise<void> => sleep(2);
+
+/** Whether a promise has settled after some turns of the event loop. */
+async function settled(promise: Promise<unknown>): Promise<boolean> {
+  const is = promise.then(
+    () => true,
+    () => true,
+  );
+  return await Promise.race([is, turn().then(() => false)]);
+}
+
+type Reader = ChildProcessByStdio<Writable, Readable, null>;
+
+const reader = (script: string): Reader =>
+  spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+
+describe("Writer", () => {
+  it("writes all that was said, in the order of the calls, under any reader", async () => {
+    const lines = fc.array(
+      fc.integer({ min: 0, max: 400_000 }).map((size) => `${size}`.padEnd(size, ".")),
+      { maxLength: 4 },
+    );
+    const event = fc.oneof(
+      lines.map((said) => batch(...said)),
+      fc.string({ unit: fc.constantFrom("a", "b") }).map(log),
+      fc.constant(STATE),
+    );
+    const delays = fc.infiniteStream(fc.integer({ min: 0, max: 2 }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(event, fc.boolean()), { maxLength: 12 }),
+        delays,
+        async (events, wait) => {
+          const got: string[] = [];
+          const out = new Writable({
+            highWaterMark: 16_384,
+            write(chunk, _encoding, done) {
+              got.push(chunk.toString("latin1"));
+              const ms = wait.next().value ?? 0;
+              if (ms === 0) done();
+              else setTimeout(done, ms);
+            },
+          });
+          const writer = new Writer(say, out);
+          for (const [each, awaited] of events) {
+            const emitted = writer.emit(each);
+            if (awaited) await emitted;
+          }
+          await writer.close();
+          expect(got.join("") === events.map(([each]) => say(each)).join("")).toBe(true);
+          expect(got.every((chunk) => chunk.endsWith("\n"))).toBe(true);
+        },
+      ),
+      { numRuns: runs(20, 60) },
+    );
+  });
+
+  it("writes one byte a character", async () => {
+    const { out, writer } = gated();
+    const closed = writer.emit(batch(Buffer.from("é😀").toString("latin1"))).then(() => writer.close());
+    await out.open();
+    await closed;
+    expect(Buffer.from(out.got, "latin1").toString("utf8")).toBe("é😀\n");
+  });
+
+  it("lets a little text leave at once, without a checkpoint or a close", async () => {
+    const { out, writer } = gated();
+    await writer.emit(log("soon"));
+    await out.open();
+    expect(out.got).toBe("soon\n");
+  });
+
+  it("makes an emit wait while the stream is full", async () => {
+    const { out, writer } = gated();
+    await writer.emit(LARGE);
+    const second = writer.emit(LARGE);
+    expect(await settled(second)).toBe(false);
+    expect(out.writableLength).toBe(300_001);
+    await out.open();
+    expect(await settled(second)).toBe(true);
+  });
+
+  it("stays full when a write from before that ends", async () => {
+    const { out, writer } = gated();
+    await writer.emit(log("little"));
+    await turn();
+    await writer.emit(LARGE);
+    await out.step();
+    expect(out.got).toBe("little\n");
+    const second = writer.emit(LARGE);
+    expect(await settled(second)).toBe(false);
+    await out.open();
+    await second;
+  });
+
+  it("calls written only when a checkpoint's bytes have left, even if it says nothing", async () => {
+    for (const language of [say, (event: Event) => (event.kind === "checkpoint" ? "" : say(event))]) {
+      const out = new Gate();
+      const written: string[] = [];
+      const note = async ({ kind }: Event) => void written.push(`${kind} after ${out.got.length}`);
+      const writer = new Writer(language, out, note);
+      await writer.emit(batch("row"));
+      const emitted = writer.emit(STATE);
+      expect(await settled(emitted)).toBe(false);
+      expect(written).toEqual([]);
+      await out.open();
+      await emitted;
+      expect(written).toEqual([`checkpoint after ${language(batch("row")).length + language(STATE).length}`]);
+    }
+  });
+
+  it("does not hide that written failed", async () => {
+    const out = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const writer = new Writer(say, out, () => Promise.reject(new Error("disk full")));
+    await expect(writer.emit(STATE)).rejects.toThrow("disk full");
+  });
+
+  it("masks all text but records", async () => {
+    const out = new Gate();
+    const mask = (text: string) => text.replaceAll("secret", "***");
+    const writer = new Writer(say, out, async () => {}, mask);
+    await writer.emit(log("a secret"));
+    await writer.emit(batch("a secret row"));
+    await out.open();
+    expect(out.got).toBe("a ***\na secret row\n");
+  });
+
+  it("rejects once when the output breaks, and writes no more", async () => {
+    const out = broken();
+    let written = 0;
+    const writer = new Writer(say, out, async () => void written++);
+    await expect(writer.emit(STATE)).rejects.toThrow(OutputClosed);
+    await writer.emit(STATE);
+    await writer.emit(LARGE);
+    await writer.emit(END);
+    await writer.close();
+    expect(written).toBe(0);
+  });
+
+  it("rejects an emit that waits when the output breaks, and no notice", async () => {
+    const { out, writer } = gated();
+    await writer.emit(LARGE);
+    const notice = writer.emit(log("x".repeat(300_000)));
+    const waiting = writer.emit(LARGE);
+    out.destroy(new Error("gone"));
+    await notice;
+    await expect(waiting).rejects.toThrow("Cannot write the output: gone");
+  });
+
+  it("rejects the close if no emit could tell", async () => {
+    const out = broken();
+    const writer = new Writer(say, out);
+    await writer.emit(batch("row"));
+    await expect(writer.close()).rejects.toThrow(OutputClosed);
+  });
+});
+
+describe("Writer on a real pipe", () => {
+  it("loses nothing and keeps little in memory while the reader is slow", async () => {
+    const child = reader(`
+      let bytes = 0;
+      setTimeout(() => process.stdin.on("data", (chunk) => { bytes += chunk.length; })
+        .on("end", () => process.stdout.write(String(bytes))), 300);`);
+    const writer = new Writer(say, child.stdin);
+    let most = 0;
+    for (let round = 0; round < 400; round++) {
+      await writer.emit(batch("x".repeat(99_999)));
+      most = Math.max(most, child.stdin.writableLength);
+    }
+    await writer.close();
+    child.stdin.end();
+    expect(await text(child.stdout)).toBe("40000000");
+    expect(most).toBeLessThan(500_000);
+  });
+
+  it("ends with OutputClosed when the reader leaves", async () => {
+    const child = reader(`process.stdin.once("data", () => process.exit());`);
+    const exited = once(child, "exit");
+    let written = 0;
+    const writer = new Writer(say, child.stdin, async () => void written++);
+    const run = async (): Promise<void> => {
+      for (;;) await writer.emit(LARGE);
+    };
+    const failure = await run().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(OutputClosed);
+    expect((failure as OutputClosed).cause).toMatchObject({
+      code: expect.stringMatching(/EPIPE|ECONNRESET/),
+    });
+    await writer.emit(STATE);
+    expect(written).toBe(0);
+    await exited;
+  });
+});

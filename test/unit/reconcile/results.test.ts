@@ -1,0 +1,74 @@
+import { statSync, writeFileSync } from "node:fs";
+import { mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeEach, expect, it } from "vitest";
+import { type Report, Results } from "../../../src/reconcile/results.ts";
+import { tempDir, textsIn } from "../../support/temp-dir.ts";
+
+const REPORT = { stream: "people", mode: "full", lost: 1 } as Report;
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = join(await tempDir(), "found");
+});
+
+async function* list(...pieces: readonly string[]): AsyncGenerator<string> {
+  yield* pieces;
+}
+
+it("publishes lost rows, lists and the report, for their owner only", async () => {
+  const results = await Results.open(folder);
+  expect(await textsIn(folder)).toEqual({});
+  await results.lose('{"id":"\u00e9"}');
+  await results.lose('{"id":"b"}');
+  await results.publish(REPORT, { "gone.csv": list("id\n", "a\n"), "unclear.csv": list("id\n") });
+  const texts = await textsIn(folder);
+  expect(Object.keys(texts)).toEqual(["gone.csv", "lost.jsonl", "report.json", "unclear.csv"]);
+  expect([texts["gone.csv"], texts["unclear.csv"]]).toEqual(["id\na\n", "id\n"]);
+  expect(Buffer.from(texts["lost.jsonl"] ?? "").length).toBeGreaterThan(20);
+  expect(texts["report.json"]).toBe('{\n  "stream": "people",\n  "mode": "full",\n  "lost": 1\n}\n');
+  for (const name of [".", ...Object.keys(texts)])
+    expect(statSync(join(folder, name)).mode & 0o777, name).toBe(name === "." ? 0o700 : 0o600);
+});
+
+it("has rows as the bytes that they are, also more than a megabyte of them", async () => {
+  const results = await Results.open(folder);
+  const line = `{"id":"\u00c3\u00a9 ${"x".repeat(1_000)}"}`;
+  for (let nth = 0; nth < 1_200; nth++) await results.lose(line);
+  await results.publish(REPORT, {});
+  expect((await textsIn(folder))["lost.jsonl"]).toBe(`{"id":"\u00e9 ${"x".repeat(1_000)}"}\n`.repeat(1_200));
+});
+
+it("removes what an earlier comparison left, and nothing else", async () => {
+  await mkdir(folder);
+  const left = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
+  const killed = [".lost-0123456789abcdef.part", "gone.csv.0123456789abcdef.tmp"];
+  for (const name of [...left, ...killed, "notes.txt", "gone.csv.bak"])
+    writeFileSync(join(folder, name), "old");
+  const results = await Results.open(folder);
+  expect((await readdir(folder)).sort()).toEqual(["gone.csv.bak", "notes.txt"]);
+  await results.discard();
+  expect((await readdir(folder)).sort()).toEqual(["gone.csv.bak", "notes.txt"]);
+});
+
+it("leaves no report where a list breaks off, and no rows after it was discarded", async () => {
+  const results = await Results.open(folder);
+  for (let nth = 0; nth < 300; nth++) await results.lose("x".repeat(1_000));
+  expect(await readdir(folder)).toEqual([expect.stringMatching(/^\.lost-[0-9a-f]{16}\.part$/)]);
+  const broken = (async function* (): AsyncGenerator<string> {
+    yield "id\n";
+    throw new Error("broken");
+  })();
+  await expect(results.publish(REPORT, { "gone.csv": broken })).rejects.toThrow("broken");
+  await results.discard();
+  expect(await readdir(folder)).toEqual(["lost.jsonl"]);
+  const other = await Results.open(folder);
+  for (let nth = 0; nth < 300; nth++) await other.lose("x".repeat(1_000));
+  await other.discard();
+  expect(await readdir(folder)).toEqual([]);
+});
+
+it("makes no parents of its folder", async () => {
+  await expect(Results.open(join(folder, "below"))).rejects.toThrow(`there is no folder "${folder}"`);
+});

@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openConfig, readConfigs } from "../../../src/run/config-files.ts";
+import { file } from "../../support/cli.ts";
+
+const account = { base_url: "https://contacts.example.com", api_key: "svc_key" };
+
+async function openConfigs(names: readonly string[], environment: Record<string, string>) {
+  return (await readConfigs(names, environment))();
+}
+
+describe("openConfig()", () => {
+  it("names the file, or the environment, in what is wrong and in where settings come from", async () => {
+    const good = await file("good.json", account);
+    expect((await openConfig(good, {})).origins.get("api_key")).toBe(`the config file "${good}"`);
+    const bad = await file("bad.json", { ...account, num_workers: 99 });
+    await expect(openConfig(bad, {})).rejects.toThrow(
+      `Cannot use the config file "${bad}": num_workers must`,
+    );
+    await expect(openConfig(undefined, {})).rejects.toThrow(
+      "Cannot use the environment (no file is named with --config, and there is no config.json here): base_url is missing",
+    );
+    const absent = join(bad, "absent.json");
+    await expect(openConfig(absent, {})).rejects.toThrow(absent);
+  });
+});
+
+describe("a config file that is none", () => {
+  it.each([
+    ["{", "it is not JSON, see line 1, column 2"],
+    ['{\n  "base_url": 1,\n}', "it is not JSON, see line 3, column 1"],
+    [" \n", "it is empty"],
+  ])("is named with the place of what is wrong: %j", async (text, why) => {
+    const path = await file("config.json", text);
+    const said = `Cannot use the config file "${path}": ${why}`;
+    await expect(openConfig(path, {})).rejects.toThrow(said);
+    await expect(openConfigs([path], {})).rejects.toThrow(said);
+  });
+
+  it("is named that cannot be read, or holds no object", async () => {
+    const absent = join(await file("folder", ""), "absent.json");
+    for (const read of [openConfig(absent, {}), openConfigs([absent], {})])
+      await expect(read).rejects.toThrow(`Cannot read the config file "${absent}": `);
+    for (const value of [[], "x", 7, null]) {
+      const path = await file("config.json", JSON.stringify(value));
+      await expect(openConfigs([path], {})).rejects.toThrow(
+        `Cannot use the config file "${path}": it is not an object of properties`,
+      );
+      await expect(openConfig(path, {})).rejects.toThrow(`Cannot use the config file "${path}": `);
+    }
+  });
+});
+
+describe("readConfigs()", () => {
+  it("lets a later file win, property by property", async () => {
+    const first = await file("a.json", { ...account, external_api: { api_url: "https://x", api_key: "a" } });
+    const second = await file("b.json", { num_workers: 4, external_api: { api_key: "b" } });
+    const config = await openConfigs([first, second], {});
+    expect(config).toMatchObject({ numWorkers: 4, externalApi: { apiKey: "b" } });
+    expect(config.externalApi?.apiUrl.host).toBe("x");
+    expect(config.origins.get("num_workers")).toBe(`the config files "${first}", "${second}"`);
+  });
+
+  it("takes the names of other taps' variables for ENV only, and ours before them", async () => {
+    const variables = {
+      TAP_CONTACT_INTELLIGENCE_BASE_URL: "https://tap.example.com",
+      TAP_CONTACT_INTELLIGENCE_API_KEY: "tap_key",
+      CONTACT_INTELLIGENCE_API_KEY: "own_key",
+    };
+    const config = await openConfigs(["ENV"], variables);
+    expect([config.baseUrl.host, config.apiKey]).toEqual(["tap.example.com", "own_key"]);
+    await expect(openConfigs([], variables)).rejects.toThrow("base_url is missing");
+  });
+
+  it("names the variable that is read, or that may be set, under the names of ENV", async () => {
+    const [base, key] = ["TAP_CONTACT_INTELLIGENCE_BASE_URL", "TAP_CONTACT_INTELLIGENCE_API_KEY"];
+    await expect(openConfigs(["ENV"], { [base]: account.base_url })).rejects.toThrow(
+      `api_key is missing: set it in the config or as ${key}`,
+    );
+    const variables = {
+      [base]: account.base_url,
+      CONTACT_INTELLIGENCE_BASE_URL: " ",
+      [key]: "tap_key",
+      TAP_CONTACT_INTELLIGENCE_MAX_WORKERS: "2",
+      CONTACT_INTELLIGENCE_SALT_HASH: "x",
+      CONTACT_INTELLIGENCE_NUM_WORKERS: "2",
+    };
+    const { origins, warnings } = await openConfigs(["ENV"], variables);
+    expect(["base_url", "api_key", "num_workers"].map((name) => origins.get(name))).toEqual(
+      [base, key, "CONTACT_INTELLIGENCE_NUM_WORKERS"].map((name) => `the environment variable ${name}`),
+    );
+    expect(warnings).toEqual([
+      'Unknown environment variable "TAP_CONTACT_INTELLIGENCE_MAX_WORKERS". Did you mean TAP_CONTACT_INTELLIGENCE_NUM_WORKERS?',
+    ]);
+  });
+
+  it("blames a wrong value on its line in the file, or on its variable", async () => {
+    const settings = { ...account, external_api: { api_url: "https://x", api_key: "k" }, num_workers: 99 };
+    const name = await file("lines.json", JSON.stringify(settings, null, 2));
+    const variables = {
+      CONTACT_INTELLIGENCE_START_DATE: "tomorrow",
+      CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "x",
+    };
+    await expect(openConfig(name, variables)).rejects.toThrow(
+      `Cannot use the config file "${name}": num_workers must be at most 8, not 99 (line 8). ` +
+        "Cannot use the environment variable CONTACT_INTELLIGENCE_START_DATE: start_date must be a date",
+    );
+    await expect(openConfig(name, variables)).rejects.toThrow(
+      /Cannot use the environment variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: external_api.api_url must/,
+    );
+    await expect(openConfigs([name], {})).rejects.toThrow("not 99 (line 8)");
+    // Of several files nobody knows which has the line.
+    await expect(openConfigs([name, name], {})).rejects.toThrow(/not 99(?! \(line)/);
+  });
+
+  it("counts lines over lists, objects and texts that look like them", async () => {
+    const email_verification = { emails: ['a"{:[x', "b\\@x.example"], max_per_day: "many" };
+    const settings = { ...account, email_verification, drop_fields: [], num_workers: 99 };
+    const name = await file("lines.json", `\n${JSON.stringify(settings, null, 2)}\n`);
+    const { message } = (await openConfig(name, {}).catch((error: unknown) => error)) as Error;
+    expect(message).toMatch(/email_verification\.max_per_day must [^.]*\(line 10\)/);
+    expect(message).toMatch(/num_workers must be at most 8, not 99 \(line 13\)/);
+    const flat = await file("flat.json", `\n${JSON.stringify(settings)}\n`);
+    await expect(openConfig(flat, {})).rejects.toThrow(/not 99(?! \(line)/);
+  });
+
+  it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
+    const name = await file("list.json", text);
+    await expect(readConfigs([name], {})).rejects.toThrow(
+      `Cannot use the config file "${name}": it is not an object of properties`,
+    );
+  });
+});

@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import { startSandbox } from "../../../sandbox/server.ts";
+import { parseConfig } from "../../../src/config/config.ts";
+import { TransientError } from "../../../src/errors.ts";
+import { Mask } from "../../../src/protocol/mask.ts";
+import { incremental } from "../../../src/run/probe-streams.ts";
+import { stateOf, syncStreams, withRun } from "../../../src/run/run.ts";
+import type { Event } from "../../../src/streams/event.ts";
+import { fastClock } from "../../lab/faultlab/read-once.ts";
+import { CountingService } from "../../support/counting-service.ts";
+import { testProcess } from "../../support/terminal.ts";
+
+const VERIFICATIONS = incremental("email_verifications");
+
+/** Verifies an address without receipts; returns whether the run was complete, and its events. */
+async function verify(
+  { url }: CountingService,
+  states: ReadonlyMap<string, unknown>,
+  check = async (): Promise<void> => undefined,
+): Promise<readonly [boolean, readonly Event[]]> {
+  const settings = { base_url: url, api_key: "k", external_api: { api_url: url, api_key: "k" } };
+  const jobs = { receipts_file: "", email_verification: { emails: ["a@x.example"] } };
+  const config = parseConfig({ ...settings, ...jobs }, {});
+  const events: Event[] = [];
+  const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
+  const complete = await withRun({ config, runtime: testProcess(), reporter }, async (run) => {
+    await run.session.openJobs([VERIFICATIONS], [], states, check);
+    return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
+  });
+  return [complete, events];
+}
+
+describe("withRun()", () => {
+  const settings = { base_url: "http://127.0.0.1:1", api_key: "k" };
+
+  it("warns of the config before it asks the service for anything, and tells what is waited for twice", async () => {
+    const parsed = parseConfig({ ...settings, drop_fields: ["nowhere"] }, {});
+    const [told, noticed]: [Event[], Event[]] = [[], []];
+    const reporter = { mask: new Mask(), emit: async (event: Event) => void told.push(event) };
+    const runtime = testProcess({ clock: fastClock() });
+    const onNotice = (notice: Event) => void noticed.push(notice);
+    const config = { ...parsed, warnings: ["A warning"] };
+    await expect(withRun({ config, runtime, reporter, onNotice }, async () => true)).rejects.toThrow(
+      TransientError,
+    );
+    expect(told[0]).toEqual({ kind: "log", level: "warn", text: "A warning" });
+    expect(noticed.map(({ kind }) => kind)).toContain("retrying");
+    expect(told.slice(1)).toEqual(noticed);
+  });
+
+  it("waits for nothing at the service once nobody takes what a run says, and says why", async () => {
+    const reporter = {
+      mask: new Mask(),
+      emit: async () => {
+        throw new TransientError("Nobody reads");
+      },
+    };
+    let isOver: boolean | undefined;
+    const config = parseConfig(settings, {});
+    const run = withRun({ config, runtime: testProcess(), reporter }, async ({ session, emit }) => {
+      const error = await emit({ kind: "end" }).catch((thrown: unknown) => thrown);
+      isOver = session.signal.aborted;
+      throw error;
+    });
+    await expect(run).rejects.toThrow("Nobody reads");
+    expect(isOver).toBe(true);
+  });
+});
+
+describe("openJobs()", () => {
+  it("submits nothing in a run whose state another run has taken over", async () => {
+    await using service = await CountingService.start();
+    const [complete, events] = await verify(service, new Map(), async () => {
+      throw new TransientError("taken over");
+    });
+    expect([complete, service.bought, events.at(-1)?.kind]).toEqual([false, [], "close"]);
+  });
+
+  it("buys nothing again that the state of another namespace has", async () => {
+    await using service = await CountingService.start();
+    const [, events] = await verify(service, new Map());
+    const state = events.findLast((event) => event.kind === "checkpoint")?.state;
+    expect(service.bought).toEqual(["a@x.example"]);
+    const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
+    expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
+  });
+});
+
+describe("syncStreams() of a sample", () => {
+  it.each([
+    [3, 3],
+    [1_000, 12],
+  ])(
+    "brings the first %i rows of a stream and says nothing of what a state could cover",
+    async (most, rows) => {
+      await using sandbox = await startSandbox({
+        people: 10,
+        undated: 2,
+        companies: 0,
+        sources: 1,
+        requestsPerMinute: 0,
+      });
+      const config = parseConfig(
+        { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6_000 },
+        {},
+      );
+      const events: Event[] = [];
+      const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
+      const asked = ["people", "sources"].map((name) => ({ configured: incremental(name) }));
+      const complete = await withRun({ config, runtime: testProcess(), reporter }, (run) =>
+        syncStreams(run, asked, new Map(), most),
+      );
+      const lines = events.flatMap((event) =>
+        event.kind === "records" ? [[event.stream, event.lines.length]] : [],
+      );
+      const ofStream = (name: string) =>
+        lines.reduce((sum, [stream, count]) => sum + (stream === name ? Number(count) : 0), 0);
+      expect([complete, ofStream("people"), ofStream("sources")]).toEqual([true, rows, 1]);
+      expect(events.filter(({ kind }) => kind === "checkpoint")).toEqual([]);
+      expect(
+        events.flatMap((event) => (event.kind === "close" ? [[event.stream, event.complete]] : [])),
+      ).toEqual([
+        ["people", true],
+        ["sources", true],
+      ]);
+    },
+  );
+});
+
+describe("stateOf()", () => {
+  const named = (key: string) => {
+    const [name = "", namespace] = key.split("/").toReversed();
+    return namespace === undefined ? incremental(name) : { ...incremental(name), namespace };
+  };
+  it.each([
+    ["people", ["people"], ["people"], "people"],
+    ["people", ["people"], ["crm/people"], "crm/people"],
+    ["crm/people", ["crm/people"], ["companies", "people"], "people"],
+    ["crm/people", ["crm/people"], ["people", "crm/people"], "crm/people"],
+    ["people", ["people"], ["crm/people", "erp/people"], undefined],
+    ["crm/people", ["crm/people", "people"], ["people"], undefined],
+    ["crm/people", ["crm/people", "companies"], ["people"], "people"],
+    ["people", ["people"], ["companies"], undefined],
+  ])("of %s, where %j are asked for and %j are saved, is that of %s", (key, asked, saved, found) => {
+    const states = new Map(saved.map((name) => [name, name]));
+    const all = asked.map((name) => ({ configured: named(name) }));
+    expect(stateOf(named(key), all, states)).toBe(found);
+  });
+});

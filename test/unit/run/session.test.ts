@@ -1,0 +1,226 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type JobStreamSpec, type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
+import { parseConfig } from "../../../src/config/config.ts";
+import { ConfigError, NotFoundError } from "../../../src/errors.ts";
+import { Session, streamNamed } from "../../../src/run/session.ts";
+import { fastClock } from "../../lab/faultlab/read-once.ts";
+import { CONNECTOR, file, run } from "../../support/cli.ts";
+import { listOf, serve } from "../../support/serve.ts";
+import { KEY } from "../../support/session.ts";
+
+it.each([["check"], ["discover"], ["read", "--stream", "sources"]])(
+  "%s leaves no connection open, to either API",
+  async (...words) => {
+    const [publicApi, externalApi] = await Promise.all(
+      ["public", "external"].map(() =>
+        serve((_, response) => void response.setHeader("keep-alive", "timeout=60").end(listOf(0))),
+      ),
+    );
+    const config = await file("config.json", {
+      base_url: publicApi?.url,
+      api_key: KEY,
+      external_api: { api_url: externalApi?.url, api_key: KEY },
+      company_lookup: { domains: ["a.example"] },
+    });
+    await run(CONNECTOR, [...words, "--config", config]);
+    const sockets = [publicApi, externalApi].flatMap(
+      (api) => api?.requests.map(({ socket }) => socket) ?? [],
+    );
+    expect(sockets).not.toEqual([]);
+    // The service would keep them for five seconds, the client for longer.
+    await expect
+      .poll(() => sockets.every(({ destroyed }) => destroyed), { interval: 20, timeout: 4_000 })
+      .toBe(true);
+  },
+);
+
+/** A service that shows one row of each list, and the session with it. */
+async function opened(settings: object = {}, answer?: (path: string, query: URLSearchParams) => unknown) {
+  const service = await serve(({ url = "" }, response) => {
+    const { pathname, searchParams } = new URL(url, "http://x");
+    const body = answer?.(pathname, searchParams) ?? listOf(1, [{ id: "p1", discoveredAt: "2026-01-02" }]);
+    if (body === NOT_FOUND) response.statusCode = 404;
+    response.end(body === NOT_FOUND ? '{"success":false}' : body);
+  });
+  const config = parseConfig(
+    { base_url: service.url, api_key: KEY, requests_per_minute: 6_000, ...settings },
+    {},
+  );
+  const runtime = { clock: fastClock(), signal: new AbortController().signal, environment: {} };
+  const session = new Session(config, { ...runtime, random: () => 0 }, () => undefined);
+  onTestFinished(() => session.close());
+  return { ...service, session, asked: () => service.requests.map(({ url = "" }) => url) };
+}
+
+const NOT_FOUND = "no such path";
+const [PEOPLE, COMPANIES, SOURCES] = STREAMS;
+
+describe("Session.probe()", () => {
+  it("asks with the filters of the config, but for a list, which has none", async () => {
+    const { session, asked } = await opened({ source_slug: "crm", is_user: "true" });
+    for (const spec of [PEOPLE, COMPANIES, SOURCES]) expect(await session.probe(spec)).toBe(1);
+    expect(asked()).toEqual([
+      "/api/v1/public/people?limit=1&source=crm&is_user=true",
+      "/api/v1/public/companies?limit=1&source=crm&is_user=true",
+      "/api/v1/public/sources?limit=1",
+    ]);
+  });
+
+  it("asks without filters where the config has none, and uses its connections again", async () => {
+    const { session, asked, requests } = await opened();
+    for (let nth = 0; nth < 6; nth++) await session.probe(PEOPLE);
+    expect(asked()).toEqual(Array(6).fill("/api/v1/public/people?limit=1"));
+    expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThan(6);
+  });
+
+  it("knows no number where there is no list but may be an export, and asks nothing of what the run did", async () => {
+    const { session, asked } = await opened({ proof_stream: true }, () => NOT_FOUND);
+    await expect(session.probe(PEOPLE)).rejects.toThrow(NotFoundError);
+    expect(await session.probe(COMPANIES)).toBeUndefined();
+    await expect(session.probe(SOURCES)).rejects.toThrow("endpoints.sources");
+    await expect(session.probe(PEOPLE)).rejects.not.toThrow("endpoints.");
+    const before = asked().length;
+    expect(await session.probe(streamNamed("sync_windows", session.config, ""))).toBeNull();
+    expect(asked()).toHaveLength(before);
+  });
+
+  it("asks for jobs through one client of the External API, whose requests count beside the others", async () => {
+    const external = await serve((_, response) => {
+      response.statusCode = 404;
+      response.end('{"success":false,"error":{"code":"JOB_NOT_FOUND","message":"no"}}');
+    });
+    const { session, asked } = await opened({
+      external_api: { api_url: external.url, api_key: KEY },
+      company_lookup: { domains: ["a.example"] },
+    });
+    const lookups = streamNamed("company_lookups", session.config, "");
+    for (let nth = 0; nth < 3; nth++) expect(await session.probe(lookups)).toBeNull();
+    await session.probe(PEOPLE);
+    expect([external.requests.length, asked().length, session.usage.requests]).toEqual([3, 1, 4]);
+  });
+});
+
+it.each([
+  [undefined, /^(?!.*The key is from).* put it into api_key/],
+  [
+    "the environment variable API_KEY",
+    /The key is from the environment variable API_KEY\. .* put it into that variable/,
+  ],
+  ['"config.json", line 3', /The key is from "config\.json", line 3\. .* put it into api_key/],
+])("says where a wrong key came from, and where a new one goes: %s", async (origin, text) => {
+  const refusal = '{"success":false,"error":{"code":"INVALID_API_KEY","message":"no"}}';
+  const service = await serve((_, response) => {
+    response.statusCode = 401;
+    response.end(refusal);
+  });
+  const parsed = parseConfig({ base_url: service.url, api_key: KEY }, {});
+  const config = { ...parsed, origins: new Map(origin === undefined ? [] : [["api_key", origin]]) };
+  const runtime = {
+    clock: fastClock(),
+    signal: new AbortController().signal,
+    environment: {},
+    random: () => 0,
+  };
+  const session = new Session(config, runtime, () => undefined);
+  onTestFinished(() => session.close());
+  await expect(session.probe(PEOPLE)).rejects.toThrow(text);
+});
+
+it("works on no job before the locks of jobs are taken", async () => {
+  const { session } = await opened({
+    external_api: { api_url: "http://127.0.0.1:1", api_key: KEY },
+    company_lookup: { domains: ["a.example"] },
+  });
+  const lookups = streamNamed("company_lookups", session.config, "") as JobStreamSpec;
+  expect(() => session.readJobs(lookups, null)).toThrow("Cannot work on jobs: they were not opened");
+});
+
+describe("Session.readingOf()", () => {
+  const DATED = [{ domain: "a.example", discoveredAt: "2026-01-02T00:00:00Z" }];
+  const to1969 = (query: URLSearchParams) => query.get("discovered_to") === "1969-12-31";
+
+  it.each([
+    ["people, which are documented", PEOPLE, () => listOf(1), { isDated: true, isListed: true }, 0],
+    ["sources, which have no days", SOURCES, () => listOf(1), { isDated: false, isListed: true }, 0],
+    ["companies without a row", COMPANIES, () => listOf(0), { isDated: false, isListed: true }, 1],
+    [
+      ...["companies that carry no date", COMPANIES],
+      ...[() => listOf(1, [{ domain: "a" }]), { isDated: false, isListed: true }, 1],
+    ],
+    [
+      ...["companies that carry one, whose filters are honoured", COMPANIES],
+      (query: URLSearchParams) => (to1969(query) ? listOf(0) : listOf(1, DATED)),
+      ...[{ isDated: true, isListed: true }, 2],
+    ],
+    [
+      ...["companies whose filters are ignored", COMPANIES, () => listOf(1, DATED)],
+      ...[{ isDated: false, isListed: true }, 2],
+    ],
+    [
+      ...["companies that are counted as none and shown all the same", COMPANIES],
+      (query: URLSearchParams) => (to1969(query) ? listOf(0, DATED) : listOf(1, DATED)),
+      ...[{ isDated: false, isListed: true }, 2],
+    ],
+    [
+      ...["companies without a list", COMPANIES],
+      ...[() => NOT_FOUND, { isDated: false, isListed: false }, 1],
+    ],
+  ] as const)("of %s", async (_, spec, answer, reading, requests) => {
+    const { session, asked } = await opened({ verify_counts: false }, (_path, query) => answer(query));
+    expect([await session.readingOf(spec), asked().length]).toEqual([reading, requests]);
+  });
+});
+
+describe("Session.streamApi()", () => {
+  it("holds back who is suppressed, unless it is to show everyone, and only of streams that name somebody", async () => {
+    const suppress_file = await file("suppressed.txt", "p1\na.example\n");
+    const rows = [{ id: "p1" }, { id: "p2" }, { domain: "a.example" }, { slug: "p1" }];
+    const held = async (settings: object, spec: RowStreamSpec, key: string, holds?: boolean) => {
+      const shown = rows.filter((row) => key in row);
+      const { session } = await opened({ verify_counts: false, ...settings }, () => listOf(1, shown));
+      const api = session.streamApi(spec, { cursor: null, schema: null }, {}, holds);
+      return (await api.page({ kind: "all" }, 1)).rows.map(({ isHeld = false }) => isHeld);
+    };
+    expect(await held({ suppress_file }, PEOPLE, "id")).toEqual([true, false]);
+    expect(await held({ suppress_file }, COMPANIES, "domain")).toEqual([true]);
+    expect(await held({ suppress_file }, SOURCES, "slug")).toEqual([false]);
+    expect(await held({ suppress_file }, PEOPLE, "id", false)).toEqual([false, false]);
+    expect(await held({}, PEOPLE, "id")).toEqual([false, false]);
+  });
+
+  it("bears the silence that the config says of an export", async () => {
+    for (const idle_timeout_seconds of [30, 90]) {
+      const { session } = await opened({ idle_timeout_seconds });
+      const { idleMs, body } = await session.client.open("read people", "/x", {});
+      for await (const _ of body);
+      expect(idleMs).toBe(idle_timeout_seconds * 1_000);
+    }
+  });
+});
+
+describe("streamNamed()", () => {
+  const config = (settings: object = {}) =>
+    parseConfig({ base_url: "http://127.0.0.1:1", api_key: KEY, ...settings }, {});
+
+  it.each([
+    ["company_lookups", "company_lookup"],
+    ["company_lookup_contacts", "company_lookup"],
+    ["email_checks", "email_check"],
+    ["email_verifications", "email_verification"],
+    ["sync_windows", "proof_stream"],
+  ])("says of %s which setting it lacks", (name, setting) => {
+    expect(() => streamNamed(name, config(), "Advice")).toThrow(
+      new ConfigError(
+        `Cannot read the stream "${name}": it is there only when ${setting} is set in the config. ` +
+          "Set it, or take the stream out of the sync",
+      ),
+    );
+  });
+
+  it("names the streams that there are, and gives the advice that it was given", () => {
+    expect(() => streamNamed("persons", config({ proof_stream: true }), "Look again")).toThrow(
+      'Cannot read the stream "persons": there is no such stream, only people, companies, sources, sync_windows. Look again',
+    );
+    expect(streamNamed("people", config(), "").name).toBe("people");
+  });
+});

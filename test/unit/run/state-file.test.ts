@@ -1,0 +1,148 @@
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/api/clock.ts";
+import { OutputError } from "../../../src/errors.ts";
+import { systemProcesses } from "../../../src/files/processes.ts";
+import { StateFile, type StateFileRuntime } from "../../../src/run/state-file.ts";
+import { errorOf } from "../../support/session.ts";
+import { tempDir, textsIn } from "../../support/temp-dir.ts";
+
+let folder: string;
+let path: string;
+let opened: StateFile[];
+
+beforeEach(async () => {
+  folder = await tempDir();
+  path = join(folder, "state.json");
+  opened = [];
+});
+afterEach(async () => {
+  for (const file of opened) await file.release();
+});
+
+const runtime: StateFileRuntime = {
+  clock: systemClock,
+  signal: new AbortController().signal,
+  pid: process.pid,
+  processes: systemProcesses(process.pid),
+};
+
+async function openFile(name = path): Promise<StateFile> {
+  const file = await StateFile.open(name, runtime);
+  opened.push(file);
+  return file;
+}
+
+const at = (discoveredAt: string) => ["people", { discoveredAt }] as const;
+const textAt = (discoveredAt: string): string =>
+  `{"bookmarks":{"people":{"discoveredAt":"${discoveredAt}"}}}\n`;
+
+/** A run that saved the first state. */
+async function openSaved(): Promise<StateFile> {
+  const file = await openFile();
+  await file.save(...at("1"));
+  return file;
+}
+
+describe("StateFile", () => {
+  it("is empty before there is a file, and makes none before there is a state", async () => {
+    const file = await openFile();
+    expect(file.saved.streams.size).toBe(0);
+    await file.release();
+    expect(await textsIn(folder)).toEqual({});
+  });
+
+  it("leaves no lock behind where the process ends", async () => {
+    const atEnd: (() => void)[] = [];
+    const file = await StateFile.open(path, { ...runtime, atEnd: (work) => void atEnd.push(work) });
+    expect(readdirSync(folder)).toEqual(["state.json.lock"]);
+    for (const work of atEnd) work();
+    expect(readdirSync(folder)).toEqual([]);
+    await file.release();
+  });
+
+  it("replaces the file and keeps the one before", async () => {
+    const file = await openSaved();
+    await file.save(...at("2"));
+    await file.release();
+    expect(await textsIn(folder)).toEqual({ "state.json": textAt("2"), "state.json.previous": textAt("1") });
+  });
+
+  it("keeps what it does not know, in whatever envelope it was", async () => {
+    await writeFile(path, JSON.stringify({ bookmarks: { other: { x: 1 } }, currently_syncing: "other" }));
+    await (await openFile()).save("people", {});
+    const { "state.json": saved } = await textsIn(folder);
+    expect(saved).toBe('{"currently_syncing":"other","bookmarks":{"other":{"x":1},"people":{}}}\n');
+  });
+
+  it("refuses a link, a folder, a device and a mistyped path before anything is asked of the service", async () => {
+    await writeFile(join(folder, "real.json"), "{}");
+    await symlink(join(folder, "real.json"), path);
+    await expect(openFile()).rejects.toThrow("it is a link. Name the file that it points to");
+    await expect(openFile(folder)).rejects.toThrow("it is a folder");
+    await expect(openFile("/dev/null")).rejects.toThrow("it is a device");
+    expect(existsSync("/dev/null.lock")).toBe(false);
+    await expect(openFile(join(folder, "typo", "state.json"))).rejects.toThrow(/there is no folder ".*typo"/);
+    expect(await textsIn(folder)).toEqual({ "real.json": "{}", "state.json": "{}" });
+  });
+
+  it.each([
+    [" \n", "it is empty, which no run leaves behind. Put"],
+    ['{"bookmarks": {', "it is damaged. "],
+  ])(
+    "takes a file that holds %j for damage, names the one before it, and leaves no lock",
+    async (text, why) => {
+      await writeFile(path, text);
+      const { message } = await errorOf(openFile());
+      expect(message).toContain(`Cannot use the state file "${path}": ${why}`);
+      expect(message).toContain(`"${path}.previous"`);
+      expect(message).not.toContain("Error");
+      await expect(openFile(join(path, "below"))).rejects.toThrow("a part of its path is no folder");
+      expect(await textsIn(folder)).toEqual({ "state.json": text });
+    },
+  );
+
+  it("belongs to one run: the second fails and leaves nothing", async () => {
+    const file = await openFile();
+    await expect(openFile()).rejects.toThrow(`Cannot use "${path}": another run is using it`);
+    expect(Object.keys(await textsIn(folder))).toEqual(["state.json.lock"]);
+    await file.save(...at("1"));
+  });
+
+  it("is left as it was by a run that lost its lock", async () => {
+    const stopped = await openSaved();
+    await rm(`${path}.lock`);
+    const file = await openFile();
+    await file.save(...at("2"));
+    await expect(stopped.save(...at("old"))).rejects.toThrow(OutputError);
+    expect(await textsIn(folder)).toMatchObject({ "state.json": textAt("2") });
+    await stopped.release();
+    await file.check();
+  });
+
+  it("cannot be replaced by a run that was stopped between its last look at the lock and the rename", async () => {
+    const stopped = await openSaved();
+    let taken: readonly string[] = [];
+    const saving = stopped.save(...at("old"), {}, () => {
+      // What a run that takes over does first: it moves the lock away and removes the unfinished try.
+      rmSync(`${path}.lock`);
+      taken = readdirSync(folder).filter((name) => name.endsWith(".tmp"));
+      for (const name of taken) rmSync(join(folder, name));
+    });
+    await expect(saving).rejects.toThrow("Cannot replace the state file");
+    expect(taken).toHaveLength(1);
+    expect(await textsIn(folder)).toMatchObject({ "state.json": textAt("1") });
+  });
+
+  it("leaves a usable file, and nothing else, wherever a write breaks off", async () => {
+    const file = await openSaved();
+    await mkdir(`${path}.previous`);
+    const why = `Cannot replace the state file "${path}": it is a folder`;
+    await expect(file.save(...at("2"))).rejects.toThrow(why);
+    await file.release();
+    expect(await textsIn(folder)).toEqual({ "state.json": textAt("1"), "state.json.previous": null });
+    expect((await openFile()).saved.streams.get("people")).toEqual({ discoveredAt: "1" });
+  });
+});

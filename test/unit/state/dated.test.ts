@@ -1,0 +1,265 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../../src/errors.ts";
+import { parseDatedState } from "../../../src/state/dated.ts";
+import { parseState } from "../../../src/state/envelopes.ts";
+import { type Coverage, type DayStatus, put, spanOf } from "../../../src/streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
+import { BEGINNING, type Day, dayOf } from "../../../src/time.ts";
+
+const moment = "2026-01-02T03:04:05Z";
+const minimal = { discoveredAt: moment };
+
+const day = fc.integer({ min: 1, max: 100_000 }).map((days): Day => dayOf(days * 86_400_000));
+const cursor = fc
+  .tuple(day, fc.constantFrom("T23:59:59.999Z", "T00:00:00Z", "T12:34:56.123456789Z"))
+  .map(([date, time]) => date + time);
+const orNull = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(value, { nil: null });
+const id = orNull(fc.nat());
+const texts = fc.array(fc.string(), { maxLength: 3 });
+const status = fc.constantFrom<(DayStatus | undefined)[]>("again", "missing", undefined);
+const spans = fc.array(fc.tuple(day, day, orNull(fc.nat()), status), { maxLength: 5 });
+const blobs: fc.Arbitrary<DatedState> = fc.record({
+  version: fc.constant(2 as const),
+  discoveredAt: orNull(cursor),
+  days: spans.map((list) =>
+    list
+      .map(([a, b, rows, status]) => spanOf(a < b ? [a, b] : [b, a], rows, status))
+      .reduce<Coverage>(put, []),
+  ),
+  service: orNull(fc.string()),
+  witness: orNull(fc.record({ keys: texts, cursor, key: fc.string() })),
+  undated: orNull(fc.record({ rows: fc.nat(), seen: orNull(texts) })),
+  checked: orNull(day),
+  filters: orNull(
+    fc.record({ source_slug: orNull(fc.string()), is_user: fc.constantFrom("all", "true", "false") }),
+  ),
+  plan: orNull(fc.string()),
+  sources: orNull(texts),
+  asked: orNull(cursor),
+  full_refresh: orNull(fc.record({ generation_id: id, sync_id: id, done: fc.boolean() })),
+});
+
+describe("parseDatedState()", () => {
+  it("takes the days of the years before 1970 for people without a date", () => {
+    const days = [
+      ["0001-01-01", "1969-12-31", 0],
+      ["1970-01-01", "2025-11-30", 12],
+    ];
+    expect(parseDatedState("people", { ...NEW_STATE, days })?.days).toEqual([[BEGINNING, "2025-11-30", 12]]);
+  });
+
+  it("gives back a state, through either protocol's envelope", () => {
+    fc.assert(
+      fc.property(blobs, (written) => {
+        const stream = { stream_descriptor: { name: "people" }, stream_state: written };
+        const clothes = { replication_key: "discoveredAt", replication_key_value: written.discoveredAt };
+        const singer = { bookmarks: { people: { ...clothes, ...written } } };
+        for (const saved of [[{ type: "STREAM", stream }], singer]) {
+          const savedState = parseState(JSON.parse(JSON.stringify(saved))).streams.get("people");
+          const read = parseDatedState("people", savedState);
+          expect(read).toEqual(written);
+          // Every key every time: platforms merge states.
+          expect(Object.keys(read ?? {}).sort()).toEqual(Object.keys(NEW_STATE).sort());
+        }
+      }),
+    );
+  });
+
+  it("fills what a state written by hand leaves out", () => {
+    expect(parseDatedState("people", minimal)).toStrictEqual({
+      ...NEW_STATE,
+      discoveredAt: moment,
+      days: [[BEGINNING, "2025-12-31", null]],
+      undated: { rows: 0, seen: null },
+    });
+  });
+
+  it.each([
+    [null],
+    [undefined],
+    [{}],
+    [{ __ab_full_refresh_sync_complete: true }],
+    [{ __ab_no_cursor_state_message: true }],
+  ])("takes %j for no state", (savedState) => {
+    expect(parseDatedState("people", savedState)).toBeNull();
+  });
+
+  it("ignores keys that it does not know", () => {
+    expect(parseDatedState("people", { ...minimal, __ab_x: 1, note: "mine", progress_markers: {} })).toEqual(
+      parseDatedState("people", minimal),
+    );
+  });
+
+  it.each([
+    ["2026-01-02", "2026-01-02T00:00:00Z"],
+    ["2026-01-02T03:04:05+00:00", "2026-01-02T03:04:05Z"],
+    ["2026-01-02T01:04:05.123456+02:00", "2026-01-01T23:04:05.123456Z"],
+    ["2026-01-02T03:04:05.100Z", "2026-01-02T03:04:05.100Z"],
+    [null, null],
+  ])("reads %j as %j", (given, discoveredAt) => {
+    expect(parseDatedState("people", { discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
+  });
+
+  it.each([
+    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:04Z", "2026-01-02T03:04:04Z"],
+    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "2026-01-02T03:04:05Z"],
+    ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00+02:00", "2026-01-02T08:00:00Z"],
+    ["2026-01-02T03:04:05.0009Z", "2026-01-02T03:04:05.00081Z", "2026-01-02T03:04:05.00081Z"],
+    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05Z"],
+    ["2026-01-02T03:04:05Z", null, "2026-01-02T03:04:05Z"],
+    [null, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
+    [undefined, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
+    ["2026-01-02T03:04:05Z", undefined, "2026-01-02T03:04:05Z"],
+  ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
+    const saved = { discoveredAt, replication_key: "discoveredAt", replication_key_value };
+    expect(parseDatedState("people", saved)?.discoveredAt).toBe(earlier);
+  });
+
+  it("ignores Singer's value of another replication key", () => {
+    const other = { replication_key: "updatedAt", replication_key_value: "1999-01-01T00:00:00Z" };
+    const savedState = { ...minimal, ...other };
+    expect(parseDatedState("people", savedState)?.discoveredAt).toBe(moment);
+  });
+
+  it("reads the days from Singer's cursor on again where that is the earlier", () => {
+    const state = { ...NEW_STATE, discoveredAt: moment, days: [["2025-01-01", "2025-12-30", 5]] };
+    const earlier = { replication_key: "discoveredAt", replication_key_value: "2025-06-10T00:00:00Z" };
+    expect(parseDatedState("people", { ...state, ...earlier })?.days).toEqual([
+      ["2025-01-01", "2025-06-08", null],
+    ]);
+    const same = { ...earlier, replication_key_value: moment };
+    expect(parseDatedState("people", { ...state, ...same })?.days).toEqual(state.days);
+  });
+
+  it("puts days in order", () => {
+    const days = [
+      ["2026-01-03", "2026-01-03", null, "missing"],
+      ["2026-01-02", "2026-01-01", 4],
+    ];
+    expect(parseDatedState("people", { version: 2, ...minimal, days })?.days).toEqual([
+      ["2026-01-01", "2026-01-02", 4],
+      ["2026-01-03", "2026-01-03", null, "missing"],
+    ]);
+  });
+
+  it.each([
+    ["hunter2", "of type string"],
+    [[], "of type array"],
+    [{ discovered_at: moment }, "no discoveredAt"],
+    [{ missing_days: [] }, "no discoveredAt"],
+    [{ replication_key: "updatedAt", replication_key_value: moment }, "no discoveredAt"],
+    [{ discoveredAt: "hunter2" }, "discoveredAt is not"],
+    [{ discoveredAt: "2026-02-30T00:00:00Z" }, "discoveredAt is not"],
+    [{ discoveredAt: 1767323045 }, "discoveredAt is not"],
+    [{ ...minimal, replication_key_value: "hunter2" }, "replication_key_value is not"],
+    [{ ...minimal, version: 3 }, "newer version"],
+    [{ ...minimal, version: "1" }, "version is not"],
+    [{ ...minimal, version: 0 }, "version is not"],
+    [{ ...minimal, missing_days: "2026-01-01" }, "missing_days is not"],
+    [{ ...minimal, missing_days: ["2026-02-30"] }, "missing_days is not"],
+    [{ ...minimal, filters: "hunter2" }, "filters is not"],
+    [{ ...minimal, filters: { is_user: "hunter2" } }, "filters is not"],
+    [{ ...minimal, filters: { source_slug: 1 } }, "filters is not"],
+    [{ ...minimal, from: moment }, "from is not"],
+    [{ ...minimal, undated: true }, "undated is not"],
+    [{ ...minimal, undated: { rows: -1 } }, "undated is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-02"]] }, "days is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-32", null]] }, "days is not"],
+    [{ ...minimal, days: [["2026-01-01", "2026-01-02", 1, "gone"]] }, "days is not"],
+    [{ ...minimal, checked: "today" }, "checked is not"],
+    [{ ...minimal, service: 1 }, "service is not"],
+    [{ ...minimal, witness: [] }, "witness is not"],
+    [{ ...minimal, version: { toString: false } }, "version is not"],
+    [{ ...minimal, sources: "crm" }, "sources is not"],
+    [{ ...minimal, plan: 1 }, "plan is not"],
+    [{ ...minimal, asked: "hunter2" }, "asked is not"],
+    [{ ...minimal, full_refresh: { generation_id: 1, sync_id: 1 } }, "full_refresh is not"],
+    [{ ...minimal, full_refresh: { generation_id: "1", sync_id: 1, done: true } }, "full_refresh is not"],
+    [{ ...minimal, gap: { from: "2026-01-01" } }, "gap is not"],
+    [{ ...minimal, gap: true }, "gap is not"],
+    [{ ...minimal, gap: { from: null, to: "2026-02-30" } }, "gap is not"],
+    [{ ...minimal, recheck: ["2026-01-01"] }, "recheck is not"],
+    [{ ...minimal, recheck: [["2026-01-01", "2026-01-32"]] }, "recheck is not"],
+    [{ ...minimal, undated_checked: "today" }, "undated_checked is not"],
+    [{ ...minimal, undated_rows: -1 }, "undated_rows is not"],
+    [{ ...minimal, shard: { plan: "x", index: 0 } }, "shard is not"],
+  ])("refuses %j", (savedState, why) => {
+    expect(() => parseDatedState("people", savedState)).toThrow(ConfigError);
+    expect(() => parseDatedState("people", savedState)).toThrow(why);
+    expect(() => parseDatedState("people", savedState)).toThrow(/^Cannot use the state of "people": /);
+    expect(() => parseDatedState("people", savedState)).not.toThrow("hunter2");
+  });
+
+  it("is a state or a ConfigError for any JSON at all", () => {
+    const keys = fc.constantFrom(
+      ...["discoveredAt", "version", "filters", "full_refresh", "undated", "days", "checked", "asked"],
+      ...["gap", "missing_days", "recheck", "undated_checked", "undated_rows", "shard"],
+    );
+    fc.assert(
+      fc.property(fc.dictionary(keys, fc.jsonValue()), (savedState) => {
+        try {
+          const read = parseDatedState("people", savedState);
+          if (read !== null) expect(parseDatedState("people", read)).toEqual(read);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError);
+        }
+      }),
+    );
+  });
+});
+
+describe("DatedState", () => {
+  const old = {
+    ...{
+      version: 1,
+      discoveredAt: moment,
+      missing_days: [],
+      recheck: [],
+      from: null,
+      gap: null,
+      shard: null,
+    },
+    ...{ filters: { source_slug: null, is_user: "all" }, undated: "done", full_refresh: null },
+    ...{ undated_checked: "2026-01-01", undated_rows: 3 },
+  };
+  const shard = { plan: "p", index: 0, done: true, asked: moment, ended: moment };
+  const none = undefined;
+  const undated = { rows: 3, seen: null };
+  const earlier = { undated_checked: none, undated_rows: none, recheck: none };
+  const past: readonly string[] = [BEGINNING, "2025-12-31"];
+  const ended = { discoveredAt: "2025-06-30T23:59:59.999Z", from: "2025-01-01", shard };
+  it.each<[string, object, readonly (readonly (string | null)[])[], object]>([
+    ["all of it", {}, [past], { undated, checked: "2026-01-01" }],
+    ["of 0.1.0", earlier, [past], { undated: { rows: 0, seen: null }, checked: null }],
+    ["with a start", { from: "2025-11-01" }, [["2025-11-01", "2025-12-31"]], { undated: null }],
+    ["that had begun", { discoveredAt: null, undated: "pending" }, [], { undated: null }],
+    ["with an inverted range", { from: "2026-01-02" }, [], {}],
+    [
+      "with a gap and holes",
+      {
+        ...{ from: "2025-11-01", gap: { from: "2025-01-01", to: "2025-01-31" } },
+        ...{ recheck: [["2025-12-03", "2025-12-02"]], missing_days: ["2025-12-02", "2025-11-09"] },
+      },
+      [
+        ["2025-01-01", "2025-01-31"],
+        ["2025-11-01", "2025-11-08"],
+        ["2025-11-09", "2025-11-09", "missing"],
+        ["2025-11-10", "2025-12-01"],
+        ["2025-12-02", "2025-12-02", "missing"],
+        ["2025-12-03", "2025-12-03", "again"],
+        ["2025-12-04", "2025-12-31"],
+      ],
+      {},
+    ],
+    ["of a shard that is done", ended, [["2025-01-01", "2025-06-30"]], { plan: "p", asked: moment }],
+  ])("understands a state of version 1: %s", (_, given, ranges, expected) => {
+    const days = ranges.map(([from, to, ...status]) => [from, to, null, ...status]);
+    expect(parseDatedState("people", { ...old, ...given })).toMatchObject({ version: 2, days, ...expected });
+  });
+
+  it("ignores what is left of version 1 beside its own keys", () => {
+    const state = { ...old, ...NEW_STATE, discoveredAt: moment, gap: { from: null, to: "2025-01-01" } };
+    expect(parseDatedState("people", state)).toEqual({ ...NEW_STATE, discoveredAt: moment });
+  });
+});

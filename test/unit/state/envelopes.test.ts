@@ -1,0 +1,268 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../../src/errors.ts";
+import {
+  parseState,
+  parseStateText,
+  type SavedState,
+  stateKey,
+  streamOfKey,
+} from "../../../src/state/envelopes.ts";
+
+const people = { discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: [], filters: null };
+const companies = { discoveredAt: null, missing_days: ["2026-01-01"] };
+
+const blobsOf = ({ streams }: SavedState): object => Object.fromEntries(streams);
+
+/** A stream state as platforms and PyAirbyte hand it back. */
+const streamState = (name: string, savedState: unknown): object => ({
+  stream: { stream_descriptor: { name, namespace: null }, stream_state: savedState },
+  ...{ type: "STREAM", global: null, global_: null, data: null, id: 3 },
+  ...{ sourceStats: { recordCount: 2000.0, rejectedRecordCount: null }, destinationStats: null },
+});
+
+type Blobs = Readonly<Record<string, object>>;
+const list = (blobs: Blobs): object[] =>
+  Object.entries(blobs).map(([name, savedState]) => streamState(name, savedState));
+const streamStates = (blobs: Blobs): object[] =>
+  Object.entries(blobs).map(([name, stream_state]) => ({ stream_descriptor: { name }, stream_state }));
+
+const exported = (blobs: Blobs): object[] =>
+  Object.entries(blobs).map(([name, streamState]) => ({ streamDescriptor: { name }, streamState }));
+
+/** Every envelope that holds blobs, by who writes it. */
+const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
+  "Airbyte's list": list,
+  "a list without types": (blobs) => list(blobs).map((message) => ({ ...message, type: undefined })),
+  "a list of whole messages": (blobs) => list(blobs).map((state) => ({ type: "STATE", state })),
+  "GLOBAL in a list": (blobs) => {
+    const global = { shared_state: { lsn: 1 }, stream_states: streamStates(blobs) };
+    return [{ type: "GLOBAL", global, stream: null }];
+  },
+  "GLOBAL as Python writes it": (blobs) => ({
+    type: "GLOBAL",
+    global_: { shared_state: null, stream_states: streamStates(blobs) },
+  }),
+  "GLOBAL without a type": (blobs) => ({ global: { stream_states: streamStates(blobs) } }),
+  "what Airbyte's API exports": (blobs) => ({
+    ...{ stateType: "stream", connectionId: "0", state: null, globalState: null },
+    streamState: exported(blobs),
+  }),
+  "the same, global": (blobs) => ({
+    stateType: "global",
+    streamState: null,
+    globalState: { sharedState: null, streamStates: exported(blobs) },
+  }),
+  "the same, of an old connector": (blobs) => ({ stateType: "legacy", state: blobs }),
+  "the streams of an export alone": exported,
+  "LEGACY in a list": (blobs) => [{ type: "LEGACY", data: blobs }],
+  "LEGACY without a type": (blobs) => ({ data: blobs, stream: null, global: null }),
+  "LEGACY around bookmarks": (blobs) => ({ type: "LEGACY", data: { bookmarks: blobs } }),
+  "streams alone": (blobs) => ({ sources: null, ...blobs }),
+  "Singer's bookmarks": (blobs) => ({ bookmarks: blobs }),
+  "what Meltano prints": (blobs) => ({ singer_state: { bookmarks: blobs } }),
+  "Meltano's state file": (blobs) => ({ completed: { singer_state: { bookmarks: blobs } }, partial: {} }),
+  "Meltano's state file of an unfinished run": (blobs) => ({
+    completed: {},
+    partial: { singer_state: { bookmarks: blobs } },
+  }),
+  "a Singer message": (blobs) => ({ type: "STATE", value: { bookmarks: blobs } }),
+  "what a tap around an Airbyte source left": (blobs) => ({
+    stream_descriptor: { name: "people" },
+    stream_state: {},
+    airbyte_state: list(blobs),
+  }),
+  "the same, printed by Meltano": (blobs) => ({ singer_state: { airbyte_state: list(blobs) } }),
+};
+const names = fc.constantFrom("people", "companies", "sources", "company_lookups", "other stream");
+const savedState = fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), fc.jsonValue({ maxDepth: 1 }), {
+  maxKeys: 4,
+});
+const blobs = fc.dictionary(names, savedState, { minKeys: 1 });
+
+describe("parseState()", () => {
+  it.each(Object.entries(ENVELOPES))(
+    "gives back what was put into %s, as value and as text",
+    (_, envelope) => {
+      fc.assert(
+        fc.property(blobs, (written) => {
+          const saved = { people, companies, ...written };
+          const text = JSON.stringify(envelope(saved));
+          expect(blobsOf(parseState(JSON.parse(text)))).toEqual(JSON.parse(JSON.stringify(saved)));
+          expect(blobsOf(parseStateText(`\uFEFF${text}\n`))).toEqual(JSON.parse(JSON.stringify(saved)));
+        }),
+        { numRuns: 50 },
+      );
+    },
+  );
+
+  it.each([
+    [undefined],
+    [null],
+    [""],
+    [[]],
+    [{}],
+    [{ bookmarks: {} }],
+    [{ bookmarks: null }],
+    [{ singer_state: {} }],
+    [{ stateType: "not_set", state: null }],
+    [{ stateType: "stream", streamState: [] }],
+  ])("takes %j for no state", (value) => {
+    expect(parseState(value)).toMatchObject({ streams: new Map(), rest: {} });
+  });
+
+  it("takes a null state for a reset", () => {
+    expect(blobsOf(parseState([streamState("people", people), streamState("people", null)]))).toEqual({});
+    expect(blobsOf(parseState({ bookmarks: { people: null, companies } }))).toEqual({ companies });
+  });
+
+  it("tells streams of one name apart by their namespace, in every form of Airbyte's", () => {
+    const descriptor = { name: "people", namespace: "eu" };
+    const there = new Map([["eu/people", people]]);
+    const stream = { stream_descriptor: descriptor, stream_state: people };
+    for (const form of [
+      [{ type: "STREAM", stream }],
+      { type: "GLOBAL", global: { stream_states: [stream] } },
+      { stateType: "stream", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
+      { stateType: "STREAM", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
+      { bookmarks: { "eu/people": people } },
+    ]) {
+      expect(parseState(form).streams).toEqual(there);
+    }
+    expect(stateKey("people", undefined)).toBe("people");
+    expect(streamOfKey(stateKey("people", "prod/eu"))).toBe("people");
+    const nowhere = { stream_descriptor: { name: "people", namespace: "" }, stream_state: people };
+    expect([...parseState([{ stream: nowhere }]).streams.keys()]).toEqual(["people"]);
+  });
+
+  it.each([
+    [{ stateType: "stream", streamState: null }, "no list of them"],
+    [{ stateType: "stream" }, "no list of them"],
+    [{ stateType: "global", globalState: {} }, "no list of them"],
+    [{ stateType: "per_stream" }, '"stateType" (string)'],
+    [{ stateType: "stream", streamState: [{ streamState: {} }] }, "no stream_descriptor with a name"],
+  ])("refuses an export that it does not understand: %j", (value, why) => {
+    expect(() => parseState(value)).toThrow(ConfigError);
+    expect(() => parseState(value)).toThrow(why);
+  });
+
+  it("takes the last of two blobs", () => {
+    expect(blobsOf(parseState([streamState("people", people), streamState("people", companies)]))).toEqual({
+      people: companies,
+    });
+  });
+
+  it("keeps what else a Singer state holds", () => {
+    const state = { bookmarks: { people }, currently_syncing: "people", mine: { a: 1 } };
+    expect(parseState({ singer_state: state }).rest).toEqual({ currently_syncing: "people", mine: { a: 1 } });
+  });
+
+  it("prefers bookmarks to what an older tap left beside them", () => {
+    const airbyte_state = [streamState("people", companies)];
+    const state = parseState({ airbyte_state, bookmarks: { people }, note: 1 });
+    expect([blobsOf(state), state.rest]).toEqual([{ people }, { note: 1 }]);
+  });
+
+  it("merges an unfinished run over a finished one, as Meltano does", () => {
+    const finished = { singer_state: { bookmarks: { people: { ...people, old: 1 }, companies } } };
+    const unfinished = { singer_state: { bookmarks: { people: { discoveredAt: "2026-01-05T00:00:00Z" } } } };
+    expect(blobsOf(parseState({ completed: finished, partial: unfinished }))).toEqual({
+      people: { ...people, old: 1, discoveredAt: "2026-01-05T00:00:00Z" },
+      companies,
+    });
+  });
+
+  it.each([
+    ["text", "it is a string."],
+    [7, "it is a number."],
+    [true, "it is a boolean."],
+    [[7], "a list that holds a number."],
+    [[null], "a list that holds null."],
+    [[{}], "a list that holds an empty object"],
+    [[[]], "a list that holds a list"],
+    [people, '"discoveredAt" (string), "missing_days" (array)'],
+    [{ cursor: "hunter2" }, '"cursor" (string)'],
+    [{ persons: people }, '"persons" (object)'],
+    [{ people: "hunter2" }, '"people" (string)'],
+    [{ value: { bookmarks: { people } } }, '"value" (object)'],
+    [{ type: "RECORD", record: { email: "hunter2" } }, '"type" (string), "record" (object)'],
+    [{ type: "SNAPSHOT", data: {} }, '"type" (string)'],
+    [{ type: "STATE" }, '"type" (string)'],
+    [{ type: "STATE", state: [] }, '"state" (array)'],
+    [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
+    [{ type: "GLOBAL", global: { shared_state: {} } }, "no list of them"],
+    [{ type: "LEGACY", data: { cursor: "hunter2" } }, '"cursor" (string)'],
+    [{ bookmarks: ["hunter2"] }, '"bookmarks" (array)'],
+    [{ a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7 }, "and 2 more"],
+  ])("refuses %j and names its shape", (value, shape) => {
+    expect(() => parseState(value)).toThrow(ConfigError);
+    expect(() => parseState(value)).toThrow(shape);
+    expect(() => parseState(value)).toThrow("Accepted are");
+    expect(() => parseState(value)).not.toThrow("hunter2");
+  });
+
+  it("finds state in what it accepts, or says why not, for any JSON at all", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        try {
+          const { streams } = parseState(value);
+          const empty =
+            value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
+          expect(streams.size > 0 || empty).toBe(true);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError);
+        }
+      }),
+    );
+  });
+});
+
+describe("parseStateText()", () => {
+  const line = (value: object): string => JSON.stringify(value);
+  const row = { id: "1", state: { bookmarks: { people: {} } } };
+  const record = line({ type: "RECORD", stream: "people", record: row });
+
+  it.each(["", " \n", "\uFEFF", "null", "[]", "{}\n"])("takes %j for no state", (text) => {
+    expect(parseStateText(text).streams.size).toBe(0);
+  });
+
+  it("reads the saved output of an Airbyte read, the last state of each stream", () => {
+    const output = [
+      line({ type: "TRACE", trace: {} }),
+      line({ type: "STATE", state: streamState("people", companies) }),
+      record,
+      "some program said this",
+      'some program said {"this": [',
+      line({ type: "STATE", state: streamState("companies", companies) }),
+      line({ type: "STATE", state: streamState("people", people) }),
+      line({ type: "LOG", log: {} }),
+    ].join("\r\n");
+    expect(blobsOf(parseStateText(output))).toEqual({ people, companies });
+  });
+
+  it("reads the saved output of a Singer tap, or of a target", () => {
+    const states = [{ bookmarks: { people: companies } }, { bookmarks: { people, companies } }];
+    const tap = [record, ...states.map((value) => line({ type: "STATE", value }))].join("\n");
+    expect(blobsOf(parseStateText(tap))).toEqual({ people, companies });
+    expect(blobsOf(parseStateText(states.map(line).join("\n")))).toEqual({ people, companies });
+  });
+
+  it("does without a last line that was cut", () => {
+    const state = line({ type: "STATE", state: streamState("people", people) });
+    expect(blobsOf(parseStateText(`${state}\n${state.slice(0, 40)}`))).toEqual({ people });
+  });
+
+  it.each([
+    ["one object that was cut", '{"bookmarks": {"people": '],
+    ["a printed object that was cut", '{\n  "bookmarks": {\n'],
+    ["a state that was cut in the middle", `{"type":"STATE","value":{"bookm\n${record}\n{"bookmarks":{}}`],
+    ["records only", `${record}\n${record}`],
+    ["a record", record],
+    ["plain text", "hunter2"],
+    ["lines of another shape", '{"a": 1}\n{"b": 2}'],
+    ["lines whose type is no text", `{"type": {"toString": 1}}\n{"bookmarks": {}}`],
+  ])("refuses %s", (_, text) => {
+    expect(() => parseStateText(text)).toThrow(ConfigError);
+    expect(() => parseStateText(text)).not.toThrow("hunter2");
+  });
+});

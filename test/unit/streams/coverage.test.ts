@@ -1,0 +1,253 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type Coverage,
+  compact,
+  cutByRows,
+  type DayRange,
+  type DayStatus,
+  prove,
+  put,
+  type Span,
+  spanOf,
+  uncovered,
+  union,
+  without,
+  withStatus,
+} from "../../../src/streams/coverage.ts";
+import { addDays, type Day, daysBetween } from "../../../src/time.ts";
+import { dice } from "../../support/dice.ts";
+import { runs } from "../../support/runs.ts";
+
+const FIRST = "2026-01-01" as Day;
+const MOST_DAYS = 60;
+const day = (nth: number): Day => addDays(FIRST, nth);
+const span = (from: number, to: number, rows: number | null, status?: DayStatus): Span =>
+  spanOf([day(from), day(to)], rows, status);
+/** What each day holds. */
+const rowsOn = (nth: number): number => (nth * 7) % 5;
+const nthOf = (one: Day): number => daysBetween(FIRST, one) - 1;
+const rowsIn = ([first, last]: DayRange): number =>
+  daysOf([first, last]).reduce((sum, one) => sum + rowsOn(nthOf(one)), 0);
+const daysOf = ([first, last]: DayRange): Day[] =>
+  Array.from({ length: daysBetween(first, last) }, (_, nth) => addDays(first, nth));
+const spanIn = (part: DayRange): Span => spanOf(part, rowsIn(part));
+
+const RANGE = fc
+  .tuple(fc.nat(MOST_DAYS), fc.nat(MOST_DAYS))
+  .map(([a, b]): DayRange => [day(Math.min(a, b)), day(Math.max(a, b))]);
+const STATUS = fc.constantFrom<(DayStatus | undefined)[]>("again", "missing", undefined);
+const STEPS = fc.array(fc.tuple(RANGE, STATUS, fc.boolean()), { maxLength: 25 });
+
+/** A coverage made step by step: a status or a proof, counted or not. */
+const COVERAGE = STEPS.map((steps) =>
+  steps.reduce<Coverage>((days, [range, status, isCounted]) => {
+    if (status !== undefined) return put(days, spanOf(range, null, status));
+    return isCounted ? prove(days, range, spanIn) : prove(days, range);
+  }, []),
+);
+
+/** The status of each day: "proven", "again" or "missing". */
+const byDay = (days: Coverage): Map<Day, string> =>
+  new Map(
+    days.flatMap(([from, to, , status = "proven"]) =>
+      daysOf([from, to]).map((one) => [one, status] as const),
+    ),
+  );
+
+function expectSound(days: Coverage): void {
+  for (const [nth, [from, to, rows, status]] of days.entries()) {
+    expect(from <= to && (days[nth + 1]?.[0] ?? "9999") > to, JSON.stringify(days)).toBe(true);
+    if (rows !== null && status === undefined) expect(rows).toBe(rowsIn([from, to]));
+  }
+}
+
+describe("put() and prove()", () => {
+  it("let later words win day by day, and never tell a wrong number", () => {
+    fc.assert(
+      fc.property(STEPS, (steps) => {
+        let days: Coverage = [];
+        const said = new Map<Day, string>();
+        for (const [range, status, isCounted] of steps) {
+          if (status !== undefined) days = put(days, spanOf(range, null, status));
+          else days = isCounted ? prove(days, range, spanIn) : prove(days, range);
+          for (const one of daysOf(range)) said.set(one, status ?? "proven");
+          expectSound(days);
+        }
+        expect(byDay(days)).toEqual(new Map([...said].sort()));
+      }),
+    );
+  });
+
+  const around = [span(0, 3, 7), span(6, 9, 9)];
+  const left = (from: number, to: number): Span => span(from, to, null, "again");
+  it.each<[string, Coverage, [number, number], Coverage]>([
+    ["a part that is read again", [span(0, 9, 20)], [8, 9], [span(0, 9, 20)]],
+    ["a part that is read again, and new days", [span(0, 9, 20)], [8, 10], [span(0, 9, 20), span(10, 10, 0)]],
+    ["days on both sides", around, [3, 6], around.toSpliced(1, 0, span(4, 5, 3))],
+    ["all of it", [span(3, 5, 99)], [3, 5], [span(3, 5, 4)]],
+    ["more than it", [span(3, 5, 99)], [2, 6], [span(2, 6, 10)]],
+    ["a part without a number", [span(0, 9, null)], [8, 9], [span(0, 7, null), span(8, 9, 4)]],
+    ["a part of what left it", [left(0, 9)], [3, 4], [left(0, 2), span(3, 4, 1), left(5, 9)]],
+  ])("prove() keeps the number of a proven span: %s", (_, days, [from, to], expected) => {
+    expect(
+      prove(days, [day(from), day(to)], ([a, b]) =>
+        a === day(3) && b === day(4) ? spanOf([a, b], 1) : spanIn([a, b]),
+      ),
+    ).toEqual(expected);
+  });
+});
+
+describe("without() and uncovered()", () => {
+  it("are each other's other half", () => {
+    fc.assert(
+      fc.property(COVERAGE, RANGE, (days, range) => {
+        const rest = without(days, range);
+        expectSound(rest);
+        const held = byDay(days);
+        const inRange = daysOf(range);
+        expect(new Set(byDay(rest).keys())).toEqual(
+          new Set([...held.keys()].filter((one) => !inRange.includes(one))),
+        );
+        expect(uncovered(days, range).flatMap(daysOf)).toEqual(inRange.filter((one) => !held.has(one)));
+        expect(uncovered(rest, range)).toEqual([range]);
+      }),
+    );
+  });
+
+  it("ends at the last day that there can be", () => {
+    const last = "9999-12-31" as Day;
+    expect(uncovered([[FIRST, last, null]], [FIRST, last])).toEqual([]);
+    expect(without([[FIRST, last, 3]], [last, last])).toEqual([[FIRST, "9999-12-30", null]]);
+  });
+
+  it("keeps the number of a span that held nothing", () => {
+    expect(without([span(0, 9, 0)], [day(4), day(5)])).toEqual([span(0, 3, 0), span(6, 9, 0)]);
+  });
+});
+
+describe("compact()", () => {
+  it("changes no day and no sum, and joins across no hole", () => {
+    fc.assert(
+      fc.property(COVERAGE, fc.integer({ min: 1, max: 4 }), (days, most) => {
+        const joined = compact(days, most);
+        expectSound(joined);
+        expect(byDay(joined)).toEqual(byDay(days));
+        expect(withStatus(joined, "missing")).toEqual(withStatus(days, "missing"));
+      }),
+    );
+  });
+
+  it("keeps 31 borders, the newest 12 spans as they are, and the numbers that there are", () => {
+    const chain = Array.from({ length: 45 }, (_, nth) => span(nth, nth, nth < 2 ? 500 : nth % 3));
+    const joined = compact([span(-9, -1, null), ...chain]);
+    expect(joined.length).toBe(32);
+    expect(joined.slice(-12)).toEqual(chain.slice(-12));
+    expect(joined.slice(0, 3)).toEqual([span(-9, -1, null), span(0, 0, 500), span(1, 1, 500)]);
+    expect(joined.slice(3).reduce((sum, [, , rows]) => sum + (rows ?? 0), 0)).toBe(
+      chain.slice(2).reduce((sum, [, , rows]) => sum + (rows ?? 0), 0),
+    );
+  });
+
+  it("does not limit islands", () => {
+    const islands = Array.from({ length: 100 }, (_, nth) => span(2 * nth, 2 * nth, 1));
+    expect(compact(islands)).toEqual(islands);
+  });
+});
+
+describe("cutByRows()", () => {
+  it("ends parts where enough rows are, at each of the newest 12 days that hold some, and before the border", () => {
+    const rows = new Map(
+      [2, 4, ...Array.from({ length: 16 }, (_, nth) => 20 + nth)].map((nth) => [day(nth), 1]),
+    );
+    const parts = cutByRows([day(0), day(50)], rows, 3, day(40));
+    const ends = parts.map(([, last]) => nthOf(last));
+    expect(ends).toEqual([1, 23, ...Array.from({ length: 12 }, (_, nth) => 24 + nth), 39, 50]);
+  });
+});
+
+describe("union()", () => {
+  const RANKS = ["missing", "again", "proven"];
+
+  it("holds the best word of each day, in whatever order the parts come", () => {
+    fc.assert(
+      fc.property(fc.array(COVERAGE, { maxLength: 4 }), (parts) => {
+        const days = union(parts);
+        expectSound(days);
+        expect(union(parts.toReversed())).toEqual(days);
+        const best = new Map<Day, string>();
+        for (const [one, status] of parts.flatMap((part) => [...byDay(part)])) {
+          if (RANKS.indexOf(status) > RANKS.indexOf(best.get(one) ?? "")) best.set(one, status);
+        }
+        expect(byDay(days)).toEqual(new Map([...best].sort()));
+      }),
+    );
+  });
+
+  it("keeps the numbers of parts that do not overlap, and no others", () => {
+    const parts = [[span(0, 3, 7)], [span(4, 9, 11)], [span(8, 12, 9)]];
+    expect(union(parts)).toEqual([span(0, 3, 7), span(4, 9, null), span(10, 12, null)]);
+  });
+});
+
+/** A run of a life: reads what is missing, what left, and what is not covered, in windows that end in any order, and may die. */
+function live(
+  days: Coverage,
+  wanted: DayRange,
+  roll: (sides: number) => number,
+): { days: Coverage; read: Day[] } {
+  const plan = [
+    ...withStatus(days, "missing")
+      .flatMap(daysOf)
+      .map((one): DayRange => [one, one]),
+    ...withStatus(days, "again"),
+    ...uncovered(days, wanted),
+  ];
+  const read: Day[] = [];
+  let known = days;
+  for (const range of plan.toSorted(() => roll(3) - 1)) {
+    const fate = roll(6);
+    if (fate === 0) break;
+    read.push(...daysOf(range));
+    const middle = daysOf(range)[roll(daysBetween(...range))] ?? range[0];
+    if (fate === 1) known = put(known, spanOf(range, null, "again"));
+    else known = prove(known, range, spanIn);
+    if (fate === 2) known = put(known, spanOf([middle, middle], null, "missing"));
+    known = compact(known, 3);
+  }
+  return { days: known, read };
+}
+
+describe("a life of runs", () => {
+  it("reads every day that was ever wanted, and none that is proven", () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.array(RANGE, { minLength: 1, maxLength: 12 }), (seed, wishes) => {
+        const roll = dice(seed);
+        let days: Coverage = [];
+        let parts: Coverage[] = [];
+        const read = new Set<Day>();
+        const step = (wanted: DayRange, fates: (sides: number) => number): void => {
+          const proven = byDay(days);
+          const ran = live(days, wanted, fates);
+          for (const one of ran.read) {
+            expect(proven.get(one), one).not.toBe("proven");
+            read.add(one);
+          }
+          days = ran.days;
+          expectSound(days);
+          for (const one of byDay(days).keys()) expect(read.has(one), one).toBe(true);
+        };
+        for (const wanted of wishes) {
+          step(wanted, roll);
+          if (roll(4) === 0) parts = [...parts, days];
+          if (roll(6) === 0) days = union([days, ...parts]);
+        }
+        const all: DayRange = [FIRST, day(MOST_DAYS)];
+        step(all, () => 5);
+        expect(uncovered(days, all)).toEqual([]);
+        expect([...byDay(days).values()].every((status) => status === "proven")).toBe(true);
+      }),
+      { numRuns: runs(300, 1_000) },
+    );
+  });
+});

@@ -1,0 +1,264 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Coverage, uncovered } from "../../../src/streams/coverage.ts";
+import type { DatedState } from "../../../src/streams/dated-state.ts";
+import type { Day } from "../../../src/time.ts";
+import { addDays, BEGINNING, dayOf } from "../../../src/time.ts";
+import { dice } from "../../support/dice.ts";
+import { type Cut, ModelService, type Person, peopleOn, undatedPeople } from "../../support/model-service.ts";
+import { runs } from "../../support/runs.ts";
+import { byId, type Ran, repeated, runStream } from "../../support/sync-run.ts";
+
+const MIDNIGHT = Date.parse("2026-03-21");
+const DAY_MS = 86_400_000;
+/** How many worlds each property is tried on. */
+const RUNS = Number(process.env["SIMULATION_WORLDS"] ?? runs(20, 60));
+
+const WORLD = fc.record({
+  seed: fc.nat(),
+  days: fc.integer({ min: 1, max: 40 }),
+  perDay: fc.integer({ min: 0, max: 6 }),
+  undated: fc.integer({ min: 0, max: 4 }),
+  /** Ms before midnight at which the run begins. */
+  before: fc.integer({ min: -3_600_000, max: 20_000 }),
+  latency: fc.constantFrom(0, 10, 900),
+  /** One moment in so many brings a change. */
+  pace: fc.constantFrom(3, 10, 40),
+  maxWindowRows: fc.constantFrom(3, 10, 40, 1_000),
+  numWorkers: fc.integer({ min: 1, max: 8 }),
+  onlyUsers: fc.boolean(),
+  lookbackWindowDays: fc.constantFrom(1, 3),
+});
+
+type World = typeof WORLD extends fc.Arbitrary<infer Value> ? Value : never;
+
+function populate({ days, perDay, undated, before }: World): { now: number; people: Person[] } {
+  const now = MIDNIGHT - before;
+  const list = Array.from({ length: days }, (_, nth) => addDays("2026-03-21" as Day, nth + 1 - days));
+  const people = peopleOn(list, perDay).filter(({ at }) => at === null || at < now - 5_000);
+  return { now, people: [...people, ...undatedPeople(undated)] };
+}
+
+/** At any moment: someone is checked again, arrives, or changes sides. */
+function moving({ seed, pace }: World, from: number, calm: () => boolean): (model: ModelService) => void {
+  const roll = dice(seed);
+  let arrivals = 0;
+  return (model) => {
+    if (calm() || roll(pace) > 0 || model.people.length === 0) return;
+    const kind = roll(4);
+    if (kind === 0) model.people.push({ id: `new${from}-${arrivals++}`, at: model.now, user: roll(2) === 0 });
+    const person = model.people[roll(model.people.length)];
+    if (person === undefined || kind === 0) return;
+    person.at = model.now;
+    if (kind === 1) person.user = !person.user;
+  };
+}
+
+const settingsOf = ({ maxWindowRows, numWorkers, lookbackWindowDays }: World) => ({
+  ...{ maxWindowRows, numWorkers, lookbackWindowDays },
+});
+
+const isProven = (days: Coverage, day: Day): boolean =>
+  days.some(([from, to, , status]) => status === undefined && day >= from && day <= to);
+
+/** All rows of proven days of `before` that are served as they were have been delivered. */
+function expectNotAhead(
+  service: ModelService,
+  before: ReadonlyMap<string, string>,
+  lines: readonly string[],
+  days: Coverage,
+): void {
+  const delivered = new Set(lines);
+  const served = service.served();
+  for (const [id, line] of before) {
+    const at = JSON.parse(line).discoveredAt as string | null;
+    // Yesterday's and today's rows are the next run's to prove.
+    if (at === null || served.get(id) !== line || !isProven(days, at.slice(0, 10) as Day)) continue;
+    expect(delivered.has(line), `${line} is behind the state ${JSON.stringify(days)}`).toBe(true);
+  }
+}
+
+/** A run of a life: after it `pause` ms pass; it is cut after `stopAfter` events; people move and faults happen unless it is calm. */
+type Run = { readonly calm?: boolean; readonly pause?: number; readonly stopAfter?: number };
+
+/** Plays runs that go on from one another's states. The last one is calm, and nobody may be missing after it. */
+async function live(
+  world: World,
+  salt: number,
+  runs: readonly Run[],
+  cut?: () => Cut | undefined,
+): Promise<void> {
+  let isCalm = false;
+  const service = new ModelService({
+    ...populate(world),
+    filter: ({ user }) => user || !world.onlyUsers,
+    latency: world.latency,
+    moment: moving(world, salt, () => isCalm),
+    cut: () => (isCalm ? undefined : cut?.()),
+  });
+  const lines: string[] = [];
+  let state: DatedState | null = null;
+  for (const { calm = false, pause = 0, stopAfter = Number.POSITIVE_INFINITY } of runs) {
+    isCalm = calm;
+    service.asked.length = 0;
+    const before = service.served();
+    const settings = settingsOf(world);
+    const ran: Ran = await runStream(service.api(), { state, settings, stopAfter });
+    lines.push(...ran.lines);
+    state = ran.state;
+    expectNotAhead(service, before, lines, state?.days ?? []);
+    expect(repeated(ran.lines)).toEqual([]);
+    expect(service.asked.length).toBeLessThan(4_000);
+    if (calm) expect(ran).toMatchObject({ complete: true, error: undefined });
+    service.now += pause;
+  }
+  expectEverybody(service, lines);
+}
+
+function expectEverybody(service: ModelService, lines: readonly string[]): void {
+  const delivered = byId(lines);
+  for (const [id, line] of service.served()) expect(delivered.get(id), id).toBe(line);
+}
+
+const HALF_DAY = DAY_MS / 2;
+const STOPS = fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 });
+
+describe("readStream() while people move", () => {
+  it.each<[string, number, readonly Run[]]>([
+    ["over two runs", RUNS, [{ pause: 5_000 }, { calm: true }]],
+    ["when days pass between runs", RUNS / 2, [...Array(3).fill({ pause: HALF_DAY }), { calm: true }]],
+  ])("loses nobody %s, repeats nothing in one, and ends", async (_, numRuns, runs) => {
+    await fc.assert(
+      fc.asyncProperty(WORLD, (world) => live(world, 1, runs)),
+      { numRuns },
+    );
+  });
+
+  it("is not complete where bodies are cut, or has the days before yesterday; the next run has the rest", async () => {
+    await fc.assert(
+      fc.asyncProperty(WORLD, fc.constantFrom(2, 4, 9), async (world, rate) => {
+        const roll = dice(world.seed ^ 0x55aa);
+        const cut = (): Cut | undefined =>
+          roll(rate) > 0 ? undefined : { rows: roll(6), loud: roll(2) === 0 };
+        await live(world, 3, [{ pause: 5_000 }, { calm: true }], cut);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("loses nobody however often it dies", async () => {
+    await fc.assert(
+      fc.asyncProperty(WORLD, STOPS, (world, stops) =>
+        live(world, 4, [...stops.map((stopAfter) => ({ stopAfter })), { calm: true }]),
+      ),
+      { numRuns: RUNS / 2 },
+    );
+  });
+});
+
+describe("readStream() when the process dies", () => {
+  it("has every row in the union with what a run from the last checkpoint brings, cut after any event", async () => {
+    const world: World = {
+      ...{ seed: 1, days: 30, perDay: 3, undated: 4, before: 3_600_000, latency: 10, pace: 10 },
+      ...{ maxWindowRows: 10, numWorkers: 2, onlyUsers: false, lookbackWindowDays: 1 },
+    };
+    const settings = settingsOf(world);
+    const whole = await runStream(new ModelService(populate(world)).api(), { settings });
+    for (let stopAfter = 1; stopAfter <= whole.events.length; stopAfter++) {
+      const service = new ModelService(populate(world));
+      const first = await runStream(service.api(), { settings, stopAfter });
+      expect(service.open.size, "exports that were left open").toBe(0);
+      const rest = await runStream(service.api(), { state: first.state, settings });
+      expect(rest).toMatchObject({ complete: true, state: { undated: { rows: world.undated } } });
+      expect(byId([...first.lines, ...rest.lines])).toEqual(service.served());
+    }
+  });
+});
+
+/** What a service does wrong, until it is healed. */
+const FAULTS = ["none", "cut", "silent cut", "lacking", "broken pages", "random list", "short list"] as const;
+const CHAIN = fc.record({
+  seed: fc.nat(),
+  days: fc.integer({ min: 3, max: 40 }),
+  perDay: fc.integer({ min: 1, max: 8 }),
+  undated: fc.integer({ min: 0, max: 3 }),
+  fault: fc.constantFrom(...FAULTS),
+  export: fc.constantFrom("whole", "cut", "silent cut"),
+  drain: fc.constantFrom("none", "oldest", "random"),
+  /** One moment in so many moves a person. */
+  pace: fc.constantFrom(1, 4, 20),
+  maxWindowRows: fc.constantFrom(5, 20, 60, 1_000),
+  numWorkers: fc.integer({ min: 1, max: 3 }),
+  newcomers: fc.boolean(),
+  hours: fc.constantFrom(1, 13, 25),
+});
+type Chain = typeof CHAIN extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** A service of a chain; `isIll` and `moves` say what it does at the moment. */
+function serviceOf(chain: Chain): ModelService & { isIll: boolean; moves: boolean } {
+  const roll = dice(chain.seed);
+  const list = Array.from({ length: chain.days }, (_, nth) =>
+    addDays("2026-03-20" as Day, nth + 1 - chain.days),
+  );
+  const people = [...peopleOn(list, chain.perDay), ...undatedPeople(chain.undated)];
+  const cuts = (chain.fault === "none" ? "whole" : chain.export) !== "whole";
+  const service = new ModelService({
+    now: MIDNIGHT + 36_000_000,
+    people,
+    latency: 20,
+    cut: () =>
+      state.isIll && cuts && roll(3) === 0 ? { rows: roll(12), loud: chain.export === "cut" } : undefined,
+    omits: () => state.isIll && chain.fault === "lacking" && roll(9) === 0,
+    breaks: () => state.isIll && chain.fault === "broken pages" && roll(3) === 0,
+    list: (rows) => {
+      if (!state.isIll) return rows;
+      if (chain.fault === "short list") return rows.slice(0, Math.ceil((rows.length * 2) / 3));
+      if (chain.fault !== "random list") return rows;
+      return rows
+        .map((row) => ({ row, place: roll(999) }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ row }) => row);
+    },
+    moment: ({ now }) => {
+      if (!state.moves || chain.drain === "none" || roll(chain.pace) > 0) return;
+      const dated = people.filter(({ at }) => at !== null);
+      dated.sort((a, b) => (a.at ?? 0) - (b.at ?? 0));
+      const person = dated[chain.drain === "oldest" ? 0 : roll(dated.length)];
+      if (person !== undefined) person.at = now;
+    },
+  });
+  const state = Object.assign(service, { isIll: true, moves: true });
+  return state;
+}
+
+describe("readStream() over a chain of runs against faults, while days drain", () => {
+  it("is whole whenever it says complete, and delivers everything within three runs after the last fault", async () => {
+    await fc.assert(
+      fc.asyncProperty(CHAIN, async (chain) => {
+        const service = serviceOf(chain);
+        const { maxWindowRows, numWorkers } = chain;
+        const lines: string[] = [];
+        let state: DatedState | null = null;
+        for (let run = 0; run < 6; run++) {
+          service.isIll = run < 3;
+          service.moves = run < 5;
+          const day = dayOf(service.now);
+          const ran: Ran = await runStream(service.api(), { state, settings: { maxWindowRows, numWorkers } });
+          expect(repeated(ran.lines)).toEqual([]);
+          lines.push(...ran.lines);
+          state = ran.state;
+          if (ran.complete) {
+            const days = state?.days ?? [];
+            expect(uncovered(days, [BEGINNING, addDays(day, -2)])).toEqual([]);
+            expectNotAhead(service, service.served(), lines, days);
+          }
+          if (run >= 3) expect(ran.error, `run ${run}`).toBeUndefined();
+          if (chain.newcomers && run < 3) service.people.push({ id: `new${run}`, at: null, user: false });
+          service.now += chain.hours * 3_600_000 + (run === 4 ? DAY_MS : 0);
+        }
+        expectEverybody(service, lines);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
