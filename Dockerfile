@@ -1,5 +1,5 @@
 # The image that pipeline platforms run. Build: docker build -t source-contact-intelligence .
-# The digest is Node 24.18.0 on Debian 12. Without a registry, `npm run image` builds on a local node:24-slim instead.
+# The digest is Node 24.18.0 on Debian 12. Without a registry, `node scripts/image.js` builds on a local node:24-slim instead.
 FROM node:24-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d AS build
 WORKDIR /build
 COPY package.json package-lock.json ./

@@ -6,7 +6,7 @@ const alone = "test/**/*.alone.test.ts";
 const lab = "test/**/*.lab.test.ts";
 /** Files share a process, which starts and loads the source once. */
 const shared = { ...patient, isolate: false, exclude: [alone, lab] };
-/** Suites need more than Node and npm (a container engine, Python): each has an npm script of its own. */
+/** Real programs: they need more than Node and npm (a container engine, Python). */
 const suite = { setupFiles, fileParallelism: false };
 
 export default defineConfig({
@@ -27,7 +27,7 @@ export default defineConfig({
           env: { TZ: "Australia/Lord_Howe" },
         },
       },
-      { test: { ...shared, name: "e2e", include: ["test/{e2e,lab,meltano}/**/*.test.ts"] } },
+      { test: { ...shared, name: "e2e", include: ["test/{e2e,lab}/**/*.test.ts"] } },
       // These measure memory, watch the open files of the process, change its folder or flags, or replace a module of Node's.
       { test: { ...patient, name: "alone", include: [alone], exclude: [lab] } },
       // These take minutes, or repeat something at random or kill processes.
@@ -35,8 +35,8 @@ export default defineConfig({
       {
         test: {
           ...suite,
-          name: "suites",
-          include: ["test/{container,jvm,package}/*.suite.ts"],
+          name: "clients",
+          include: ["test/clients/{install,jvm}/*.suite.ts"],
           testTimeout: 120_000,
           hookTimeout: 600_000,
         },
@@ -45,8 +45,8 @@ export default defineConfig({
         test: {
           ...suite,
           name: "meltano",
-          include: ["test/meltano/*.suite.ts"],
-          globalSetup: ["test/meltano/setup.ts"],
+          include: ["test/clients/meltano/*.suite.ts"],
+          globalSetup: ["test/clients/meltano/setup.ts"],
           testTimeout: 180_000,
           hookTimeout: 900_000,
         },

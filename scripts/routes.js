@@ -72,7 +72,7 @@ const ROUTES = {
   pip: {
     use: "files, installed with pip",
     read: ["docs/files.md"],
-    steps: [["pip", "README.md", "sh", "npm run wheel"], INIT, READ],
+    steps: [["pip", "README.md", "sh", "node scripts/wheel.js"], INIT, READ],
     rows: "rows/people",
   },
   cron: {

@@ -1,4 +1,5 @@
-// Builds the Python wheel into packaging/python/dist and prints its path. Needs Python 3.9 or newer with pip (PYTHON names another).
+// Builds the Python wheel into packaging/python/dist and prints its path. Needs Python 3.9 or later with pip (PYTHON names another).
+import "./prepare.js";
 import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

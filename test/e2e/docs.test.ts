@@ -18,7 +18,7 @@ const isOurs = ({ claim }: DocBlock): boolean => claim?.kind === "test" && /^san
 
 /** Who runs the blocks of a page that have a name. */
 const RUNNERS: Readonly<Record<string, string>> = {
-  "docs/meltano.md": "test/meltano/project.ts",
+  "docs/meltano.md": "test/clients/meltano/project.ts",
 };
 
 /** The file that says that it runs or wrote a block; this one needs no other. */

@@ -19,9 +19,9 @@ export const IMAGE = `${repository}:${tag}`;
 /** The base that the Dockerfile pins. */
 export const PINNED_BASE = /^FROM (\S+)/m.exec(readFileSync(`${ROOT}Dockerfile`, "utf8"))?.[1] ?? "";
 
-/** Builds the image with the `docker` on PATH. */
+/** Builds the image with the `docker` on PATH, unless TEST_IMAGE names one that was built. */
 export async function buildImage(): Promise<void> {
-  await outputOf(process.execPath, ["scripts/image.js"]);
+  if (process.env["TEST_IMAGE"] === undefined) await outputOf(process.execPath, ["scripts/image.js"]);
 }
 
 /** What `docker build` gets on this machine so that its base is there. */

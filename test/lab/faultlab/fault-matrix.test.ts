@@ -6,7 +6,7 @@ import { runScenario } from "./run-scenario.ts";
 import { soak } from "./soak.ts";
 import { PAGE, tableNames, toPage, toRow } from "./table.ts";
 
-/** What `npm test` plays of the lab: each cut of a body, and faults of every kind. `npm run test:long` plays all. */
+/** What `npm test` plays of the lab: each cut of a body, and faults of every kind. `npm run test:lab` plays all. */
 const SHORT = [
   ...CUTS.map(
     (cut, nth) => `${cut}, ${["first", "open", "undated", "middle"][nth % 4]} window, for ever, moving`,

@@ -1,0 +1,47 @@
+// `npm run test:clients -- NAME [more words for pytest or vitest]` runs a suite of real programs: a folder of test/clients. Its
+// Python packages are those of requirements.txt, in an environment below .cache/ that is made when they change.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findPython, UV } from "./uv.js";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const suites = join(root, "test/clients");
+const [name = "", ...words] = process.argv.slice(2);
+const suite = join(suites, name);
+const names = readdirSync(suites).filter((one) => one !== "support");
+if (!names.includes(name)) {
+  console.error(`Name a suite: npm run test:clients -- ${names.join(" | ")}`);
+  process.exit(2);
+}
+
+/** Runs the tests that are written in Python. */
+function pytest() {
+  const requirements = join(suite, "requirements.txt");
+  const home = join(root, ".cache/clients", name);
+  const stamp = join(home, "requirements.txt");
+  const wanted = readFileSync(requirements, "utf8");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
+    console.error(`Installing test/clients/${name}/requirements.txt (once) …`);
+    rmSync(home, { recursive: true, force: true });
+    const uv = (...args) => execFileSync(UV(), args, { stdio: "inherit" });
+    uv("venv", "--quiet", "--seed", "--python", findPython(), home);
+    uv("pip", "install", "--quiet", "--python", home, "-r", requirements);
+    writeFileSync(stamp, wanted);
+  }
+  const env = { ...process.env, PYTHONPATH: join(suites, "support"), PYTHONDONTWRITEBYTECODE: "1" };
+  const args = ["-m", "pytest", "-p", "no:cacheprovider", ...words, suite];
+  return spawnSync(join(home, "bin/python"), args, { cwd: root, stdio: "inherit", env }).status;
+}
+
+/** Runs the tests that are written in TypeScript. */
+function vitest() {
+  const project = name === "meltano" ? "meltano" : "clients";
+  const args = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", project, suite, ...words];
+  return spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status;
+}
+
+const has = (end) => readdirSync(suite).some((file) => file.endsWith(end));
+const ended = [has(".suite.ts") ? vitest() : 0, has("requirements.txt") ? pytest() : 0];
+process.exitCode = ended.every((status) => status === 0) ? 0 : 1;

@@ -1,0 +1,250 @@
+"""A first load in shards and a daily run on a real cluster of two nodes, one of which dies. Claims docs/kubernetes.md.
+
+TEST_CLUSTER names a folder with four programs: `up NODES` starts a cluster and prints `export KUBECONFIG=…`,
+`load IMAGE` brings an image onto every node, `node stop N` kills a node, `down` ends the cluster, if there is one. Without
+it the suite skips, unless TEST_CLUSTER_REQUIRED is set.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import time
+
+import pytest
+from products import image
+from sandbox_process import EXECUTABLE, ROOT, Sandbox
+from shard_rows import newest_rows, state_in
+
+CLUSTER = os.environ.get("TEST_CLUSTER", "")
+# docs/scale.md says what 200,000 people and 60 requests a minute took.
+PEOPLE = int(os.environ.get("TEST_CLUSTER_PEOPLE", "20003"))
+PER_MINUTE = int(os.environ.get("TEST_CLUSTER_REQUESTS_PER_MINUTE", "0"))
+NAMESPACE = "contact-intelligence"
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
+
+if not pathlib.Path(CLUSTER, "up").is_file() or CLUSTER == "":
+    if os.environ.get("TEST_CLUSTER_REQUIRED"):
+        raise RuntimeError("TEST_CLUSTER names no folder with a program `up`")
+    pytest.skip("there is no cluster: TEST_CLUSTER is not set", allow_module_level=True)
+
+
+def program(name, *words):
+    ended = subprocess.run([f"{CLUSTER}/{name}", *words], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def kubectl(*words, **options):
+    ended = subprocess.run(["kubectl", "--namespace", NAMESPACE, *words], capture_output=True, text=True, **options)
+    assert ended.returncode == 0, " ".join(map(str, words)) + "\n" + ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def until(seconds, condition, why):
+    for _ in range(seconds):
+        if condition():
+            return
+        time.sleep(1)
+    raise AssertionError(f"gave up waiting: {why}\n" + describe())
+
+
+def describe():
+    pods = kubectl("get", "pods", "-o", "wide")
+    logs = subprocess.run(
+        ["kubectl", "--namespace", NAMESPACE, "logs", "-l", "app=contact-intelligence", "--all-containers", "--prefix", "--tail=5"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return pods + logs.stdout[-5000:]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two nodes, each with the image, and a folder for a volume that both see."""
+    home = tmp_path_factory.mktemp("cluster")
+    program("down")  # a suite that was killed leaves its cluster behind
+    started = program("up", "2")
+    os.environ["KUBECONFIG"] = re.search(r"export KUBECONFIG=(\S+)", started)[1]
+    try:
+        program("load", image())
+        data = home / "data"
+        data.mkdir()
+        data.chmod(0o777)
+        for folder in [home, *home.parents]:
+            if folder.owner() == "root" and folder != pathlib.Path("/"):
+                folder.chmod(folder.stat().st_mode | 0o055)
+        yield home
+    finally:
+        program("down")
+
+
+def manifests(home, address):
+    """The manifests with this address, plus what this machine needs: the host's network and a volume that is a folder."""
+    shutil.copytree(ROOT / "deploy" / "kubernetes", home / "deploy" / "kubernetes")
+    setup = home / "deploy" / "kubernetes" / "setup" / "kustomization.yaml"
+    setup.write_text(setup.read_text().replace("https://contacts.example.com:443", address))
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "contact-intelligence"},
+        "spec": {
+            "capacity": {"storage": "20Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "hostPath": {"path": str(home / "data")},
+            "claimRef": {"namespace": NAMESPACE, "name": "contact-intelligence"},
+        },
+    }
+    network = {"op": "add", "value": True}
+    levels = "/metadata/labels/pod-security.kubernetes.io~1enforce"
+    patches = {
+        "setup": ("Namespace", {"op": "replace", "path": levels, "value": "privileged"}),
+        "first-load": ("Job", {**network, "path": "/spec/template/spec/hostNetwork"}),
+        "daily": ("CronJob", {**network, "path": "/spec/jobTemplate/spec/template/spec/hostNetwork"}),
+    }
+    for name, (kind, patch) in patches.items():
+        folder = home / "here" / name
+        folder.mkdir(parents=True)
+        (folder / "volume.json").write_text(json.dumps(volume))
+        kustomization = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [f"../../deploy/kubernetes/{name}", *(["volume.json"] if name == "setup" else [])],
+            "patches": [{"target": {"kind": kind}, "patch": json.dumps([patch])}],
+        }
+        (folder / "kustomization.yaml").write_text(json.dumps(kustomization))
+
+
+def commands(heading):
+    """What the page says to type below a heading: its commands, each as a list of words."""
+    section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL)).replace("\\\n", " ")
+    return [shlex.split(line)[1:] for line in blocks.splitlines() if line.startswith("kubectl ")]
+
+
+def type_in(home, words):
+    """Runs a command of the page."""
+    here = [word.replace("deploy/kubernetes/", f"{home}/here/") for word in words]
+    return kubectl(*here, timeout=300)
+
+
+def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(cluster):
+    data = cluster / "data"
+    speed = 150_000 * PEOPLE // 20_000
+    with Sandbox(
+        people=PEOPLE, undated=11, days=4000, requestsPerMinute=PER_MINUTE, bytesPerSecond=speed
+    ) as sandbox:
+        manifests(cluster, sandbox.url)
+        set_up, secret, load, wait, start_daily = commands("Set it up")
+        type_in(cluster, set_up)
+        key = [word for word in secret if "API_KEY=" not in word]
+        more = {"API_KEY": sandbox.key, "REQUESTS_PER_MINUTE": str(PER_MINUTE or 6000)}
+        kubectl(*key, *(f"--from-literal=CONTACT_INTELLIGENCE_{name}={value}" for name, value in more.items()))
+        type_in(cluster, load)
+
+        # The folder of a shard holds something else: only a person can mend that.
+        plan = data / "plans" / "first" / "plan.jsonl"
+        until(120, plan.exists, "a plan")
+        shard = json.loads(plan.read_text().splitlines()[5])
+        obstacle = data / "rows" / f"shard-{shard['plan']}-5-{shard['from']}-{shard['to']}"
+        obstacle.mkdir(parents=True)
+        for folder in (obstacle, obstacle.parent):
+            folder.chmod(0o777)
+        (obstacle / "state.json").write_text("{")
+        type_in(cluster, wait)
+        until(30, lambda: exhausted("contact-intelligence-finish"), "the finish Job fails")
+        see, why, remove, *again = commands("When something fails")
+        assert "shard 5 failed with exit code 2. Try 1 of 9, the last" in type_in(cluster, see)
+        type_in(cluster, [word.replace("=3", "=5") for word in why])
+        (obstacle / "state.json").unlink()
+        for command in (remove, *again):
+            type_in(cluster, command)
+
+        type_in(cluster, wait)
+        until(60, lambda: succeeded("contact-intelligence-finish"), "the finish Job ends")
+
+        # Another number of shards, and another plan.
+        type_in(cluster, remove)
+        numbers = cluster / "deploy" / "kubernetes" / "first-load" / "kustomization.yaml"
+        numbers.write_text(numbers.read_text().replace("SHARDS=10", "SHARDS=6").replace("PLAN=first", "PLAN=second"))
+        type_in(cluster, load)
+        until(120, lambda: busy_on("node2"), "a shard runs on node2")
+        program("node", "stop", "2")
+        while not succeeded("contact-intelligence-finish"):
+            sandbox.call("recheck", 5)
+            time.sleep(2)
+            assert not exhausted("contact-intelligence-finish"), describe()
+        type_in(cluster, wait)
+        until(60, lambda: succeeded("contact-intelligence-shards"), "the Job of the shards ends")
+
+        served = {row["id"]: row for row in sandbox.call("people")}
+        held = newest_rows(data / "rows")
+        # People who were checked again after the open shard had read them come with the daily run.
+        assert set(held) == set(served)
+        state = state_in(data / "state.json")
+        assert state["undated"] is not None
+        # People left some days while they were read: the daily run reads these again.
+        assert not any("missing" in span for span in state["days"])
+
+        print(load_figures(sandbox.call("requests"), len(held)))
+
+        sandbox.call("recheck", 40)
+        sandbox.call("arrive", 7)
+        type_in(cluster, start_daily)
+        kubectl("create", "job", "first-day", "--from=cronjob/contact-intelligence-daily")
+        until(240, lambda: succeeded("first-day"), "the daily run")
+        served = {row["id"]: row for row in sandbox.call("people")}
+        assert newest_rows(data / "rows") == served
+        assert newest_rows(plain_run(sandbox, cluster / "plain")) == served
+
+        stop_load, stop_daily, *_ = commands("Remove it")
+        type_in(cluster, stop_load)
+        type_in(cluster, stop_daily)
+        assert "Bound" in kubectl("get", "pvc", "contact-intelligence")
+
+
+def load_figures(requests, people):
+    """What the service saw: requests, those of the worst minute, and refusals for too many."""
+    moments = sorted(request["at"] for request in requests)
+    worst = max(sum(1 for at in moments if begin <= at < begin + 60_000) for begin in moments)
+    refused = sum(request["status"] == 429 for request in requests)
+    return f"{people} people, {len(moments)} requests, {worst} in the worst minute, {refused} refused with 429"
+
+
+def succeeded(job):
+    return ended(job, "Complete")
+
+
+def exhausted(job):
+    return ended(job, "Failed")
+
+
+def ended(job, how):
+    status = json.loads(kubectl("get", "job", job, "-o", "json"))["status"]
+    return any(c["type"] == how and c["status"] == "True" for c in status.get("conditions", []))
+
+
+def busy_on(node):
+    """Whether a shard's container runs on a node."""
+    pods = json.loads(kubectl("get", "pods", "-o", "json"))["items"]
+    return any(
+        pod["spec"].get("nodeName") == node
+        and pod["metadata"]["name"].startswith("contact-intelligence-shards")
+        and any("running" in status["state"] for status in pod["status"].get("containerStatuses", []))
+        for pod in pods
+    )
+
+
+def plain_run(sandbox, folder):
+    """One run of one process, to compare with."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "CONTACT_INTELLIGENCE_BASE_URL": sandbox.url,
+        "CONTACT_INTELLIGENCE_API_KEY": sandbox.key,
+        "CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE": "6000",
+    }
+    words = ["node", EXECUTABLE, "read", "--stream", "people", "--output", folder]
+    subprocess.run(words, env=environment, check=True)
+    return folder
