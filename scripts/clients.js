@@ -2,7 +2,7 @@
 // Python packages are those of requirements.txt, in an environment below .cache/ that is made when they change.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findPython, UV } from "./uv.js";
 
@@ -25,8 +25,8 @@ function pytest() {
   if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== wanted) {
     console.error(`Installing test/clients/${name}/requirements.txt (once) …`);
     rmSync(home, { recursive: true, force: true });
-    const uv = (...args) => execFileSync(UV(), args, { stdio: "inherit" });
-    uv("venv", "--quiet", "--seed", "--python", findPython(), home);
+    const uv = (...args) => execFileSync("uv", args, { stdio: "inherit" });
+    uv("venv", "--quiet", "--seed", home);
     uv("pip", "install", "--quiet", "--python", home, "-r", requirements);
     writeFileSync(stamp, wanted);
   }
@@ -42,6 +42,8 @@ function vitest() {
   return spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status;
 }
 
+process.env.PATH = [dirname(UV()), process.env.PATH].join(delimiter);
+process.env.UV_PYTHON = findPython();
 const has = (end) => readdirSync(suite).some((file) => file.endsWith(end));
 const ended = [has(".suite.ts") ? vitest() : 0, has("requirements.txt") ? pytest() : 0];
 process.exitCode = ended.every((status) => status === 0) ? 0 : 1;

@@ -85,7 +85,7 @@ describe("docs/docker.md", () => {
     const script = text
       .replaceAll("docker run ", "docker run --network host ")
       .replaceAll("$(id -u)", String(OWNER))
-      .replaceAll("npm run ", `npm run --prefix "${ROOT}" `)
+      .replaceAll("node scripts/", `node ${ROOT}scripts/`)
       .replaceAll("https://contacts.example.com", sandbox.url)
       .replaceAll("svc_…", sandbox.key)
       .replaceAll("docker build ", `cd "${ROOT}" && docker build -q ${await buildArguments()} `);

@@ -42,16 +42,14 @@ export function pathWithPrograms(
   return [bin, ...venvs, process.env["PATH"]].join(delimiter);
 }
 
-/** Installs what is missing; each program is installed whole or again. */
+/** Installs what is missing, with uv, which scripts/clients.js puts on the PATH; each program is installed whole or again. */
 export async function installPrograms(): Promise<void> {
   for (const [name, pins] of Object.entries(PROGRAMS)) {
     const done = join(venv(name), pins.join(" ").replaceAll(/[^\w.=-]/g, "_"));
     if (existsSync(done)) continue;
     rmSync(venv(name), { recursive: true, force: true });
-    await succeed("python3", ["-m", "venv", venv(name)]);
-    const command = name === "meltano" ? INSTALL : `pip install ${pins.map((pin) => `'${pin}'`).join(" ")}`;
-    const env = { PATH: [join(venv(name), "bin"), process.env["PATH"]].join(delimiter), PIP_QUIET: "1" };
-    await succeed("bash", ["-euo", "pipefail", "-c", command], { env });
+    await succeed("uv", ["venv", "--quiet", "--seed", venv(name)]);
+    await succeed("uv", ["pip", "install", "--quiet", "--python", venv(name), ...pins]);
     writeFileSync(done, "");
   }
 }
