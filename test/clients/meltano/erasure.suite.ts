@@ -40,7 +40,7 @@ async function idsAfter(engine: Engine, script: string, cwd: string): Promise<st
 }
 
 const sqlOf = async (name: string): Promise<string> =>
-  await readFile(new URL(`../../docs/sql/${name}`, import.meta.url), "utf8");
+  await readFile(new URL(`../../../docs/sql/${name}`, import.meta.url), "utf8");
 
 const idsOf = (service: Sandbox): string[] =>
   service

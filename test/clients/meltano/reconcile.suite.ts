@@ -6,14 +6,12 @@ import { type Sandbox, startSandbox } from "../../../sandbox/server.ts";
 import { CONNECTOR, file, run } from "../../support/cli.ts";
 import { configFor } from "../../support/configs.ts";
 import { docBlock } from "../../support/docs.ts";
-import { history } from "../../support/histories.ts";
 import { dayOf, ghost, ids, people, type Row, reconcile } from "../../support/reconcile.ts";
 import { outputOf } from "../../support/run.ts";
 import { type Postgres, startPostgres } from "./postgres.ts";
 import { program } from "./programs.ts";
 import { type Project, shareProject } from "./project.ts";
 
-const SEEDS = Number(process.env["TEST_SEEDS"] ?? 3);
 const ACCOUNT = { people: 400, undated: 3, days: 60, companies: 5, requestsPerMinute: 0 } as const;
 const TARGET_DUCKDB = `name: target-duckdb
 namespace: target_duckdb
@@ -69,8 +67,6 @@ const POSTGRES: Warehouse = {
   },
 };
 
-const WAREHOUSES = [DUCKDB, POSTGRES];
-
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line !== "");
 
 /** Tables of a loader, and how they are compared. */
@@ -98,25 +94,6 @@ const listOf = (rows: readonly Row[]): string => rows.map(({ id }) => `'${id}'`)
 const valuesOf = (rows: readonly Row[]): string =>
   rows.map(({ id, discoveredAt: at }) => `('${id}', ${at === null ? "NULL" : `'${at}'`})`).join(", ");
 const datedOf = (rows: readonly Row[]): Row[] => rows.filter((row) => dayOf(row) !== "none");
-
-describe.each(WAREHOUSES)("reconcile on $dialect", (warehouse) => {
-  it(`calls nobody alive gone and misses no lost row, in ${SEEDS} histories`, {
-    timeout: 3_600_000,
-  }, async () => {
-    await using service = await startSandbox(ACCOUNT);
-    const { project, sync, sql, keysOf } = await loaded(warehouse, service);
-    await using _ = project;
-    await sync();
-    const tableOf = async (rows: readonly Row[]): Promise<string> => {
-      const empty = 'CREATE TABLE crm.history AS SELECT id, "discoveredAt" FROM crm.people LIMIT 0';
-      await sql(
-        `DROP TABLE IF EXISTS crm.history; ${empty}; INSERT INTO crm.history VALUES ${valuesOf(rows)}`,
-      );
-      return await keysOf("crm.history");
-    };
-    for (let seed = 1; seed <= SEEDS; seed++) await history(seed, tableOf);
-  });
-});
 
 describe("reconcile", () => {
   it("names the rows of each batch that target-duckdb 0.8.0 has lost", async () => {
