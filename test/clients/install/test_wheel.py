@@ -15,10 +15,8 @@ from sandbox_process import ROOT, Sandbox
 COMMANDS = ["source-contact-intelligence", "tap-contact-intelligence", "contact-intelligence-sandbox"]
 PEOPLE = 300
 VERSION = json.loads((ROOT / "package.json").read_text())["version"]
-MELTANO = re.search(r"meltano==[\d.]+", (ROOT / "docs/meltano.md").read_text())[0]
 # The programs are to run with the Node of the wheel, not with one of this machine.
 BARE_PATH = "/usr/bin:/bin"
-UV = ROOT / ".cache" / "uv" / "bin" / "uv"
 
 
 def output_of(*command, **options):
@@ -44,15 +42,6 @@ def environment(folder):
     """A virtual environment; returns its folder of programs."""
     output_of(sys.executable, "-m", "venv", folder)
     return folder / "bin"
-
-
-def program(name, requirement):
-    """A program in a virtual environment of its own, which is made once."""
-    folder = ROOT / ".cache" / "clients" / f"install-{name}"
-    if not (folder / "bin" / name).exists():
-        output_of(UV, "venv", "--python", sys.executable, folder)
-        output_of(UV, "pip", "install", "--python", folder, requirement)
-    return folder / "bin" / name
 
 
 def assert_commands_work(folder, config, sandbox):
@@ -94,12 +83,6 @@ def test_installs_from_a_clone_by_the_commands_of_the_page(config, sandbox, tmp_
     assert_commands_work(programs, config, sandbox)
 
 
-def test_pipx_installs_the_commands(config, sandbox, tmp_path):
-    folders = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"), "PIPX_MAN_DIR": str(tmp_path / "man")}
-    output_of(program("pipx", "pipx==1.8.0"), "install", wheel(), env={**os.environ, **folders})
-    assert_commands_work(tmp_path / "bin", config, sandbox)
-
-
 def test_pyairbyte_installs_it_by_pip_url(sandbox, tmp_path):
     import airbyte
     from airbyte.caches import DuckDBCache
@@ -110,34 +93,3 @@ def test_pyairbyte_installs_it_by_pip_url(sandbox, tmp_path):
     cache = DuckDBCache(db_path=tmp_path / "warehouse.duckdb", cache_dir=tmp_path / "files")
     read = source.read(cache=cache)
     assert read.processed_records == len(sandbox.call("people"))
-
-
-def test_meltano_installs_it_by_pip_url(sandbox, tmp_path):
-    meltano, project = program("meltano", MELTANO), tmp_path / "contacts"
-    env = {**os.environ, "MELTANO_SEND_ANONYMOUS_USAGE_STATS": "false"}
-    output_of(meltano, "init", project, "--no-usage-stats", env=env)
-    extractor = {
-        "name": COMMANDS[1],
-        "namespace": "tap_contact_intelligence",
-        "pip_url": wheel(),
-        "executable": COMMANDS[1],
-        "capabilities": ["catalog", "discover", "state", "about"],
-        "settings": [{"name": "base_url"}, {"name": "api_key", "sensitive": True}],
-        "config": sandbox.config,
-    }
-    loader = {
-        "name": "target-jsonl",
-        "namespace": "target_jsonl",
-        "pip_url": "target-jsonl==0.1.4",
-        "executable": "target-jsonl",
-        "settings": [{"name": "destination_path"}, {"name": "do_timestamp_file", "kind": "boolean"}],
-        "config": {"destination_path": "output", "do_timestamp_file": False},
-    }
-    # JSON is YAML.
-    definition = {"version": 1, "default_environment": "dev", "environments": [{"name": "dev"}]}
-    plugins = {"extractors": [extractor], "loaders": [loader]}
-    (project / "meltano.yml").write_text(json.dumps({**definition, "plugins": plugins}))
-    output_of(meltano, "install", cwd=project, env=env)
-    output_of(meltano, "run", COMMANDS[1], "target-jsonl", cwd=project, env=env)
-    rows = (project / "output" / "people.jsonl").read_text().splitlines()
-    assert len(rows) == len(sandbox.call("people"))
