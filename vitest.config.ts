@@ -14,6 +14,8 @@ export default defineConfig({
     // What `npm test` runs, and whatever names no project.
     project: ["unit", "e2e", "alone"],
     globalSetup: ["test/support/setup.ts"],
+    // A test that takes longer is marked; it belongs to the lab.
+    slowTestThreshold: 1000,
     // Most tests wait for a process or a clock, so that more of them fit on a small machine than it has cores.
     maxWorkers: 4,
     coverage: { include: ["src/**"], reporter: ["text-summary", ["text", { file: "summary.txt" }]] },
