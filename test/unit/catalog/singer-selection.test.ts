@@ -1,394 +1,238 @@
 import { describe, expect, it } from "vitest";
 import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
 import { lineRewriter } from "../../../src/catalog/field-rules.ts";
-import { loadSchema, propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
+import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { streamsIn, toSingerCatalog } from "../../../src/catalog/singer.ts";
 import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
 import { STREAMS } from "../../../src/catalog/streams.ts";
-import { LOOKUPS, PEOPLE } from "../../support/tap-streams.ts";
 
-type Meta = Record<string, unknown>;
-type Crumbs = Record<string, Meta>;
+const PEOPLE: DiscoveredStream = {
+  spec: STREAMS[0],
+  schema: {
+    type: "object",
+    required: ["id", "name"],
+    properties: {
+      id: { type: "string" },
+      discoveredAt: TIMESTAMP,
+      name: { type: ["string", "null"] },
+      company: { type: "object", properties: { domain: {}, address: { properties: { city: {}, zip: {} } } } },
+      tags: { type: "array", items: { type: "object", properties: { a: {} } } },
+      open: { type: "object" },
+    },
+  },
+  sampled: null,
+};
+const LOOKUPS: DiscoveredStream = {
+  ...{ spec: STREAMS[3], schema: { type: "object", properties: { job_id: {} } } },
+  sampled: false,
+};
 
-/** The catalog of discovery, as edited: metadata by dotted path, `""` for the root. */
-function edited(crumbs: Crumbs, node: Meta = {}, stream = PEOPLE): object {
-  const [entry] = JSON.parse(JSON.stringify(toSingerCatalog([stream]))).streams;
-  for (const item of entry.metadata) {
-    const path = item.breadcrumb.filter((part: string) => part !== "properties").join(".");
-    Object.assign(item.metadata, crumbs[path]);
-  }
+type Meta = Readonly<Record<string, unknown>>;
+type Edit = { readonly node?: Meta; readonly fields?: Readonly<Record<string, Meta>> };
+
+/** The catalog of discovery for people, edited: its entry, and metadata by dotted path, "" for the stream itself. */
+function edited({ node = {}, fields = {} }: Edit): object {
+  const [entry] = JSON.parse(JSON.stringify(toSingerCatalog([PEOPLE]))).streams;
+  for (const { breadcrumb, metadata } of entry.metadata)
+    Object.assign(metadata, fields[breadcrumb.filter((part: string) => part !== "properties").join(".")]);
   return { streams: [{ ...entry, ...node }] };
 }
 
-const only = (catalog: object, stream = PEOPLE) => {
-  const { selections, warnings, refusals } = select(catalog, [stream]);
-  expect(selections).toHaveLength(1);
-  const { schema, keyProperties, method, replicationKey, rules } = selections[0] ?? whole;
-  return { schema, keyProperties, method, replicationKey, rules, warnings, refusals };
+/** What a catalog asks for of people. */
+const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } => {
+  const { selections, warnings, refusals } = select(edited(edit), [PEOPLE]);
+  const [selection] = selections;
+  if (selection === undefined) throw new Error("People are not selected");
+  return { ...selection, said: [...warnings, ...refusals] };
 };
-
-const [whole] = select(undefined, [PEOPLE]).selections as [Selection];
-
-const namesOf = (schema: unknown): string[] => Object.keys(propertiesOf(schema));
 
 /** What leaves of a row. */
 const sent = ({ rules }: Pick<Selection, "rules">, row: object): unknown =>
   JSON.parse(rules === null ? JSON.stringify(row) : lineRewriter(rules)(JSON.stringify(row)));
 
-describe("select()", () => {
-  it("takes the streams selected by default, whole, without a catalog", () => {
-    const { selections } = select(undefined, [PEOPLE, LOOKUPS]);
+describe("a sync without a catalog", () => {
+  it("reads complete rows of every stream that costs nothing", () => {
+    const { selections } = select(undefined, [{ ...PEOPLE, sampled: false }, LOOKUPS]);
     expect(selections.map(({ stream, method, rules }) => [stream, method, rules])).toEqual([
       ["people", "INCREMENTAL", null],
     ]);
   });
+});
 
-  it("lets every row out without a catalog, also where the live rows could not be seen", () => {
-    const [selection] = select(undefined, [{ ...PEOPLE, sampled: false }]).selections;
-    expect(selection).toMatchObject({ stream: "people", rules: null, sampled: null });
-  });
-
-  it("remembers that a catalog was made when there were no rows", () => {
-    const unseen = { ...PEOPLE, sampled: false };
-    const [selection] = select(toSingerCatalog([unseen]), [unseen]).selections;
-    expect(selection).toMatchObject({ stream: "people", sampled: false });
-  });
-
-  it("takes the catalog of discovery as it is", () => {
+describe("a catalog of Singer", () => {
+  it("as discovery prints it reads the same streams, with all their fields", () => {
     const { selections, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]), [PEOPLE, LOOKUPS]);
     expect(selections.map(({ stream }) => stream)).toEqual(["people"]);
     expect(selections[0]).toMatchObject({ schema: PEOPLE.schema, keyProperties: ["id"] });
     expect([...warnings, ...unknown]).toEqual([]);
   });
 
-  it.each([
-    ["a list", [], /not an object with a list "streams"/],
-    ["a text", "nonsense", /not an object with a list "streams"/],
-    ["nothing", null, /not an object with a list "streams"/],
-    ["an object without streams", {}, /not an object with a list "streams"/],
+  it.each<[what: string, edit: Edit, isRead: boolean]>([
+    ["selected", { fields: { "": { selected: true } } }, true],
+    ["deselected", { fields: { "": { selected: false }, id: { selected: true } } }, false],
+    ["deselected on its node only", { node: { selected: false } }, false],
     [
-      "Airbyte's",
-      { streams: [{ stream: { name: "people" }, sync_mode: "incremental" }] },
-      /catalog of Airbyte.*--discover/,
-    ],
-    [
-      "what Airbyte's discovery prints",
-      { streams: [{ name: "people", json_schema: { type: "object" } }] },
-      /catalog of Airbyte.*--discover/,
-    ],
-  ])("refuses a catalog that is %s, which would read nothing", (_what, catalog, message) => {
-    expect(() => select(catalog, [PEOPLE])).toThrow(message);
-  });
-
-  it.each<[string, Crumbs, Meta, boolean]>([
-    ["selected", { "": { selected: true } }, {}, true],
-    ["deselected", { "": { selected: false } }, {}, false],
-    [
-      "deselected although its key is automatic",
-      { "": { selected: false }, id: { selected: true } },
-      {},
-      false,
-    ],
-    ["deselected on its node only", {}, { selected: false }, false],
-    ["selected in metadata, not on its node", { "": { selected: true } }, { selected: false }, true],
-    ["unsupported", { "": { selected: true, inclusion: "unsupported" } }, {}, false],
-    ["without any metadata", {}, { metadata: [] }, true],
-    ["not selected by default", { "": { "selected-by-default": false } }, {}, false],
-  ])("decides on a stream that is %s", (_, crumbs, node, chosen) => {
-    expect(select(edited(crumbs, node), [PEOPLE]).selections).toHaveLength(chosen ? 1 : 0);
-  });
-
-  it.each<[string, Crumbs, boolean]>([
-    ["available", {}, true],
-    ["deselected", { name: { selected: false } }, false],
-    ["automatic, though deselected", { name: { inclusion: "automatic", selected: false } }, true],
-    ["unsupported, though selected", { name: { inclusion: "unsupported", selected: true } }, false],
-    ["not selected by default", { name: { "selected-by-default": false } }, false],
-    [
-      "not selected by default, yet selected",
-      { name: { "selected-by-default": false, selected: true } },
+      "selected in metadata, not on its node",
+      { node: { selected: false }, fields: { "": { selected: true } } },
       true,
     ],
-  ])("decides on a field that is %s", (_, crumbs, stays) => {
-    const { schema, rules } = only(edited(crumbs));
-    expect(namesOf(schema).includes("name")).toBe(stays);
-    expect(sent({ rules }, { id: "1", name: "x" })).toEqual(stays ? { id: "1", name: "x" } : { id: "1" });
-    expect(schema).toHaveProperty("required", stays ? ["id", "name"] : ["id"]);
+    ["unsupported", { fields: { "": { selected: true, inclusion: "unsupported" } } }, false],
+    ["without any metadata", { node: { metadata: [] } }, true],
+    ["not selected by default", { fields: { "": { "selected-by-default": false } } }, false],
+  ])("decides on a stream that is %s", (_, edit, isRead) => {
+    expect(select(edited(edit), [PEOPLE]).selections).toHaveLength(isRead ? 1 : 0);
   });
 
-  it("keeps a field without metadata", () => {
-    const chosen = only(edited({}, { metadata: [{ breadcrumb: [], metadata: { selected: true } }] }));
-    expect(sent(chosen, { id: "1", name: "x" })).toEqual({ id: "1", name: "x" });
+  it.each<[what: string, metadata: Meta, leaves: boolean]>([
+    ["available", {}, true],
+    ["deselected", { selected: false }, false],
+    ["automatic, though deselected", { inclusion: "automatic", selected: false }, true],
+    ["unsupported, though selected", { inclusion: "unsupported", selected: true }, false],
+    ["not selected by default", { "selected-by-default": false }, false],
+    ["not selected by default, yet selected", { "selected-by-default": false, selected: true }, true],
+  ])("decides in rows and schemas on a field that is %s", (_, metadata, leaves) => {
+    const selection = chosen({ fields: { name: metadata } });
+    expect(Object.hasOwn(propertiesOf(selection.schema), "name")).toBe(leaves);
+    expect(selection.schema["required"]).toEqual(leaves ? ["id", "name"] : ["id"]);
+    expect(sent(selection, { id: "1", name: "x" })).toEqual(leaves ? { id: "1", name: "x" } : { id: "1" });
   });
 
-  it("never drops keys or the replication key", () => {
-    const { schema, rules } = only(
-      edited({
-        ...{ id: { inclusion: "available", selected: false }, name: { selected: false } },
-        discoveredAt: { inclusion: "unsupported" },
-      }),
-    );
-    expect(namesOf(schema)).toEqual(["id", "discoveredAt", "company", "tags"]);
-    expect(sent({ rules }, { id: "1", name: "x", discoveredAt: null })).toEqual({
-      id: "1",
-      discoveredAt: null,
-    });
-  });
+  const NO = { selected: false };
+  const ROW = {
+    ...{ id: "1", discoveredAt: "d", ssn: "s", name: "x", tags: [{ a: 1, b: 2 }, [{ b: 3 }], 4] },
+    ...{ company: { domain: "d", ssn: "s", address: { city: "c", zip: "z" } }, open: { any: { x: 1 } } },
+  };
+  const LISTED = {
+    ...{ id: "1", discoveredAt: "d", name: "x", tags: [{ a: 1 }, [{}], 4], open: { any: { x: 1 } } },
+    company: { domain: "d", address: { city: "c", zip: "z" } },
+  };
 
-  it("prunes nested fields, and with a parent all of its children", () => {
-    const { schema, rules } = only(edited({ "company.address.zip": { selected: false } }));
-    expect(schema).toMatchObject({
-      properties: { company: { properties: { address: { properties: { city: {} } } } } },
-    });
-    expect(JSON.stringify(schema)).not.toContain("zip");
-    const company = { id: 1, address: { city: "x", zip: "y" } };
-    expect(sent({ rules }, { company })).toEqual({ company: { id: 1, address: { city: "x" } } });
-    const without = only(edited({ company: { selected: false }, "company.domain": { selected: true } }));
-    expect(namesOf(without.schema)).not.toContain("company");
-  });
-
-  it.each<[string, Crumbs, Meta, string]>([
-    ["root metadata beats what is forced", { "": { "replication-method": "FULL_TABLE" } }, {}, "FULL_TABLE"],
-    ["so does the stream node", {}, { replication_method: "FULL_TABLE" }, "FULL_TABLE"],
+  it.each<[what: string, edit: Edit, left: object]>([
+    ["lists all that may leave, at every depth", {}, LISTED],
     [
-      "root metadata beats the node",
-      { "": { "replication-method": "FULL_TABLE" } },
-      { replication_method: "INCREMENTAL" },
-      "FULL_TABLE",
+      "of which a nested field is deselected",
+      { fields: { "company.address.zip": NO } },
+      { ...LISTED, company: { domain: "d", address: { city: "c" } } },
     ],
-  ])("knows which method is asked: %s", (_, crumbs, node, method) => {
-    expect(only(edited(crumbs, node))).toMatchObject({
-      method,
-      replicationKey: "discoveredAt",
-      warnings: [],
-    });
-  });
-
-  it("warns of a method or key that the stream cannot have", () => {
-    const method = only(edited({}, { replication_method: "LOG_BASED" }));
-    expect(method.method).toBe("INCREMENTAL");
-    expect(method.warnings).toEqual([expect.stringContaining('"LOG_BASED"')]);
-    const key = only(edited({}, { key_properties: ["id", "nope"] }));
-    expect(key.keyProperties).toEqual(["id"]);
-    expect(key.warnings).toEqual([expect.stringContaining('"nope"')]);
-  });
-
-  it("takes the user's key and schema", () => {
-    const schema = { type: "object", properties: { id: {}, name: {}, discoveredAt: {} } };
-    const { keyProperties, ...selection } = only(
-      edited({ name: { selected: false } }, { key_properties: ["id", "name"], schema }),
-    );
-    expect(keyProperties).toEqual(["id", "name"]);
-    expect(selection.schema).toEqual(schema);
-    expect(sent(selection, { id: "1", name: "x" })).toEqual({ id: "1", name: "x" });
-  });
-
-  it("adds the keys to a schema that lacks them", () => {
-    const { schema, keyProperties } = only(
-      edited({}, { schema: { type: "object", properties: { name: {} } } }),
-    );
-    expect(namesOf(schema)).toEqual(["id", "discoveredAt", "name"]);
-    expect(keyProperties).toEqual(["id"]);
-  });
-
-  it("takes a catalog for the whole list of what may leave, at every depth", () => {
-    const chosen = only(toSingerCatalog([PEOPLE]));
-    const row = {
-      ...{ id: "1", ssn: "s", name: "x", tags: [{ a: 1, b: 2 }, [{ b: 3 }], 4] },
-      company: { domain: "d", ssn: "s", address: { city: "c", ssn: "s" } },
-    };
-    expect(sent(chosen, row)).toEqual({
-      ...{ id: "1", name: "x", tags: [{ a: 1 }, [{}], 4] },
-      company: { domain: "d", address: { city: "c" } },
-    });
-    expect(sent(chosen, { company: [{ ssn: "s", domain: "d" }] })).toEqual({ company: [{ domain: "d" }] });
-  });
-
-  it("lets out a field whose schema does not say what is in it as one value, and of an empty list of fields nothing", () => {
-    const schema = {
-      type: "object",
-      properties: {
-        id: {},
-        open: { type: "object" },
-        list: { type: "array" },
-        closed: { type: "object", properties: {} },
-      },
-    };
-    const chosen = only(edited({}, { schema }));
-    const inner = { a: { b: 1 } };
-    expect(sent(chosen, { id: "1", open: inner, list: [inner], closed: inner })).toEqual({
-      ...{ id: "1", open: inner, list: [inner], closed: {} },
-    });
-  });
-
-  it("takes the declared fields for the list where a catalog has no schema", () => {
-    const { schema: _, ...entry } = { ...(toSingerCatalog([PEOPLE]).streams[0] as { schema: unknown }) };
-    expect(sent(only({ streams: [entry] }), { id: "1", ssn: "s" })).toEqual({ id: "1" });
-  });
-
-  it.each<[string, Crumbs, Meta, boolean]>([
-    ["its own", { "": { "replication-key": "discoveredAt" } }, {}, false],
-    ["another one", { "": { "replication-key": "name" } }, {}, true],
-    ["another one on the node", {}, { replication_key: "name" }, true],
     [
-      "another one, which a full table does not need",
-      { "": { "replication-key": "name", "replication-method": "FULL_TABLE" } },
-      {},
-      false,
+      "of which an object is deselected",
+      { fields: { company: NO, "company.domain": { selected: true } } },
+      { ...LISTED, company: undefined },
     ],
-    ["none", {}, { replication_key: null }, false],
-  ])("honours the replication key or refuses it by name: %s", (_, crumbs, node, refused) => {
-    const { refusals } = only(edited(crumbs, node));
-    expect(refusals).toEqual(
-      refused ? [expect.stringMatching(/"people" by the key "name": it has "discoveredAt"/)] : [],
+    [
+      "that deselects key and cursor still lets them out",
+      { fields: { id: NO, discoveredAt: { inclusion: "unsupported" } } },
+      LISTED,
+    ],
+    [
+      "with a schema of its own",
+      { node: { schema: { properties: { name: {}, open: { properties: {} } } } } },
+      { id: "1", discoveredAt: "d", name: "x", open: {} },
+    ],
+    [
+      "without metadata of its fields",
+      { node: { metadata: [{ breadcrumb: [], metadata: { selected: true } }] } },
+      LISTED,
+    ],
+  ])("%s", (_, edit, left) => {
+    const selection = chosen(edit);
+    expect(sent(selection, ROW)).toEqual(left);
+    expect(Object.keys(propertiesOf(selection.schema)).toSorted()).toEqual(
+      Object.keys(JSON.parse(JSON.stringify(left))).toSorted(),
     );
   });
 
-  it("refuses a stream that is selected twice, whose rows would come twice and under the schema of one of both", () => {
-    const entry = (selected: boolean, email: boolean): object => ({
+  it("without a schema lets out the declared fields", () => {
+    expect(sent(chosen({ node: { schema: undefined } }), { id: "1", ssn: "s", name: "x" })).toEqual({
+      ...{ id: "1", name: "x" },
+    });
+  });
+
+  it.each<[edit: Edit, read: Partial<Selection>, said: string | null]>([
+    [{}, { method: "INCREMENTAL", keyProperties: ["id"], replicationKey: "discoveredAt" }, null],
+    [{ node: { replication_method: "FULL_TABLE" } }, { method: "FULL_TABLE" }, null],
+    [{ fields: { "": { "replication-method": "FULL_TABLE" } } }, { method: "FULL_TABLE" }, null],
+    [
+      { node: { replication_method: "INCREMENTAL" }, fields: { "": { "replication-method": "FULL_TABLE" } } },
+      { method: "FULL_TABLE" },
+      null,
+    ],
+    [{ node: { replication_method: "LOG_BASED" } }, { method: "INCREMENTAL" }, 'by "LOG_BASED"'],
+    [{ node: { key_properties: ["id", "name"] } }, { keyProperties: ["id", "name"] }, null],
+    [{ node: { key_properties: ["id", "nope"] } }, { keyProperties: ["id"] }, 'no field "nope"'],
+    [{ node: { key_properties: "id" } }, { keyProperties: ["id"] }, null],
+    [{ node: { replication_key: null } }, { method: "INCREMENTAL" }, null],
+    [{ node: { replication_key: "name" } }, {}, '"people" by the key "name": it has "discoveredAt"'],
+    [{ fields: { "": { "replication-key": "name" } } }, {}, 'by the key "name"'],
+    [
+      { fields: { "": { "replication-key": "name", "replication-method": "FULL_TABLE" } } },
+      { method: "FULL_TABLE" },
+      null,
+    ],
+  ])("with %j is read with %j, and says %j", (edit, read, said) => {
+    const selection = chosen(edit);
+    expect(selection).toMatchObject(read);
+    expect(selection.said).toEqual(said === null ? [] : [expect.stringContaining(said)]);
+  });
+
+  it.each<[what: string, catalog: unknown, why: RegExp]>([
+    ["a list", [], /not an object with a list "streams"/],
+    ["nothing", null, /not an object with a list "streams"/],
+    ["an object without streams", {}, /not an object with a list "streams"/],
+    ["Airbyte's", { streams: [{ stream: { name: "people" } }] }, /catalog of Airbyte.*--discover/],
+    ["of Airbyte's discovery", { streams: [{ name: "people", json_schema: {} }] }, /catalog of Airbyte/],
+    [
+      "one that selects a stream twice",
+      { streams: [{ stream: "people" }, { stream: "people" }] },
+      /"people" twice/,
+    ],
+  ])("that is %s is refused, because it would read nothing or rows twice", (_, catalog, why) => {
+    expect(() => select(catalog, [PEOPLE])).toThrow(why);
+  });
+
+  it("that selects nothing is warned of, and unknown streams are named", () => {
+    const { warnings } = select(edited({ fields: { "": NO } }), [PEOPLE]);
+    expect(warnings).toEqual([expect.stringContaining("selects no stream")]);
+    const streams = [{ tap_stream_id: "aliens", stream: "people" }, { stream: "ghosts" }, {}];
+    expect(select({ streams }, [PEOPLE]).unknown).toEqual(["aliens", "ghosts", ""]);
+  });
+
+  it("that is sent back tells the streams, their fields, and whether live rows told them", () => {
+    const unseen = { ...PEOPLE, sampled: false };
+    const [people, companies] = streamsIn(toSingerCatalog([unseen]));
+    expect(people).toMatchObject({ schema: PEOPLE.schema, sampled: false });
+    expect(companies).toMatchObject({ sampled: null });
+    expect(select(toSingerCatalog([unseen]), [unseen]).selections[0]?.sampled).toBe(false);
+  });
+});
+
+describe("discovery", () => {
+  it("has metadata for every property, nested ones too, without which Meltano could not deselect it", () => {
+    const [{ metadata, ...entry }] = JSON.parse(JSON.stringify(toSingerCatalog([PEOPLE]))).streams;
+    expect(entry).toMatchObject({
       tap_stream_id: "people",
-      metadata: [
-        { breadcrumb: ["properties", "email"], metadata: { selected: email } },
-        { breadcrumb: [], metadata: { selected } },
-      ],
+      key_properties: ["id"],
+      replication_key: "discoveredAt",
     });
-    const catalogOf = (isAgain: boolean) => ({ streams: [entry(true, false), entry(isAgain, true)] });
-    expect(() => select(catalogOf(true), streamsIn({}))).toThrow('it selects the stream "people" twice');
-    expect(select(catalogOf(false), streamsIn({})).selections).toHaveLength(1);
-  });
-
-  it("reports selected streams that there are not, and a catalog that selects nothing", () => {
-    const stranger = {
-      tap_stream_id: "aliens",
-      metadata: [{ breadcrumb: [], metadata: { selected: true } }],
-    };
-    expect(select({ streams: [stranger] }, [PEOPLE])).toMatchObject({ selections: [], unknown: ["aliens"] });
-    expect(select(edited({ "": { selected: false } }), [PEOPLE]).warnings).toEqual([
-      expect.stringContaining("selects no stream"),
+    const inclusions = metadata.map((one: { breadcrumb: string[]; metadata: Meta }) => [
+      one.breadcrumb.filter((part) => part !== "properties").join("."),
+      one.metadata["inclusion"],
+    ]);
+    const automatic = ["id", "discoveredAt"].map((name) => [name, "automatic"]);
+    const others = [
+      "name",
+      "company",
+      "company.domain",
+      "company.address",
+      "company.address.city",
+      "company.address.zip",
+      "tags",
+      "open",
+    ];
+    expect(inclusions).toEqual([
+      ["", "available"],
+      ...automatic,
+      ...others.map((name) => [name, "available"]),
     ]);
   });
-});
-
-/** One stream of each kind that a catalog can ask for. */
-const KINDS: readonly DiscoveredStream[] = STREAMS.flatMap((spec) => {
-  const schema = { type: "object", properties: { id: {}, name: {}, ...cursorIn(spec.name) } };
-  return ["people", "sources", "email_checks"].includes(spec.name) ? [{ spec, schema, sampled: null }] : [];
-});
-
-function cursorIn(name: string): object {
-  if (name === "people") return { discoveredAt: TIMESTAMP };
-  return name === "email_checks" ? { checked_at: TIMESTAMP, email: {}, source: {} } : {};
-}
-
-/** What a program may write into the entry of a stream, and into its root metadata. */
-const ENTRIES: readonly (readonly [node: Meta, root: Meta])[] = [
-  [{}, {}],
-  ...["INCREMENTAL", "FULL_TABLE", "LOG_BASED", null, 7, { a: 1 }].flatMap((method) =>
-    [
-      [{ replication_method: method }, {}],
-      [{}, { "replication-method": method }],
-      [{}, { "forced-replication-method": method }],
-      [{ replication_method: "FULL_TABLE" }, { "replication-method": method }],
-      [{ replication_method: method, replication_key: "name" }, {}],
-    ].map(([node = {}, root = {}]): [Meta, Meta] => [node, root]),
-  ),
-  ...["discoveredAt", "name", "", null, ["id"], 3].flatMap((key): [Meta, Meta][] => [
-    [{ replication_key: key }, {}],
-    [{}, { "replication-key": key }],
-    [{ replication_key: "other" }, { "replication-key": key }],
-  ]),
-  ...[["id"], ["name", "id"], ["nope"], ["no", "pe", "id"], [], [7, "id"], "id", null].map(
-    (keys): [Meta, Meta] => [{ key_properties: keys }, {}],
-  ),
-  [{ selected: true }, {}],
-  [{ selected: false }, {}],
-  [{ selected: false }, { selected: true }],
-  [{ selected: true }, { selected: false }],
-  [{ selected: "no" }, {}],
-  [{}, { selected: "yes" }],
-  [{}, { selected: false, inclusion: "automatic" }],
-  [{}, { "selected-by-default": true, selected: false }],
-  [{}, { inclusion: "unsupported", "selected-by-default": true }],
-];
-
-it("selections mean what golden/selections.txt says", async () => {
-  const lines = ENTRIES.flatMap(([node, root]) => [
-    JSON.stringify(node) + (Object.keys(root).length === 0 ? "" : ` with root ${JSON.stringify(root)}`),
-    ...KINDS.map((stream) => {
-      const { name } = stream.spec;
-      const metadata = [{ breadcrumb: [], metadata: { selected: true, ...root } }];
-      const bare = "selected" in node || "selected-by-default" in root || "inclusion" in root;
-      const entry = {
-        ...{ tap_stream_id: name, schema: stream.schema },
-        metadata: bare ? [{ breadcrumb: [], metadata: root }] : metadata,
-        ...node,
-      };
-      const { selections, warnings, refusals } = select({ streams: [entry] }, [stream]);
-      const [chosen] = selections;
-      const what =
-        chosen === undefined
-          ? "not selected"
-          : `${chosen.method}, key ${chosen.keyProperties.join(" ")}, cursor ${chosen.replicationKey}, fields ${namesOf(chosen.schema).join(" ")}`;
-      return [`  ${name}: ${what}`, ...warnings, ...refusals].join("\n    ");
-    }),
-  ]);
-  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../golden/selections.txt");
-});
-
-it.each<[Meta, string]>([
-  [{ tap_stream_id: "aliens", stream: "people" }, "aliens"],
-  [{ stream: "aliens" }, "aliens"],
-  [{ tap_stream_id: 7 }, "7"],
-  [{ tap_stream_id: ["a"] }, '["a"]'],
-  [{}, ""],
-])("select() calls the unknown stream of %j %j", (entry, name) => {
-  const { unknown, selections, warnings } = select({ streams: [entry] }, [PEOPLE]);
-  expect([unknown, selections, warnings]).toEqual([[name], [], []]);
-});
-
-describe("streamsIn()", () => {
-  it("has every stream, with the fields and the sample of the catalog where it says them", () => {
-    const schema = { type: "object", properties: { domain: {} } };
-    const streams = streamsIn({
-      streams: [
-        { stream: "companies", schema, metadata: [{ breadcrumb: [], metadata: { sampled: true } }] },
-        { tap_stream_id: "sources", stream: "people", schema },
-        { tap_stream_id: "people", schema: { type: "object" }, metadata: [{ metadata: { sampled: 1 } }] },
-        null,
-        {
-          tap_stream_id: "email_checks",
-          metadata: [{ breadcrumb: ["properties"], metadata: { sampled: false } }],
-        },
-      ],
-    });
-    expect(streams.map(({ spec }) => spec.name)).toEqual(STREAMS.map(({ name }) => name));
-    const [people, companies, sources, , , checks] = streams;
-    expect(companies).toMatchObject({ schema, sampled: true });
-    expect(sources).toMatchObject({ schema, sampled: null });
-    expect(people).toMatchObject({ schema: loadSchema("people"), sampled: null });
-    expect(checks).toMatchObject({ schema: loadSchema("email_checks"), sampled: null });
-    for (const nothing of [undefined, null, [], "x", { streams: {} }])
-      expect(streamsIn(nothing)).toEqual(
-        STREAMS.map((spec) => ({ spec, schema: loadSchema(spec.name), sampled: null })),
-      );
-  });
-});
-
-it("select() tells of streams in the order of the catalog", () => {
-  const schema = { properties: { domain: {}, discoveredAt: TIMESTAMP } };
-  const streams = streamsIn({ streams: [{ tap_stream_id: "companies", schema }] });
-  const entries = ["people", "nobody", "companies", "sources", "noone"].map((name) => ({
-    ...{ tap_stream_id: name, replication_key: "other", key_properties: ["none"] },
-    metadata: [{ breadcrumb: [], metadata: { selected: true, "replication-method": "INCREMENTAL" } }],
-  }));
-  const { selections, unknown, refusals, warnings } = select({ streams: entries }, streams);
-  expect(selections.map(({ stream }) => stream)).toEqual(["people", "companies", "sources"]);
-  expect(unknown).toEqual(["nobody", "noone"]);
-  expect(refusals.map((text) => /"(\w+)"/.exec(text)?.[1])).toEqual(["people", "companies"]);
-  expect(warnings.map((text) => text.slice(0, 22))).toEqual([
-    'Stream "people" has no',
-    'Stream "companies" has',
-    'Stream "sources" has n',
-    'Stream "sources" canno',
-  ]);
 });

@@ -1,14 +1,14 @@
-import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
-import { loadSchema, TIMESTAMP } from "../../../src/catalog/schema.ts";
+import { inferSchema } from "../../../src/api/infer-schema.ts";
+import { parseConfiguredCatalog, toCatalog } from "../../../src/catalog/airbyte.ts";
+import { loadSchema } from "../../../src/catalog/schema.ts";
 import { listPathOf, STREAMS, streamsOf } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-
-const ROWS = STREAMS.filter((spec) => spec.reading === "dated" || spec.reading === "list");
+import { ConfigError } from "../../../src/errors.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 
-describe("STREAMS", () => {
+describe("the streams", () => {
   it("have the names, keys and cursors that pipelines rely on", () => {
     expect(STREAMS.map(({ name, primaryKey, cursorField }) => [name, primaryKey, cursorField])).toEqual([
       ["people", ["id"], "discoveredAt"],
@@ -22,63 +22,133 @@ describe("STREAMS", () => {
     ]);
   });
 
-  it("are at the paths that the config says, whose defaults are the interface's", () => {
-    const pathsWith = (settings: object): readonly string[] =>
-      ROWS.map((stream) => listPathOf(stream, parseConfig({ ...account, ...settings }, {}).endpoints));
-    const [people, companies, sources] = ROWS.map(({ listPath }) => listPath);
-    expect(pathsWith({})).toEqual([people, companies, sources]);
-    expect(pathsWith({ endpoints: { companies: "/v2/firms" } })).toEqual([people, "/v2/firms", sources]);
-  });
-});
-
-describe("streamsOf()", () => {
   const external = { external_api: { api_url: "https://external.example.com", api_key: "e" } };
-  const names = (config: object): readonly string[] =>
-    streamsOf(parseConfig({ ...account, ...config }, {})).map(({ name }) => name);
 
-  it("has no stream that may cost anything unless it is configured", () => {
-    expect(names({})).toEqual(["people", "companies", "sources"]);
-    expect(names(external)).toEqual(["people", "companies", "sources"]);
-  });
-
-  it.each([
+  it.each<[settings: object, streams: readonly string[]]>([
+    [{}, []],
+    [external, []],
     [
       { ...external, company_lookup: { domains: ["a.example"] } },
       ["company_lookups", "company_lookup_contacts"],
     ],
     [{ email_check: { emails: ["a@b.example"] } }, ["email_checks"]],
     [{ ...external, email_verification: { emails: ["a@b.example"] } }, ["email_verifications"]],
-  ])("has the stream of what is configured: %j", (config, streams) => {
-    expect(names(config)).toEqual(["people", "companies", "sources", ...streams]);
+  ])("cost nothing unless they are configured: %j adds %j", (settings, streams) => {
+    const names = streamsOf(parseConfig({ ...account, ...settings }, {})).map(({ name }) => name);
+    expect(names).toEqual(["people", "companies", "sources", ...streams]);
+  });
+
+  it("are at the paths that the config says", () => {
+    const { endpoints } = parseConfig({ ...account, endpoints: { companies: "/v2/firms" } }, {});
+    const rows = STREAMS.filter((spec) => spec.reading === "dated" || spec.reading === "list");
+    expect(rows.map((spec) => listPathOf(spec, endpoints))).toEqual([
+      "/api/v1/public/people",
+      "/v2/firms",
+      "/api/v1/public/sources",
+    ]);
+  });
+
+  it("have a title and a description for every declared field", () => {
+    for (const { name } of STREAMS)
+      for (const [field, schema] of Object.entries(loadSchema(name).properties ?? {}))
+        expect(schema, field).toMatchObject({ title: expect.any(String), description: expect.any(String) });
   });
 });
 
-describe("loadSchema()", () => {
-  const NULLABLE =
-    "firstName lastName email jobTitle seniority department jobFunction company companyDomain companySize industry location country linkedinUrl discoveredAt";
+const sampled = STREAMS.map((spec) => {
+  const schema = loadSchema(spec.name);
+  const rows = [{ discoveredAt: "2026-01-02T03:04:05Z", size: 3, tags: [{}] }];
+  return { spec, schema: spec.sampled ? inferSchema(schema, rows) : schema };
+});
 
-  it("declares every documented field of a person", () => {
-    const { properties = {}, additionalProperties } = loadSchema("people");
-    expect(Object.keys(properties).sort()).toEqual(["id", "sources", ...NULLABLE.split(" ")].sort());
-    expect(additionalProperties).toBe(true);
-    expect(properties["discoveredAt"]).toMatchObject(TIMESTAMP);
+describe("Airbyte's catalog", () => {
+  it("has companies incremental only where their rows carry the time of discovery", () => {
+    const modesOf = (discoveredAt: string | undefined): unknown => {
+      const schema = inferSchema(loadSchema("companies"), [{ domain: "d", discoveredAt }]);
+      return toCatalog([{ spec: STREAMS[1], schema }]).streams[0]?.supported_sync_modes;
+    };
+    expect(modesOf("2026-01-02T03:04:05Z")).toEqual(["full_refresh", "incremental"]);
+    for (const none of [undefined, "yesterday"]) expect(modesOf(none)).toEqual(["full_refresh"]);
   });
 
-  it("takes a person with nothing but an id, and none without", () => {
-    const isValid = new Ajv({ strict: false, validateFormats: false }).compile(loadSchema("people"));
-    const nulls = Object.fromEntries(NULLABLE.split(" ").map((field) => [field, null]));
-    expect(isValid({ ...nulls, id: "p1", sources: [] })).toBe(true);
-    expect(isValid({ ...nulls, id: null, sources: [] })).toBe(false);
-    expect(isValid({ id: "p1", companySize: "many" })).toBe(false);
+  it("offers no full refresh of what would be bought again", () => {
+    const { streams } = toCatalog(sampled);
+    expect(streams.slice(3).map((entry) => entry.supported_sync_modes)).toEqual(
+      STREAMS.slice(3).map(() => ["incremental"]),
+    );
+    expect(streams.filter((entry) => entry.is_resumable).map(({ name }) => name)).toEqual(["people"]);
+  });
+});
+
+describe("a configured catalog", () => {
+  const parsed = (...streams: readonly object[]) => parseConfiguredCatalog({ streams });
+
+  it.each<[entry: object, read: object]>([
+    [{ stream: { name: "people" } }, { name: "people", syncMode: "full_refresh", schema: null }],
+    [{ name: "people" }, { syncMode: "full_refresh", destinationSyncMode: null, generationId: null }],
+    [
+      { stream: { name: "nobody" }, sync_mode: "INVALID" },
+      { name: "nobody", syncMode: "INVALID" },
+    ],
+    [
+      { stream: { name: "a" }, sync_mode: "incremental", destination_sync_mode: "append_dedup" },
+      { syncMode: "incremental", destinationSyncMode: "append_dedup" },
+    ],
+    [
+      { stream: { name: "a" }, generation_id: 7, minimum_generation_id: 0, sync_id: 12 },
+      { generationId: 7, minimumGenerationId: 0, syncId: 12 },
+    ],
+    [
+      { stream: { name: "a" }, generation_id: 1.5, sync_id: "7" },
+      { generationId: null, syncId: null },
+    ],
+    [{ stream: { name: "a", namespace: "eu" } }, { namespace: "eu" }],
+    [
+      { stream: { name: "a", json_schema: { properties: { b: {} } } } },
+      { schema: { properties: { b: {} } } },
+    ],
+    [{ name: "a", supported_sync_modes: ["full_refresh"] }, { syncMode: "full_refresh" }],
+    [{ name: "a", supported_sync_modes: ["full_refresh", "incremental"] }, { syncMode: "incremental" }],
+    [
+      { name: "a", supported_sync_modes: ["incremental"], sync_mode: "full_refresh" },
+      { syncMode: "full_refresh" },
+    ],
+  ])("with the stream %j asks for %j", (entry, read) => {
+    expect(parsed(entry)).toEqual([expect.objectContaining(read)]);
   });
 
-  it("gives every declared field a title and a description", () => {
-    for (const { name, primaryKey } of STREAMS) {
-      const { properties = {} } = loadSchema(name);
-      for (const [field, schema] of Object.entries(properties)) {
-        expect(schema, field).toMatchObject({ title: expect.any(String), description: expect.any(String) });
-      }
-      for (const key of primaryKey) expect(["string", "integer"]).toContain(properties[key]?.type);
+  it("may be what discover prints, which asks for every stream, incremental where it can be", () => {
+    const catalog = JSON.parse(JSON.stringify(toCatalog(sampled)));
+    for (const value of [catalog, { type: "CATALOG", catalog }]) {
+      const streams = parseConfiguredCatalog(value);
+      expect(streams.map(({ name }) => name)).toEqual(STREAMS.map(({ name }) => name));
+      expect(streams.map(({ syncMode }) => syncMode).slice(0, 3)).toEqual([
+        ...["incremental", "incremental"],
+        "full_refresh",
+      ]);
     }
+  });
+
+  it("tells streams of one name apart by their namespace, but not those that would buy twice", () => {
+    const entry = (namespace: string | null, name = "people"): object => ({ stream: { name, namespace } });
+    expect(parsed(entry("eu"), entry("us"), entry("")).map(({ namespace }) => namespace)).toEqual([
+      ...["eu", "us", undefined],
+    ]);
+    for (const name of ["company_lookups", "email_checks", "sync_windows"])
+      expect(() => parsed(entry("eu", name), entry("us", name))).toThrow(`the stream "${name}" twice`);
+  });
+
+  it.each<[value: unknown, why: string]>([
+    [7, 'it is not an object with a list "streams"'],
+    [undefined, '"streams"'],
+    [{ catalog: [] }, '"streams"'],
+    [{ streams: {} }, '"streams"'],
+    [{ streams: [null] }, "streams[0] has neither"],
+    [{ streams: [{ name: "a" }, { title: "people" }] }, "streams[1] has neither"],
+    [{ streams: [{ stream: { name: "" } }] }, "streams[0] has neither"],
+    [{ streams: [{ name: "a" }, { stream: { name: "a" } }] }, 'it has the stream "a" twice'],
+  ])("that is %j is refused", (value, why) => {
+    expect(() => parseConfiguredCatalog(value)).toThrow(ConfigError);
+    expect(() => parseConfiguredCatalog(value)).toThrow(why);
   });
 });
