@@ -1,0 +1,365 @@
+import { createHmac } from "node:crypto";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Sandbox } from "../../sandbox/server.ts";
+import { recordsOf as dataOf, errorsOf, type Json, linesOf, statesOf } from "../support/airbyte-messages.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { configFor, sandboxWith } from "../support/configs.ts";
+import { sandboxStage } from "../support/job-stage.ts";
+import { discover, expectWithout, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+// What is dropped, hashed, not named, deselected or suppressed leaves nowhere: in no row, schema, state, log or summary.
+
+const SALT = "a long random text";
+const QUICK = { requestsPerMinute: 0, companies: 8, people: 60, undated: 3 } as const;
+const NEW_FIELD = "new-field:path=/people/stream:after=20:times=always";
+
+const digest = (text: unknown): string | null =>
+  text === null ? null : createHmac("sha256", SALT).update(String(text), "utf8").digest("hex");
+
+/** Rows, whatever the order of their fields. */
+const textsOf = (rows: readonly object[]): Set<string> =>
+  new Set(rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))));
+
+const STREAMS = ["people", "companies"] as const;
+type Rows = Readonly<Record<(typeof STREAMS)[number], readonly object[]>>;
+type Left = { readonly rows: Rows; readonly texts: readonly string[] };
+
+/** What a config lets out in each language: the rows, and all else that is written. */
+const LANGUAGES: Readonly<Record<string, (config: string) => Promise<Left>>> = {
+  "Airbyte's language": async (config) => {
+    const summary = join(await tempDir(), "summary.json");
+    const { code, messages, stdout, stderr } = await connector(["read", "-c", config, "--summary", summary]);
+    expect(code, stdout.slice(-2_000)).toBe(0);
+    const discovered = await run(CONNECTOR, ["discover", "--config", config]);
+    const texts = [stdout, stderr, discovered.stdout, await readFile(summary, "utf8")];
+    return { rows: { people: dataOf(messages, "people"), companies: dataOf(messages, "companies") }, texts };
+  },
+  "Singer's language": async (config) => {
+    const { messages, logs } = await tap(["--config", config]);
+    const catalog = await discover(config);
+    const rowsOf = (stream: string): Json[] => recordsOf(messages, stream).map(({ record }) => record ?? {});
+    const texts = [messages, logs, catalog].map((value) => JSON.stringify(value));
+    return { rows: { people: rowsOf("people"), companies: rowsOf("companies") }, texts };
+  },
+  "JSON lines": async (config) => {
+    const lines = async (stream: string): Promise<{ rows: object[]; texts: string[] }> => {
+      const ended = await run(CONNECTOR, ["read", "-c", config, "--format", "jsonl", "--stream", stream]);
+      expect(ended.code, ended.stderr).toBe(0);
+      const rows = linesOf(ended.stdout).map((line): object => JSON.parse(line));
+      return { rows, texts: [ended.stdout, ended.stderr] };
+    };
+    const [people, companies] = [await lines("people"), await lines("companies")];
+    return {
+      rows: { people: people.rows, companies: companies.rows },
+      texts: [...people.texts, ...companies.texts],
+    };
+  },
+  files: async (config) => {
+    const folder = join(await tempDir(), "rows");
+    const ended = await run(CONNECTOR, ["read", "--config", config, "--output", folder]);
+    expect(ended.code, ended.stderr).toBe(0);
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const paths = entries.flatMap((one) => (one.isFile() ? [join(one.parentPath, one.name)] : []));
+    const texts = await Promise.all(paths.map((path) => readFile(path, "utf8")));
+    const rows = linesOf(texts.filter((_, nth) => paths[nth]?.endsWith(".jsonl")).join(""));
+    const all = rows.map((line): object => JSON.parse(line));
+    return {
+      rows: { people: all.filter((row) => "id" in row), companies: all.filter((row) => "domain" in row) },
+      texts: [...texts, ended.stdout, ended.stderr],
+    };
+  },
+};
+
+type Situation = {
+  readonly settings: (sandbox: Sandbox) => object | Promise<object>;
+  readonly left: (sandbox: Sandbox) => Rows;
+  /** What must be in no text. */
+  readonly secrets: (sandbox: Sandbox) => readonly unknown[];
+};
+
+const EVERY_THIRD = (_: unknown, nth: number): boolean => nth % 3 === 0;
+
+const SITUATIONS: Readonly<Record<string, Situation>> = {
+  "dropped and hashed fields": {
+    settings: () => ({
+      drop_fields: ["lastName", "companies.headquarters.city", "engagement"],
+      hash_fields: ["email", "people.id", "companies.employeeCount"],
+      hash_salt: SALT,
+    }),
+    left: (sandbox) => ({
+      people: sandbox.people().map(({ lastName: _, ...row }) => {
+        return { ...row, id: digest(row.id), email: digest(row.email) };
+      }),
+      companies: sandbox.companies().map(({ employeeCount, headquarters, ...row }) => {
+        const { city: _, ...rest } = { city: null, ...(headquarters as object | null) };
+        return { ...row, employeeCount: digest(employeeCount), headquarters: headquarters && rest };
+      }),
+    }),
+    secrets: (sandbox) => [
+      ...sandbox.people().flatMap(({ id, email }) => [id, email]),
+      '"engagement":',
+      SALT,
+    ],
+  },
+  "fields that only_fields does not name": {
+    settings: () => ({ only_fields: ["people.email", "people.companySize", "companies.headquarters.city"] }),
+    left: (sandbox) => ({
+      people: sandbox.people().map(({ id, email, companySize, discoveredAt }) => {
+        return { id, email, companySize, discoveredAt };
+      }),
+      companies: sandbox.companies().map(({ domain, discoveredAt, headquarters }) => {
+        const { city } = { city: null, ...(headquarters as object | null) };
+        const dates = discoveredAt === undefined ? {} : { discoveredAt };
+        return { domain, ...dates, headquarters: headquarters && { city } };
+      }),
+    }),
+    secrets: (sandbox) => [...sandbox.people().map(({ linkedinUrl }) => linkedinUrl), "engagement"],
+  },
+  "suppressed people and companies": {
+    settings: async (sandbox) => {
+      const people = sandbox.people().filter(EVERY_THIRD);
+      const names = people.map(({ id, email }, nth) =>
+        email === null || nth % 2 === 0 ? id.toUpperCase() : ` ${email.toUpperCase()}.`,
+      );
+      const companies = sandbox.companies().filter(EVERY_THIRD);
+      const lines = [...names, ...companies.map(({ domain }) => domain)];
+      return { drop_fields: ["engagement"], suppress_file: await file("suppressed.txt", lines.join("\n")) };
+    },
+    left: (sandbox) => ({
+      people: sandbox.people().filter((_, nth) => !EVERY_THIRD(_, nth)),
+      companies: sandbox.companies().filter((_, nth) => !EVERY_THIRD(_, nth)),
+    }),
+    secrets: (sandbox) => [
+      ...sandbox
+        .people()
+        .filter(EVERY_THIRD)
+        .flatMap(({ id, email }) => [id, email]),
+      ...sandbox
+        .companies()
+        .filter(EVERY_THIRD)
+        .map(({ domain }) => `"domain":"${domain}"`),
+    ],
+  },
+};
+
+describe.each(Object.entries(SITUATIONS))("%s", (_, { settings, left, secrets }) => {
+  it.each(Object.entries(LANGUAGES))("leave in no row and no other text in %s", async (_language, play) => {
+    const { sandbox } = await sandboxWith({ ...QUICK, faults: [NEW_FIELD] });
+    const { rows, texts } = await play(await configFor(sandbox, await settings(sandbox)));
+    for (const stream of STREAMS) {
+      expect(textsOf(rows[stream])).toEqual(textsOf(left(sandbox)[stream]));
+      expect(rows[stream]).toHaveLength(left(sandbox)[stream].length);
+    }
+    for (const secret of secrets(sandbox))
+      if (secret !== null)
+        expect(
+          texts.filter((text) => text.includes(String(secret))),
+          String(secret),
+        ).toEqual([]);
+    expect(texts.join("")).not.toContain("differ from its schema");
+  });
+});
+
+describe("a setting that cannot be obeyed", () => {
+  it.each<[settings: object, why: string, requests: "none" | "some"]>([
+    [{ drop_fields: ["people.id"] }, 'drop_fields "people.id" names the primary key', "none"],
+    [{ drop_fields: ["people.emial"] }, '"people" does not have. Did you mean "email"?', "none"],
+    [{ only_fields: ["emial"] }, 'a field that no stream has. Did you mean "email"?', "none"],
+    [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?', "none"],
+    [{ suppress_file: "/nowhere.txt" }, 'Cannot read the suppress_file "/nowhere.txt"', "none"],
+    [{ drop_fields: ["emial"] }, 'a field that no stream of this account has. Did you mean "email"?', "some"],
+    [
+      { hash_fields: ["headquarters.citty"], hash_salt: SALT },
+      'hash_fields "headquarters.citty" names',
+      "some",
+    ],
+  ])("lets no row out and fails every command: %j", async (settings, why, requests) => {
+    const { sandbox, config } = await sandboxWith(QUICK, settings);
+    const said = JSON.stringify(why).slice(1, -1);
+    for (const [program, words] of [
+      [CONNECTOR, ["check", "--exit-code"]],
+      [CONNECTOR, ["discover"]],
+      [CONNECTOR, ["read"]],
+      [CONNECTOR, ["read", "--format", "jsonl", "--stream", "people"]],
+      [TAP, []],
+    ] as const) {
+      const { code, stdout, stderr } = await run(program, [...words, "--config", config]);
+      expect([words, code]).toEqual([words, words.includes("jsonl" as never) ? 2 : 1]);
+      expect(`${stdout}${stderr}`).toContain(said);
+      expect(stdout).not.toContain("@");
+    }
+    expect(sandbox.requests.length > 0).toBe(requests === "some");
+  });
+
+  it.each([
+    [{ drop_fields: ["companies.taxNumber"] }, 'No row had a field "companies.taxNumber"'],
+    [
+      { only_fields: ["companies.employeCount"] },
+      'none of the rows of "companies" had. Did you mean "employeeCount"?',
+    ],
+  ])("is warned of where only rows can tell: %j", async (settings, why) => {
+    const { config } = await sandboxWith(QUICK, settings);
+    const { logs } = await tap(["--config", config]);
+    const warnings = logs.filter(({ level }) => level === "warning").map(({ message }) => message);
+    expect(warnings).toEqual([expect.stringContaining(why)]);
+  });
+});
+
+describe("a catalog that was made before the settings", () => {
+  const HASHED = { hash_fields: ["companies.employeeCount"], drop_fields: ["lastName"], hash_salt: SALT };
+
+  it("of Airbyte lets no row out of a stream whose hashed field it types as a number", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+    const streams = JSON.parse(stdout).catalog.streams.map((stream: object) => ({
+      stream,
+      sync_mode: "full_refresh",
+    }));
+    const words = ["--catalog", await file("catalog.json", { streams })];
+    const { code, messages } = await connector([
+      "read",
+      "--config",
+      await configFor(sandbox, HASHED),
+      ...words,
+    ]);
+    const message = expect.stringContaining('the catalog types "employeeCount"');
+    expect([code, dataOf(messages, "companies"), errorsOf(messages)]).toMatchObject([1, [], [{ message }]]);
+  });
+
+  it("of Singer does the same, and tells what else it names that is dropped", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const before = await selection(await discover(config), ["people", "companies"]);
+    const args = ["--config", await configFor(sandbox, HASHED), "--catalog", before];
+    const { messages, logs } = await tap(args, { exits: 1 });
+    expect(recordsOf(messages, "companies")).toEqual([]);
+    expectWithout(messages, "people", "lastName");
+    expect(schemasOf(messages, "people")[0]?.schema?.properties).not.toHaveProperty("lastName");
+    expect(JSON.stringify(logs)).toMatch(/catalog of \\"people\\" names \\"lastName\\"/);
+    expect(logs.at(-1)?.message).toMatch(/"companies": the catalog types "employeeCount" .*Discover again/);
+  });
+
+  it("of Singer withholds deselected, unnamed and new fields, nested ones too, and says so", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, faults: [NEW_FIELD] });
+    const catalog = await discover(config);
+    for (const { schema } of catalog.streams) delete schema.properties["jobTitle"];
+    const chosen = await selection(catalog, ["people", "companies"], {
+      ...{ "people.email": false, "people.id": false, "people.discoveredAt": false },
+      "companies.headquarters.city": false,
+    });
+    const { messages, logs } = await tap(["--config", config, "--catalog", chosen]);
+    expectWithout(messages, "people", "email", "jobTitle", "engagement");
+    expectWithout(messages, "companies", "headquarters.city");
+    for (const { record } of recordsOf(messages, "people")) expect(record).toHaveProperty("discoveredAt");
+    expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
+    expect(schemasOf(messages, "people")).toHaveLength(1);
+    const [companies] = schemasOf(messages, "companies");
+    expect(companies?.schema?.properties).toHaveProperty("headquarters.properties.country");
+    expect(companies?.schema?.properties).not.toHaveProperty("headquarters.properties.city");
+    const warnings = logs.flatMap(({ level, message }) => (level === "warning" ? [message] : [])).join("\n");
+    expect(warnings).toMatch(/"people" have fields .* withheld: "jobTitle"\..*refresh-catalog/);
+    expect(warnings).toMatch(/"people" have fields .* withheld: "engagement"\..*fixed.*"schema"/);
+    expect(warnings).not.toContain('"email"');
+  });
+});
+
+it("a hashed field that comes later is text in a second SCHEMA", async () => {
+  const { config } = await sandboxWith(
+    { ...QUICK, faults: [NEW_FIELD] },
+    { hash_fields: ["engagement"], hash_salt: SALT },
+  );
+  const { messages } = await tap(["--config", config]);
+  const [, later] = schemasOf(messages, "people");
+  expect(later?.schema?.properties["engagement"]).toEqual({ type: ["null", "string"] });
+});
+
+describe("a suppressed person", () => {
+  it("is counted as shown, in the summary, the states and the next run", async () => {
+    const { sandbox } = await sandboxWith(QUICK);
+    const named = sandbox
+      .people()
+      .filter(({ discoveredAt }) => discoveredAt !== null)
+      .slice(0, 20);
+    const suppress_file = await file("suppressed.txt", named.map(({ id }) => id).join("\n"));
+    const config = await configFor(sandbox, { suppress_file });
+    expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("holds back 20 entries");
+    const first = await connector(["read", "--config", config]);
+    expect(first.stdout).toContain("43 rows in 1 window, 20 suppressed");
+    const { days } = statesOf(first.messages, "people").at(-1) as {
+      days: [string, string, number, null, number?][];
+    };
+    expect(days.reduce((sum, [, , , , suppressed = 0]) => sum + suppressed, 0)).toBe(20);
+    const states = first.messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
+    const again = await connector(["read", "-c", config, "--state", await file("state.json", states)]);
+    expect([again.code, first.code]).toEqual([0, 0]);
+  });
+
+  it("in a file that is no UTF-8 stops the run before a request, because somebody else would be meant", async () => {
+    const suppress_file = await file("latin1.txt", "");
+    await writeFile(suppress_file, Buffer.from("p1\nm\u00fcller@x.example\n", "latin1"));
+    const { sandbox, config } = await sandboxWith(QUICK, { suppress_file });
+    const { code, stdout } = await run(CONNECTOR, ["read", "--config", config]);
+    expect([code, sandbox.requests.length]).toEqual([1, 0]);
+    expect(stdout).toMatch(/the suppress_file .* line 2/);
+  });
+
+  it.each([
+    ["a list", { domains: ["2.example", "www.1.EXAMPLE.", "3.example"] }, "1.example"],
+    ["rows", { from_companies: true }, ""],
+  ])("is not looked up from %s, and is in no contact that was bought before", async (_, from, listed) => {
+    const options = { companies: 3 };
+    const receipts_file = join(await tempDir(), "receipts.jsonl");
+    const stage = await sandboxStage("company_lookup", from, options, { receipts_file });
+    const rows = stage.service.companies().map(({ domain }) => domain);
+    const [gone = "", ...others] = listed === "" ? rows : [listed, "2.example", "3.example"];
+    const suppress_file = await file("suppressed.txt", `${gone}\nPERSON1@${others[0]}`);
+    await stage.play({ bought: [gone, ...others] });
+    const fresh = await sandboxStage("company_lookup", from, options, { suppress_file });
+    const streams = ["company_lookups", "company_lookup_contacts"];
+    for (const ran of [
+      await stage.play({ streams: "company_lookup_contacts", config: { suppress_file }, bought: [] }),
+      await fresh.play({ streams, bought: others }),
+    ]) {
+      expect(ran.records().filter(({ email }) => email !== undefined).length).toBeGreaterThan(0);
+      for (const name of [`"domain":"${gone}"`, `@${gone}`, `person1@${others[0]}`])
+        expect(ran.text).not.toContain(name);
+      expect(ran.text).toMatch(/\d+ suppressed/);
+    }
+  });
+
+  it("is not verified from a list or from rows", async () => {
+    const settings = { from_people: true, emails: ["x@y.example", "X@Z.example"] };
+    const stage = await sandboxStage("email_verification", settings);
+    const [first, second] = stage.service.people().filter(({ email }) => email !== null);
+    const suppress_file = await file("suppressed.txt", `${first?.id}\n${second?.email}\nx@z.example`);
+    await stage.play({ config: { suppress_file } });
+    expect(stage.bought).toContain("x@y.example");
+    for (const email of [first?.email, second?.email, "x@z.example"])
+      expect(stage.bought).not.toContain(email);
+    await stage.play({ bought: ["x@z.example"] });
+  });
+
+  it("leaves a refresh complete although nobody of the list is left", async () => {
+    const suppress_file = await file("suppressed.txt", "1.example");
+    const stage = await sandboxStage("company_lookup", { domains: ["1.example"] }, {}, { suppress_file });
+    const ids = { generation_id: 2, minimum_generation_id: 2, sync_id: 7 };
+    await stage.play({ ids, bought: [], delivered: [], says: '"COMPLETE"' });
+  });
+});
+
+it("only_fields holds for look-ups and their contacts", async () => {
+  const only_fields = ["company_lookups.contacts.first_name", "company_lookup_contacts.job_title"];
+  const stage = await sandboxStage("company_lookup", { domains: ["2.example"] }, {}, { only_fields });
+  const ran = await stage.play({
+    streams: ["company_lookups", "company_lookup_contacts"],
+    bought: ["2.example"],
+  });
+  expect(ran.records().map((row) => Object.keys(row).toSorted())).toEqual([
+    ["contacts", "created_at", "job_id"],
+    ...[0, 1].map(() => ["created_at", "job_id", "job_title", "position"]),
+  ]);
+  expect(ran.records()[0]?.["contacts"]).toEqual([{ first_name: "First1" }, { first_name: "First2" }]);
+  expect(ran.text).not.toMatch(/person1@|Last\d/);
+});

@@ -1,0 +1,291 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { file, run } from "../support/cli.ts";
+import { configFor, sandboxWith } from "../support/configs.ts";
+import { hurriedClock } from "../support/in-process.ts";
+import { bookmarksOf, discover, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
+
+// What orchestrators and targets of Singer rely on; tap() holds every message against what the strictest targets take.
+
+const QUICK = { requestsPerMinute: 0, companies: 8, people: 5 } as const;
+
+type Point = { metric: string; value: number; tags: Readonly<Record<string, unknown>> };
+
+describe("a sync", () => {
+  it("without a catalog brings all that the key can read, byte for byte", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 120 });
+    const { stdout, messages } = await tap(["--config", config]);
+    for (const stream of ["people", "companies", "sources"] as const)
+      expect(recordsOf(messages, stream)).toHaveLength(sandbox[stream]().length);
+    expect(bookmarksOf(messages)).toMatchObject({
+      people: { undated: { rows: 3 }, full_refresh: null },
+      sources: { replication_key: null, replication_key_value: null },
+    });
+    const url = `${sandbox.url}/api/v1/public/people/stream`;
+    const served = await (await fetch(url, { headers: { "x-api-key": sandbox.key } })).text();
+    const sent = new Set(linesOf(stdout).map((line) => line.split('"record":')[1]));
+    const escaped = (line: string): string =>
+      line.replaceAll(/[\u0085\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    for (const line of linesOf(served)) expect(sent).toContain(`${escaped(line)}}`);
+  });
+
+  it("goes on from its last state, and hands on what it does not know of it", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 120 });
+    const first = await tap(["--config", config]);
+    const saved = first.messages.at(-1)?.value ?? { bookmarks: {} };
+    const known = new Set(sandbox.people().map(({ id }) => id));
+    sandbox.arrive(3);
+    const state = { ...saved, currently_syncing: null, bookmarks: { ...saved.bookmarks, other: { x: 1 } } };
+    const { messages } = await tap(["--config", config, "--state", await file("state.json", state)]);
+    const people = recordsOf(messages, "people").map(({ record }) => String(record?.["id"]));
+    expect(people.filter((id) => !known.has(id))).toHaveLength(3);
+    expect(people.length).toBeLessThan(30);
+    expect(messages.at(-1)?.value).toMatchObject({ currently_syncing: null, bookmarks: { other: { x: 1 } } });
+  });
+
+  it("reads a table from the start whatever the state says, and activates its version, if the user asks", async () => {
+    const settings = { emit_activate_version_messages: true };
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 60 }, settings);
+    const first = await tap(["--config", config]);
+    const state = await file("state.json", first.messages.at(-1)?.value);
+    const catalog = await discover(config);
+    for (const { metadata } of catalog.streams)
+      Object.assign(metadata[0]?.metadata ?? {}, { "replication-method": "FULL_TABLE" });
+    const chosen = await selection(catalog, ["people"]);
+    const { messages } = await tap(["--config", config, "--catalog", chosen, "--state", state]);
+    const rows = recordsOf(messages, "people");
+    expect(rows).toHaveLength(sandbox.people().length);
+    expect(messages.at(-2)?.type).toBe("ACTIVATE_VERSION");
+    expect(new Set(rows.map(({ version }) => version))).toEqual(new Set([messages.at(-2)?.version]));
+  });
+
+  it("drops companies without their key, which targets that merge cannot take", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, faults: ["keyless=3:path=companies"] });
+    const { messages } = await tap(["--config", config]);
+    expect(recordsOf(messages, "companies")).toHaveLength(sandbox.companies().length - 3);
+  });
+
+  it("announces a new field by a second SCHEMA ahead of its records", async () => {
+    const { config } = await sandboxWith({
+      ...QUICK,
+      people: 50,
+      faults: ["new-field:path=/people/stream:after=20"],
+    });
+    const { messages, logs } = await tap(["--config", config]);
+    const schemas = schemasOf(messages, "people").map(({ schema }) => schema?.properties["engagement"]);
+    expect(schemas).toEqual([undefined, expect.any(Object)]);
+    expect(logs.map(({ message }) => message).join("\n")).toContain('new field "engagement"');
+  });
+
+  it.each([
+    ["nul", /"people" hold NUL characters.*: 1 replaced/],
+    ["surrogate", /halves of surrogate pairs replaced by U\+FFFD: 1/],
+  ])("replaces what no database takes, and says how many: %s", async (fault, report) => {
+    const { config } = await sandboxWith({ ...QUICK, people: 50, faults: [`${fault}:path=/people/stream`] });
+    const { stdout, logs } = await tap(["--config", config]);
+    expect(stdout).not.toContain("\\u0000");
+    expect(logs.map(({ message }) => message).join("\n")).toMatch(report);
+  });
+
+  it("ends by the signal, and claims no row in its last state", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 2_000, bytesPerSecond: 400_000 });
+    const ended = await tap(["--config", config], {
+      exits: null,
+      started: (child) =>
+        child.stdout?.on("data", (chunk: Buffer) => {
+          if (chunk.includes('"RECORD"')) child.kill("SIGTERM");
+        }),
+    });
+    expect(ended.signal).toBe("SIGTERM");
+    expect(recordsOf(ended.messages, "people").length).toBeLessThan(sandbox.people().length);
+    expect(bookmarksOf(ended.messages)).toEqual({});
+    expect(ended.logs.at(-1)?.message).toContain("SIGTERM");
+  });
+
+  it("buys only what both the settings and the catalog ask for, and once", async () => {
+    const { sandbox } = await sandboxWith(QUICK);
+    const external_api = { api_url: sandbox.url, api_key: sandbox.key };
+    const config = await configFor(sandbox, {
+      external_api,
+      email_verification: { emails: ["a@example.com"] },
+    });
+    const bought = (): number => sandbox.requests.filter(({ method }) => method !== "GET").length;
+    await tap(["--config", config]);
+    const { stderr } = await run(TAP, ["--config", config, "--test"]);
+    expect([bought(), stderr]).toEqual([
+      0,
+      expect.stringContaining('\\"email_verifications\\": can be submitted'),
+    ]);
+    const args = ["--catalog", await selection(await discover(config), ["email_verifications"])];
+    const { messages } = await tap(["--config", config, ...args]);
+    expect([bought(), recordsOf(messages, "email_verifications").length]).toEqual([1, 1]);
+    const state = await file("state.json", messages.at(-1)?.value);
+    await tap(["--config", config, ...args, "--state", state]);
+    await tap(["--config", await configFor(sandbox), ...args], { exits: 1 });
+    expect(bought()).toBe(1);
+  });
+});
+
+describe("a catalog", () => {
+  it("made when there were no rows lets no row out whose fields it cannot know, until it is made again", async () => {
+    await using empty = await startSandbox({ ...QUICK, companies: 0 });
+    const chosen = await selection(await discover(await configFor(empty)), ["people", "companies"]);
+    await tap(["--config", await configFor(empty), "--catalog", chosen]);
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const { messages, logs } = await tap(["--config", config, "--catalog", chosen], { exits: 1 });
+    expect([recordsOf(messages, "companies"), Object.hasOwn(bookmarksOf(messages), "companies")]).toEqual([
+      [],
+      false,
+    ]);
+    expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
+    expect(logs.at(-1)?.message).toMatch(/"companies": when the catalog was made .*refresh-catalog/);
+    const fresh = await selection(await discover(config), ["people", "companies"]);
+    await tap(["--config", config, "--catalog", fresh]);
+  });
+
+  it("with a replication key that is not the stream's own is refused before a request", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const catalog = await discover(config);
+    Object.assign(catalog.streams[0]?.metadata[0]?.metadata ?? {}, { "replication-key": "email" });
+    const asked = sandbox.requests.length;
+    const { logs } = await tap(["--config", config, "--catalog", await selection(catalog, ["people"])], {
+      exits: 1,
+    });
+    expect(logs.at(-1)?.message).toContain('"people" by the key "email": it has "discoveredAt"');
+    expect(sandbox.requests.length).toBe(asked);
+  });
+
+  it("that selects nothing is warned of, and an unknown stream fails after the others are read", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const catalog = await discover(config);
+    const nothing = await tap(["--config", config, "--catalog", await selection(catalog, [])]);
+    expect(JSON.stringify(nothing.logs)).toContain("selects no stream");
+    const [first] = catalog.streams;
+    const ghosts = {
+      ...first,
+      tap_stream_id: "ghosts",
+      stream: "ghosts",
+    } as (typeof catalog.streams)[number];
+    const chosen = await selection({ streams: [...catalog.streams, ghosts] }, ["people", "ghosts"]);
+    const ended = await tap(["--config", config, "--catalog", chosen], { exits: 1 });
+    expect(recordsOf(ended.messages, "people")).toHaveLength(sandbox.people().length);
+    expect(ended.logs.at(-1)).toMatchObject({
+      level: "critical",
+      message: expect.stringContaining('"ghosts"'),
+    });
+  });
+
+  it("fails for a stream that the key's plan leaves out, which a sync without one just does not read", async () => {
+    const { config } = await sandboxWith({ ...QUICK, plan: "agency" });
+    const { messages } = await tap(["--config", config]);
+    expect([recordsOf(messages, "people").length, recordsOf(messages, "sources").length > 0]).toEqual([
+      0,
+      true,
+    ]);
+    const chosen = await selection(await discover(config), ["people"]);
+    await tap(["--config", config, "--catalog", chosen], { exits: 1 });
+  });
+});
+
+describe("--discover", () => {
+  it("prints the streams on many lines, and says of which fields live rows told, whatever other flags there are", async () => {
+    const { config } = await sandboxWith(QUICK);
+    const others = ["--catalog", "gone", "--state", await file("none.json", {}), "--test", "--about"];
+    const { stdout, stderr, code } = await run(TAP, ["--config", config, ...others, "--discover"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThan(1000);
+    const { streams } = JSON.parse(stdout);
+    expect(streams.map(({ stream }: { stream: string }) => stream)).toEqual([
+      "people",
+      "companies",
+      "sources",
+    ]);
+    expect(streams[1].schema.properties).toHaveProperty("headquarters.properties.city");
+    const sampledOf = async (options: SandboxOptions): Promise<unknown[]> => {
+      const other = await sandboxWith({ ...QUICK, ...options });
+      return (await discover(other.config)).streams.map(({ metadata }) => metadata[0]?.metadata["sampled"]);
+    };
+    expect(await sampledOf({})).toEqual([undefined, true, true]);
+    for (const options of [{ companies: 0 }, { plan: "agency" }] as const)
+      expect(await sampledOf(options)).toEqual([undefined, false, true]);
+  });
+
+  it.each(["html", "status=503", "status=401", "429=55"])(
+    "prints no catalog when the service does not show the rows: %s",
+    async (fault) => {
+      const { config } = await sandboxWith({ ...QUICK, faults: [`${fault}:times=always`] });
+      const ended = await run(TAP, ["--config", config, "--discover"], { clock: hurriedClock() });
+      expect([ended.code, ended.stdout]).toEqual([1, ""]);
+      expect(ended.stderr).toMatch(/read companies|limits this key until/);
+    },
+  );
+
+  it("shows what is declared without a usable config", async () => {
+    const { code, stdout, stderr } = await run(TAP, ["--discover"]);
+    expect([code, JSON.parse(stdout).streams.length]).toEqual([0, 3]);
+    expect(stderr).toContain("base_url is missing");
+  });
+});
+
+describe("what orchestrators read beside messages", () => {
+  it("is logs in the form that Meltano parses, as much as is wanted, with the SDK's measures for each stream", async () => {
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 30 });
+    const { logs } = await tap(["--config", config]);
+    const keys = ["level", "pid", "logger_name", "ts", "thread_name", "app_name", "stream_name", "message"];
+    for (const log of logs)
+      expect(Object.keys(log)).toEqual([...keys, ...("metric_info" in log ? ["metric_info"] : []), "extra"]);
+    const points = logs.flatMap(({ metric_info }) => (metric_info ?? []) as Point | []);
+    const valuesOf = (metric: string, stream: string): unknown[] =>
+      points.flatMap((point) =>
+        point.metric === metric && point.tags["stream"] === stream ? point.value : [],
+      );
+    expect(valuesOf("record_count", "people")).toEqual([sandbox.people().length]);
+    for (const metric of ["http_request_count", "http_request_duration", "sync_duration"])
+      expect(valuesOf(metric, "sources"), metric).toEqual([expect.any(Number)]);
+    expect(points.flatMap(({ tags }) => tags["status"] ?? [])).toEqual([
+      "succeeded",
+      "succeeded",
+      "succeeded",
+    ]);
+    const env = { MELTANO_CLI_LOG_LEVEL: "warning" };
+    expect((await tap(["--config", config], { env })).stderr).toBe("");
+    expect((await tap(["--config", config, "--log-level", "error"])).stderr).toBe("");
+  });
+
+  it("is the test of a connection, which reads one record of each stream, by files and the environment", async () => {
+    const { sandbox } = await sandboxWith(QUICK);
+    const secret = await file("secret.json", { api_key: sandbox.key });
+    const rest = await file("rest.json", { api_key: "wrong", base_url: sandbox.url, proof_stream: true });
+    const tested = (words: readonly string[], env = {}) => run(TAP, ["--test", ...words], { env });
+    const { code, stdout, stderr } = await tested(["--config", rest, "--config", secret]);
+    expect([code, stdout]).toEqual([0, ""]);
+    for (const name of ["people", "companies", "sources"])
+      expect(stderr).toContain(`\\"${name}\\": a record`);
+    expect((await tested(["--config", secret, "--config", rest])).code).toBe(1);
+    const prefix = "TAP_CONTACT_INTELLIGENCE_";
+    const env = { [`${prefix}API_KEY`]: sandbox.key, [`${prefix}BASE_URL`]: sandbox.url };
+    expect((await tested(["--config", "ENV"], env)).code).toBe(0);
+    expect((await tested([], env)).code).toBe(1);
+    const wrong = await tested(["--config", "ENV"], { ...env, [`${prefix}API_KEY`]: "wrong" });
+    expect(wrong.stderr).toContain(`The key is from the environment variable ${prefix}API_KEY`);
+  });
+
+  it("is --about for people and programs", async () => {
+    const about = async (...words: readonly string[]) => (await run(TAP, ["--about", ...words])).stdout;
+    expect(await about()).toContain("max_run_seconds (integer)");
+    expect(await about("--format", "markdown")).toContain("| `external_api.api_key` | string, secret |");
+    expect(JSON.parse(await about("--format", "json", "--config", "gone"))).toMatchObject({
+      ...{ name: "tap-contact-intelligence", capabilities: expect.arrayContaining(["state"]) },
+      settings: { required: ["base_url", "api_key"], properties: { api_key: { secret: true } } },
+    });
+    for (const [format, shipped] of [
+      ["meltano", "tap-contact-intelligence.yml"],
+      ["meltano-hub", "hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml"],
+    ] as const)
+      expect(await about("--format", format)).toBe(
+        await readFile(new URL(`../../meltano/${shipped}`, import.meta.url), "utf8"),
+      );
+  });
+});
