@@ -57,8 +57,9 @@ const linesWith = (stdout: string, type: string): string =>
 describe("a key that the service repeats", () => {
   it("is in no sentence of check", async () => {
     const config = await configOf(await startEcho());
-    expectMasked((await connector(["check", "--config", config])).stdout);
-    expectMasked((await run(TAP, ["--test", "--config", config], { clock: hurriedClock() })).stderr);
+    const clock = hurriedClock();
+    expectMasked((await connector(["check", "--config", config], { clock })).stdout);
+    expectMasked((await run(TAP, ["--test", "--config", config], { clock })).stderr);
   });
 
   it.each([
@@ -102,12 +103,18 @@ describe("a key that the service repeats", () => {
     expectMasked(filed.stdout + filed.stderr);
   });
 
-  it("is in no word of a plan, which opens no run", async () => {
+  it("is in no word about a path that holds it, before anything is read", async () => {
     const config = await configOf(await startEcho());
-    const planned = await run(CONNECTOR, ["read", "--dry-run", "--config", config], {
-      clock: hurriedClock(),
-    });
-    expect(planned.stdout + planned.stderr).not.toContain(KEYS.public);
+    const output = join(await file("no-folder", ""), KEYS.public, KEYS.external);
+    const { code, stdout, stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", output]);
+    expect(code).toBe(2);
+    expectMasked(stdout + stderr);
+  });
+
+  it("is in no word about what would be read", async () => {
+    const config = await configOf(await startEcho());
+    const { stdout, stderr } = await run(CONNECTOR, ["read", "--dry-run", "--config", config]);
+    expectMasked(stdout + stderr);
   });
 });
 
