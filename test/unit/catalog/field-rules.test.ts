@@ -109,22 +109,10 @@ describe("a row under rules", () => {
       '{"a":[{},[ {"e":3} ],4],"b":1,"n":null}',
     ],
     [
-      "empties an object of which nothing may leave",
-      rules("keep", { a: rules("keep", { b: DROP, c: rules(DROP, {}) }) }),
-      '{"a":{"b":1,"c":{"d":1},"e":2}}',
-      '{"a":{"c":{},"e":2}}',
-    ],
-    [
       "nulls what is no object where only inner fields are named",
       rules("keep", { o: ONLY_OBJECTS, p: rules("keep", {}) }),
       '{"o":[1,{"x":2},null,[3,{"x":4,"y":5}]],"p":[1]}',
       '{"o":[null,{},null,[null,{"y":5}]],"p":[1]}',
-    ],
-    [
-      "nulls a text where only inner fields are named",
-      rules("keep", { o: ONLY_OBJECTS }),
-      '{ "o" : "s", "q":1 }',
-      '{ "o" : null, "q":1 }',
     ],
     [
       "hashes every value but null, lists element by element",
@@ -164,19 +152,7 @@ describe("a row under rules", () => {
 
   it("throws rather than leaves unchanged where it is no object", () => {
     const rewrite = lineRewriter(rules(DROP, {}));
-    const broken = [
-      "",
-      "{",
-      '{"a',
-      '{"a":',
-      '{"a":[1',
-      '{"a":1',
-      "{x}",
-      '{"a":"b\\"',
-      "[]",
-      '{"a":1}x',
-      "{\u00a0}",
-    ];
+    const broken = ["", "[]", "{\u00a0}", ...'{ {"a {"a": {"a":[1 {"a":1 {x} {"a":"b\\" {"a":1}x'.split(" ")];
     for (const text of broken) expect(() => rewrite(text), text).toThrow("no JSON object");
   });
 
@@ -219,15 +195,6 @@ describe("privacy and a selection, merged", () => {
       }),
       { numRuns: runs(40, 1000) },
     );
-  });
-
-  it("report what privacy drops within an object that the selection withholds", () => {
-    const privacy = rules("keep", { o: rules("keep", { x: DROP }) });
-    const merged = mergeRules(privacy, rules(WITHHOLD, {}));
-    const told: string[] = [];
-    const acted = ({ kind }: FieldAction, path: readonly string[]) => void told.push(`${kind} ${path}`);
-    expect(merged && lineRewriter(merged, { acted })('{"o":{"x":1}}')).toBe("{}");
-    expect(told).toEqual(["withhold o", "drop o,x"]);
   });
 });
 
