@@ -79,16 +79,6 @@ describe("a sync", () => {
     expect(logs.map(({ message }) => message).join("\n")).toContain('new field "engagement"');
   });
 
-  it.each([
-    ["nul", /"people" hold NUL characters.*: 1 replaced/],
-    ["surrogate", /halves of surrogate pairs replaced by U\+FFFD: 1/],
-  ])("replaces what no database takes, and says how many: %s", async (fault, report) => {
-    const { config } = await sandboxWith({ ...QUICK, people: 50, faults: [`${fault}:path=/people/stream`] });
-    const { stdout, logs } = await tap(["--config", config]);
-    expect(stdout).not.toContain("\\u0000");
-    expect(logs.map(({ message }) => message).join("\n")).toMatch(report);
-  });
-
   it("ends by the signal, and claims no row in its last state", async () => {
     const { sandbox, config } = await sandboxWith({ ...QUICK, people: 2_000, bytesPerSecond: 400_000 });
     const ended = await tap(["--config", config], {
