@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
-import { recordsOf as dataOf, errorsOf, type Json, linesOf, statesOf } from "../support/airbyte-messages.ts";
+import { recordsOf as dataOf, errorsOf, linesOf, statesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { sandboxStage } from "../support/job-stage.ts";
@@ -23,8 +23,16 @@ const digest = (text: unknown): string | null =>
 const textsOf = (rows: readonly object[]): Set<string> =>
   new Set(rows.map((row) => JSON.stringify(Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1)))));
 
-const STREAMS = ["people", "companies"] as const;
-type Rows = Readonly<Record<(typeof STREAMS)[number], readonly object[]>>;
+const STREAMS = ["people", "companies", "sources"] as const;
+type Stream = (typeof STREAMS)[number];
+type Rows = Readonly<Record<Stream, readonly object[]>>;
+
+const rowsBy = (rowsOf: (stream: Stream) => readonly object[]): Rows => ({
+  people: rowsOf("people"),
+  companies: rowsOf("companies"),
+  sources: rowsOf("sources"),
+});
+
 type Left = { readonly rows: Rows; readonly texts: readonly string[] };
 
 /** What a config lets out in each language: the rows, and all else that is written. */
@@ -35,27 +43,27 @@ const LANGUAGES: Readonly<Record<string, (config: string) => Promise<Left>>> = {
     expect(code, stdout.slice(-2_000)).toBe(0);
     const discovered = await run(CONNECTOR, ["discover", "--config", config]);
     const texts = [stdout, stderr, discovered.stdout, await readFile(summary, "utf8")];
-    return { rows: { people: dataOf(messages, "people"), companies: dataOf(messages, "companies") }, texts };
+    return { rows: rowsBy((stream) => dataOf(messages, stream)), texts };
   },
   "Singer's language": async (config) => {
     const { messages, logs } = await tap(["--config", config]);
     const catalog = await discover(config);
-    const rowsOf = (stream: string): Json[] => recordsOf(messages, stream).map(({ record }) => record ?? {});
     const texts = [messages, logs, catalog].map((value) => JSON.stringify(value));
-    return { rows: { people: rowsOf("people"), companies: rowsOf("companies") }, texts };
+    return { rows: rowsBy((stream) => recordsOf(messages, stream).map(({ record }) => record ?? {})), texts };
   },
   "JSON lines": async (config) => {
-    const lines = async (stream: string): Promise<{ rows: object[]; texts: string[] }> => {
+    const texts: string[] = [];
+    const rows = new Map<Stream, readonly object[]>();
+    for (const stream of STREAMS) {
       const ended = await run(CONNECTOR, ["read", "-c", config, "--format", "jsonl", "--stream", stream]);
       expect(ended.code, ended.stderr).toBe(0);
-      const rows = linesOf(ended.stdout).map((line): object => JSON.parse(line));
-      return { rows, texts: [ended.stdout, ended.stderr] };
-    };
-    const [people, companies] = [await lines("people"), await lines("companies")];
-    return {
-      rows: { people: people.rows, companies: companies.rows },
-      texts: [...people.texts, ...companies.texts],
-    };
+      texts.push(ended.stdout, ended.stderr);
+      rows.set(
+        stream,
+        linesOf(ended.stdout).map((line) => JSON.parse(line)),
+      );
+    }
+    return { rows: rowsBy((stream) => rows.get(stream) ?? []), texts };
   },
   files: async (config) => {
     const folder = join(await tempDir(), "rows");
@@ -64,12 +72,11 @@ const LANGUAGES: Readonly<Record<string, (config: string) => Promise<Left>>> = {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true });
     const paths = entries.flatMap((one) => (one.isFile() ? [join(one.parentPath, one.name)] : []));
     const texts = await Promise.all(paths.map((path) => readFile(path, "utf8")));
-    const rows = linesOf(texts.filter((_, nth) => paths[nth]?.endsWith(".jsonl")).join(""));
-    const all = rows.map((line): object => JSON.parse(line));
-    return {
-      rows: { people: all.filter((row) => "id" in row), companies: all.filter((row) => "domain" in row) },
-      texts: [...texts, ended.stdout, ended.stderr],
-    };
+    const rowsOf = (stream: Stream): readonly object[] =>
+      paths.flatMap((path, nth) =>
+        path.includes(`/${stream}/`) ? linesOf(texts[nth] ?? "").map((line) => JSON.parse(line)) : [],
+      );
+    return { rows: rowsBy(rowsOf), texts: [...texts, ended.stdout, ended.stderr] };
   },
 };
 
@@ -86,7 +93,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   "dropped and hashed fields": {
     settings: () => ({
       drop_fields: ["lastName", "companies.headquarters.city", "engagement"],
-      hash_fields: ["email", "people.id", "companies.employeeCount"],
+      hash_fields: ["email", "people.id", "companies.employeeCount", "sources.slug"],
       hash_salt: SALT,
     }),
     left: (sandbox) => ({
@@ -97,6 +104,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
         const { city: _, ...rest } = { city: null, ...(headquarters as object | null) };
         return { ...row, employeeCount: digest(employeeCount), headquarters: headquarters && rest };
       }),
+      sources: sandbox.sources().map((row) => ({ ...row, slug: digest(row.slug) })),
     }),
     secrets: (sandbox) => [
       ...sandbox.people().flatMap(({ id, email }) => [id, email]),
@@ -115,6 +123,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
         const dates = discoveredAt === undefined ? {} : { discoveredAt };
         return { domain, ...dates, headquarters: headquarters && { city } };
       }),
+      sources: sandbox.sources(),
     }),
     secrets: (sandbox) => [...sandbox.people().map(({ linkedinUrl }) => linkedinUrl), "engagement"],
   },
@@ -131,6 +140,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     left: (sandbox) => ({
       people: sandbox.people().filter((_, nth) => !EVERY_THIRD(_, nth)),
       companies: sandbox.companies().filter((_, nth) => !EVERY_THIRD(_, nth)),
+      sources: sandbox.sources(),
     }),
     secrets: (sandbox) => [
       ...sandbox
