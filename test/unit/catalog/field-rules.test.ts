@@ -58,12 +58,12 @@ const compact = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/
 
 const NAMES = fc.constantFrom("a", "b", "é", "😀", '"', "\\", "\u0001");
 const { object: OBJECTS } = fc.letrec((tie) => ({
-  object: fc.dictionary(NAMES, tie("value")),
+  object: fc.dictionary(NAMES, tie("value"), { maxKeys: 5 }),
   value: fc.oneof(
-    { maxDepth: 4 },
+    { maxDepth: 3 },
     fc.constantFrom<unknown>(null, true, 0, -1.5e300, ""),
     fc.string({ unit: "grapheme" }),
-    fc.array(tie("value")),
+    fc.array(tie("value"), { maxLength: 4 }),
     tie("object"),
   ),
 }));

@@ -214,10 +214,11 @@ describe("a config", () => {
     expect(settingsOf(config)).toEqual(settingsOf(configOf({})));
   });
 
-  it("says of a thousand unknown settings twenty, and how many more there are", () => {
-    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`zz${index}`, 1]));
-    expect(configOf(many).warnings).toHaveLength(21);
-    expect(configOf(many).warnings.at(-1)).toBe("Unknown besides: 980 settings");
+  it("says of a hundred unknown settings twenty, and how many more there are", () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`zz${index}`, 1]));
+    const { warnings } = configOf(many);
+    expect(warnings).toHaveLength(21);
+    expect(warnings.at(-1)).toBe("Unknown besides: 80 settings");
   });
 
   it("warns of a salt that is easily guessed", () => {
