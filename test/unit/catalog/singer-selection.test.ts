@@ -70,6 +70,11 @@ describe("a catalog of Singer", () => {
   it.each<[what: string, edit: Edit, isRead: boolean]>([
     ["selected", { fields: { "": { selected: true } } }, true],
     ["deselected", { fields: { "": { selected: false }, id: { selected: true } } }, false],
+    [
+      "selected on its node only, and not by default",
+      { node: { selected: true }, fields: { "": { "selected-by-default": false } } },
+      true,
+    ],
     ["deselected on its node only", { node: { selected: false } }, false],
     [
       "selected in metadata, not on its node",
