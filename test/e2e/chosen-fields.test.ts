@@ -10,7 +10,7 @@ import { sandboxStage } from "../support/job-stage.ts";
 import { discover, expectWithout, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-// What is dropped, hashed, not named, deselected or suppressed leaves nowhere: in no row, schema, state, log or summary.
+// A field or a person that is dropped, hashed, not named, deselected or suppressed leaves nowhere: in no row, schema, state, log or summary.
 
 const SALT = "a long random text";
 const QUICK = { requestsPerMinute: 0, companies: 8, people: 60, undated: 3 } as const;

@@ -6,7 +6,7 @@ import { docPages } from "../support/docs.ts";
 import { IMAGE, imageOf, PINNED_BASE } from "../support/image.ts";
 import { ROOT } from "../support/run.ts";
 
-// What Airbyte's registry, the image and the pages say about this connector agrees. Rules of Airbyte are under their ids.
+// Airbyte's registry, the image and the pages say the same about this connector. Rules of Airbyte are under their ids.
 
 const text = (name: string): string => readFileSync(`${ROOT}${name}`, "utf8");
 const metadata = text("metadata.yaml");

@@ -7,7 +7,7 @@ import { sandboxWith } from "../support/configs.ts";
 import { ROOT } from "../support/run.ts";
 import { specBreaks } from "../support/spec-rules.ts";
 
-// test/released holds the last released forms. What somebody configured or connected with them may never break.
+// test/released holds the last released forms. A config or a connection that was made with them may never break.
 
 const released = async (name: string) =>
   JSON.parse(await readFile(`${ROOT}test/released/${name}.json`, "utf8"));

@@ -6,7 +6,7 @@ import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { bookmarksOf, discover, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
 
-// What orchestrators and targets of Singer rely on; tap() holds every message against what the strictest targets take.
+// Orchestrators and targets of Singer rely on this; tap() holds every message against what the strictest targets take.
 
 const QUICK = { requestsPerMinute: 0, companies: 8, people: 5 } as const;
 
@@ -218,8 +218,8 @@ describe("--discover", () => {
   });
 });
 
-describe("what orchestrators read beside messages", () => {
-  it("is logs in the form that Meltano parses, as much as is wanted, with the SDK's measures for each stream", async () => {
+describe("an orchestrator", () => {
+  it("gets logs in the form that Meltano parses, as many as it wants, with the SDK's measures for each stream", async () => {
     const { sandbox, config } = await sandboxWith({ ...QUICK, people: 30 });
     const { logs } = await tap(["--config", config]);
     const keys = ["level", "pid", "logger_name", "ts", "thread_name", "app_name", "stream_name", "message"];
@@ -243,7 +243,7 @@ describe("what orchestrators read beside messages", () => {
     expect((await tap(["--config", config, "--log-level", "error"])).stderr).toBe("");
   });
 
-  it("is the test of a connection, which reads one record of each stream, by files and the environment", async () => {
+  it("tests a connection by one record of each stream, with settings from files and the environment", async () => {
     const { sandbox } = await sandboxWith(QUICK);
     const secret = await file("secret.json", { api_key: sandbox.key });
     const rest = await file("rest.json", { api_key: "wrong", base_url: sandbox.url, proof_stream: true });
@@ -261,7 +261,7 @@ describe("what orchestrators read beside messages", () => {
     expect(wrong.stderr).toContain(`The key is from the environment variable ${prefix}API_KEY`);
   });
 
-  it("is --about for people and programs", async () => {
+  it("learns settings and capabilities from --about", async () => {
     const about = async (...words: readonly string[]) => (await run(TAP, ["--about", ...words])).stdout;
     expect(await about()).toContain("max_run_seconds (integer)");
     expect(await about("--format", "markdown")).toContain("| `external_api.api_key` | string, secret |");

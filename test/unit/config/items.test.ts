@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { entriesOf, normalizeItem } from "../../../src/config/items.ts";
 
-// What is written in another way and has the same normal form is bought once.
+// Two spellings with the same normal form are one item, and are bought once.
 
 describe("a domain", () => {
   it.each<[domain: string, texts: readonly string[]]>([

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { entriesOf, spellingsOf } from "../../../src/config/items.ts";
 
-// What receipts of older versions say was bought, under the spellings of those versions.
+// Receipts of older versions name what was bought in the spelling of those versions.
 
 it.each<[kind: "email" | "domain", text: string, version: number, first: string, also: readonly string[]]>([
   ["email", " 'A@X.example.' ", 0, "'a@x.example.'", ["a@x.example", "'a@x.example'"]],
