@@ -35,7 +35,7 @@ const rowsBy = (rowsOf: (stream: Stream) => readonly object[]): Rows => ({
 
 type Left = { readonly rows: Rows; readonly texts: readonly string[] };
 
-/** What a config lets out in each language: the rows, and all else that is written. */
+/** Runs a config in each language, and returns its rows and all else that is written. */
 const LANGUAGES: Readonly<Record<string, (config: string) => Promise<Left>>> = {
   "Airbyte's language": async (config) => {
     const summary = join(await tempDir(), "summary.json");
@@ -83,7 +83,7 @@ const LANGUAGES: Readonly<Record<string, (config: string) => Promise<Left>>> = {
 type Situation = {
   readonly settings: (sandbox: Sandbox) => object | Promise<object>;
   readonly left: (sandbox: Sandbox) => Rows;
-  /** What must be in no text. */
+  /** Values that may be in no text. */
   readonly secrets: (sandbox: Sandbox) => readonly unknown[];
 };
 
@@ -218,10 +218,10 @@ describe("a setting that cannot be obeyed", () => {
   });
 });
 
-describe("a catalog that was made before the settings", () => {
+describe("a catalog", () => {
   const HASHED = { hash_fields: ["companies.employeeCount"], drop_fields: ["lastName"], hash_salt: SALT };
 
-  it("of Airbyte lets no row out of a stream whose hashed field it types as a number", async () => {
+  it("that Airbyte made before the settings lets no row out of a stream whose hashed field it types as a number", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);
     const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
     const streams = JSON.parse(stdout).catalog.streams.map((stream: object) => ({
@@ -239,7 +239,7 @@ describe("a catalog that was made before the settings", () => {
     expect([code, dataOf(messages, "companies"), errorsOf(messages)]).toMatchObject([1, [], [{ message }]]);
   });
 
-  it("of Singer does the same, and tells what else it names that is dropped", async () => {
+  it("that Singer made before the settings does the same, and tells what else it names that is dropped", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);
     const before = await selection(await discover(config), ["people", "companies"]);
     const args = ["--config", await configFor(sandbox, HASHED), "--catalog", before];
@@ -251,7 +251,7 @@ describe("a catalog that was made before the settings", () => {
     expect(logs.at(-1)?.message).toMatch(/"companies": the catalog types "employeeCount" .*Discover again/);
   });
 
-  it("of Singer withholds deselected, unnamed and new fields, nested ones too, and says so", async () => {
+  it("withholds deselected, unnamed and new fields in Singer's language, nested ones too, and says so", async () => {
     const { sandbox, config } = await sandboxWith({ ...QUICK, faults: [NEW_FIELD] });
     const catalog = await discover(config);
     for (const { schema } of catalog.streams) delete schema.properties["jobTitle"];

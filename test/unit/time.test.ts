@@ -53,7 +53,7 @@ describe("a day", () => {
     ["2026-02-30T00:00:00Z", null],
     ["2026-01-02T25:00:00Z", null],
     ["yesterday", null],
-  ])("of %j is %j", (text, day) => {
+  ])("is, for %j, %j", (text, day) => {
     expect(parseDay(text)).toBe(day);
   });
 

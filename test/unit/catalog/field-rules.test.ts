@@ -34,7 +34,7 @@ const hashed = (text: string): string => `#${Buffer.from(text, "utf8").toString(
 const rewritten = (json: string, given: FieldRules): string =>
   asRead(lineRewriter(given, { hash })(rawLine(json)));
 
-/** What the rules mean, on values. */
+/** Applies the rules to a parsed value. */
 function model(value: unknown, rule: FieldRule): unknown {
   if (rule === "keep") return value;
   if ("kind" in rule) return digest(value);

@@ -25,7 +25,7 @@ const privacy = ({ only = [], drop = [], hash = [], jobs = NO_JOBS }: Settings):
 const digest = (text: string, salt = SALT): string =>
   createHmac("sha256", salt).update(text, "utf8").digest("hex");
 
-/** What leaves of a row. */
+/** Returns the row as it leaves. */
 function sent(given: Privacy, stream: string, row: object): unknown {
   const rewrite = given.rewriter(stream) ?? ((line: string) => line);
   return JSON.parse(asRead(rewrite(rawLine(JSON.stringify(row)))));

@@ -38,7 +38,7 @@ function edited({ node = {}, fields = {} }: Edit): object {
   return { streams: [{ ...entry, ...node }] };
 }
 
-/** What a catalog asks for of people. */
+/** Selects people by an edited catalog. */
 const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } => {
   const { selections, warnings, refusals } = select(edited(edit), [PEOPLE]);
   const [selection] = selections;
@@ -46,7 +46,7 @@ const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } =>
   return { ...selection, said: [...warnings, ...refusals] };
 };
 
-/** What leaves of a row. */
+/** Returns the row as it leaves. */
 const sent = ({ rules }: Pick<Selection, "rules">, row: object): unknown =>
   JSON.parse(rules === null ? JSON.stringify(row) : lineRewriter(rules)(JSON.stringify(row)));
 

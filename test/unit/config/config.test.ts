@@ -324,7 +324,7 @@ describe("the environment", () => {
     });
   });
 
-  it("of a tap has its own prefix too, ours wins, and its own is advised", () => {
+  it("has for a tap a second prefix: ours wins, and the tap's own is advised", () => {
     const of = (environment: Record<string, string>, value: object = account): Config =>
       parseConfig(value, environment, "it", TAP_PREFIXES);
     const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];

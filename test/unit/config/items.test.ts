@@ -46,7 +46,10 @@ describe("a domain", () => {
 describe("an e-mail address", () => {
   it.each<[address: string, texts: readonly string[]]>([
     ["a@x.example", [" A@X.example ", "a@x.example.", '"a@x.example"', '"a"@x.example', "«a@x.example»"]],
-    ["a@x.example", ["‘a@x.example.’", "'a@x.example'.", "`a@x.example`", "a@x\u200b.example\u3002"]],
+    [
+      "a@x.example",
+      ["‘a@x.example.’", "'a@x.example'.", "`a@x.example`", "\ufeffa\u200b@x\u200b.example\u3002"],
+    ],
     ["a@xn--bcher-kva.example", ["a@bücher.example", "A@BU\u0308CHER.example.", "a@xn--bcher-kva.EXAMPLE"]],
     ["a@www.x.example", ["a@WWW.x.example"]],
     ["o'neil@x.example", ["O'Neil@x.example", "'o'neil@x.example'"]],

@@ -63,15 +63,15 @@ describe.each(Object.entries(KINDS))("a suppressed %s", (kind, { named, hashed, 
   });
 });
 
-describe("values of rows", () => {
-  it("name people by numbers of any size and in lists too", async () => {
+describe("a value of a row", () => {
+  it("names people by numbers of any size and in lists too", async () => {
     const read = await suppression("12345678901234567890", "7", "a@b.example");
     for (const json of ["12345678901234567890", "7"]) expect(read.hasJson("id", json), json).toBe(true);
     for (const json of ["null", "true", "{}", "8"]) expect(read.hasJson("id", json), json).toBe(false);
     expect(read.hasJson("email", '["x",[["A@b.example"]]]')).toBe(true);
   });
 
-  it("of every length that differ in one character are other people", async () => {
+  it("names somebody else if it differs in one character, whatever its length", async () => {
     const texts = Array.from({ length: 40 }, (_, nth) => "abcdefghij".repeat(4).slice(0, nth + 1));
     const read = await suppression(...texts.map((text) => `${text}-x`));
     const isKnown = (text: string): boolean[] => {
