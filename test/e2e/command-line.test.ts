@@ -1,0 +1,228 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
+import { sandboxWith } from "../support/configs.ts";
+import { hurriedClock } from "../support/in-process.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const QUICK = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
+
+/** Command lines that are refused, each with a word of the sentence that says why. `tap …`: the tap. */
+const REFUSED: readonly (readonly [line: string, word: string])[] = [
+  ["chek", "Did you mean check?"],
+  ["xyzzy", "See --help"],
+  ["check --confg c", "Did you mean --config?"],
+  ["check --nonsense", "nonsense"],
+  ["read extra", "extra"],
+  ["read --full-refrehs", "--full-refresh"],
+  ["read --stream", "--stream needs a value"],
+  ["read --log-level warn", '"warning"'],
+  ["read --format csv", '"jsonl"'],
+  ["read --format jsonl", "--stream"],
+  ["read --format jsonl --stream people --stream sources", "--output DIR"],
+  ["read --format jsonl --stream email_checks", "--state-file FILE"],
+  ["read --compress gzip", "--output DIR"],
+  ["read -o a --state-file s.json", "--state-file"],
+  ["read --state a --state-file b", "give one of them"],
+  ["read --dry-run --summary s.json", "give one of them"],
+  ["read --limit 0", '"0"'],
+  ["read --limit ten", '"ten"'],
+  ["read --limit 1000000000", "whole number"],
+  ["read --limit 5 --stream email_checks", "it costs money"],
+  ["read --plan p.jsonl", "--shard"],
+  ["read --shard 0", "--plan"],
+  ["read --shards-at-once 4", "--plan"],
+  ["read --plan p.jsonl --shard -1", '"-1"'],
+  ["read --plan p.jsonl --shard x", '"open"'],
+  ["read --plan p --shard 3 --shards-at-once 0", '"0"'],
+  ["read --config - --state -", "Only one file"],
+  ["read --catalog - --state -", "Only one file"],
+  ["jobs --state s.json --state-file t.json", "give one of them"],
+  ["jobs --config - --state -", "Only one file"],
+  ["plan --shards none", '"none"'],
+  ["state", "show or merge"],
+  ["state show", "state file"],
+  ["state show a b", "b"],
+  ["state shw s.json", "Did you mean show?"],
+  ["state show --max-age 26 s.json", "such as 26h"],
+  ["state merge", "state file"],
+  ["output", "compact"],
+  ["output compat x", "Did you mean compact?"],
+  ["reconcile --yes-gone many", '"many"'],
+  ["reconcile --config - --table -", "Only one file"],
+  ["tap extra", "extra"],
+  ["tap --catlog x", "Did you mean --catalog?"],
+  ["tap -c - --state -", "Only one file"],
+  ["tap --state x --state-file x", "give one of them"],
+  ["tap --log-level loud", '"critical"'],
+];
+
+/** The flags of each command that take a value. */
+const VALUES: Readonly<Record<string, string>> = {
+  check: "config",
+  jobs: "config state state-file",
+  plan: "config stream shards resume",
+  read: "config catalog state stream state-file limit output summary plan shard shards-at-once",
+  reconcile: "config table stream state output timezone yes-gone recheck",
+  tap: "config catalog properties state state-file",
+};
+
+async function runLine(line: string) {
+  const [first = "", ...rest] = line.split(" ");
+  return first === "tap" ? await run(TAP, rest) : await run(CONNECTOR, [first, ...rest]);
+}
+
+describe("a command line", () => {
+  it.each(REFUSED)(
+    "%s is refused with exit code 2 before anything is read, and says why",
+    async (line, word) => {
+      const { code, stdout, stderr } = await runLine(line);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toContain(word);
+      expect(stderr).not.toContain("    at ");
+    },
+  );
+
+  it("with a flag that lacks its value is refused", async () => {
+    for (const [command, names] of Object.entries(VALUES))
+      for (const name of names.split(" ")) {
+        const { code, stdout } = await runLine(`${command} --${name}`);
+        expect([command, name, code, stdout]).toEqual([command, name, 2, ""]);
+      }
+  });
+
+  it("has this help", async () => {
+    const { version } = JSON.parse(
+      (await run(CONNECTOR, ["--version"])).stdout.replace(/^(.*)\n$/, '{"version":"$1"}'),
+    );
+    expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    const commands =
+      "|init|spec|check|discover|read|jobs|plan|state|state show|state merge|output|output compact|reconcile|tap";
+    const parts: string[] = [];
+    for (const command of commands.split("|")) {
+      const line = `${command} --help`.trim();
+      parts.push(`$ ${line}`, (await runLine(line)).stdout.trimEnd());
+    }
+    await expect(`${parts.join("\n")}\n`).toMatchFileSnapshot("../golden/help.txt");
+  });
+});
+
+describe("exit codes", () => {
+  it.each([
+    ["a wrong key", "status=401:times=always", {}, 2],
+    ["a setting that is wrong", undefined, { num_workers: 99 }, 2],
+    ["a service that is down", "status=500:times=always", {}, 1],
+  ])("tell %s from what time mends, and platforms get their own", async (_what, fault, settings, code) => {
+    const faults = fault === undefined ? [] : [fault];
+    const { config } = await sandboxWith({ ...QUICK, faults }, settings);
+    const out = join(await tempDir(), "out");
+    for (const [program, words, expected] of [
+      [CONNECTOR, ["read", "--stream", "people", "--output", out], code],
+      [CONNECTOR, ["read", "--stream", "people", "--format", "jsonl"], code],
+      [CONNECTOR, ["plan"], code],
+      [CONNECTOR, ["read", "--stream", "people"], 1],
+      [CONNECTOR, ["check"], 0],
+      [CONNECTOR, ["check", "--exit-code"], 1],
+      [TAP, [], 1],
+    ] as const) {
+      const ended = await run(program, [...words, "--config", config], { clock: hurriedClock() });
+      expect([words, ended.code]).toEqual([words, expected]);
+    }
+  });
+
+  it("are 2 for a --stream that does not exist, and the service gets no request", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const words = ["read", "--stream", "peple", "--format", "jsonl", "--config", config];
+    const { code, stdout, stderr } = await run(CONNECTOR, words);
+    expect([code, stdout, sandbox.requests.length]).toEqual([2, "", 0]);
+    expect(stderr).toContain("people, companies, sources");
+  });
+
+  it.each<[words: readonly string[], code: number, isOnStdout: boolean]>([
+    [[], 1, true],
+    [["--state-file", "/nowhere/state.json"], 1, true],
+    [["--format", "jsonl", "--stream", "people"], 2, false],
+    [["--output", "/nowhere/out"], 2, false],
+    [["--dry-run"], 2, false],
+  ])(
+    "of a read %j whose config is not there: %i, and a message on stdout: %j",
+    async (words, code, isOnStdout) => {
+      const ended = await run(CONNECTOR, ["read", "--config", "/nowhere/config.json", ...words]);
+      expect(ended.code).toBe(code);
+      const place = isOnStdout ? ended.stdout : ended.stderr;
+      expect(place).toContain("/nowhere/config.json");
+      expect(isOnStdout ? ended.stderr : ended.stdout).toBe("");
+    },
+  );
+});
+
+describe("read", () => {
+  it("--log-level error is silent where all went well", async () => {
+    const { config } = await sandboxWith(QUICK);
+    const words = ["read", "-c", config, "-o", join(await tempDir(), "out"), "--log-level", "error"];
+    expect(await run(CONNECTOR, words)).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  });
+
+  it("--dry-run counts rows, asks for none, and leaves no file", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK, { email_check: { emails: ["a@x.example"] } });
+    const folder = await tempDir();
+    const words = [
+      "read",
+      "--config",
+      config,
+      "--output",
+      join(folder, "out"),
+      "--dry-run",
+      "--stream",
+      "people",
+      "--stream",
+      "email_checks",
+    ];
+    const { code, stdout } = await run(CONNECTOR, words);
+    const { streams, jobs } = JSON.parse(stdout);
+    expect([code, streams[0], jobs]).toMatchObject([
+      0,
+      { rows: sandbox.people().length },
+      [{ would_submit: 1 }],
+    ]);
+    expect(
+      sandbox.requests.filter(({ path, method }) => path.endsWith("/stream") || method !== "GET"),
+    ).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("--limit is a sample, which saves no state", async () => {
+    const { config } = await sandboxWith(QUICK);
+    const { code, stdout } = await run(CONNECTOR, ["read", "--config", config, "--limit", "5"]);
+    const of = (type: string) =>
+      stdout.split("\n").filter((line) => line.includes(`"type":"${type}"`)).length;
+    expect([code, of("RECORD"), of("STATE")]).toEqual([0, 5 + 3 + 2, 0]);
+  });
+
+  it("refuses a sync_mode of a catalog that is none", async () => {
+    const { config } = await sandboxWith(QUICK);
+    const stream = { name: "people", json_schema: {}, supported_sync_modes: ["full_refresh"] };
+    const catalog = await file("catalog.json", { streams: [{ stream, sync_mode: "full-refresh" }] });
+    const ended = await run(CONNECTOR, ["read", "--config", config, "--catalog", catalog]);
+    expect([ended.code, ended.stdout]).toEqual([1, expect.stringContaining("full_refresh")]);
+  });
+});
+
+it("files of a run are only for their owner, whatever the umask", async () => {
+  const { config } = await sandboxWith(QUICK);
+  const folder = await tempDir();
+  const words = ["--output", join(folder, "out"), "--summary", join(folder, "summary.json")];
+  const before = process.umask(0);
+  try {
+    expect((await run(CONNECTOR, ["read", "-c", config, ...words], { asProcess: true })).code).toBe(0);
+  } finally {
+    process.umask(before);
+  }
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  expect(names.length).toBeGreaterThan(8);
+  for (const name of names) {
+    const stats = statSync(join(folder, name));
+    expect([name, stats.mode & 0o777]).toEqual([name, stats.isDirectory() ? 0o700 : 0o600]);
+  }
+});
