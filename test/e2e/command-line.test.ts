@@ -65,7 +65,7 @@ const VALUES: Readonly<Record<string, string>> = {
   plan: "config stream shards resume",
   read: "config catalog state stream state-file limit output summary plan shard shards-at-once",
   reconcile: "config table stream state output timezone yes-gone recheck",
-  tap: "config catalog properties state state-file",
+  tap: "config state-file",
 };
 
 async function runLine(line: string) {
