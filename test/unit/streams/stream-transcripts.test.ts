@@ -12,7 +12,6 @@ import {
   peopleOn,
   undatedPeople,
 } from "../../support/model-service.ts";
-import { digestOf } from "../../support/stories.ts";
 import { type RunOptions, runStream } from "../../support/sync-run.ts";
 
 const TODAY = "2026-03-20" as Day;
@@ -326,81 +325,10 @@ async function told({
   return lines;
 }
 
-/** After a change that is meant: `npx vitest run test/unit/streams/transcripts.test.ts -u`, and read what it changed. */
+/** After a change that is meant: `npx vitest run test/unit/streams/stream-transcripts.test.ts -u`, and read what it changed. */
 it("asks for these windows, in this order, and leaves these states", async () => {
   const parts: string[] = [];
   for (const [name, situation] of Object.entries(SITUATIONS))
     parts.push([`# ${name}`, ...(await told(situation)), ""].join("\n"));
   await expect(parts.join("\n")).toMatchFileSnapshot("../../golden/stream-transcripts.txt");
-});
-
-/** What happens to an account between two runs, and how a run is made. */
-const CHANGES: readonly Step[] = [
-  {},
-  { change: arrive(4) },
-  { change: move(7, 5) },
-  { change: arrive(9, "2026-02-20T02:02:02Z") },
-  { change: (_service, people) => void people.push(person(`odd${people.length}`, null)) },
-  { change: (_service, people) => void people.splice(2, 5) },
-  { change: (service, people) => void Object.assign(people.at(-1) ?? {}, { at: service.now - 9_000 }) },
-  { isFullRefresh: true },
-  { stopAfter: 4 },
-];
-
-/** What is wrong with the services of a line. */
-const SERVICES: Readonly<Record<string, readonly Partial<ModelOptions>[]>> = {
-  "services that do as they should": [{}],
-  "services whose exports break off, loudly or not": [
-    { cut: cuts(3, true) },
-    { cut: cuts(9, false) },
-    { cut: cuts(Number.POSITIVE_INFINITY, true, holds("2026-02-20")) },
-  ],
-  "services that leave rows out, or show pages that are broken": [
-    { omits: ({ id }) => id.endsWith("-1"), breaks: (_window, _number, nth) => nth % 5 === 0 },
-    { omits: ({ at }) => at === null },
-  ],
-  "services that count wrongly": [
-    { total: (rows) => Math.min(rows, 60) },
-    { total: (rows, { kind }) => (kind === "all" ? rows + 1 : rows) },
-  ],
-};
-
-/** An account with settings and runs as they fall. */
-function randomSituation(roll: (sides: number) => number, service: Partial<ModelOptions>): Situation {
-  const people = [...account(5 + roll(120), 1 + roll(3), roll(5)), ...onDay("2026-02-20", roll(40))];
-  const startDate = roll(4) === 0 ? ("2026-02-10" as Day) : null;
-  const endDate = roll(5) === 0 ? ("2026-03-22" as Day) : null;
-  return {
-    people: people.map((one, nth) => ({ ...one, source: nth % 3 === 0 ? "ads" : "crm" })),
-    ...{ service, sources: roll(2) === 0 ? ["crm", "ads"] : ["crm"] },
-    settings: {
-      ...{ startDate, endDate, lookbackWindowDays: 1 + roll(4), numWorkers: 1 + roll(3) },
-      maxWindowRows: [20, 45, 250_000][roll(3)] ?? 20,
-    },
-    steps: Array.from({ length: 6 }, () => ({
-      hours: [1, 24, 24, 24 * 9][roll(4)] ?? 1,
-      ...CHANGES[roll(CHANGES.length)],
-    })),
-  };
-}
-
-/** `TOLD="services that count wrongly" npx vitest run test/unit/streams/transcripts.test.ts` prints the runs of a line. */
-it("reads accounts in runs of many days, as these lines sum them up", async () => {
-  const roll = dice(3);
-  const sums: string[] = [];
-  for (const [name, services] of Object.entries(SERVICES)) {
-    const lines: string[] = [];
-    for (let nth = 0; nth < 24; nth++)
-      lines.push(`# ${nth}`, ...(await told(randomSituation(roll, services[nth % services.length] ?? {}))));
-    const runs = lines.flatMap(
-      (line) => /^Run .*: (\d+) requests, (\d+) rows, (\w+)/.exec(line)?.slice(1) ?? [],
-    );
-    const sum = (place: number): number =>
-      runs.reduce((all, one, at) => all + (at % 3 === place ? Number(one) : 0), 0);
-    const complete = runs.filter((one) => one === "complete").length;
-    sums.push(
-      `${name}: ${complete} of ${runs.length / 3} runs complete, ${sum(0)} requests, ${sum(1)} rows; ${digestOf(name, lines)}\n`,
-    );
-  }
-  await expect(sums.join("")).toMatchFileSnapshot("../../golden/stream-sums.txt");
 });
