@@ -33,7 +33,6 @@ const exported = (blobs: Blobs): object[] =>
 /** Every envelope that holds blobs, by who writes it. */
 const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
   "Airbyte's list": list,
-  "a list without types": (blobs) => list(blobs).map((message) => ({ ...message, type: undefined })),
   "a list of whole messages": (blobs) => list(blobs).map((state) => ({ type: "STATE", state })),
   "GLOBAL in a list": (blobs) => {
     const global = { shared_state: { lsn: 1 }, stream_states: streamStates(blobs) };
@@ -56,7 +55,6 @@ const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
   "the same, of an old connector": (blobs) => ({ stateType: "legacy", state: blobs }),
   "the streams of an export alone": exported,
   "LEGACY in a list": (blobs) => [{ type: "LEGACY", data: blobs }],
-  "LEGACY without a type": (blobs) => ({ data: blobs, stream: null, global: null }),
   "LEGACY around bookmarks": (blobs) => ({ type: "LEGACY", data: { bookmarks: blobs } }),
   "streams alone": (blobs) => ({ sources: null, ...blobs }),
   "Singer's bookmarks": (blobs) => ({ bookmarks: blobs }),
@@ -72,7 +70,6 @@ const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
     stream_state: {},
     airbyte_state: list(blobs),
   }),
-  "the same, printed by Meltano": (blobs) => ({ singer_state: { airbyte_state: list(blobs) } }),
 };
 const names = fc.constantFrom("people", "companies", "sources", "company_lookups", "other stream");
 const savedState = fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), fc.jsonValue({ maxDepth: 1 }), {
@@ -91,29 +88,29 @@ describe("parseState()", () => {
           expect(blobsOf(parseState(JSON.parse(text)))).toEqual(JSON.parse(JSON.stringify(saved)));
           expect(blobsOf(parseStateText(`\uFEFF${text}\n`))).toEqual(JSON.parse(JSON.stringify(saved)));
         }),
-        { numRuns: 50 },
+        { numRuns: 10 },
       );
     },
   );
 
   it.each([
-    [undefined],
     [null],
     [""],
     [[]],
     [{}],
     [{ bookmarks: {} }],
-    [{ bookmarks: null }],
     [{ singer_state: {} }],
-    [{ stateType: "not_set", state: null }],
     [{ stateType: "stream", streamState: [] }],
   ])("takes %j for no state", (value) => {
     expect(parseState(value)).toMatchObject({ streams: new Map(), rest: {} });
+    expect(parseStateText(`\uFEFF${value === "" ? "" : JSON.stringify(value)}\n`).streams.size).toBe(0);
   });
 
-  it("takes a null state for a reset", () => {
+  it("takes a null state for a reset, and the last of two", () => {
     expect(blobsOf(parseState([streamState("people", people), streamState("people", null)]))).toEqual({});
     expect(blobsOf(parseState({ bookmarks: { people: null, companies } }))).toEqual({ companies });
+    const twice = [streamState("people", people), streamState("people", companies)];
+    expect(blobsOf(parseState(twice))).toEqual({ people: companies });
   });
 
   it("tells streams of one name apart by their namespace, in every form of Airbyte's", () => {
@@ -124,7 +121,6 @@ describe("parseState()", () => {
       [{ type: "STREAM", stream }],
       { type: "GLOBAL", global: { stream_states: [stream] } },
       { stateType: "stream", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
-      { stateType: "STREAM", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
       { bookmarks: { "eu/people": people } },
     ]) {
       expect(parseState(form).streams).toEqual(there);
@@ -133,23 +129,6 @@ describe("parseState()", () => {
     expect(streamOfKey(stateKey("people", "prod/eu"))).toBe("people");
     const nowhere = { stream_descriptor: { name: "people", namespace: "" }, stream_state: people };
     expect([...parseState([{ stream: nowhere }]).streams.keys()]).toEqual(["people"]);
-  });
-
-  it.each([
-    [{ stateType: "stream", streamState: null }, "no list of them"],
-    [{ stateType: "stream" }, "no list of them"],
-    [{ stateType: "global", globalState: {} }, "no list of them"],
-    [{ stateType: "per_stream" }, '"stateType" (string)'],
-    [{ stateType: "stream", streamState: [{ streamState: {} }] }, "no stream_descriptor with a name"],
-  ])("refuses an export that it does not understand: %j", (value, why) => {
-    expect(() => parseState(value)).toThrow(ConfigError);
-    expect(() => parseState(value)).toThrow(why);
-  });
-
-  it("takes the last of two blobs", () => {
-    expect(blobsOf(parseState([streamState("people", people), streamState("people", companies)]))).toEqual({
-      people: companies,
-    });
   });
 
   it("keeps what else a Singer state holds", () => {
@@ -174,30 +153,19 @@ describe("parseState()", () => {
 
   it.each([
     ["text", "it is a string."],
-    [7, "it is a number."],
-    [true, "it is a boolean."],
-    [[7], "a list that holds a number."],
     [[null], "a list that holds null."],
     [[{}], "a list that holds an empty object"],
-    [[[]], "a list that holds a list"],
     [people, '"discoveredAt" (string), "missing_days" (array)'],
     [{ cursor: "hunter2" }, '"cursor" (string)'],
-    [{ persons: people }, '"persons" (object)'],
-    [{ people: "hunter2" }, '"people" (string)'],
-    [{ value: { bookmarks: { people } } }, '"value" (object)'],
     [{ type: "RECORD", record: { email: "hunter2" } }, '"type" (string), "record" (object)'],
-    [{ type: "SNAPSHOT", data: {} }, '"type" (string)'],
-    [{ type: "STATE" }, '"type" (string)'],
-    [{ type: "STATE", state: [] }, '"state" (array)'],
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
-    [{ type: "GLOBAL", global: { shared_state: {} } }, "no list of them"],
     [{ type: "LEGACY", data: { cursor: "hunter2" } }, '"cursor" (string)'],
     [{ bookmarks: ["hunter2"] }, '"bookmarks" (array)'],
-    [{ a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7 }, "and 2 more"],
+    [{ stateType: "stream", streamState: null }, "no list of them"],
+    [{ stateType: "per_stream" }, '"stateType" (string)'],
   ])("refuses %j and names its shape", (value, shape) => {
     expect(() => parseState(value)).toThrow(ConfigError);
     expect(() => parseState(value)).toThrow(shape);
-    expect(() => parseState(value)).toThrow("Accepted are");
     expect(() => parseState(value)).not.toThrow("hunter2");
   });
 
@@ -221,10 +189,6 @@ describe("parseStateText()", () => {
   const line = (value: object): string => JSON.stringify(value);
   const row = { id: "1", state: { bookmarks: { people: {} } } };
   const record = line({ type: "RECORD", stream: "people", record: row });
-
-  it.each(["", " \n", "\uFEFF", "null", "[]", "{}\n"])("takes %j for no state", (text) => {
-    expect(parseStateText(text).streams.size).toBe(0);
-  });
 
   it("reads the saved output of an Airbyte read, the last state of each stream", () => {
     const output = [
@@ -254,13 +218,11 @@ describe("parseStateText()", () => {
 
   it.each([
     ["one object that was cut", '{"bookmarks": {"people": '],
-    ["a printed object that was cut", '{\n  "bookmarks": {\n'],
     ["a state that was cut in the middle", `{"type":"STATE","value":{"bookm\n${record}\n{"bookmarks":{}}`],
     ["records only", `${record}\n${record}`],
     ["a record", record],
     ["plain text", "hunter2"],
     ["lines of another shape", '{"a": 1}\n{"b": 2}'],
-    ["lines whose type is no text", `{"type": {"toString": 1}}\n{"bookmarks": {}}`],
   ])("refuses %s", (_, text) => {
     expect(() => parseStateText(text)).toThrow(ConfigError);
     expect(() => parseStateText(text)).not.toThrow("hunter2");

@@ -30,11 +30,6 @@ describe("resumeDated()", () => {
       expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null }, why });
     }
   });
-
-  it("refuses a state that lost its cursor", () => {
-    const lost = { version: 1, missing_days: [], full_refresh: null };
-    expect(() => resumeDated(asked("incremental"), lost, FILTERS)).toThrow("no discoveredAt");
-  });
 });
 
 const SAVED = {

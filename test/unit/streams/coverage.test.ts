@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import {
   type Coverage,
   compact,
-  cutByRows,
   type DayRange,
   type DayStatus,
   prove,
@@ -114,16 +113,6 @@ describe("without() and uncovered()", () => {
       }),
     );
   });
-
-  it("ends at the last day that there can be", () => {
-    const last = "9999-12-31" as Day;
-    expect(uncovered([[FIRST, last, null]], [FIRST, last])).toEqual([]);
-    expect(without([[FIRST, last, 3]], [last, last])).toEqual([[FIRST, "9999-12-30", null]]);
-  });
-
-  it("keeps the number of a span that held nothing", () => {
-    expect(without([span(0, 9, 0)], [day(4), day(5)])).toEqual([span(0, 3, 0), span(6, 9, 0)]);
-  });
 });
 
 describe("compact()", () => {
@@ -148,22 +137,6 @@ describe("compact()", () => {
       chain.slice(2).reduce((sum, [, , rows]) => sum + (rows ?? 0), 0),
     );
   });
-
-  it("does not limit islands", () => {
-    const islands = Array.from({ length: 100 }, (_, nth) => span(2 * nth, 2 * nth, 1));
-    expect(compact(islands)).toEqual(islands);
-  });
-});
-
-describe("cutByRows()", () => {
-  it("ends parts where enough rows are, at each of the newest 12 days that hold some, and before the border", () => {
-    const rows = new Map(
-      [2, 4, ...Array.from({ length: 16 }, (_, nth) => 20 + nth)].map((nth) => [day(nth), 1]),
-    );
-    const parts = cutByRows([day(0), day(50)], rows, 3, day(40));
-    const ends = parts.map(([, last]) => nthOf(last));
-    expect(ends).toEqual([1, 23, ...Array.from({ length: 12 }, (_, nth) => 24 + nth), 39, 50]);
-  });
 });
 
 describe("union()", () => {
@@ -182,11 +155,6 @@ describe("union()", () => {
         expect(byDay(days)).toEqual(new Map([...best].sort()));
       }),
     );
-  });
-
-  it("keeps the numbers of parts that do not overlap, and no others", () => {
-    const parts = [[span(0, 3, 7)], [span(4, 9, 11)], [span(8, 12, 9)]];
-    expect(union(parts)).toEqual([span(0, 3, 7), span(4, 9, null), span(10, 12, null)]);
   });
 });
 
@@ -247,7 +215,7 @@ describe("a life of runs", () => {
         expect(uncovered(days, all)).toEqual([]);
         expect([...byDay(days).values()].every((status) => status === "proven")).toBe(true);
       }),
-      { numRuns: runs(300, 1_000) },
+      { numRuns: runs(30, 1_000) },
     );
   });
 });

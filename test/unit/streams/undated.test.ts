@@ -146,6 +146,6 @@ describe("people without a date", () => {
   });
 });
 
-function cutOfEverybody(loud: boolean): ModelOptions["cut"] {
+function cutOfEverybody(loud: boolean): NonNullable<ModelOptions["cut"]> {
   return (window) => (window.kind === "open" && window.undated ? { rows: 20, loud } : undefined);
 }
