@@ -4,7 +4,17 @@ import type { RawLine } from "../../../src/streams/event.ts";
 import type { Count, Page, Row, StreamApi } from "../../../src/streams/stream-api.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import { type Day, daysBetween } from "../../../src/time.ts";
-import { day, NOW } from "../../support/people-sync.ts";
+import { type Person, undatedPeople } from "../../support/model-service.ts";
+import {
+  DAY_MS,
+  day,
+  expectAll,
+  lastDays,
+  NOW,
+  peopleOf,
+  serviceOf,
+  sync,
+} from "../../support/people-sync.ts";
 import { apiWith } from "../../support/run-rules.ts";
 import { type Ran, type RunOptions, runStream } from "../../support/sync-run.ts";
 
@@ -160,7 +170,35 @@ describe("a closed day", () => {
       const stream: StreamApi["stream"] = async function* () {
         yield { rows: [rowOf(1, cursor)] };
       };
-      expect(await read({ ...api, stream })).toMatchObject({ error: expect.any(DataError), state: null });
+      const { error, state } = await read({ ...api, stream });
+      expect([String(error), state]).toEqual([expect.stringContaining("date filters"), null]);
+    },
+  );
+});
+
+describe("an account of one window", () => {
+  const isOld = ({ at }: Person): boolean => at !== null && at < NOW - 5 * DAY_MS;
+
+  it.each<[string, (person: Person) => boolean, number]>([
+    ["somebody comes in at the moment of the count", isOld, 1],
+    ["nobody comes in", isOld, 0],
+    ["the row has no date", ({ at }) => at === null, 0],
+  ])(
+    "is not proven by an export that lacks a row where %s: the row is found",
+    async (_, isMeant, newcomers) => {
+      let exports = 0;
+      let coming = newcomers;
+      const service = serviceOf([...peopleOf(lastDays(9), 2), ...undatedPeople(2)], {
+        omits: (person) => exports === 1 && person === service.people.find(isMeant),
+        moment: ({ asked, people, now }) => {
+          if (asked.at(-1)?.what !== "stream") return;
+          exports = asked.filter(({ what }) => what === "stream").length;
+          for (; coming > 0; coming--) people.push({ id: "new", at: now, user: false });
+        },
+      });
+      const ran = await sync(service);
+      expectAll(service, ran);
+      expect([coming, exports > 1]).toEqual([0, true]);
     },
   );
 });
