@@ -15,8 +15,6 @@ import {
   withStatus,
 } from "../../../src/streams/coverage.ts";
 import { addDays, type Day, daysBetween } from "../../../src/time.ts";
-import { dice } from "../../support/dice.ts";
-import { runs } from "../../support/runs.ts";
 
 const FIRST = "2026-01-01" as Day;
 const MOST_DAYS = 60;
@@ -126,17 +124,6 @@ describe("compact()", () => {
       }),
     );
   });
-
-  it("keeps 31 borders, the newest 12 spans as they are, and the numbers that there are", () => {
-    const chain = Array.from({ length: 45 }, (_, nth) => span(nth, nth, nth < 2 ? 500 : nth % 3));
-    const joined = compact([span(-9, -1, null), ...chain]);
-    expect(joined.length).toBe(32);
-    expect(joined.slice(-12)).toEqual(chain.slice(-12));
-    expect(joined.slice(0, 3)).toEqual([span(-9, -1, null), span(0, 0, 500), span(1, 1, 500)]);
-    expect(joined.slice(3).reduce((sum, [, , rows]) => sum + (rows ?? 0), 0)).toBe(
-      chain.slice(2).reduce((sum, [, , rows]) => sum + (rows ?? 0), 0),
-    );
-  });
 });
 
 describe("union()", () => {
@@ -154,68 +141,6 @@ describe("union()", () => {
         }
         expect(byDay(days)).toEqual(new Map([...best].sort()));
       }),
-    );
-  });
-});
-
-/** A run of a life: reads what is missing, what left, and what is not covered, in windows that end in any order, and may die. */
-function live(
-  days: Coverage,
-  wanted: DayRange,
-  roll: (sides: number) => number,
-): { days: Coverage; read: Day[] } {
-  const plan = [
-    ...withStatus(days, "missing")
-      .flatMap(daysOf)
-      .map((one): DayRange => [one, one]),
-    ...withStatus(days, "again"),
-    ...uncovered(days, wanted),
-  ];
-  const read: Day[] = [];
-  let known = days;
-  for (const range of plan.toSorted(() => roll(3) - 1)) {
-    const fate = roll(6);
-    if (fate === 0) break;
-    read.push(...daysOf(range));
-    const middle = daysOf(range)[roll(daysBetween(...range))] ?? range[0];
-    if (fate === 1) known = put(known, spanOf(range, null, "again"));
-    else known = prove(known, range, spanIn);
-    if (fate === 2) known = put(known, spanOf([middle, middle], null, "missing"));
-    known = compact(known, 3);
-  }
-  return { days: known, read };
-}
-
-describe("a life of runs", () => {
-  it("reads every day that was ever wanted, and none that is proven", () => {
-    fc.assert(
-      fc.property(fc.nat(), fc.array(RANGE, { minLength: 1, maxLength: 12 }), (seed, wishes) => {
-        const roll = dice(seed);
-        let days: Coverage = [];
-        let parts: Coverage[] = [];
-        const read = new Set<Day>();
-        const step = (wanted: DayRange, fates: (sides: number) => number): void => {
-          const proven = byDay(days);
-          const ran = live(days, wanted, fates);
-          for (const one of ran.read) {
-            expect(proven.get(one), one).not.toBe("proven");
-            read.add(one);
-          }
-          days = ran.days;
-          expectSound(days);
-          for (const one of byDay(days).keys()) expect(read.has(one), one).toBe(true);
-        };
-        for (const wanted of wishes) {
-          step(wanted, roll);
-          if (roll(4) === 0) parts = [...parts, days];
-          if (roll(6) === 0) days = union([days, ...parts]);
-        }
-        const all: DayRange = [FIRST, day(MOST_DAYS)];
-        step(all, () => 5);
-        expect(uncovered(days, all)).toEqual([]);
-        expect([...byDay(days).values()].every((status) => status === "proven")).toBe(true);
-      }),
-      { numRuns: runs(30, 1_000) },
     );
   });
 });

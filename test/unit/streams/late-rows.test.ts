@@ -11,7 +11,7 @@ import {
   undatedPeople,
 } from "../../support/model-service.ts";
 import { DAY_MS, NOW, type SyncOptions, serviceOf, sync, TODAY } from "../../support/people-sync.ts";
-import { byId, type Ran, runStream } from "../../support/sync-run.ts";
+import { type Ran, runStream } from "../../support/sync-run.ts";
 
 /** Days before today, oldest first. */
 const daysBefore = (count: number): Day[] =>
@@ -189,21 +189,6 @@ describe("people without a date", () => {
     const { lines } = await account.nextDay();
     expect(account.lost).toEqual([]);
     expect(lines.filter((line) => line.includes("null"))).toHaveLength(3);
-  });
-
-  it.each([900, 1_100])("of whom one is checked a day are not all delivered again: %i", async (many) => {
-    const account = new Account([...peopleOn(daysBefore(3), 3), ...undatedPeople(many)]);
-    await account.run();
-    for (let nth = 0; nth < 2; nth++) {
-      account.service.now += 1_000;
-      account.move(account.people.find(({ at }) => at === null));
-      const { lines } = await account.nextDay();
-      expect(lines.length).toBeLessThanOrEqual(15);
-      expect(account.lost).toEqual([]);
-    }
-    account.people.push(person("new", null));
-    expect(byId((await account.nextDay()).lines).has("new")).toBe(true);
-    expect(account.lost).toEqual([]);
   });
 
   it("are those of the days before 1970-01-02 too", async () => {

@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { BodyError } from "../../../src/errors.ts";
 import { without } from "../../../src/streams/coverage.ts";
-import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
+import type { DatedState } from "../../../src/streams/dated-state.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import { BEGINNING, dayOf } from "../../../src/time.ts";
 import { type ModelOptions, ModelService, undatedPeople } from "../../support/model-service.ts";
 import {
   day,
   daysIn,
-  expectAll,
   idsIn,
   idsSince,
   lastDays,
@@ -65,18 +64,6 @@ describe("a later run", () => {
     const ran = await sync(service, { state: { ...(state as DatedState), days, discoveredAt: FUTURE } });
     expect(ran.state?.days.filter(([, to]) => to > "2026-03-20")).toEqual([]);
   });
-
-  it("of a full refresh begins again where the clock has gone back behind the cursor", async () => {
-    const service = people(10, 3);
-    const state = { ...((await sync(service)).state as DatedState), discoveredAt: FUTURE };
-    expectAll(service, await sync(service, { state, isFullRefresh: true }));
-  });
-
-  it("never moves the cursor backwards", async () => {
-    const discoveredAt = "2026-03-20T09:59:00.123456Z";
-    const state: DatedState = { ...NEW_STATE, discoveredAt, undated: { rows: 0, seen: null } };
-    expect((await sync(people(10, 3), { state })).state?.discoveredAt).toBe(discoveredAt);
-  });
 });
 
 describe("a run with another start_date or end_date than the ones before", () => {
@@ -127,20 +114,6 @@ describe("a run with another start_date or end_date than the ones before", () =>
     expect(ran).toMatchObject({ complete: true, covered: ALL, state: { undated: { rows: 5 } } });
   });
 
-  it.each([3, 5, 17])(
-    "goes on in the days before its own after it was killed at event %i",
-    async (stopAfter) => {
-      const service = people(100, 3);
-      const first = await sync(service, START);
-      const settings = { startDate: day("2026-01-01"), maxWindowRows: 20 };
-      const cut = await sync(service, { state: first.state, ...settings, stopAfter });
-      const rest = await sync(service, { state: cut.state, ...settings });
-      expect(rest.complete).toBe(true);
-      const lines = [...first.lines, ...cut.lines, ...rest.lines];
-      expect(idsIn(lines)).toEqual(idsSince(service, "2026-01-01"));
-    },
-  );
-
   it.each([
     ["in the past", "2026-03-10", "2026-03-10"],
     ["yesterday", "2026-03-19", undefined],
@@ -176,11 +149,6 @@ describe("a day that cannot be read", () => {
     };
     return runStream({ ...api, page }, { settings });
   };
-
-  it("is read page by page", async () => {
-    const service = people(30, 4, lacking("2026-03-10"));
-    expectAll(service, await sync(service, { maxWindowRows: 20 }));
-  });
 
   it("is put on record where its pages break too, keeps the stream from being complete, and is read first next time", async () => {
     const service = people(30, 4, lacking("2026-03-10"));

@@ -9,7 +9,6 @@ import {
   undatedPeople,
 } from "../../support/model-service.ts";
 import {
-  day,
   expectAll,
   lastDays,
   NOW,
@@ -66,12 +65,6 @@ describe("the windows of a first sync", () => {
     expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
   });
 
-  it("are followed by the people without a date, and then by the open days", async () => {
-    const service = serviceOf([...peopleOf(lastDays(60), 5), ...undatedPeople(4)]);
-    expectAll(service, await sync(service, { maxWindowRows: 40 }));
-    expect(exportsOf(service).at(-1)).toMatchObject({ kind: "open", undated: false });
-  });
-
   it("take about one count each, and the first is read within five requests", async () => {
     const service = accountOf(Array(200).fill(3));
     await sync(service, { maxWindowRows: 30 });
@@ -100,11 +93,6 @@ describe("the windows of a first sync", () => {
     expect(exportsOf(service)[0]).toMatchObject({ kind: "closed" });
   });
 
-  it("are counted again where their count has grown old", async () => {
-    const service = serviceOf(peopleOf(lastDays(40), 5), { latency: 40_000 });
-    expectAll(service, await sync(service, { maxWindowRows: 50 }));
-  });
-
   it("are read by at most as many exports at once as there are workers", async () => {
     let most = 0;
     const service = accountOf(Array(60).fill(5), {
@@ -114,16 +102,5 @@ describe("the windows of a first sync", () => {
     });
     await sync(service, { maxWindowRows: 20, numWorkers: 3 });
     expect(most).toBe(3);
-  });
-
-  it("are only those between start_date and end_date where these are set", async () => {
-    const service = serviceOf([...peopleOf(lastDays(60), 5), ...undatedPeople(4)]);
-    const ran = await sync(service, {
-      startDate: day("2026-02-10"),
-      endDate: day("2026-02-20"),
-      maxWindowRows: 9,
-    });
-    expect([ran.complete, ran.lines.length]).toEqual([true, 11 * 5]);
-    expect(ran.covered).toEqual([["2026-02-10", "2026-02-20"]]);
   });
 });

@@ -136,6 +136,7 @@ async function live(
     lines.push(...ran.lines);
     state = ran.state;
     expect(repeated(ran.lines)).toEqual([]);
+    expect(service.open.size, "exports that were left open").toBe(0);
     expect(service.asked.length).toBeLessThan(4_000);
     if (calm) expect(ran).toMatchObject({ complete: true, error: undefined });
     service.now += pause;
@@ -149,7 +150,7 @@ function expectEverybody(service: ModelService, lines: readonly string[]): void 
 }
 
 const HALF_DAY = DAY_MS / 2;
-const STOPS = fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 5 });
+const STOPS = fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 8 });
 
 describe("readStream() while people move", () => {
   it.each<[string, number, readonly Run[]]>([
@@ -181,25 +182,6 @@ describe("readStream() while people move", () => {
       ),
       { numRuns: RUNS / 2 },
     );
-  });
-});
-
-describe("readStream() when the process dies", () => {
-  it("has every row in the union with what a run from the last checkpoint brings, cut after any event", async () => {
-    const world: World = {
-      ...{ seed: 1, days: 30, perDay: 3, undated: 4, before: 3_600_000, latency: 10, pace: 10 },
-      ...{ maxWindowRows: 10, numWorkers: 2, onlyUsers: false, lookbackWindowDays: 1 },
-    };
-    const settings = settingsOf(world);
-    const whole = await runStream(new ModelService(populate(world)).api(), { settings });
-    for (let stopAfter = 1; stopAfter <= whole.events.length; stopAfter++) {
-      const service = new ModelService(populate(world));
-      const first = await runStream(service.api(), { settings, stopAfter });
-      expect(service.open.size, "exports that were left open").toBe(0);
-      const rest = await runStream(service.api(), { state: first.state, settings });
-      expect(rest).toMatchObject({ complete: true, state: { undated: { rows: world.undated } } });
-      expect(byId([...first.lines, ...rest.lines])).toEqual(service.served());
-    }
   });
 });
 

@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../../src/errors.ts";
-import type { Row } from "../../../src/streams/stream-api.ts";
-import {
-  type ModelOptions,
-  type ModelService,
-  type Person,
-  rowOf,
-  undatedPeople,
-} from "../../support/model-service.ts";
+import { type ModelOptions, type ModelService, undatedPeople } from "../../support/model-service.ts";
 import { DAY_MS, expectAll, idsIn, lastDays, peopleOf, serviceOf, sync } from "../../support/people-sync.ts";
 import { byId, type Ran } from "../../support/sync-run.ts";
 
@@ -107,12 +100,6 @@ describe("people without a date", () => {
     },
   );
 
-  it("are taken from any export that ends well where nothing is to be verified", async () => {
-    const options: Partial<ModelOptions> = { total: () => null, omits: ({ id }) => id === "u0" };
-    const { ran, ids } = await read(3, options, { verifyCounts: false });
-    expect([ran.complete, ids]).toEqual([true, ["u1", "u2"]]);
-  });
-
   it.each(["any", "page", "stream"])(
     "are not called missing for an outage that a request meets: %s",
     async (what) => {
@@ -126,13 +113,6 @@ describe("people without a date", () => {
       expect(ran.complete).toBe(false);
     },
   );
-
-  it("who are suppressed count among those that are remembered, and do not leave", async () => {
-    const row = (one: Person): Row => ({ ...rowOf(one), isHeld: /^u\d$/.test(one.id) });
-    const { ran, ids } = await read(30, { row });
-    expect([ran.complete, ids.length]).toEqual([true, 20]);
-    expect(ran.state?.undated).toMatchObject({ rows: 30 });
-  });
 
   it("are looked for once a day by the next runs, which deliver newcomers alone", async () => {
     const { ran, service } = await read(3);
