@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../../src/errors.ts";
-import { type ModelOptions, type ModelService, undatedPeople } from "../../support/model-service.ts";
+import type { Row } from "../../../src/streams/stream-api.ts";
+import {
+  type ModelOptions,
+  type ModelService,
+  type Person,
+  rowOf,
+  undatedPeople,
+} from "../../support/model-service.ts";
 import { DAY_MS, expectAll, idsIn, lastDays, peopleOf, serviceOf, sync } from "../../support/people-sync.ts";
 import { byId, type Ran } from "../../support/sync-run.ts";
 
@@ -113,6 +120,13 @@ describe("people without a date", () => {
       expect(ran.complete).toBe(false);
     },
   );
+
+  it("are found in a slow export of everybody whose other rows have no key", async () => {
+    const row = (one: Person): Row => (one.at === null ? rowOf(one) : { ...rowOf(one), key: "" });
+    const options = { list: () => [], batch: 1, latency: 1_500, row };
+    const { ran, ids } = await read(2, options, { source: { onMissingKey: "pass" } });
+    expect([ran.complete, ids]).toEqual([true, ["u0", "u1"]]);
+  });
 
   it("are looked for once a day by the next runs, which deliver newcomers alone", async () => {
     const { ran, service } = await read(3);
