@@ -39,8 +39,6 @@ export type ModelOptions = {
   readonly turnsBack?: boolean;
   /** How a row is written. */
   readonly row?: (person: Person) => Row;
-  /** Whether exports still show who has moved on while they were read, as they are now. */
-  readonly showsMoved?: boolean;
   /** Whether a page is broken; `nth` counts the pages so far, from 0. */
   readonly breaks?: (window: Window, number: number, nth: number) => boolean;
 };
@@ -180,7 +178,7 @@ export class ModelService {
         for (const person of planned.slice(at, at + batch)) {
           if (cut !== undefined && shown >= cut.rows) break;
           // Like a cursor over an index: who has moved on is not shown where they were.
-          const isGone = !inWindow(person, window) && this.#options.showsMoved !== true;
+          const isGone = !inWindow(person, window);
           if (omits?.(person) === true || isGone || !this.#matches(person)) continue;
           shown += 1;
           rows.push(this.#row(person));

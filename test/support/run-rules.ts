@@ -1,4 +1,3 @@
-import type { LineBatch } from "../../src/streams/event.ts";
 import { NewestKeys } from "../../src/streams/newest-keys.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { RunRules } from "../../src/streams/window-result.ts";
@@ -23,18 +22,6 @@ export function apiWith(given: Partial<StreamApi>): StreamApi {
     ...{ now: () => 0, monotonic: () => 0, notify: () => {} },
     ...given,
   };
-}
-
-/** Reads to the end: what was emitted, and what came of it. */
-export async function drain<Result>(
-  reading: AsyncGenerator<LineBatch, Result>,
-): Promise<{ lines: string[]; result: Result }> {
-  const lines: string[] = [];
-  for (;;) {
-    const next = await reading.next();
-    if (next.done === true) return { lines, result: next.value };
-    lines.push(...next.value.lines);
-  }
 }
 
 /** The rules of a run whose yesterday is 2026-03-19. */

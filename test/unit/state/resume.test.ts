@@ -81,14 +81,6 @@ describe("a full refresh", () => {
     expect(resumeWhole(asked("full_refresh"), saved, FILTERS)).toMatchObject(whole);
   });
 
-  it("says again that it was delivered, so that it is not delivered by the next attempt either", () => {
-    const first = resumeWhole(asked("full_refresh"), wholeState(asked("full_refresh")), FILTERS);
-    expect(first).toMatchObject({ kind: "delivered", state: { full_refresh: { done: true } } });
-    expect(resumeWhole(asked("full_refresh"), first.state, FILTERS)).toEqual(first);
-    const { kind } = resumeDated(asked("full_refresh"), refresh(1, 1, true), FILTERS);
-    expect(kind).toBe("delivered");
-  });
-
   it("whose catalog has no ids begins again, whatever the state says", () => {
     const configured = { ...asked("full_refresh"), generationId: null, syncId: null };
     expect(resumeDated(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
