@@ -149,22 +149,6 @@ describe("a source that is granted", () => {
 });
 
 describe("the cursor", () => {
-  it("outlives a service whose clock is 45 days ahead for a run", async () => {
-    const account = new Account(peopleOn(daysBefore(30), 3));
-    await account.run();
-    const api = account.service.api();
-    const count: StreamApi["count"] = async (window) => {
-      const { asked, answered, ...counted } = await api.count(window);
-      return { ...counted, asked: asked + 45 * DAY_MS, answered: answered + 45 * DAY_MS };
-    };
-    await account.nextDay({ ...api, count });
-    for (let nth = 0; nth < 6; nth++) {
-      account.people.push(person(`new${nth}`, account.service.now + 1_000));
-      await account.nextDay();
-      expect(account.lost).toEqual([]);
-    }
-  });
-
   it("is not that of a row whose year was typed wrong, and such a row is no sign of the organization", async () => {
     const typed = person("typed", Date.parse("2062-03-01"));
     const account = new Account([...peopleOn(daysBefore(30), 3), typed]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BodyError, DataError } from "../../../src/errors.ts";
+import { BodyError } from "../../../src/errors.ts";
 import type { Row } from "../../../src/streams/stream-api.ts";
 import {
   type ModelOptions,
@@ -70,14 +70,6 @@ describe("people without a date", () => {
     },
   );
 
-  it("are looked for again where the first walk over the list lacked some, and none comes twice", async () => {
-    let walks = 0;
-    const list: ModelOptions["list"] = (rows) =>
-      rows.length === DATED.length + 3 && walks++ < 4 ? rows.filter(({ id }) => id !== "u0") : rows;
-    const { ran, ids, asked } = await read(3, { list });
-    expect([ran.complete, ids, asked["stream"]]).toEqual([true, ["u0", "u1", "u2"], 0]);
-  });
-
   it.each<[string, Partial<ModelOptions>]>([
     ["the list lacks some", { list: withoutU0 }],
     ["a page cannot be parsed", { breaks: (_window, number) => number > 5 }],
@@ -104,20 +96,6 @@ describe("people without a date", () => {
       const healed = serviceOf(first.service.people);
       const next = await sync(healed, { ...SETTINGS, state: first.ran.state });
       expect(byId([...first.ran.lines, ...next.lines])).toEqual(healed.served());
-    },
-  );
-
-  it.each(["any", "page", "stream"])(
-    "are not called missing for an outage that a request meets: %s",
-    async (what) => {
-      const moment = ({ asked }: ModelService): void => {
-        const last = asked.at(-1);
-        if (last?.what === what && last.window.kind === "open" && last.window.undated)
-          throw new DataError("The service is down");
-      };
-      const { ran } = await read(3, { moment, list: () => [] });
-      expect(String(ran.error)).toContain("The service is down");
-      expect(ran.complete).toBe(false);
     },
   );
 
