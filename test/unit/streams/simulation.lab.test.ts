@@ -1,0 +1,2 @@
+/** The simulation over more worlds. */
+import "./simulation.test.ts";
