@@ -59,3 +59,8 @@ it("counts that fail end the stream after few requests", async () => {
   expect(complete).toBe(false);
   expect(requests).toBeLessThan(20);
 });
+
+it("totals that are null prove nothing: the stream ends, and the message names the setting that reads without proof", async () => {
+  const { complete, message } = await read(["null-total", "end:after=9:times=always"]);
+  expect([complete, message]).toEqual([false, expect.stringContaining("verify_counts")]);
+});
