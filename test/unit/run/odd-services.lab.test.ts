@@ -9,7 +9,6 @@ type Odd = {
   readonly faults: readonly string[];
   readonly sandbox?: SandboxOptions;
   readonly config?: Partial<Config>;
-  readonly stream?: "people" | "companies";
 };
 
 type Ran = Outcome & {
@@ -24,11 +23,11 @@ type Ran = Outcome & {
 };
 
 const ACCOUNT: SandboxOptions = {
-  ...{ people: 600, undated: 0, days: 60, companies: 60, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" },
+  ...{ people: 600, undated: 0, days: 60, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" },
 };
 
 /** One sync of an account whose service is odd. */
-function read({ faults, sandbox, config, stream }: Odd): Promise<Ran> {
+function read({ faults, sandbox, config }: Odd): Promise<Ran> {
   return withSandbox({ ...ACCOUNT, ...sandbox }, async (service) => {
     service.fault(...faults);
     const said: string[] = [];
@@ -36,7 +35,7 @@ function read({ faults, sandbox, config, stream }: Odd): Promise<Ran> {
     const outcome = await readOnce({
       clock: sharedClock(service),
       random: () => 0.5,
-      ...{ config: settings, stream, state: null },
+      ...{ config: settings, state: null },
       notify: (notice) => {
         if (notice.kind === "log") said.push(notice.text);
         if (notice.kind === "retrying") said.push(retryText(notice));
@@ -102,25 +101,6 @@ describe("lists that cannot be asked so deep", () => {
     expect(ran).toMatchObject({ complete: false, distinct: 600 });
     expect(messageOf(ran)).toContain("rows without a date");
     expect(ran.checkpoints.at(-1)?.state["discoveredAt"]).toMatch(/^2026-03-/);
-  });
-});
-
-describe("two companies of one domain", () => {
-  it.each([
-    ["as one body", { companiesDated: false }, []],
-    ["by windows", {}, []],
-    ["by pages", { companiesDated: false }, ["export-limit=0"]],
-  ])("are proven by two passes that show the same rows, with a warning: %s", async (_, sandbox, more) => {
-    const ran = await read({ faults: ["twins=2", ...more], sandbox, stream: "companies" });
-    expect(ran).toMatchObject({ complete: true });
-    expect(ran.records).toHaveLength(60);
-    expect(ran.said).toContain("share their key");
-  });
-
-  it("hide no row that is lost", async () => {
-    const sandbox = { companiesDated: false };
-    const ran = await read({ faults: ["twins=2", "omit=1:lists=too"], sandbox, stream: "companies" });
-    expect(ran.complete).toBe(false);
   });
 });
 
