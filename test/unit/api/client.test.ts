@@ -1,20 +1,19 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { createServer as createSocketServer } from "node:net";
+import { text } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
-import { describe, expect, it, vi } from "vitest";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { toSegment } from "../../../src/api/address.ts";
+import type { Client } from "../../../src/api/client.ts";
 import { systemClock } from "../../../src/api/clock.ts";
-import { FAILURES, NETWORK, networkError, PUBLIC_API, statusError } from "../../../src/api/error-table.ts";
-import { BodyError, ConfigError, TransientError } from "../../../src/errors.ts";
 import type { StreamApi } from "../../../src/streams/stream-api.ts";
 import type { Window } from "../../../src/streams/window.ts";
-import type { Day } from "../../../src/time.ts";
-import { withSandbox } from "../../lab/faultlab/read-once.ts";
-import { deadPort, listOf, type Served, serve as serveRequests } from "../../support/serve.ts";
-import { errorOf, holdTimers, KEY, type Opened, openSession } from "../../support/session.ts";
+import { deadPort, listen, listOf, type Served, serve as serveRequests } from "../../support/serve.ts";
+import { errorOf, KEY, type Opened, openSession, sleepyClock } from "../../support/session.ts";
 
-const RECENT: Window = { kind: "open", from: "2026-03-19" as Day, undated: false };
-
-const PLACE = { host: "api.example.com:443", settings: PUBLIC_API };
+const ALL: Window = { kind: "all" };
 
 /** A service of the test's own, which knows how many requests there were. */
 async function serve(answer: (response: ServerResponse, nth: number) => void): Promise<Served> {
@@ -22,70 +21,237 @@ async function serve(answer: (response: ServerResponse, nth: number) => void): P
   return served;
 }
 
-const refuse = (response: ServerResponse, status: number, code: string, headers = {}): void => {
-  response.writeHead(status, { "content-type": "application/json", ...headers });
-  response.end(JSON.stringify({ success: false, error: { code, message: `the key is ${KEY}` } }));
+type Answer = {
+  readonly status?: number;
+  readonly body?: string | Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Where the connection breaks. */
+  readonly cut?: "before the head" | "in the body";
 };
 
-async function drain(api: StreamApi, window = RECENT): Promise<number> {
+const refused = (status: number, code = "NOT_OF_THE_INTERFACE", headers = {}): Answer => {
+  const error = { code, message: `the key is ${KEY}` };
+  return { status, headers, body: JSON.stringify({ success: false, error }) };
+};
+const OK: Answer = { body: '{"n":1}' };
+const PACKED = { "content-encoding": "gzip" };
+const limited = (headers = {}): Answer => refused(429, "RATE_LIMITED", headers);
+
+function give(response: ServerResponse, { status = 200, body = "", headers = {}, cut }: Answer): void {
+  if (cut === "before the head") return void response.destroy();
+  response.writeHead(status, headers);
+  if (cut === undefined) return void response.end(body);
+  response.write(body, () => setImmediate(() => response.destroy()));
+}
+
+/** A service that gives these answers in turn, and the last one ever after. */
+const giveInTurn = (...answers: readonly Answer[]): Promise<Served> =>
+  serve((response, nth) => give(response, answers[Math.min(nth, answers.length) - 1] ?? OK));
+
+/** How the connector asks: for JSON, for an export that is not begun again, and by a POST. */
+const CALLS = {
+  get: async (client: Client) => {
+    await client.getJson("count", "/x", {}, (value) => value);
+    return "answer";
+  },
+  once: async (client: Client) => {
+    await text((await client.open("read", "/x", {}, true)).body);
+    return "answer";
+  },
+  post: async (client: Client) => {
+    const posted = await client.post("submit", "/x", {});
+    return posted.kind === "answered" ? `answered ${posted.status}` : posted.kind;
+  },
+} as const;
+
+async function drain(api: StreamApi): Promise<number> {
   let rows = 0;
-  for await (const batch of api.stream(window)) rows += batch.rows.length;
+  for await (const batch of api.stream(ALL)) rows += batch.rows.length;
   return rows;
 }
 
-function saysNoSecret(error: Error): void {
-  for (let next: unknown = error; next instanceof Error; next = next.cause) {
-    expect(next.message).not.toContain(KEY);
-    expect(next.message).not.toContain("00112233");
-    expect(next.message).not.toContain("0a1b2c3d");
-  }
+function expectNoSecret(error: Error): void {
+  for (let next: unknown = error; next instanceof Error; next = next.cause)
+    for (const secret of [KEY, "00112233", "0a1b2c3d"]) expect(next.message).not.toContain(secret);
 }
 
-describe("Client", () => {
-  it("counts, and knows between which moments of the service's clock", async () => {
-    const { url } = await serve((response) => {
-      response.setHeader("date", "Fri, 20 Mar 2026 10:00:00 GMT");
-      response.end(listOf(7));
-    });
-    const { api } = openSession(url);
-    const count = await api.count(RECENT);
-    expect(count).toMatchObject({ rows: 7, known: true, answered: Date.parse("2026-03-20T10:00:01Z") });
-    expect(count.asked).toBeLessThanOrEqual(Date.parse("2026-03-20T09:59:59Z"));
-    expect(count.asked).toBeGreaterThan(Date.parse("2026-03-20T09:59:50Z"));
-    expect(count.asked % 1000).toBe(0);
-    expect(Math.abs(api.now() - Date.parse("2026-03-20T10:00:00Z"))).toBeLessThan(2_000);
-  });
-
-  it("sends its key in one header, asks for gzip, and names its days", async () => {
-    const { url, requests } = await serve((response) => response.end(listOf(0)));
-    await openSession(`${url}/base/`).api.count({
-      kind: "closed",
-      from: "2026-01-01" as Day,
-      to: "2026-01-02" as Day,
-    });
-    expect(requests[0]?.url).toBe(
-      "/base/api/v1/public/people?limit=1&discovered_from=2026-01-01&discovered_to=2026-01-02",
+describe("a request", () => {
+  it.each<[string, readonly Answer[], readonly [get: string, once: string, post: string]]>([
+    ["an answer", [OK], ["1 answer", "1 answer", "1 answered 200"]],
+    [
+      "an answer in gzip",
+      [{ body: gzipSync('{"n":2}'), headers: PACKED }],
+      ["1 answer", "1 answer", "1 answered 200"],
+    ],
+    [
+      "an encoding that was not asked for",
+      [{ body: "x", headers: { "content-encoding": "br" } }],
+      ["1 DataError", "1 DataError", "1 answered 200"],
+    ],
+    [
+      "damaged gzip, then an answer",
+      [{ body: "x", headers: PACKED }, OK],
+      ["2 answer", "1 answer", "1 answered 200"],
+    ],
+    ["no content", [{ status: 204 }], ["1 ConfigError", "1 answer", "1 answered 204"]],
+    ["no JSON", [{ body: "<p>" }], ["5 FormError", "1 answer", "1 answered 200"]],
+    [
+      "an error in a success",
+      [refused(200, "QUOTA_EXCEEDED")],
+      ["1 ConfigError", "1 answer", "1 answered 200"],
+    ],
+    ["a failure, then an answer", [refused(500), OK], ["2 answer", "1 TransientError", "1 answered 500"]],
+    ["failures", [refused(503)], ["5 TransientError", "1 TransientError", "1 answered 503"]],
+    ["a timeout of the service", [refused(408)], ["5 TransientError", "1 TransientError", "1 answered 408"]],
+    [
+      "a time to come back at, then an answer",
+      [refused(503, "SOURCE_UNAVAILABLE", { "retry-after": "90" }), OK],
+      ["2 answer", "2 answer", "1 answered 503"],
+    ],
+    [
+      "a rate limit, then an answer",
+      [limited(), limited({ "retry-after": "20" }), OK],
+      ["3 answer", "3 answer", "1 limited"],
+    ],
+    [
+      "a rate limit for ever",
+      [limited({ "retry-after": "9999" })],
+      ["7 LimitedError", "7 LimitedError", "1 limited"],
+    ],
+    [
+      "a quota that is used up",
+      [refused(429, "QUOTA_EXCEEDED", { "retry-after": "20" })],
+      ["1 ConfigError", "1 ConfigError", "1 limited"],
+    ],
+    ["a wrong key", [refused(401, "INVALID_API_KEY")], ["1 ConfigError", "1 ConfigError", "1 answered 401"]],
+    ["nothing there", [refused(404)], ["1 NotFoundError", "1 NotFoundError", "1 answered 404"]],
+    [
+      "a redirect by 301",
+      [{ status: 301, headers: { location: "https://elsewhere.example/x" } }],
+      ["1 ConfigError", "1 ConfigError", "1 unsent"],
+    ],
+    [
+      "a redirect by 303",
+      [{ status: 303, headers: { location: "/y" } }],
+      ["1 ConfigError", "1 ConfigError", "1 unanswered"],
+    ],
+    [
+      "a redirect by 307",
+      [{ status: 307, headers: { location: `https://elsewhere.example/${KEY}` } }],
+      ["1 ConfigError", "1 ConfigError", "1 unsent"],
+    ],
+    ["a redirect by 399", [{ status: 399 }], ["1 ConfigError", "1 ConfigError", "1 unanswered"]],
+    [
+      "a connection that dies, then an answer",
+      [{ cut: "before the head" }, OK],
+      ["2 answer", "1 TransientError", "1 unanswered"],
+    ],
+    [
+      "connections that die",
+      [{ cut: "before the head" }],
+      ["5 TransientError", "1 TransientError", "1 unanswered"],
+    ],
+    [
+      "a body that breaks off, then an answer",
+      [{ body: '{"n":', cut: "in the body" }, OK],
+      ["2 answer", "1 SocketError", "1 answered 200"],
+    ],
+    [
+      "a refusal that breaks off",
+      [{ status: 400, body: '{"success":false', cut: "in the body" }],
+      ["1 ConfigError", "1 ConfigError", "1 answered 400"],
+    ],
+  ])("that meets %s ends so as GET, export and POST", async (_, answers, said) => {
+    const outcomes = await Promise.all(
+      Object.values(CALLS).map(async (call) => {
+        const { url, requests } = await giveInTurn(...answers);
+        const ended = await call(openSession(url).client).catch((error: Error) => {
+          expectNoSecret(error);
+          return error.name;
+        });
+        return `${requests.length} ${ended}`;
+      }),
     );
-    expect(requests[0]?.headers).toMatchObject({ "x-api-key": KEY, "accept-encoding": "gzip" });
-    expect(requests[0]?.url).not.toContain("svc_");
+    expect(outcomes).toEqual(said);
+  });
+});
+
+describe("a wait", () => {
+  const waitsOf = ({ notices }: Opened): number[] =>
+    notices.flatMap((notice) => (notice.kind === "retrying" ? [notice.waitMs] : []));
+
+  it("grows twofold after each failure, up to half a minute, and takes any part of that", async () => {
+    const { url } = await giveInTurn(refused(500));
+    for (const part of [1, 0.25]) {
+      const opened = openSession(url, { random: () => part });
+      await errorOf(opened.api.count(ALL));
+      expect(waitsOf(opened)).toEqual([1_000, 2_000, 4_000, 8_000].map((ms) => ms * part));
+    }
+    const clock = sleepyClock();
+    await openSession(url, { clock, random: () => 1 }).client.backOff(9);
+    expect(clock.time).toBe(30_000);
   });
 
   it.each([
-    ["https://api.example.com", "api.example.com:443"],
-    ["http://localhost", "localhost:80"],
-    ["https://localhost:8443/base", "localhost:8443"],
-  ])("names the port in its errors: %s", (url, host) => {
-    const { client } = openSession(url);
-    expect(client.refusal("read people", 500, undefined).message).toContain(
-      `Cannot read people at ${host}: `,
-    );
+    ["7", 7_000],
+    [" 7 ", 7_000],
+    ["1.5", 1_500],
+    ["0", 1_000],
+    ["99999999", 300_000],
+    ["Fri, 20 Mar 2026 10:00:30 GMT", 29_000],
+    ["Fri, 20 Mar 2026 09:00:00 GMT", 1_000],
+    ["Sat, 20 Mar 2027 10:00:30 GMT", 300_000],
+    ["-5", 10_000],
+    ["soon", 10_000],
+    ["", 10_000],
+    [undefined, 10_000],
+  ])("for a rate limit that ends after %j takes %i ms of the service's clock", async (after, ms) => {
+    const headers = {
+      date: "Fri, 20 Mar 2026 10:00:00 GMT",
+      ...(after !== undefined && { "retry-after": after }),
+    };
+    const { url } = await giveInTurn(limited(headers), OK);
+    const clock = sleepyClock();
+    const { client, notices } = openSession(url, { clock });
+    await CALLS.get(client);
+    expect([clock.time, client.usage.waitedMs]).toEqual([ms, ms]);
+    expect(notices).toEqual([{ kind: "limited", until: ms }]);
   });
 
-  it("asks over one connection, and submits each time over a new one, which cannot be dying", async () => {
-    const { url, requests } = await serve((response) => response.end(listOf(0)));
+  it("of a service that is down is no shorter than it wishes, and is told", async () => {
+    const { url } = await giveInTurn(refused(503, "ORG_KIND_UNAVAILABLE", { "retry-after": "90" }), OK);
+    const { client, notices } = openSession(url);
+    await CALLS.get(client);
+    expect(client.usage).toMatchObject({ requests: 2, retries: 1 });
+    expect(client.usage.waitedMs).toBeGreaterThanOrEqual(90_000);
+    expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
+  });
+
+  it("after a POST that met a rate limit holds up every request of the key", async () => {
+    const clock = sleepyClock();
+    const { url } = await giveInTurn(limited({ "retry-after": "30" }));
+    const { client } = openSession(url, { clock });
+    await client.requestSlot();
+    await client.post("submit", "/x", {});
+    const before = clock.time;
+    await client.requestSlot();
+    expect(clock.time - before).toBeGreaterThanOrEqual(30_000);
+  });
+});
+
+describe("a connection", () => {
+  it("carries the key in one header, asks for gzip, and names the days", async () => {
+    const { url, requests } = await giveInTurn({ body: listOf(0) });
+    await openSession(`${url}/base/`).api.count(ALL);
+    expect(requests[0]?.url).toBe("/base/api/v1/public/people?limit=1");
+    expect(requests[0]?.headers).toMatchObject({ "x-api-key": KEY, "accept-encoding": "gzip" });
+  });
+
+  it("is kept for questions, and new for each submission, so that it cannot be dying", async () => {
+    const { url, requests } = await giveInTurn({ body: listOf(0) });
     const { api, client } = openSession(url);
     for (let nth = 0; nth < 2; nth++) {
-      await api.count(RECENT);
+      await api.count(ALL);
       await client.post("submit", "/submit", {});
     }
     const [count, post, again, second] = requests.map(({ socket }) => socket);
@@ -93,324 +259,135 @@ describe("Client", () => {
     expect(new Set([count, post, second]).size).toBe(3);
   });
 
-  it.each([
-    [500, "INTERNAL_ERROR"],
-    [503, "ORG_KIND_UNAVAILABLE"],
-    [423, "SOURCE_UNAVAILABLE"],
-    [502, "NOT_OF_THE_INTERFACE"],
-    [408, "NOT_OF_THE_INTERFACE"],
-  ])("asks again after %i %s, five times at most", async (status, code) => {
-    const once = await serve((response, nth) =>
-      nth < 5 ? refuse(response, status, code) : response.end(listOf(7)),
-    );
-    expect((await openSession(once.url).api.count(RECENT)).rows).toBe(7);
-    const ever = await serve((response) => refuse(response, status, code));
-    const error = await errorOf(openSession(ever.url).api.count(RECENT));
-    expect(error).toBeInstanceOf(TransientError);
-    saysNoSecret(error);
-    expect(ever.requests).toHaveLength(5);
+  it("that never works is given up after two tries, and a POST over it was never sent", async () => {
+    const { api, client, notices } = openSession(`http://127.0.0.1:${await deadPort()}`);
+    expect(await errorOf(api.count(ALL))).toMatchObject({
+      name: "UnreachableError",
+      message: expect.stringContaining("ECONNREFUSED"),
+    });
+    expect(notices).toMatchObject([{ kind: "retrying", attempt: 2, attempts: 2 }]);
+    expect(client.usage).toMatchObject({ requests: 2, retries: 1, bytesReceived: 0 });
+    expect(await CALLS.post(client)).toBe("unsent");
   });
 
-  it.each([
-    [400, "INVALID_PARAMETER"],
-    [401, "INVALID_API_KEY"],
-    [403, "ENDPOINT_NOT_ON_PLAN"],
-    [403, "QUOTA_EXCEEDED"],
-    [429, "QUOTA_EXCEEDED"],
-    [418, "NOT_OF_THE_INTERFACE"],
-  ])("does not ask again after %i %s", async (status, code) => {
-    const { url, requests } = await serve((response) => refuse(response, status, code));
-    const error = await errorOf(openSession(url).api.count(RECENT));
-    expect(error).toBeInstanceOf(ConfigError);
-    saysNoSecret(error);
-    expect(requests).toHaveLength(1);
-  });
-
-  it("waits out a 429 without taking it for a failed try, and says so", async () => {
-    const { url } = await serve((response, nth) =>
-      nth <= 8 ? refuse(response, 429, "RATE_LIMITED", { "retry-after": "20" }) : response.end(listOf(1)),
-    );
-    const { api, notices } = openSession(url);
-    const before = Date.now();
-    expect((await api.count(RECENT)).rows).toBe(1);
-    const until = notices.flatMap((notice) => (notice.kind === "limited" ? [notice.until] : []));
-    expect(until).toHaveLength(8);
-    expect(Math.min(...until)).toBeGreaterThanOrEqual(before + 20_000);
-  });
-
-  it("waits twice as long after each failure, up to half a minute, and any part of that", async () => {
-    const { url } = await serve((response) => refuse(response, 500, "INTERNAL_ERROR"));
-    for (const part of [1, 0.25]) {
-      const { api, notices } = openSession(url, { random: () => part });
-      await errorOf(api.count(RECENT));
-      const waits = notices.flatMap((notice) => (notice.kind === "retrying" ? [notice.waitMs] : []));
-      expect(waits).toEqual([1_000, 2_000, 4_000, 8_000].map((ms) => ms * part));
-    }
-    const { session } = openSession(url, { random: () => 1 });
-    await session.client.backOff(9);
-    expect(Math.round(session.usage.waitedMs / 1_000)).toBe(30);
-  });
-
-  it.each([{}, { "retry-after": "soon" }, { "retry-after": "" }])(
-    "leaves a service alone for ten seconds that does not say for how long: %j",
-    async (headers) => {
-      const { url } = await serve((response, nth) =>
-        nth === 1 ? refuse(response, 429, "RATE_LIMITED", headers) : response.end(listOf(1)),
-      );
-      const { api, session } = openSession(url);
-      await api.count(RECENT);
-      expect(Math.round(session.usage.waitedMs / 1_000)).toBe(10);
-    },
-  );
-
-  it("asks again no sooner than a service wishes that is down", async () => {
-    const { url } = await serve((response, nth) =>
-      nth === 1
-        ? refuse(response, 503, "ORG_KIND_UNAVAILABLE", { "retry-after": "90" })
-        : response.end(listOf(1)),
-    );
-    const { api, session, notices } = openSession(url);
-    await api.count(RECENT);
-    expect(session.usage.waitedMs).toBeGreaterThanOrEqual(90_000);
-    expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
-  });
-
-  it.each([new TypeError("x"), new RangeError("x"), new SyntaxError("x"), new ReferenceError("x")])(
-    "takes a failure of the program itself for no answer of the service: %o",
-    async (bug) => {
-      const { url, requests } = await serve((response) => response.end(listOf(1)));
-      const { client } = openSession(url).session;
-      const fail = (): never => {
-        throw bug;
-      };
-      expect(await client.getJson("count people", "/x", {}, fail).catch((error: unknown) => error)).toBe(bug);
-      expect(await client.ask("collect", "/x", () => true, fail).catch((error: unknown) => error)).toBe(bug);
-      expect(requests).toHaveLength(2);
-    },
-  );
-
-  it("asks again after a TypeError that a broken connection caused", async () => {
-    const { url, requests } = await serve((response) => response.end(listOf(1)));
-    const cause = Object.assign(new Error("reset"), { code: "ECONNRESET" });
-    const fail = (): never => {
-      throw new TypeError("terminated", { cause });
-    };
-    const asked = openSession(url).session.client.getJson("count people", "/x", {}, fail);
-    expect(await errorOf(asked)).toBeInstanceOf(TransientError);
-    expect(requests).toHaveLength(5);
-  });
-
-  it("gives up on a service that never lets it in", async () => {
-    const { url, requests } = await serve((response) =>
-      refuse(response, 429, "RATE_LIMITED", { "retry-after": "9999" }),
-    );
-    expect(await errorOf(openSession(url).api.count(RECENT))).toBeInstanceOf(TransientError);
-    // Five minutes are the longest that one is waited for, half an hour all of them.
-    expect(requests).toHaveLength(7);
-  });
-
-  it.each([300, 301, 302, 308])(
-    "refuses a redirect by %i and says where it points, without its path",
-    async (status) => {
-      const { url } = await serve((response) => {
-        response.writeHead(status, { location: `https://elsewhere.example/x?key=${KEY}` });
-        response.end("moved");
-      });
-      const error = await errorOf(openSession(url).api.count(RECENT));
-      expect(error).toBeInstanceOf(ConfigError);
-      expect(error.message).toContain("https://elsewhere.example");
-      saysNoSecret(error);
-    },
-  );
-
-  it("asks again where nothing listens, and says so", async () => {
-    const error = await errorOf(openSession(`http://127.0.0.1:${await deadPort()}`).api.count(RECENT));
-    expect(error).toBeInstanceOf(TransientError);
-    expect(error.message).toContain("the connection was refused (ECONNREFUSED)");
-  });
-
-  it.each([
-    ["an answer", ""],
-    ["the rest of a JSON answer", listOf(2).slice(0, 9)],
-  ])("does not wait for ever for %s", async (_what, begun) => {
+  it("that has worked before is tried five times", async () => {
     const { url, requests } = await serve((response, nth) => {
-      if (nth === 3) response.end(listOf(2));
-      else if (begun !== "") response.write(begun);
+      if (nth === 1) response.end(listOf(3));
+      else response.destroy();
     });
-    expect((await openSession(url, { idle: 0.1 }).api.count(RECENT)).rows).toBe(2);
-    expect(requests).toHaveLength(3);
+    const { api } = openSession(url);
+    await api.count(ALL);
+    expect((await errorOf(api.count(ALL))).name).toBe("TransientError");
+    expect(requests).toHaveLength(1 + 5);
   });
 
-  it("does not wait for ever for the rest of an export", async () => {
-    const { url } = await serve((response) => response.write('{"id":"1"}\n'));
-    const error = await errorOf(drain(openSession(url, { idle: 0.1 }).api));
-    expect(error).toBeInstanceOf(BodyError);
-  });
-
-  it("is not impatient with a service while its own reader is slow", async () => {
-    const line = `{"id":"${"x".repeat(1_000)}"}\n`;
-    const rows = 30_000;
-    const { url } = await serve(async (response) => {
-      for (let row = 0; row < rows; row += 100) {
-        if (!response.write(line.repeat(100))) await once(response, "drain");
-      }
-      response.end();
-    });
-    holdTimers();
-    let read = 0;
-    for await (const batch of openSession(url, { idle: 5 }).api.stream(RECENT)) {
-      read += batch.rows.length;
-      vi.advanceTimersByTime(12_000);
-    }
-    expect(read).toBe(rows);
-  });
-
-  it("closes the connection of an export that nobody reads on", async () => {
+  it("is closed when nobody reads its export on", async () => {
     const gone: Promise<unknown>[] = [];
     const { url } = await serve((response) => {
       gone.push(once(response, "close"));
       response.write('{"id":"1"}\n{"id":"2"}\n');
     });
-    for await (const _ of openSession(url).api.stream(RECENT)) break;
+    for await (const _ of openSession(url).api.stream(ALL)) break;
     await gone[0];
   });
 
+  it.each(["a", "...", "a/b?c#d", "../x", "é😀 %2e", "x".repeat(200)])(
+    "asks for the job %j below its folder, whatever its id holds",
+    (id) => {
+      const { pathname, search, hash } = new URL(`http://service.example/jobs/${toSegment(id)}`);
+      expect([decodeURIComponent(pathname), search, hash]).toEqual([`/jobs/${id}`, "", ""]);
+      expect(pathname.split("/")).toHaveLength(3);
+    },
+  );
+
+  it.each(["", ".", "..", "x".repeat(201), "a\ud800"])("asks for no job %j", (id) => {
+    expect(() => toSegment(id)).toThrow("an id of the service");
+  });
+});
+
+describe("a failure", () => {
+  it.each([new TypeError("x"), new RangeError("x"), new SyntaxError("x"), new ReferenceError("x")])(
+    "of the program itself is thrown as it is, and not tried again: %o",
+    async (bug) => {
+      const { url, requests } = await giveInTurn(OK);
+      const { client } = openSession(url);
+      const fail = (): never => {
+        throw bug;
+      };
+      expect(await errorOf(client.getJson("count people", "/x", {}, fail))).toBe(bug);
+      expect(await errorOf(client.ask("collect", "/x", () => true, fail))).toBe(bug);
+      expect(requests).toHaveLength(2);
+    },
+  );
+});
+
+describe("an answer", () => {
+  it("tells the service's time, and between which of its moments it was made", async () => {
+    const date = "Fri, 20 Mar 2026 10:00:00 GMT";
+    const { url } = await giveInTurn({ body: listOf(7), headers: { date } });
+    const { api, client } = openSession(url);
+    expect(client.knowsTime).toBe(false);
+    const { asked, answered } = await api.count(ALL);
+    expect([answered, client.knowsTime]).toEqual([Date.parse(date) + 1_000, true]);
+    expect([asked % 1_000, asked < Date.parse(date)]).toEqual([0, true]);
+    expect(Math.abs(api.now() - Date.parse(date))).toBeLessThan(2_000);
+  });
+
   it.each([
-    ["a question", ({ api }: Opened) => errorOf(api.count(RECENT))],
-    ["a submission", ({ session }: Opened) => session.client.post("submit", "/x", {})],
-  ])("reads nothing of the body of a redirect of %s, however long it goes on", async (_what, ask) => {
-    const gone: Promise<unknown>[] = [];
-    const { url } = await serve((response) => {
-      gone.push(once(response, "close"));
-      response.writeHead(302, { location: "https://elsewhere.example/" });
-      response.write("It has moved. ".repeat(10));
+    ["that does not begin", ""],
+    ["whose JSON does not end", listOf(2).slice(0, 9)],
+  ])("%s is asked for again", async (_what, begun) => {
+    const { url, requests } = await serve((response, nth) => {
+      if (nth === 2) response.end(listOf(2));
+      else if (begun !== "") response.write(begun);
     });
-    await ask(openSession(url));
-    await gone[0];
+    expect((await openSession(url, { idle: 0.1 }).api.count(ALL)).rows).toBe(2);
+    expect(requests).toHaveLength(2);
   });
 
-  it.each([
-    [300, "unanswered"],
-    [301, "unsent"],
-    [303, "unanswered"],
-    [399, "unanswered"],
-    [400, "answered"],
-  ])("takes a submission that was answered %i for %s", async (status, kind) => {
-    const { url } = await serve((response) => response.writeHead(status).end());
-    expect(await openSession(url).session.client.post("submit", "/x", {})).toMatchObject({ kind });
+  it("has a deadline before its head too, however many other heads come first", async () => {
+    const server = createSocketServer((socket) => {
+      const timer = setInterval(() => socket.write("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 10);
+      socket.on("error", () => undefined).on("close", () => clearInterval(timer));
+    });
+    const { api } = openSession(`http://127.0.0.1:${await listen(server)}`, { idle: 0.02 });
+    for (const asked of [api.count(ALL), drain(api)])
+      expect((await errorOf(asked)).message).toContain("ANSWER_TIMEOUT");
   });
 
   it.each([
     ["an answer", () => {}, 0],
     ["a body", (response: ServerResponse) => response.write('{"id":"1"}\n'), 1],
-    ["its turn", (response: ServerResponse) => refuse(response, 429, "RATE_LIMITED"), 1],
-  ])("ends when its signal aborts while it waits for %s", async (_what, answer, bytes) => {
-    const { url, requests } = await serve(answer);
-    for (const ask of [({ api }: Opened) => api.count(RECENT), ({ api }: Opened) => drain(api)]) {
-      const before = requests.length;
-      const opened = openSession(url, { clock: systemClock });
-      const ended = errorOf(Promise.resolve(ask(opened)));
-      while (requests.length === before || opened.client.usage.bytesReceived < bytes) await turn();
-      opened.abort.abort(new Error("stop"));
-      await ended;
-      expect(requests).toHaveLength(before + 1);
-    }
-  });
-});
+    ["its turn", (response: ServerResponse) => give(response, limited()), 1],
+  ])(
+    "is not waited for once the run is to end, while a request waits for %s",
+    async (_what, answer, bytes) => {
+      const { url, requests } = await serve(answer);
+      for (const ask of [({ api }: Opened) => api.count(ALL), ({ api }: Opened) => drain(api)]) {
+        const before = requests.length;
+        const opened = openSession(url, { clock: systemClock });
+        const ended = errorOf(Promise.resolve(ask(opened)));
+        while (requests.length === before || opened.client.usage.bytesReceived < bytes) await turn();
+        opened.abort.abort(new Error("stop"));
+        await ended;
+        expect(requests).toHaveLength(before + 1);
+      }
+    },
+  );
 
-/** The cuts of a body that some clients take for its end. `notices`: no transport can tell, the count must. */
-const CUTS = [
-  ["close", "notices"],
-  ["close-gzip", "raises"],
-  ["end", "notices"],
-  ["gzip-cut", "raises"],
-  ["fin", "raises"],
-  ["length", "raises"],
-  ["length-gzip", "raises"],
-  ["length-reset", "raises"],
-  ["gzip-trailer", "raises"],
-  ["midline", "raises"],
-  ["reset", "raises"],
-] as const;
-
-describe("an export that is cut", () => {
-  it.each(CUTS)("by %s %s", async (cut, how) => {
-    await withSandbox({ people: 2_000, undated: 0, requestsPerMinute: 0, faults: [cut] }, async ({ url }) => {
-      const rows = drain(openSession(url).api, { kind: "all" });
-      if (how === "raises") expect(await errorOf(rows)).toBeInstanceOf(BodyError);
-      else expect(await rows).toBeLessThan(2_000);
-    });
-  });
-});
-
-describe("the error table", () => {
-  const CODES = [
-    "INVALID_PARAMETER",
-    "INVALID_API_KEY",
-    "ENDPOINT_NOT_ON_PLAN",
-    "SUBSCRIPTION_INACTIVE",
-    "SOURCE_NOT_ALLOWED",
-    "JOB_NOT_FOUND",
-    "SOURCE_UNAVAILABLE",
-    "RATE_LIMIT_EXCEEDED",
-    "INTERNAL_ERROR",
-    "ORG_KIND_UNAVAILABLE",
-    "STREAM_FAILED",
-    "INVALID_BODY",
-    "SOURCE_NOT_VERIFIABLE",
-    "RATE_LIMITED",
-    "QUOTA_EXCEEDED",
-    "INVALID_REQUEST",
-    "ACCESS_DENIED",
-    "COMPANY_NOT_FOUND",
-    "INSUFFICIENT_CREDITS",
-  ];
-
-  it("has a row for every code of the interface and no other", () => {
-    expect(Object.keys(FAILURES).sort()).toEqual([...CODES].sort());
-  });
-
-  it("says of each code what is wrong and what to do", () => {
-    for (const code of CODES) {
-      const { message } = statusError("read people", PLACE, 500, code);
-      expect(message).toMatch(/^Cannot read people at api.example.com:443: .+\. [A-Z].+[^.]$/);
-      expect(message).toContain(code);
-    }
-  });
-
-  it.each([
-    [400, "query parameter|parameter", ConfigError],
-    [404, "there is nothing at this address", ConfigError],
-    [407, "the proxy wants credentials", ConfigError],
-    [408, "gave up waiting for the request", TransientError],
-    [413, "too large", ConfigError],
-    [422, "refuses the request", ConfigError],
-    [423, "maintenance|paused", TransientError],
-    [502, "a gateway could not reach the service", TransientError],
-    [503, "the service is unavailable", TransientError],
-    [504, "a gateway waited too long for the service", TransientError],
-    [500, "the service failed", TransientError],
-    [599, "the service failed", TransientError],
-    [400, "the service failed", TransientError, "INTERNAL_ERROR"],
-    [500, "API key", ConfigError, "INVALID_API_KEY"],
-    [500, "the service failed", TransientError, "SOMETHING_NEW"],
-    [401, "API key", ConfigError, "SOMETHING_NEW"],
-  ])("goes by a code that it knows, else by the status: %i, %s", (status, words, kind, code?: string) => {
-    const error = statusError("x", PLACE, status, code);
-    expect(error).toBeInstanceOf(kind);
-    expect(error.message).toMatch(new RegExp(words));
-    expect(error.message).toMatch(/^Cannot x at api.example.com:443: [a-z].+\. [A-Z].+[^.]$/);
-  });
-
-  it("says of each error of the connection what is wrong and what to do", () => {
-    for (const code of NETWORK.keys()) {
-      const { message } = networkError("read people", PLACE, Object.assign(new Error("x"), { code }));
-      expect(message, code).toMatch(/^Cannot read people at api.example.com:443: [a-z].+\. [A-Z].+[^.]$/);
-    }
-  });
-
-  it("finds the code of a network error however deep it lies", () => {
-    const deep = new Error("outer", { cause: Object.assign(new Error("inner"), { code: "ENOTFOUND" }) });
-    expect(networkError("x", PLACE, deep).message).toContain("the host name is not known");
+  it.each([true, false])("to a POST has five seconds when the run is to end: %s", async (comes) => {
+    const begun: ServerResponse[] = [];
+    const { url } = await serve((response) => void begun.push(response));
+    const { client, abort } = openSession(url);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const posted = CALLS.post(client);
+    while (begun.length === 0) await turn();
+    abort.abort(new Error("stop"));
+    vi.advanceTimersByTime(4_999);
+    if (comes) begun[0]?.end("{}");
+    else vi.advanceTimersByTime(1);
+    expect(await posted).toBe(comes ? "answered 200" : "unanswered");
+    await expect(client.requestSlot()).rejects.toThrow("stop");
   });
 });

@@ -101,15 +101,6 @@ describe("readExport()", () => {
     }
   });
 
-  it("keeps a byte order mark that is not the body's first character", async () => {
-    const text = '{"id":"\ufeff1"}\n';
-    expect((await readText(text)).texts).toEqual([text.trimEnd()]);
-  });
-
-  it("leaves no carriage return between the tokens of a row", async () => {
-    expect((await readText('{"id"\r:"1"\r,"a":"\\r"}\r\n')).texts).toEqual(['{"id" :"1" ,"a":"\\r"}']);
-  });
-
   it("escapes what ends a line for some readers", async () => {
     const { texts } = await readText('{"id":"a\u2028b\u2029c\u0085d\u00a0\u0184"}\n');
     expect(texts).toEqual(['{"id":"a\\u2028b\\u2029c\\u0085d\u00a0\u0184"}']);
@@ -132,19 +123,6 @@ describe("readExport()", () => {
       expect(texts).toEqual([`{"id":"1","a":"${written}"}`, '{"id":"2"}']);
       expect(facts.replaced).toBe(replaced);
     }
-  });
-
-  it("replaces each half of a pair in a long body, of which a part at a time holds any", async () => {
-    const some = (with_: boolean): string =>
-      Array.from(
-        { length: 700 },
-        (_, nth) => `{"id":"${nth}","a":"${with_ ? "\\ud83d" : "plain"}${"z".repeat(90)}"}\n`,
-      ).join("");
-    const whole = bytes(Array.from({ length: 40 }, (_, nth) => some(nth % 2 === 0)).join(""));
-    const { texts, facts } = await read(cutAt(whole, fc.sample(fc.nat({ max: whole.length }), 60)));
-    expect(texts).toHaveLength(40 * 700);
-    expect(texts.filter((text) => text.includes("\\ud83d"))).toEqual([]);
-    expect(facts.replaced).toBe(20 * 700);
   });
 
   it.each([
@@ -189,14 +167,6 @@ describe("readExport()", () => {
     }
   });
 
-  it("refuses gzip that lacks any of its last bytes", async () => {
-    const sent = gzipSync(bytes('{"id":"1"}\n{"id":"2"}\n'));
-    for (let missing = 1; missing < sent.length; missing++) {
-      await expect(read([sent.subarray(0, sent.length - missing)], true)).rejects.toThrow(BodyError);
-    }
-    expect((await read([sent], true)).rows).toHaveLength(2);
-  });
-
   it("refuses what follows gzip, and says nothing against the rows before it", async () => {
     const sent = [gzipSync(bytes('{"id":"1"}\n')), bytes("proxy")];
     for (const chunks of [sent, [Buffer.concat(sent)]]) {
@@ -233,13 +203,6 @@ describe("readExport()", () => {
     expect((await batches.next()).value?.rows).toHaveLength(1);
     body.destroy(new Error("ECONNRESET"));
     await expect(batches.next()).rejects.toThrow(BodyError);
-  });
-
-  it("closes the body when its reader has had enough", async () => {
-    const body = new Readable({ read() {} });
-    body.push('{"id":"1"}\n{"id":"2"}\n');
-    for await (const _ of batchesOf(body)) break;
-    expect(body.destroyed).toBe(true);
   });
 
   it("hands rows on though the body is slow", async () => {
@@ -279,10 +242,5 @@ describe("readExport()", () => {
   ])("takes the key of %s as JSON", async (line, key) => {
     const { rows } = await readText(`${line}\n`);
     expect(rows.map((row) => row.key)).toEqual([key]);
-  });
-
-  it("takes the digits of a number for a cursor", async () => {
-    const { rows } = await readText('{"id":"1","discoveredAt":1711111111}\n');
-    expect(rows[0]?.cursor).toBe("1711111111");
   });
 });

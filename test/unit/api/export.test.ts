@@ -1,0 +1,158 @@
+import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { startSandbox } from "../../../sandbox/server.ts";
+import { BodyError } from "../../../src/errors.ts";
+import type { StreamApi } from "../../../src/streams/stream-api.ts";
+import { listOf, serve } from "../../support/serve.ts";
+import { errorOf, holdTimers, type Opened, openSession } from "../../support/session.ts";
+
+const ALL = { kind: "all" } as const;
+
+/** A run's dealings with a service that gives these answers. */
+const open = async (answer: RequestListener, idle = 30): Promise<Opened> =>
+  openSession((await serve(answer)).url, { idle });
+
+/** The keys of the rows that an export hands on, and what ends it. */
+async function readKeys(api: StreamApi): Promise<{ keys: readonly string[]; error: Error }> {
+  const keys: string[] = [];
+  const read = async (): Promise<void> => {
+    for await (const { rows } of api.stream(ALL)) keys.push(...rows.map(({ key }) => key));
+  };
+  const error = await errorOf(read());
+  return { keys, error };
+}
+
+describe("an export", () => {
+  it.each(["\n", " \n", "garbage\n", "{}\n", ""])(
+    "ends if no row comes while rows are wanted, but %j",
+    async (line) => {
+      const { api } = await open((_, response) => {
+        response.write('{"id":"1"}\n');
+        const timer = setInterval(() => response.write(line), 5);
+        response.on("close", () => clearInterval(timer));
+      }, 0.1);
+      const { keys, error } = await readKeys(api);
+      expect(error).toBeInstanceOf(BodyError);
+      expect(error.message).toContain("0.1 s");
+      expect(keys).toEqual(['"1"']);
+    },
+  );
+
+  it("is waited for while its own reader is slow", async () => {
+    const line = `{"id":"${"x".repeat(1_000)}"}\n`;
+    const rows = 10_000;
+    const { api } = await open(async (_, response) => {
+      for (let row = 0; row < rows; row += 100)
+        if (!response.write(line.repeat(100))) await once(response, "drain");
+      response.end();
+    }, 5);
+    holdTimers();
+    let read = 0;
+    for await (const batch of api.stream(ALL)) {
+      read += batch.rows.length;
+      vi.advanceTimersByTime(12_000);
+    }
+    expect(read).toBe(rows);
+  });
+
+  it("hands on every row that is one, and then says what was none, without its text", async () => {
+    const deep = `{"id":"4","x":${'{"x":'.repeat(2_000)}1${"}".repeat(2_001)}`;
+    const { api } = await open((_, response) => {
+      response.end(`{"id":"1"}\nnonsense\n{"id":"2"}\n{"name":"x"}\n{"id":"3"}\n${deep}\n`);
+    });
+    const { keys, error } = await readKeys(api);
+    expect(error).toBeInstanceOf(BodyError);
+    expect(error.message).toMatch(/line 2 \(8 bytes, sha256 [0-9a-f]{16}…\)/);
+    expect(error.message).not.toContain("nonsense");
+    expect(keys).toEqual(['"1"', '"2"', "", '"3"']);
+  });
+
+  it.each([
+    [1_000, ['"1"']],
+    [1_001, []],
+  ])("is read on after %i lines that are no rows as far as %j", async (bad, read) => {
+    const { api } = await open((_, response) => {
+      response.end(`${"<p>\n".repeat(bad)}{"id":"1"}\n`);
+    });
+    const { keys, error } = await readKeys(api);
+    expect(error).toBeInstanceOf(BodyError);
+    expect(keys).toEqual(read);
+  });
+
+  /** The cuts of a body that some clients take for its end. "count": no transport can tell, the count must. */
+  it.each([
+    ["close", "count"],
+    ["close-gzip", "error"],
+    ["end", "count"],
+    ["gzip-cut", "error"],
+    ["fin", "error"],
+    ["length", "error"],
+    ["length-gzip", "error"],
+    ["length-reset", "error"],
+    ["gzip-trailer", "error"],
+    ["midline", "error"],
+    ["reset", "error"],
+  ])("that is cut by %s is told by its %s", async (cut, how) => {
+    const sandbox = await startSandbox({
+      people: 200,
+      undated: 0,
+      requestsPerMinute: 0,
+      faults: [`${cut}:after=100`],
+    });
+    onTestFinished(() => sandbox[Symbol.asyncDispose]());
+    const { api } = openSession(sandbox.url);
+    if (how === "error") {
+      const { keys, error } = await readKeys(api);
+      expect(error).toBeInstanceOf(BodyError);
+      expect(keys.length).toBeLessThan(201);
+      return;
+    }
+    let rows = 0;
+    for await (const batch of api.stream(ALL)) rows += batch.rows.length;
+    expect(rows).toBeLessThan(200);
+  });
+});
+
+describe("an answer that is no export", () => {
+  const packed = (body: Buffer): Promise<Opened> =>
+    open((_, response) => void response.writeHead(200, { "content-encoding": "x-gzip" }).end(body));
+
+  it("is read no further than 32 MiB of it, decompressed, and is not asked for again", async () => {
+    const member = gzipSync(Buffer.alloc(1024 * 1024, 32));
+    const { api, client } = await packed(Buffer.concat(Array(40).fill(member)));
+    expect(await errorOf(api.count(ALL))).toMatchObject({
+      name: "DataError",
+      message: expect.stringContaining("32 MiB"),
+    });
+    expect(client.usage.requests).toBe(1);
+    const small = await packed(Buffer.concat([member, member, gzipSync(listOf(1))]));
+    expect((await small.api.count(ALL)).rows).toBe(1);
+  });
+
+  it.each(["GZIP", " Gzip", "X-GZIP", "identity", " "])("may be encoded as %j", async (encoding) => {
+    const body = /gzip/i.test(encoding) ? gzipSync(listOf(7)) : listOf(7);
+    const { api } = await open((_, response) => {
+      response.writeHead(200, { "content-encoding": encoding }).end(body);
+    });
+    expect((await api.count(ALL)).rows).toBe(7);
+  });
+
+  it("has a deadline, however steadily its bytes drip", async () => {
+    const { api } = await open((_, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const timer = setInterval(() => response.write(" "), 5);
+      response.on("close", () => clearInterval(timer));
+    }, 0.02);
+    expect(await errorOf(api.count(ALL))).toMatchObject({ name: "TransientError" });
+  });
+
+  it("is not JSON if it is nested too deep", async () => {
+    const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
+    const { api } = await open((_, response) => {
+      response.end(`{"success":true,"data":[{"id":"1","x":${deep}}],"pagination":{"total":1}}`);
+    });
+    expect((await errorOf(api.page(ALL, 1))).message).toContain("is not JSON");
+  });
+});

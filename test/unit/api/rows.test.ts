@@ -1,0 +1,194 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { RowNotes } from "../../../src/api/row-notes.ts";
+import { RowParser } from "../../../src/api/rows.ts";
+import type { JsonSchema } from "../../../src/catalog/schema.ts";
+import { type NamingField, Suppression } from "../../../src/config/suppress.ts";
+import { ConfigError } from "../../../src/errors.ts";
+import { toLatin1 } from "../../../src/latin1.ts";
+import type { RawLine, RowFacts } from "../../../src/streams/event.ts";
+
+const schemaOf = (properties: Record<string, JsonSchema>): JsonSchema => ({
+  type: "object",
+  properties: { id: { type: "string" }, ...properties },
+});
+
+/** What a batch of rows teaches a parser of a schema; undefined for nothing. */
+function taught(schema: JsonSchema, ...rows: readonly Record<string, unknown>[]): RowFacts | undefined {
+  const parser = new RowParser({ key: "id", cursor: null, schema });
+  const notes = new RowNotes();
+  for (const row of rows) parser.parse("" as RawLine, { id: "1", ...row }, notes);
+  return notes.take();
+}
+
+const named = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries(names.map((name) => [name, 1]));
+const MANY = Array.from({ length: 2_000 }, (_, nth) => `field_${nth}`);
+
+describe("rows teach", () => {
+  it("what contradicts the schema and what is new in it, counted in rows, names as text", () => {
+    const schema = schemaOf({ size: { type: ["null", "integer"] }, nür: { type: "string" } });
+    const [odd, fresh] = [toLatin1("nür"), toLatin1("Größe")];
+    const facts = taught(
+      schema,
+      { size: 2 },
+      { size: "two", [odd]: 5 },
+      { [fresh]: 7 },
+      { id: 5, [fresh]: "x" },
+    );
+    expect(facts).toMatchObject({ withoutKey: 0, replaced: 0 });
+    expect([...(facts?.contradictions ?? [])]).toEqual([
+      ["size", 1],
+      ["nür", 1],
+      ["id", 1],
+    ]);
+    // Later values decide nothing.
+    expect([...(facts?.newFields ?? [])]).toEqual([
+      ["Größe", { rows: 2, schema: { type: ["null", "number"] } }],
+    ]);
+  });
+
+  it("nothing of the batches before", () => {
+    const parser = new RowParser({ key: "id", cursor: null, schema: schemaOf({}) });
+    const notes = new RowNotes();
+    for (let batch = 0; batch < 2; batch++) {
+      parser.parse("" as RawLine, { new: 1 }, notes);
+      const facts = notes.take();
+      expect([facts?.withoutKey, facts?.newFields.get("new")?.rows]).toEqual([1, 1]);
+    }
+    expect(notes.take()).toBeUndefined();
+  });
+
+  it("a thousand new names at most", () => {
+    expect(taught(schemaOf({}), named(MANY))?.newFields.size).toBe(1_000);
+  });
+
+  it("nothing when many declared fields come in another order", () => {
+    const names = MANY.slice(0, 200);
+    const schema = schemaOf(Object.fromEntries(names.map((name) => [name, { type: "integer" }])));
+    const rows = [names, names.toReversed()].map(named);
+    expect(taught(schema, ...rows, ...rows)).toBeUndefined();
+  });
+
+  it("names that every object has", () => {
+    const row = JSON.parse('{"__proto__":1,"constructor":{"a":1},"toString":[1],"hasOwnProperty":null}');
+    const facts = taught(schemaOf({}), row);
+    expect([...(facts?.newFields.keys() ?? [])].sort()).toEqual(
+      ["__proto__", "constructor", "hasOwnProperty", "toString"].filter((name) =>
+        Object.hasOwn({ ...row }, name),
+      ),
+    );
+    expect(facts?.contradictions.size).toBe(0);
+    expect(({} as Record<string, unknown>)["a"]).toBeUndefined();
+  });
+
+  it.each(["", "__proto__", "a\0b"])("no schema of a field that no platform can name: %j", (name) => {
+    const notes = new RowNotes();
+    notes.addNewField(name, 1.5);
+    expect(notes.take()?.newFields.get(name)).toStrictEqual({ rows: 1, schema: {} });
+  });
+
+  it("nothing when a declared name is longer than any expression holds", () => {
+    const name = "x".repeat(60_000);
+    const row = { [name]: "y" };
+    expect(taught(schemaOf({ [name]: { type: "string" } }), row, row, row)).toBeUndefined();
+  });
+});
+
+describe("a schema from a catalog", () => {
+  it("may be lists of lists without end", () => {
+    let items: JsonSchema = {};
+    for (let depth = 0; depth < 60; depth++) items = { type: ["null", "array"], items };
+    expect(taught(schemaOf({ tags: items }), { tags: [[[[1]]]] })?.contradictions.size ?? 0).toBeLessThan(2);
+  });
+
+  it.each([
+    [{ type: "strnig" }],
+    [{ pattern: "(" }],
+    [{ $ref: "#/nowhere" }],
+    [{ enum: 3 }],
+    [{ type: {} }],
+    [5],
+    [null],
+    ["x"],
+    [[]],
+  ])("is refused by name if it is none: %j", (field) => {
+    const open = (): unknown => taught(schemaOf({ "odd\n": field as JsonSchema }));
+    expect(open).toThrow(ConfigError);
+    expect(open).toThrow('"odd\\n"');
+  });
+});
+
+const SUPPRESSED = new Suppression([["per_1"], ["é_1"], ["a@x.example"], ["x.example"]]);
+const PEOPLE: readonly NamingField[] = ["id", "email"];
+const COMPANIES: readonly NamingField[] = ["domain"];
+
+/** Texts as services write them: usual ones, and others that mean the same. */
+const SPELT = [
+  ...['"per_1"', '"PER_1"', '"per_2"', '"per\\u005f1"', '" per_1"', '"per_1\u200b"', '"é_1"', '"\\u00e9_1"'],
+  ...['"a@x.example"', '"A@X.example"', '"a@x.example."', '"b@y.example,a@x.example"', '"b@y.example"'],
+  ...['"x.example"', '"https://X.example/"', '"www.x.example"', '"y.example"', '"per_1/2"', '""', "null"],
+];
+const LINE = fc.record(
+  Object.fromEntries(["id", "email", "domain", "note"].map((name) => [name, fc.constantFrom(...SPELT)])),
+  { noNullPrototype: true },
+);
+
+describe.each([
+  ["people, the key first", "id", PEOPLE, [...PEOPLE, "note"], '"per_1"'],
+  ["people, the key last", "id", PEOPLE, ["note", "email", "id"], '"per_1"'],
+  ["companies, the key first", "domain", COMPANIES, [...COMPANIES, "note"], '"x.example"'],
+  ["companies, the key last", "domain", COMPANIES, ["note", "domain"], '"x.example"'],
+] as const)("a suppressed row of %s", (_, key, fields, names, suppressed) => {
+  const properties = Object.fromEntries(names.map((name) => [name, { type: ["null", "string"] }]));
+  const parser = new RowParser({
+    ...{ key, cursor: null, schema: { type: "object", properties } },
+    held: { suppressed: SUPPRESSED, fields },
+  });
+  const usual = JSON.stringify(Object.fromEntries(names.map((name) => [name, "q"])));
+  parser.parse(usual as RawLine, JSON.parse(usual), new RowNotes());
+
+  /** Whether a line is held back: as its expression says, if that knows it, and as its parser says. */
+  const verdicts = (line: string) => {
+    const raw = toLatin1(line) as RawLine;
+    const notes = new RowNotes();
+    return {
+      matched: parser.match(raw),
+      parsed: parser.parse(raw, JSON.parse(raw), notes),
+      facts: notes.take(),
+    };
+  };
+
+  it("is held back however its names are spelt, whether its line is usual or parsed", () => {
+    fc.assert(
+      fc.property(LINE, (spelt) => {
+        const { matched, parsed } = verdicts(
+          `{${names.map((name) => `"${name}":${spelt[name]}`).join(",")}}`,
+        );
+        const isHeld = fields.some((field) => SUPPRESSED.hasJson(field, toLatin1(spelt[field] ?? "null")));
+        expect(parsed.isHeld).toBe(isHeld);
+        if (matched !== undefined) expect([matched.isHeld, matched.key]).toEqual([isHeld, parsed.key]);
+      }),
+      { numRuns: 200 },
+    );
+    const line = (value: string): string =>
+      `{${names.filter((name) => name !== "email").map((name) => (name === key ? `"${name}":${value}` : `"${name}":"n"`))}}`;
+    expect([suppressed, '"other"'].map((value) => verdicts(line(value)).matched?.isHeld)).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  it("is held back if one of two fields of one name says who it is", () => {
+    for (const pair of [`"${key}":${suppressed},"${key}":"q"`, `"${key}":"q","${key}":${suppressed}`]) {
+      const { matched, parsed } = verdicts(`{${pair},"note":"n"}`);
+      expect([matched?.isHeld ?? true, parsed.isHeld]).toEqual([true, true]);
+    }
+  });
+
+  it("teaches nothing", () => {
+    const odd = verdicts(`{"${key}":${suppressed},"note":5,"more":1}`);
+    expect(odd).toMatchObject({ facts: undefined, parsed: { isHeld: true } });
+    expect(verdicts(`{"${key}":["q"],"note":5,"more":1}`).facts).toMatchObject({ withoutKey: 1 });
+  });
+});
