@@ -4,9 +4,15 @@ import { BodyError, ConfigError, DataError, TransientError } from "../../../src/
 import { airbyte } from "../../../src/protocol/airbyte.ts";
 import {
   catalogMessage,
+  errorMessage,
+  estimateMessage,
+  inOrderOfHope,
   logMessage,
+  type StreamFailure,
   specMessage,
+  stateMessage,
   statusMessage,
+  streamStatus,
 } from "../../../src/protocol/airbyte-message.ts";
 import type { Event } from "../../../src/streams/event.ts";
 import {
@@ -38,16 +44,6 @@ const wordsOf = (events: readonly Event[]): string[] => messagesOf(events).map(w
 const errorsOf = (events: readonly Event[]) => errorsIn(messagesOf(events));
 
 describe("airbyte()", () => {
-  it("cuts what a catalog or a state has made of a message", () => {
-    const error = new ConfigError("x".repeat(70_000), { cause: new Error("y".repeat(70_000)) });
-    const text = outputOf([
-      { kind: "log", level: "warn", text: error.message },
-      { kind: "failed", error },
-      END,
-    ]);
-    expect(text.length).toBeLessThan(30_000);
-  });
-
   it("tells a stream in the order that platforms rely on", () => {
     const said = wordsOf([
       open("people"),
@@ -101,23 +97,6 @@ describe("airbyte()", () => {
     ]);
   });
 
-  it("counts the records of interleaved streams apart", () => {
-    const counts = wordsOf([
-      ...[open("a"), open("b"), records("a", { x: 1 }, { x: 2 }), records("b", { x: 1 })],
-      ...[checkpoint("a", {}), records("b", { x: 2 }), checkpoint("b", {}), close("b"), close("a"), END],
-    ]);
-    expect(counts).toContain("a STATE 2");
-    expect(counts).toContain("b STATE 2");
-  });
-
-  it("writes recordCount with a decimal point", () => {
-    const text = outputOf([open("people"), checkpoint("people", { discoveredAt: "é" })]);
-    expect(text).toContain(
-      '"stream":{"stream_descriptor":{"name":"people"},"stream_state":{"discoveredAt":"\\u00e9"}},' +
-        '"sourceStats":{"recordCount":0.0}}}\n',
-    );
-  });
-
   it("hands on any JSON object as the bytes that it came in", () => {
     const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ stringUnit: "grapheme" }), {
       minKeys: 1,
@@ -138,12 +117,6 @@ describe("airbyte()", () => {
     );
   });
 
-  it("keeps integers beyond 2^53 and the spelling of numbers", () => {
-    const lines = [rawLine('{"id":9007199254740993,"n":1.50e3}')];
-    const text = outputOf([open("people"), { kind: "records", stream: "people", lines, at: AT }]);
-    expect(text).toContain('"data":{"id":9007199254740993,"n":1.50e3}}}');
-  });
-
   it("neither writes nor counts a record without fields", () => {
     const said = wordsOf([open("a"), records("a", {}, { x: 1 }), checkpoint("a", {}), close("a"), END]);
     expect(said.filter((each) => each === "a RECORD")).toHaveLength(1);
@@ -162,14 +135,6 @@ describe("airbyte()", () => {
       { message: "no b", failure_type: "system_error", stream_descriptor: { name: "b" } },
       { message: "no a", failure_type: "config_error", stream_descriptor: { name: "a" } },
     ]);
-  });
-
-  it("puts a config error of the whole run before what a retry would heal", () => {
-    const said = wordsOf([
-      ...[open("a"), close("a", false, new TransientError("later"))],
-      ...[{ kind: "failed", error: new ConfigError("wrong key") } as const, END],
-    ]);
-    expect(said.slice(-2)).toEqual(["ERROR config_error", "ERROR transient_error"]);
   });
 
   it("ends a stream that was left open as INCOMPLETE", () => {
@@ -209,44 +174,9 @@ describe("airbyte()", () => {
     const reasons = said.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
     expect(reasons[0]).toEqual({ type: "RATE_LIMITED", rate_limited: { quota_reset: AT } });
   });
-
-  it("logs in ASCII", () => {
-    const say = airbyte({ now: () => NOW });
-    const line = say({ kind: "log", level: "warn", text: "1 row of “é” \u2028" });
-    expect(line).toBe(
-      '{"type":"LOG","log":{"level":"WARN","message":"1 row of \\u201c\\u00e9\\u201d \\\\u2028"}}\n',
-    );
-    expect(say({ kind: "log", level: "info", text: "x" })).toContain('"INFO"');
-  });
-
-  it("refuses records and states after the end of their stream", () => {
-    const say = airbyte({ now: () => NOW });
-    for (const event of [open("a"), checkpoint("a", {}), close("a")]) say(event);
-    expect(() => say(records("a", { x: 1 }))).toThrow('"a": it is not open');
-    expect(() => say(checkpoint("a", {}))).toThrow('"a": it is not open');
-    expect(() => say(open("a"))).toThrow("it was open before");
-  });
-
-  it("keeps its order whatever the clock does", () => {
-    let now = 2000;
-    const say = airbyte({ now: () => now-- });
-    expectAirbyteMessages(linesOf([open("a"), checkpoint("a", {}), close("a"), END].map(say).join("")));
-  });
 });
 
 describe("the ERROR trace", () => {
-  it("names the causes of an expected error, without a stack", () => {
-    const cause = Object.assign(new Error("connect refused"), { code: "ECONNREFUSED" });
-    const error = new TransientError("Cannot reach the service", { cause: new AggregateError([cause], "") });
-    const [said] = errorsOf([{ kind: "failed", error }, END]);
-    expect(said).toEqual({
-      message: "Cannot reach the service",
-      internal_message:
-        "TransientError: Cannot reach the service; caused by AggregateError; caused by Error ECONNREFUSED: connect refused",
-      failure_type: "transient_error",
-    });
-  });
-
   it("calls an unexpected error a bug, with its stack", () => {
     const [said] = errorsOf([open("a"), close("a", false, new TypeError("x is not a function")), END]);
     expect(said?.message).toContain("a bug of source-contact-intelligence");
@@ -265,15 +195,59 @@ describe("the ERROR trace", () => {
   });
 });
 
-describe("single messages", () => {
-  it("follow the protocol", () => {
-    const lines = [
-      specMessage({ connectionSpecification: { type: "object", title: "é" } }),
-      statusMessage({ status: "FAILED", message: "no – wrong key" }),
-      catalogMessage({ streams: [{ name: "a", json_schema: {}, supported_sync_modes: ["full_refresh"] }] }),
-      logMessage("DEBUG", "x"),
-    ];
-    const types = expectAirbyteMessages(linesOf(lines.join(""))).map(({ type }) => type);
-    expect(types).toEqual(["SPEC", "CONNECTION_STATUS", "CATALOG", "LOG"]);
+const PEOPLE = { name: "pé", namespace: "eu" };
+
+describe("Airbyte's messages", () => {
+  it.each([
+    [specMessage({ a: 1 }), '{"type":"SPEC","spec":{"a":1}}'],
+    [
+      statusMessage({ status: "FAILED", message: "é" }),
+      '{"type":"CONNECTION_STATUS","connectionStatus":{"status":"FAILED","message":"\\u00e9"}}',
+    ],
+    [catalogMessage({ streams: [] }), '{"type":"CATALOG","catalog":{"streams":[]}}'],
+    [logMessage("FATAL", "a\u0007é"), '{"type":"LOG","log":{"level":"FATAL","message":"a\\\\u0007\\u00e9"}}'],
+    [
+      streamStatus({ name: "a" }, "STARTED", 7),
+      '{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":7,"stream_status":{"stream_descriptor":{"name":"a"},"status":"STARTED"}}}',
+    ],
+    [
+      streamStatus(PEOPLE, "RUNNING", 7, 8.2),
+      '{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":7,"stream_status":{"stream_descriptor":{"name":"p\\u00e9","namespace":"eu"},' +
+        '"status":"RUNNING","reasons":[{"type":"RATE_LIMITED","rate_limited":{"quota_reset":9}}]}}}',
+    ],
+    [
+      estimateMessage(PEOPLE, 3, 7),
+      '{"type":"TRACE","trace":{"type":"ESTIMATE","emitted_at":7,"estimate":{"name":"p\\u00e9","namespace":"eu","type":"STREAM","row_estimate":3}}}',
+    ],
+    [
+      stateMessage(PEOPLE, { a: "é" }, 3, '{"before":"é"}\n'),
+      '{"before":"\\u00e9"}\n{"type":"STATE","state":{"type":"STREAM","stream":{"stream_descriptor":{"name":"p\\u00e9","namespace":"eu"},' +
+        '"stream_state":{"a":"\\u00e9"}},"sourceStats":{"recordCount":3.0}}}',
+    ],
+    [
+      errorMessage({ stream: { name: "a" }, error: new ConfigError("Cannot", { cause: new Error("b") }) }, 7),
+      '{"type":"TRACE","trace":{"type":"ERROR","emitted_at":7,"error":{"message":"Cannot","internal_message":"ConfigError: Cannot; caused by Error: b",' +
+        '"failure_type":"config_error","stream_descriptor":{"name":"a"}}}}',
+    ],
+  ])("are lines of ASCII: %s", (message, line) => expect(message).toBe(`${line}\n`));
+});
+
+describe("inOrderOfHope()", () => {
+  const stream = { name: "a" };
+  const [own, transient, body, data, bug, config]: readonly StreamFailure[] = [
+    { error: new ConfigError("own") },
+    { stream, error: new TransientError("t") },
+    { error: new BodyError("b") },
+    { stream, error: new DataError("d") },
+    { error: new TypeError("x") },
+    { stream, error: new ConfigError("c") },
+  ];
+
+  it("puts the run's own config error first, then what time heals, and a stream's config error last", () => {
+    const ordered = [own, transient, body, data, bug, config] as StreamFailure[];
+    expect(inOrderOfHope(ordered)).toEqual(ordered);
+    const shuffled = [config, data, transient, own, bug, body] as StreamFailure[];
+    expect(inOrderOfHope(shuffled)).toEqual([own, transient, body, data, bug, config]);
+    expect(shuffled[0]).toBe(config);
   });
 });

@@ -44,15 +44,6 @@ describe("causeChain()", () => {
     ["AggregateError", new AggregateError([], "")],
     ["Error: a\\u0007", new Error("a\u0007")],
   ])("says %s", (text, error) => expect(causeChain(error)).toBe(text));
-
-  it("names eight errors of a longer chain", () => {
-    const chain = Array.from({ length: 12 }, (_, nth) => 11 - nth).reduce<Error | undefined>(
-      (cause, nth) => new Error(`${nth}`, { cause }),
-      undefined,
-    );
-    const named = Array.from({ length: 8 }, (_, nth) => `Error: ${nth}`);
-    expect(causeChain(chain)).toBe(named.join("; caused by "));
-  });
 });
 
 describe("framesOf()", () => {

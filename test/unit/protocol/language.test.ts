@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { asciiJson, splice } from "../../../src/protocol/language.ts";
+import { jsonl } from "../../../src/protocol/jsonl.ts";
+import { asciiJson } from "../../../src/protocol/language.ts";
+import { withoutNuls } from "../../../src/protocol/prune.ts";
+import { checkpoint, close, END, open, rawLine, records } from "../../support/events.ts";
 
 describe("asciiJson()", () => {
   it("means the same value in ASCII characters only", () => {
@@ -18,15 +21,35 @@ describe("asciiJson()", () => {
     expect(JSON.parse(asciiJson("\ud83d\ude00"))).toBe("\ud83d\ude00");
     expect(JSON.parse(asciiJson("\\ud800 \\\ud800"))).toBe("\\ud800 \\\ufffd");
   });
+});
 
-  it("indents when asked", () => {
-    expect(asciiJson({ a: "é" }, 2)).toBe('{\n  "a": "\\u00e9"\n}');
+function cleaned(line: string): [text: string, count: number] {
+  let count = 0;
+  return [withoutNuls(line, () => count++), count];
+}
+
+describe("withoutNuls()", () => {
+  it("replaces escaped NULs and no escaped backslash before u0000", () => {
+    expect(cleaned('{"a":"x\\u0000\\u0000"}')).toEqual(['{"a":"x\\ufffd\\ufffd"}', 2]);
+    expect(cleaned('{"a":"\\\\u0000"}')).toEqual(['{"a":"\\\\u0000"}', 0]);
+    expect(cleaned('{"a":"\\\\\\u0000"}')).toEqual(['{"a":"\\\\\\ufffd"}', 1]);
+  });
+
+  it("changes the value exactly where it has a NUL", () => {
+    const text = fc.string({ unit: fc.constantFrom("\u0000", "\\", "u0000", '"', "a", "\n") });
+    fc.assert(
+      fc.property(text, (value) => {
+        const [line, count] = cleaned(JSON.stringify(value));
+        expect(JSON.parse(line)).toBe(value.replaceAll("\u0000", "\ufffd"));
+        expect(count).toBe(value.split("\u0000").length - 1);
+      }),
+    );
   });
 });
 
-describe("splice()", () => {
-  it("puts head and tail around each line", () => {
-    expect(splice("<", ">", ["a", "b"])).toBe("<a><b>");
-    expect(splice("<", ">", [])).toBe("");
-  });
+it("jsonl() says the records of its stream and nothing else", () => {
+  const say = jsonl("people");
+  const events = [open("people"), records("people", { a: "é" }, { b: 1 }), records("sources", { c: 1 })];
+  const text = [...events, checkpoint("people", {}), close("people"), END].map(say).join("");
+  expect(text).toBe(rawLine('{"a":"é"}\n{"b":1}\n'));
 });

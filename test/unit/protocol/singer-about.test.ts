@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Spec } from "../../../src/config/spec.ts";
-import {
-  aboutJson,
-  aboutMarkdown,
-  aboutText,
-  describedSettings,
-} from "../../../src/protocol/singer-about.ts";
+import { aboutJson, aboutMarkdown } from "../../../src/protocol/singer-about.ts";
 
 const PROGRAM = { name: "tap-x", description: "Reads x", version: "1.2.3" };
 const SPEC = {
@@ -47,22 +42,6 @@ const CAPABILITIES = [
   "test",
 ];
 
-describe("describedSettings()", () => {
-  it("names each setting that holds a value of its own, and which are required", () => {
-    const settings = describedSettings(SPEC);
-    expect(settings.map(({ name, path, required }) => [name, path, required])).toEqual([
-      ["key", ["key"], true],
-      ["days", ["days"], false],
-      ["api.url", ["api", "url"], false],
-      ["api.keys", ["api", "keys"], false],
-      ["api.key", ["api", "key"], false],
-    ]);
-    const { required, ...rest } = SPEC.connectionSpecification;
-    const lax = { ...SPEC, connectionSpecification: rest } as Spec;
-    expect(describedSettings(lax).filter((setting) => setting.required)).toEqual([]);
-  });
-});
-
 describe("what the tap says of itself", () => {
   it("is a JSON schema without what only Airbyte's forms know", () => {
     expect(aboutJson(PROGRAM, SPEC)).toEqual({
@@ -87,18 +66,6 @@ describe("what the tap says of itself", () => {
         },
       },
     });
-  });
-
-  it("is text for a person", () => {
-    expect(aboutText(PROGRAM, SPEC)).toBe(
-      [
-        ...["tap-x 1.2.3", "Reads x", "", `Capabilities: ${CAPABILITIES.join(", ")}`, "", "Settings:"],
-        ...["  key (string, required, secret)", "      A key"],
-        ...["  days (integer, default 0)", "      Days | nights | none"],
-        ...["  api.url (string)", "      ", "  api.keys (array)", "      "],
-        ...['  api.key (string, default "")', "      "],
-      ].join("\n"),
-    );
   });
 
   it("is a page of Markdown, whose tables no description breaks", () => {

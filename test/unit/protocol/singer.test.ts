@@ -76,12 +76,6 @@ describe("singer()", () => {
     expect(said[5]?.value).toEqual({ bookmarks: { people, sources } });
   });
 
-  it("says null for a replication key that the state does not have yet", () => {
-    const said = messagesOf([open("people"), checkpoint("people", { missing_days: [] })]);
-    const people = { missing_days: [], replication_key: "discoveredAt", replication_key_value: null };
-    expect(said.at(-1)?.value).toEqual({ bookmarks: { people } });
-  });
-
   it("hands a record on as the bytes that it came in", () => {
     const raw = rawLine('{"id": "1", "name":9007199254740993,"discoveredAt":null }');
     const text = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);
@@ -107,14 +101,6 @@ describe("singer()", () => {
     const failing = close("people", false, new DataError("x"));
     const cut = [open("people"), checkpoint("people", STATE), records("people", { id: "1" }), failing, END];
     expect(typesOf(messagesOf(cut))).toEqual(["SCHEMA", "STATE", "RECORD", "STATE"]);
-  });
-
-  it("ends with a state even if nothing was read", () => {
-    const state = { bookmarks: { people: { a: 1 } } };
-    expect(messagesOf([{ kind: "failed", error: new DataError("x") }, END], { state })).toEqual([
-      { type: "STATE", value: state },
-    ]);
-    expect(messagesOf([END])).toEqual([{ type: "STATE", value: { bookmarks: {} } }]);
   });
 
   it("says a second schema for new fields", () => {
@@ -159,32 +145,5 @@ describe("singer()", () => {
 
   it("refuses a stream that was not selected", () => {
     expect(() => outputOf([open("companies")])).toThrow('"companies": it is not selected');
-  });
-
-  it("says large states that hold jobs seldom, unless jobs say them, and the last one always", () => {
-    const JOBS: Selection = { ...SOURCES, stream: "email_checks", method: "INCREMENTAL" };
-    let now = 5_000;
-    const selections = [PEOPLE, JOBS];
-    const say = singer({ selections, state: {}, monotonic: () => now });
-    const took = (ms: number, event: Event): boolean => {
-      const said = say(event).includes('"STATE"');
-      now += said ? ms : 0;
-      return said;
-    };
-    let nth = 0;
-    const window = (): boolean => {
-      const said = took(100, checkpoint("people", { ...STATE, nth: nth++ }));
-      say(records("people", { id: String(nth) }));
-      return said;
-    };
-    say(open("people"));
-    const said = Array.from({ length: 60 }, () => {
-      now += 100;
-      return window();
-    });
-    // A state takes 100 ms, and so does a window: one of twenty windows has one.
-    expect(said.flatMap((is, at) => (is ? [at] : []))).toEqual([0, 20, 40]);
-    expect(took(100, checkpoint("email_checks", { jobs: [] }))).toBe(true);
-    expect([window(), took(0, END)]).toEqual([false, true]);
   });
 });
