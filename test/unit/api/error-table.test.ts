@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  EXTERNAL_API,
   envelopeCode,
   FAILURES,
   isPlainRedirect,
@@ -99,14 +98,6 @@ describe("an error answer", () => {
     expect(ALL_STATUSES.filter((status) => retryWhen(status, undefined) !== undefined)).toEqual(NOT_DONE);
     expect([...STATUSES.keys()].filter((status) => !ALL_STATUSES.includes(status))).toEqual([]);
   });
-
-  it("names the settings of the interface that was asked", () => {
-    const [mine, other] = [PUBLIC_API, EXTERNAL_API].map((settings) =>
-      [401, 404].map((status) => statusError("x", { host: "h", settings }, status, undefined).message).join(),
-    );
-    expect(mine).toMatch(/put it into api_key.*base_url/);
-    expect(other).toMatch(/put it into external_api\.api_key.*external_api\.api_url/);
-  });
 });
 
 describe("a request without an answer", () => {
@@ -139,11 +130,6 @@ describe("a request without an answer", () => {
       true,
     ]);
     expect(networkError("x", PLACE, Object.assign(outer, { code: "EAI_AGAIN" })).reason).toContain("(EAI_");
-  });
-
-  it("names the variable of the proxy that it went through", () => {
-    const place = { ...PLACE, proxy: "HTTPS_PROXY" };
-    expect(networkError("x", place, coded("ECONNREFUSED")).message).toContain("HTTPS_PROXY is set");
   });
 
   it.each([

@@ -69,18 +69,6 @@ describe("an export", () => {
     expect(keys).toEqual(['"1"', '"2"', "", '"3"']);
   });
 
-  it.each([
-    [1_000, ['"1"']],
-    [1_001, []],
-  ])("is read on after %i lines that are no rows as far as %j", async (bad, read) => {
-    const { api } = await open((_, response) => {
-      response.end(`${"<p>\n".repeat(bad)}{"id":"1"}\n`);
-    });
-    const { keys, error } = await readKeys(api);
-    expect(error).toBeInstanceOf(BodyError);
-    expect(keys).toEqual(read);
-  });
-
   /** The cuts of a body that some clients take for its end. "count": no transport can tell, the count must. */
   it.each([
     ["close", "count"],
@@ -137,15 +125,6 @@ describe("an answer that is no export", () => {
       response.writeHead(200, { "content-encoding": encoding }).end(body);
     });
     expect((await api.count(ALL)).rows).toBe(7);
-  });
-
-  it("has a deadline, however steadily its bytes drip", async () => {
-    const { api } = await open((_, response) => {
-      response.writeHead(200, { "content-type": "application/json" });
-      const timer = setInterval(() => response.write(" "), 5);
-      response.on("close", () => clearInterval(timer));
-    }, 0.02);
-    expect(await errorOf(api.count(ALL))).toMatchObject({ name: "TransientError" });
   });
 
   it("is not JSON if it is nested too deep", async () => {

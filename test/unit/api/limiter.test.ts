@@ -49,19 +49,6 @@ describe("requests per minute", () => {
     expect((starts[39] ?? 0) / 1_000).toBeCloseTo((25 * 61) / 60, 0);
   });
 
-  it("does not starve a limit of one a minute", async () => {
-    const { clock, limiter } = open(1);
-    for (let nth = 0; nth < 3; nth++) await limiter.take();
-    expect(clock.time).toBe(2 * SPAN);
-  });
-
-  it("serves first come, first", async () => {
-    const { limiter } = open(1);
-    const served: number[] = [];
-    await Promise.all([0, 1, 2, 3].map(async (nth) => await limiter.take().then(() => served.push(nth))));
-    expect(served).toEqual([0, 1, 2, 3]);
-  });
-
   it("lets nothing start while it is blocked, not even who waits already", async () => {
     const { clock, limiter } = open(60);
     limiter.block(5_000);

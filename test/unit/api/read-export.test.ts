@@ -1,14 +1,13 @@
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readExport } from "../../../src/api/read-export.ts";
 import { RowParser } from "../../../src/api/rows.ts";
 import { noUsage } from "../../../src/api/usage.ts";
 import { BodyError, ScrambledError } from "../../../src/errors.ts";
 import type { Batch, Row } from "../../../src/streams/stream-api.ts";
 import { runs } from "../../support/runs.ts";
-import { holdTimers } from "../../support/session.ts";
 
 const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
 
@@ -148,11 +147,6 @@ describe("readExport()", () => {
     }
   });
 
-  it("takes a row that merely says success: false for a row", async () => {
-    for (const rest of ["", ',"error":null', ',"error":"a text"'])
-      expect((await readText(`{"id":"1","success":false${rest}}\n`)).rows).toHaveLength(1);
-  });
-
   it.each([
     ["a lone byte", Buffer.from([0xff])],
     ["latin1", Buffer.from("caf\xe9", "latin1")],
@@ -203,20 +197,6 @@ describe("readExport()", () => {
     expect((await batches.next()).value?.rows).toHaveLength(1);
     body.destroy(new Error("ECONNRESET"));
     await expect(batches.next()).rejects.toThrow(BodyError);
-  });
-
-  it("hands rows on though the body is slow", async () => {
-    holdTimers();
-    const body = new Readable({ read() {} });
-    const batches = batchesOf(body);
-    body.push('{"id":"1"}\n{"id":"2"}\n');
-    expect((await batches.next()).value?.rows).toHaveLength(1);
-    const late = batches.next();
-    vi.advanceTimersByTime(1_500);
-    body.push('{"id":"3"}\n');
-    expect((await late).value?.rows).toHaveLength(2);
-    body.push(null);
-    expect((await batches.next()).done).toBe(true);
   });
 
   it("gives rows without a key an empty one, and counts them", async () => {

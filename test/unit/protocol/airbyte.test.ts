@@ -87,16 +87,6 @@ describe("airbyte()", () => {
     expect(places).toEqual([...each("eu"), ...each("us"), ...each("none"), "eu", "us", "none"]);
   });
 
-  it("says three statuses for an empty stream, complete or not", () => {
-    const state = checkpoint("people", {});
-    expect(wordsOf([open("people"), state, close("people"), END])).toEqual([
-      ...["people STARTED", "people RUNNING", "people STATE 0", "people COMPLETE"],
-    ]);
-    expect(wordsOf([open("people"), close("people", false, new DataError("x")), END])).toEqual([
-      ...["people STARTED", "people RUNNING", "people INCOMPLETE", "ERROR system_error"],
-    ]);
-  });
-
   it("hands on any JSON object as the bytes that it came in", () => {
     const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ stringUnit: "grapheme" }), {
       minKeys: 1,
@@ -151,12 +141,6 @@ describe("airbyte()", () => {
   it("never says COMPLETE beside an error, and never INCOMPLETE without one", () => {
     expect(wordsOf([open("a"), close("a", true, new DataError("x")), END])).toContain("a INCOMPLETE");
     expect(errorsOf([open("a"), close("a", false), END])).toHaveLength(1);
-  });
-
-  it("starts a stream that is closed without being opened", () => {
-    expect(wordsOf([close("gone", false, new ConfigError("no such stream")), END])).toEqual([
-      ...["gone STARTED", "gone RUNNING", "gone INCOMPLETE", "ERROR config_error"],
-    ]);
   });
 
   it("says RATE_LIMITED for every open stream, and RUNNING when records come again", () => {

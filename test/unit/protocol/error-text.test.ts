@@ -1,16 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/errors.ts";
-import { causeChain, fitText, framesOf, userMessage } from "../../../src/protocol/error-text.ts";
+import { causeChain, framesOf, userMessage } from "../../../src/protocol/error-text.ts";
 
 const coded = (error: Error, code: unknown): Error => Object.assign(error, { code });
-
-describe("fitText()", () => {
-  it("keeps the first 8,192 characters, with what moves a cursor as escapes", () => {
-    expect(fitText(`${"x".repeat(8_192)}y`)).toBe("x".repeat(8_192));
-    expect(fitText(`a\n${"x".repeat(8_190)}`)).toHaveLength(8_192);
-    expect(fitText("a\u001b[2J\tb")).toBe("a\\u001b[2J\tb");
-  });
-});
 
 describe("userMessage()", () => {
   it("is the message of an expected error, and says of any other only what it is", () => {

@@ -5,7 +5,7 @@ import { DataError } from "../../../src/errors.ts";
 import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
 import type { Event, StreamState } from "../../../src/streams/event.ts";
 import { linesOf } from "../../support/airbyte-messages.ts";
-import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../../support/events.ts";
+import { AT, checkpoint, close, END, open, rawLine, records, sayAll } from "../../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../../support/singer-messages.ts";
 
 const PEOPLE: Selection = {
@@ -129,21 +129,5 @@ describe("singer()", () => {
     expect(typesOf(run("sources", close("sources")))).toEqual(none);
     expect(run("sources", close("sources"))[1]).not.toHaveProperty("version");
     expect(typesOf(run("people", close("people"), 7))).toEqual(none);
-  });
-
-  it("says nothing for notices, and escapes all but records", () => {
-    expect(
-      outputOf([
-        ...[{ kind: "log", level: "info", text: "x" } as const, { kind: "limited", until: AT } as const],
-        { kind: "estimate", stream: "people", rows: 1 },
-      ]),
-    ).toBe("");
-    const say = singer({ selections: [PEOPLE] });
-    expect(say(checkpoint("people", { x: "\u2028é" }))).toContain('"\\u2028\\u00e9"');
-    expect(asRead(say(records("people", { name: "é" })))).toContain('"é"');
-  });
-
-  it("refuses a stream that was not selected", () => {
-    expect(() => outputOf([open("companies")])).toThrow('"companies": it is not selected');
   });
 });
