@@ -2,11 +2,9 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../sandbox/server.ts";
-import { parseStateText } from "../../src/state/envelopes.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run } from "../support/cli.ts";
-import { configFor, sandboxWith } from "../support/configs.ts";
+import { CONNECTOR, connector, run } from "../support/cli.ts";
+import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { recordsOf, TAP, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -18,10 +16,9 @@ const JSONL = ["read", "--format", "jsonl", "--stream", "people"];
 
 const idsOf = (text: string): string[] => linesOf(text).map((line) => JSON.parse(line).id);
 
-const cursorIn = async (path: string): Promise<unknown> => {
-  const savedState = parseStateText(await readFile(path, "utf8")).streams.get("people");
-  return (savedState as { discoveredAt?: unknown } | undefined)?.discoveredAt;
-};
+/** The cursor of people in a state file, whichever language wrote it last. */
+const cursorIn = async (path: string): Promise<string> =>
+  /"discoveredAt":\s*"([^"]+)"/.exec(await readFile(path, "utf8"))?.[1] ?? "none";
 
 describe("--state-file", () => {
   it("goes on where the last run ended, in every language", async () => {
@@ -55,17 +52,14 @@ describe("--state-file", () => {
 
 describe("read --format jsonl", () => {
   it("says on stderr what it has to say, in JSON", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
-    const args = [...JSONL, "--config", await configFor(sandbox)];
-    const { stderr } = await run(CONNECTOR, args);
-    expect(linesOf(stderr).map((line) => JSON.parse(line).message)).toContainEqual(
-      expect.stringMatching(/^Stream "people": complete, 8 rows in 1 window, \d+ requests?, \d/),
-    );
-    expect(JSON.parse(linesOf(stderr).at(-1) ?? "").message).toMatch(/^Run complete: 8 rows of 1 stream, /);
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 5 });
+    const lastLine = ({ stderr }: { readonly stderr: string }) => JSON.parse(linesOf(stderr).at(-1) ?? "");
+    const complete = await run(CONNECTOR, [...JSONL, "--config", config]);
+    expect(lastLine(complete).message).toContain("8 rows of 1 stream");
     sandbox.fault("status=401:times=always");
-    const failed = await run(CONNECTOR, args);
+    const failed = await run(CONNECTOR, [...JSONL, "--config", config]);
     expect(failed).toMatchObject({ code: 2, stdout: "" });
-    expect(JSON.parse(linesOf(failed.stderr).at(-1) ?? "")).toMatchObject({ level: "critical" });
+    expect(lastLine(failed)).toMatchObject({ level: "critical" });
   });
 
   it("ends within its budget, and goes on from there", async () => {
@@ -78,25 +72,16 @@ describe("read --format jsonl", () => {
     const args = [...JSONL, "--config", config, "--state-file", state, "--summary", summary];
     const seen = new Set<string>();
     const limits: boolean[] = [];
-    let runs = 0;
-    for (; seen.size < sandbox.people().length && runs < 10; runs++) {
+    while (seen.size < sandbox.people().length && limits.length < 10) {
       const { code, stdout, stderr } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
-      expect(code).toBe(0);
-      const { streams, ...whole } = JSON.parse(await readFile(summary, "utf8"));
-      const [{ time_limit_reached: isLimited, expected_rows: expected }] = streams;
-      expect(whole).toMatchObject({ outcome: "complete", time_limit_reached: isLimited });
-      const cursor = String(await cursorIn(state)).slice(0, 10);
-      const [rows, all] = [idsOf(stdout).length, Number(expected)].map((count) =>
-        count.toLocaleString("en-US"),
-      );
-      const said = `Time limit reached: ${rows} of about ${all} rows, saved up to ${cursor}. Run again to continue.`;
-      expect(stderr.includes(said)).toBe(isLimited);
+      const { outcome, time_limit_reached: isLimited } = JSON.parse(await readFile(summary, "utf8"));
+      expect([code, outcome]).toEqual([0, "complete"]);
+      const saved = `saved up to ${(await cursorIn(state)).slice(0, 10)}. Run again`;
+      expect([stderr.includes("Time limit reached"), stderr.includes(saved)]).toEqual([isLimited, isLimited]);
       limits.push(isLimited);
       for (const id of idsOf(stdout)) seen.add(id);
     }
-    expect(seen.size).toBe(sandbox.people().length);
-    expect(runs).toBeGreaterThan(1);
-    expect(limits[0]).toBe(true);
+    expect([seen.size, limits[0]]).toEqual([sandbox.people().length, true]);
   });
 });
 
@@ -118,19 +103,6 @@ describe("read --summary", () => {
     const second = await summaryOf([...args, "--state-file", state]);
     const [{ state_after: after }] = first["streams"] as [{ state_after: unknown }];
     expect(second["streams"]).toMatchObject([{ state_before: after }]);
-    const stream = { name: "people", namespace: "crm", json_schema: {} };
-    const configured = { stream, sync_mode: "incremental", destination_sync_mode: "append" };
-    const named = [...args, "--catalog", await file("catalog.json", { streams: [configured] })];
-    for (const where of [
-      ["--state-file", state],
-      ["--output", join(await tempDir(), "rows")],
-    ]) {
-      await summaryOf([...named, ...where]);
-      const again = await summaryOf([...named, ...where]);
-      const [{ state_before, state_after }] = again["streams"] as [Record<string, unknown>];
-      expect(state_before, "a namespace hides no state").toMatchObject({ discoveredAt: expect.any(String) });
-      expect(state_after).toMatchObject({ discoveredAt: expect.any(String) });
-    }
     sandbox.fault("status=401:times=always");
     expect(await summaryOf(args)).toMatchObject({
       outcome: "incomplete",
@@ -144,19 +116,17 @@ describe("read --summary", () => {
   });
 
   it("refuses a place where it cannot write, before the first request", async () => {
-    await using sandbox = await startSandbox({ ...QUICK, people: 5 });
-    const args = ["read", "--config", await configFor(sandbox), "--summary", "/nowhere/summary.json"];
+    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 5 });
+    const args = ["read", "--config", config, "--summary", "/nowhere/summary.json"];
     const { code, stderr } = await run(CONNECTOR, args);
     expect([code, sandbox.requests.length]).toEqual([1, 0]);
-    expect(stderr).toContain(
-      'Cannot write the summary "/nowhere/summary.json": there is no folder "/nowhere"',
-    );
+    expect(stderr).toContain('the summary "/nowhere/summary.json"');
   });
 });
 
 describe("a run that is interrupted", () => {
   it("says what is saved and where", async () => {
-    const slow = { ...QUICK, people: 10_000, days: 300, bytesPerSecond: 1_000_000 };
+    const slow = { ...QUICK, people: 4_000, days: 300, bytesPerSecond: 1_000_000 };
     const { config } = await sandboxWith(slow, { max_window_rows: 1_000 });
     const folder = await tempDir();
     const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
@@ -167,7 +137,7 @@ describe("a run that is interrupted", () => {
         started: (child) =>
           child.stdout?.on("data", (chunk: Buffer) => {
             bytes += chunk.length;
-            if (bytes > 1_500_000) child.kill("SIGINT");
+            if (bytes > 900_000) child.kill("SIGINT");
           }),
       });
       expect(signal).toBe("SIGINT");
