@@ -1,14 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BodyError, ConfigError, DataError, TransientError } from "../../../src/errors.ts";
+import { BodyError, ConfigError, DataError } from "../../../src/errors.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
 import {
   catalogMessage,
   errorMessage,
   estimateMessage,
-  inOrderOfHope,
   logMessage,
-  type StreamFailure,
   specMessage,
   stateMessage,
   statusMessage,
@@ -44,26 +42,76 @@ const wordsOf = (events: readonly Event[]): string[] => messagesOf(events).map(w
 const errorsOf = (events: readonly Event[]) => errorsIn(messagesOf(events));
 
 describe("airbyte()", () => {
-  it("tells a stream in the order that platforms rely on", () => {
-    const said = wordsOf([
-      open("people"),
-      { kind: "estimate", stream: "people", rows: 3 },
-      { kind: "fields", stream: "people", added: { x: {} } },
-      records("people", { id: 1 }, { id: 2 }),
-      records("people", { id: 3 }),
-      checkpoint("people", { a: 1 }),
-      records("people", { id: 4 }),
-      checkpoint("people", { a: 2 }),
-      close("people"),
-      END,
+  const BROKEN = new DataError("x");
+
+  it.each<[string, Event[], string[]]>([
+    [
+      "records, counted by each state",
+      [
+        open("a"),
+        { kind: "estimate", stream: "a", rows: 3 },
+        { kind: "fields", stream: "a", added: { x: {} } },
+        ...[records("a", { id: 1 }), records("a", { id: 2 }), checkpoint("a", {}), checkpoint("a", {})],
+        close("a"),
+      ],
+      ["STARTED", "ESTIMATE", "RUNNING", "RECORD", "RECORD", "STATE 2", "STATE 0", "COMPLETE"],
+    ],
+    ["nothing", [open("a"), checkpoint("a", {}), close("a")], ["STARTED", "RUNNING", "STATE 0", "COMPLETE"]],
+    [
+      "a record without fields, which is neither written nor counted",
+      [open("a"), records("a", {}, { x: 1 }), checkpoint("a", {}), close("a")],
+      ["STARTED", "RUNNING", "RECORD", "STATE 1", "COMPLETE"],
+    ],
+    [
+      "an error",
+      [open("a"), close("a", false, BROKEN)],
+      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR system_error"],
+    ],
+    [
+      "an error though it is complete",
+      [open("a"), close("a", true, BROKEN)],
+      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR system_error"],
+    ],
+    [
+      "less than all, without an error",
+      [open("a"), close("a", false)],
+      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR transient_error"],
+    ],
+    [
+      "an error before it was opened",
+      [close("a", false, new ConfigError("x"))],
+      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR config_error"],
+    ],
+    ["no end", [open("a")], ["STARTED", "RUNNING", "INCOMPLETE", "ERROR transient_error"]],
+    [
+      "no end, because the run failed",
+      [open("a"), records("a", { x: 1 }), { kind: "failed", error: BROKEN }],
+      ["STARTED", "RUNNING", "RECORD", "INCOMPLETE", "ERROR system_error"],
+    ],
+    [
+      "a wait for the rate limit",
+      [
+        ...[open("a"), records("a", { x: 1 }), { kind: "limited", until: AT } as const],
+        ...[records("a", { x: 2 }), checkpoint("a", {}), close("a")],
+      ],
+      ["STARTED", "RUNNING", "RECORD", "RATE_LIMITED", "RUNNING", "RECORD", "STATE 2", "COMPLETE"],
+    ],
+  ])("tells a stream with %s in the order that platforms rely on", (_, events, words) => {
+    expect(wordsOf([...events, END]).map((said) => said.replace(/^a /, ""))).toEqual(words);
+  });
+
+  it("counts the records of interleaved streams apart", () => {
+    const counts = wordsOf([
+      ...[
+        open("a"),
+        open("b"),
+        records("a", { x: 1 }, { x: 2 }),
+        records("b", { x: 1 }),
+        checkpoint("a", {}),
+      ],
+      ...[records("b", { x: 2 }), checkpoint("b", {}), close("b"), close("a"), END],
     ]);
-    expect(said).toEqual([
-      "people STARTED",
-      "ESTIMATE",
-      "people RUNNING",
-      ...["people RECORD", "people RECORD", "people RECORD", "people STATE 3"],
-      ...["people RECORD", "people STATE 1", "people COMPLETE"],
-    ]);
+    expect(counts.filter((said) => said.includes("STATE"))).toEqual(["a STATE 2", "b STATE 2"]);
   });
 
   it("echoes the namespace of a stream wherever it names the stream, and knows two of one name", () => {
@@ -107,56 +155,20 @@ describe("airbyte()", () => {
     );
   });
 
-  it("neither writes nor counts a record without fields", () => {
-    const said = wordsOf([open("a"), records("a", {}, { x: 1 }), checkpoint("a", {}), close("a"), END]);
-    expect(said.filter((each) => each === "a RECORD")).toHaveLength(1);
-    expect(said).toContain("a STATE 1");
-  });
-
-  it("holds errors back until the end, the hopeful first", () => {
+  it("holds errors back until the end: the run's own first, then what time heals, a stream's config last", () => {
     const said = messagesOf([
       ...[open("a"), close("a", false, new ConfigError("no a"))],
       ...[open("b"), close("b", false, new DataError("no b"))],
       ...[open("c"), close("c", false, new BodyError("no c"))],
-      ...[open("d"), records("d", { x: 1 }), checkpoint("d", {}), close("d"), END],
+      ...[open("d"), records("d", { x: 1 }), checkpoint("d", {}), close("d")],
+      ...[{ kind: "failed", error: new ConfigError("no run") } as const, END],
     ]);
-    expect(said.slice(-3).map(({ trace }) => trace?.error)).toMatchObject([
+    expect(said.slice(-4).map(({ trace }) => trace?.error)).toMatchObject([
+      { message: "no run", failure_type: "config_error" },
       { message: "no c", failure_type: "transient_error", stream_descriptor: { name: "c" } },
       { message: "no b", failure_type: "system_error", stream_descriptor: { name: "b" } },
       { message: "no a", failure_type: "config_error", stream_descriptor: { name: "a" } },
     ]);
-  });
-
-  it("ends a stream that was left open as INCOMPLETE", () => {
-    const said = wordsOf([
-      open("a"),
-      records("a", { x: 1 }),
-      { kind: "failed", error: new DataError("x") },
-      END,
-    ]);
-    expect(said.slice(-2)).toEqual(["a INCOMPLETE", "ERROR system_error"]);
-    expect(wordsOf([open("a"), END]).slice(-2)).toEqual(["a INCOMPLETE", "ERROR transient_error"]);
-  });
-
-  it("never says COMPLETE beside an error, and never INCOMPLETE without one", () => {
-    expect(wordsOf([open("a"), close("a", true, new DataError("x")), END])).toContain("a INCOMPLETE");
-    expect(errorsOf([open("a"), close("a", false), END])).toHaveLength(1);
-  });
-
-  it("says RATE_LIMITED for every open stream, and RUNNING when records come again", () => {
-    const said = messagesOf([
-      ...[open("a"), open("b"), open("c"), checkpoint("c", {}), close("c"), records("a", { x: 1 })],
-      ...[{ kind: "limited", until: AT } as const, records("a", { x: 2 }), checkpoint("a", {}), close("a")],
-      ...[checkpoint("b", {}), close("b"), END],
-    ]);
-    const words = said.map(word);
-    expect(words.filter((each) => each.endsWith("RATE_LIMITED"))).toEqual([
-      "a RATE_LIMITED",
-      "b RATE_LIMITED",
-    ]);
-    expect(words.slice(words.indexOf("b RATE_LIMITED") + 1).slice(0, 2)).toEqual(["a RUNNING", "a RECORD"]);
-    const reasons = said.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
-    expect(reasons[0]).toEqual({ type: "RATE_LIMITED", rate_limited: { quota_reset: AT } });
   });
 });
 
@@ -214,24 +226,4 @@ describe("Airbyte's messages", () => {
         '"failure_type":"config_error","stream_descriptor":{"name":"a"}}}}',
     ],
   ])("are lines of ASCII: %s", (message, line) => expect(message).toBe(`${line}\n`));
-});
-
-describe("inOrderOfHope()", () => {
-  const stream = { name: "a" };
-  const [own, transient, body, data, bug, config]: readonly StreamFailure[] = [
-    { error: new ConfigError("own") },
-    { stream, error: new TransientError("t") },
-    { error: new BodyError("b") },
-    { stream, error: new DataError("d") },
-    { error: new TypeError("x") },
-    { stream, error: new ConfigError("c") },
-  ];
-
-  it("puts the run's own config error first, then what time heals, and a stream's config error last", () => {
-    const ordered = [own, transient, body, data, bug, config] as StreamFailure[];
-    expect(inOrderOfHope(ordered)).toEqual(ordered);
-    const shuffled = [config, data, transient, own, bug, body] as StreamFailure[];
-    expect(inOrderOfHope(shuffled)).toEqual([own, transient, body, data, bug, config]);
-    expect(shuffled[0]).toBe(config);
-  });
 });
