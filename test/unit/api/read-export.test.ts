@@ -199,15 +199,6 @@ describe("readExport()", () => {
     await expect(batches.next()).rejects.toThrow(BodyError);
   });
 
-  it("gives rows without a key an empty one, and counts them", async () => {
-    const keyless = ["null", '""', "[1]", "[]", "{}", '{"id":1}', "true", "false"].map(
-      (id) => `{"id":${id}}\n`,
-    );
-    const { rows, facts } = await readText(`{"name":"x"}\n{"id":"1"}\n{}\n${keyless.join("")}`);
-    expect(rows.map(({ key }) => key)).toEqual(["", '"1"', ...keyless.map(() => "")]);
-    expect(facts.withoutKey).toBe(10);
-  });
-
   it.each([
     ['{"id":1}', "1"],
     ['{"id":"1"}', '"1"'],
