@@ -50,6 +50,7 @@ describe("secretMask()", () => {
           expect(masked).toContain("***");
         },
       ),
+      { numRuns: 40 },
     );
   });
 
