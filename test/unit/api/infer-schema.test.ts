@@ -37,6 +37,7 @@ describe("inferSchema()", () => {
         const isValid = ajv.compile(inferSchema(NOTHING, set));
         for (const record of set) expect(isValid(record), JSON.stringify(isValid.errors)).toBe(true);
       }),
+      { numRuns: 30 },
     );
   });
 

