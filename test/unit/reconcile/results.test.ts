@@ -32,14 +32,6 @@ it("publishes lost rows, lists and the report, for their owner only", async () =
     expect(statSync(join(folder, name)).mode & 0o777, name).toBe(name === "." ? 0o700 : 0o600);
 });
 
-it("has rows as the bytes that they are, also more than a megabyte of them", async () => {
-  const results = await Results.open(folder);
-  const line = `{"id":"\u00c3\u00a9 ${"x".repeat(1_000)}"}`;
-  for (let nth = 0; nth < 1_200; nth++) await results.lose(line);
-  await results.publish(REPORT, {});
-  expect((await textsIn(folder))["lost.jsonl"]).toBe(`{"id":"\u00e9 ${"x".repeat(1_000)}"}\n`.repeat(1_200));
-});
-
 it("removes what an earlier comparison left, and nothing else", async () => {
   await mkdir(folder);
   const left = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
@@ -67,8 +59,4 @@ it("leaves no report where a list breaks off, and no rows after it was discarded
   for (let nth = 0; nth < 300; nth++) await other.lose("x".repeat(1_000));
   await other.discard();
   expect(await readdir(folder)).toEqual([]);
-});
-
-it("makes no parents of its folder", async () => {
-  await expect(Results.open(join(folder, "below"))).rejects.toThrow(`there is no folder "${folder}"`);
 });

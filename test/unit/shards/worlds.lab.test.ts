@@ -39,7 +39,7 @@ const partsOf = (states: readonly DatedState[]): readonly ShardState[] =>
 
 type Read = Awaited<ReturnType<typeof runStream>>;
 
-describe("a first load in shards", () => {
+describe("shards that are read apart and joined", () => {
   it("brings everyone: any order, kills, lost shards, shards read twice or days later, while people move", async () => {
     await fc.assert(
       fc.asyncProperty(WORLD, fc.nat(), async (world, seed) => {

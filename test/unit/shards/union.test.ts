@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import { type ShardState, unite } from "../../../src/shards/unite.ts";
+import type { Span } from "../../../src/streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
+
+type State = Partial<DatedState>;
+
+const span = (from: string, to: string, rows: number | null, ...status: "again"[]): Span =>
+  [from, to, rows, ...status] as unknown as Span;
+const CLOSED = { plan: "p", discoveredAt: "2026-01-31T10:00:00Z", asked: "2026-03-05T08:00:00.000Z" };
+const JANUARY: State = { ...CLOSED, days: [span("0001-01-01", "2026-01-31", 10)] };
+const FEBRUARY: State = { ...CLOSED, days: [span("2026-02-01", "2026-02-28", 20)] };
+const OPEN: State = {
+  ...{ plan: "p", discoveredAt: "2026-03-05T06:00:00Z", asked: "2026-03-05T07:00:00.000Z" },
+  ...{ days: [span("2026-03-01", "2026-03-03", 3)], undated: { rows: 2, seen: null } },
+};
+const daysOf = (...states: State[]): State => ({ days: states.flatMap(({ days = [] }) => days) });
+const filtered = (source_slug: string): State => ({ filters: { source_slug, is_user: "all" } });
+const partsOf = (states: readonly State[]): readonly ShardState[] =>
+  states.map((state, nth) => ({ name: `part ${nth}`, state: { ...NEW_STATE, ...state } }));
+
+describe("the state of all shards", () => {
+  it.each<[what: string, states: readonly State[], expected: State]>([
+    [
+      "has the days of all, and the undated of the open one",
+      [JANUARY, FEBRUARY, OPEN],
+      {
+        ...daysOf(JANUARY, FEBRUARY, OPEN),
+        ...{ undated: { rows: 2, seen: null }, asked: "2026-03-05T07:00:00.000Z", checked: null },
+      },
+    ],
+    [
+      "goes on from the earliest moment that a shard was asked",
+      [JANUARY, { ...OPEN, discoveredAt: "2026-03-06T00:00:00Z" }, FEBRUARY],
+      { discoveredAt: "2026-03-05T07:00:00.000Z" },
+    ],
+    [
+      "goes on from the cursor of a shard that does not say when it was asked",
+      [OPEN, FEBRUARY, { ...JANUARY, asked: null }],
+      { discoveredAt: CLOSED.discoveredAt, asked: CLOSED.discoveredAt },
+    ],
+    [
+      "reads everything again where a shard has neither",
+      [OPEN, FEBRUARY, { ...JANUARY, asked: null, discoveredAt: null }],
+      { discoveredAt: null, asked: null },
+    ],
+    ["still has to read the undated without an open shard", [JANUARY, FEBRUARY], { undated: null }],
+    [
+      "does not know how many rows overlapping days hold",
+      [JANUARY, { ...JANUARY, days: [span("2026-01-30", "2026-01-31", 4, "again")] }],
+      { days: [span("0001-01-01", "2026-01-31", null)] },
+    ],
+    [
+      "has the sources that every shard could read",
+      [JANUARY, FEBRUARY].map((state, nth) => ({ ...state, sources: ["a", "b"].slice(nth) })),
+      { sources: ["b"] },
+    ],
+    [
+      "is no full refresh",
+      [{ ...JANUARY, full_refresh: { generation_id: 1, sync_id: 1, done: true } }],
+      { full_refresh: null },
+    ],
+  ])("%s", (_what, states, expected) => {
+    expect(unite("people", partsOf(states), false)).toMatchObject(expected);
+    expect(unite("people", partsOf(states.toReversed()), false)).toMatchObject(expected);
+  });
+
+  it.each<[what: string, one: State, two: State, why: string]>([
+    ["another plan", {}, { plan: "f" }, "part 0 and part 1 are of different plans"],
+    ["no plan", {}, { plan: null }, "are of different plans"],
+    ["another service", { service: "s" }, { service: "t" }, "of different services"],
+    ["another filter", filtered("a"), filtered("b"), "of different filters"],
+    ["the days behind a lost shard", {}, OPEN, "none of them holds 2026-02-01 to 2026-02-28."],
+    ["a day too few", {}, { days: [span("2026-02-02", "2026-02-28", 1)] }, "none of them holds 2026-02-01."],
+  ])("refuses a shard of %s", (_what, one, two, why) => {
+    const parts = partsOf([
+      { ...JANUARY, ...one },
+      { ...FEBRUARY, ...two },
+    ]);
+    expect(() => unite("people", parts, false)).toThrow(why);
+  });
+
+  it("leaves days that none holds to the next run, if it may", () => {
+    expect(unite("people", partsOf([OPEN, JANUARY]), true)).toMatchObject(daysOf(JANUARY, OPEN));
+  });
+});
