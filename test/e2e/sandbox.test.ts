@@ -6,7 +6,14 @@ import { createInterface } from "node:readline";
 import { expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, file, run, SANDBOX } from "../support/cli.ts";
+import { docBlock } from "../support/docs.ts";
 import { tempDir } from "../support/temp-dir.ts";
+
+/** The words of a page's command. Its port may be taken; 0 is any that is free. */
+function onAnyPort(page: string): readonly string[] {
+  const words = docBlock(page, "sh", "-sandbox ").trim().split(" ").slice(1);
+  return words.map((word) => (word === "8080" ? "0" : word));
+}
 
 const sandboxCommand = (...words: readonly string[]) => run(SANDBOX, words, { asProcess: true });
 
@@ -36,8 +43,10 @@ it.each([
   expect([code, stdout, stderr.slice(0, message.length)]).toEqual([2, "", message]);
 });
 
-it("the sandbox prints a config that works, until a signal ends it", async () => {
-  const words = ["--port", "0", "--people", "3", "--plan", "enterprise", "--fault", "garbage:after=1"];
+it.each([
+  ["with faults", ["--port", "0", "--people", "3", "--plan", "enterprise", "--fault", "garbage:after=1"], 6],
+  ["by the command of docs/meltano.md", onAnyPort("docs/meltano.md"), 1_003],
+])("the sandbox prints a config that works, until a signal ends it: %s", async (_what, words, rows) => {
   const child = spawn(process.execPath, [SANDBOX, ...words], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "close");
   try {
@@ -45,7 +54,7 @@ it("the sandbox prints a config that works, until a signal ends it", async () =>
     expect((await lines.next()).value).toContain("http://127.0.0.1:");
     const config = String((await lines.next()).value).replace("Config: ", "");
     const args = ["--config", await file("config.json", config), "--stream", "people", "--format", "jsonl"];
-    expect((await run(CONNECTOR, ["read", ...args])).stdout.trim().split("\n")).toHaveLength(6);
+    expect((await run(CONNECTOR, ["read", ...args])).stdout.trim().split("\n")).toHaveLength(rows);
   } finally {
     child.kill("SIGTERM");
   }

@@ -73,6 +73,19 @@ describe("plan", () => {
     expect(stdout.text).toContain("120 rows with a date. To keep the plan, add: > plan.jsonl");
   });
 
+  it("asks one by one at the pace of the config, with nothing in a burst", async () => {
+    const { sandbox, config } = await sandboxWith(ACCOUNT, { requests_per_minute: 60 });
+    let slept = 0;
+    const now = (): number => Date.parse(ACCOUNT.now) + slept;
+    const sleep = async (ms: number): Promise<void> => {
+      slept += ms;
+    };
+    const words = ["plan", "--config", config, "--shards", "3"];
+    expect((await run(CONNECTOR, words, { clock: { now, monotonic: now, sleep } })).code).toBe(0);
+    const pauses = sandbox.requests.length - 1;
+    expect([pauses > 1, slept >= pauses * 1_000]).toEqual([true, true]);
+  });
+
   it("has no open shard where the dates end before yesterday", async () => {
     const { lines, read } = await planned(ACCOUNT, { end_date: "2026-02-20" });
     expect(lines.at(-1)?.to).toBe("2026-02-20");
