@@ -222,3 +222,15 @@ const statsOf = ({ number, changes }: Inode): object => ({
 });
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code });
+
+/** The disk that stands in for the machine's own in a file of tests that replaces node:fs/promises by `standIns()`. */
+export const mounted: { disk?: MemoryDisk } = {};
+
+export async function standIns(original: () => Promise<unknown>): Promise<object> {
+  const disk = ["readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
+  const made = ["open", "readFile", "writeFile", ...disk].map((name) => [
+    name,
+    (...args: unknown[]) => Reflect.get(mounted.disk?.module ?? {}, name)(...args),
+  ]);
+  return { ...((await original()) as object), ...Object.fromEntries(made) };
+}

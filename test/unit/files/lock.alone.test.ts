@@ -127,12 +127,6 @@ describe("Lock", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it("is taken over when its run was killed before it had written a token", async () => {
-    await writeFile(`${file}.lock`, "");
-    await acquire(file, runtime());
-    expect(clock.now).toBeGreaterThanOrEqual(STALE_MS);
-  });
-
   it("is taken as soon as the run that held it ends", async () => {
     const first = await acquire(file, runtime());
     const second = acquire(file, runtime());
@@ -142,7 +136,7 @@ describe("Lock", () => {
   });
 
   it("belongs to one of many runs that take over at the same moment", async () => {
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       await killedRun();
       const tries = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => acquire(file, runtime())));
       const locks = tries.flatMap((attempt) => (attempt.status === "fulfilled" ? [attempt.value] : []));
@@ -173,30 +167,10 @@ describe("Lock", () => {
     await lock.check();
   });
 
-  it("ends the run whose lock a person removed", async () => {
-    const lock = await acquire(file, runtime());
-    await rm(`${file}.lock`);
-    await expect(lock.check()).rejects.toThrow("is gone");
-  });
-
   it("does not count the time in which the observer itself was asleep", async () => {
     await acquire(file, runtime());
     const asleep = { ...clock.of(), monotonic: () => clock.now * 1_000 };
     await expect(acquire(file, { ...runtime(), clock: asleep })).rejects.toThrow("another run is using it");
-  });
-
-  it("is given back at once when the process ends", async () => {
-    const lock = await acquire(file, runtime());
-    lock.releaseNow();
-    expect(await readdir(folder)).toEqual([]);
-  });
-
-  it("stops watching when the run is interrupted", async () => {
-    await acquire(file, runtime());
-    const abort = new AbortController();
-    const second = acquire(file, { ...runtime(), signal: abort.signal });
-    abort.abort(new Error("Interrupted by SIGINT"));
-    await expect(second).rejects.toThrow("Interrupted by SIGINT");
   });
 
   it("makes no folders, and says what keeps it from being made", async () => {
@@ -213,14 +187,6 @@ describe("Lock", () => {
   ])("waits for no lock that is %s", async (_, make) => {
     await make(`${file}.lock`);
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is no regular/);
-  });
-
-  it("shows nothing of a lock that somebody else wrote", async () => {
-    const fields = { started: "\u001b[31m", host: "a\nb", pid: "1", token: "x" };
-    await writeFile(`${file}.lock`, JSON.stringify(fields));
-    const notices: string[] = [];
-    await (await acquire(file, runtime(), (text) => notices.push(text))).release();
-    expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
   });
 
   it("says who holds it, and changes every 10 seconds without ever being shorter or longer", async () => {
@@ -312,57 +278,6 @@ describe("Lock", () => {
     };
     await acquire(file, { ...runtime(), clock: { now: () => 0, monotonic: () => now, sleep } });
     expect(slept).toBe(looks);
-  });
-
-  it.each<[Record<string, unknown>, boolean]>([
-    [{}, true],
-    [{ started: "2026-03-20T00:00:00Z" }, true],
-    [{ started: "2026-03-20T00:00:00" }, false],
-    [{ started: "2026-03-20T00:00:00.00000Z" }, true],
-    [{ started: "2026-03-20T00:00:00.000000-1Z" }, false],
-    [{ started: 20_260_320_000_000_000_000 }, false],
-    [{ started: "2026-03-20 00:00:00Z" }, false],
-    [{ started: "x2026-03-20T00:00:00Z" }, false],
-    [{ host: "h".repeat(255) }, true],
-    [{ host: "h".repeat(256) }, false],
-    [{ host: "" }, false],
-    [{ host: "a b" }, false],
-    [{ host: undefined }, false],
-    [{ pid: 1.5 }, false],
-    [{ pid: "7" }, false],
-    [{ pid: -1 }, true],
-  ])("tells of a lock with %j who made it: %j", async (fields, isTold) => {
-    const lock = { started: "2026-03-20T00:00:00.000Z", host: "node-1.example", pid: 7, ...fields };
-    await writeFile(`${file}.lock`, JSON.stringify(lock));
-    const notices: string[] = [];
-    await acquire(file, runtime(), (text) => notices.push(text));
-    const who = isTold ? ` (started ${lock.started} on ${lock.host}, process ${lock.pid})` : "";
-    expect(notices).toEqual([
-      `Found the lock "${file}.lock"${who}. If it does not change within 60 s, its run was killed, and this run takes over`,
-    ]);
-  });
-
-  it.each(["release", "releaseNow"] as const)("is renewed no longer after %s()", async (end) => {
-    const signals: AbortSignal[] = [];
-    const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
-      if (signal !== undefined) signals.push(signal);
-      return clock.of().sleep(ms, signal);
-    };
-    const lock = await acquire(file, { ...runtime(), clock: { ...clock.of(), sleep } });
-    expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
-    await lock[end]();
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
-  });
-
-  it("is watched where its holder has no name, whatever is known of processes", async () => {
-    const stateOf = (): never => expect.fail("nobody was named");
-    for (const text of ["{}", '{"process":7}', "no JSON"]) {
-      await writeFile(`${file}.lock`, text);
-      const before = clock.now;
-      const lock = await acquire(file, { ...runtime(), processes: { ownName: undefined, stateOf } });
-      expect(clock.now - before).toBeGreaterThanOrEqual(STALE_MS);
-      await lock.release();
-    }
   });
 
   describe("on the machine of its holder", () => {

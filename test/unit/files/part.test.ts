@@ -51,25 +51,6 @@ describe("Part", () => {
     },
   );
 
-  it("keeps what is less than a batch in memory, and counts rows and bytes as they come", async () => {
-    const part = new Part(join(await tempDir(), ".part"), false, 4);
-    const steps: unknown[] = [];
-    for (const text of ["ab", "c", "d", "efg", "h"]) {
-      await part.append(text, 2);
-      const onDisk = part.text === undefined ? readFileSync(part.path, "utf8") : null;
-      steps.push([part.text, part.rows, part.length, onDisk]);
-    }
-    expect(steps).toEqual([
-      ["ab", 2, 2, null],
-      ["abc", 4, 3, null],
-      [undefined, 6, 4, "abcd"],
-      [undefined, 8, 7, "abcd"],
-      [undefined, 10, 8, "abcdefgh"],
-    ]);
-    await part.discard();
-    await part.discard();
-  });
-
   it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
     const path = join(await tempDir(), ".part");
     const target = (fd: string): string => {

@@ -1,12 +1,9 @@
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ConfigError } from "../../../src/errors.ts";
-import { placeOfJsonError } from "../../../src/files/json-error.ts";
 import { readCatalog, readJson, readText } from "../../../src/files/read.ts";
-import { tryParseJson } from "../../../src/json.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 /** What the system says of every file instead of its text. */
@@ -109,9 +106,8 @@ describe("readJson()", () => {
   });
 });
 
-describe("placeOfJsonError()", () => {
+describe("readJson() of what is no JSON", () => {
   it.each([
-    ["", 1, 1],
     ["{", 1, 2],
     ['{"a":1,}', 1, 8],
     ["[1,]", 1, 4],
@@ -131,55 +127,9 @@ describe("placeOfJsonError()", () => {
     ['{"a":1 "b":2}', 1, 8],
     ["]", 1, 1],
     ["[1 2", 1, 4],
-  ])("finds %j at line %i, column %i", (text, line, column) => {
-    expect(() => JSON.parse(text)).toThrow();
-    expect(placeOfJsonError(text)).toEqual({ line, column });
-  });
-
-  it("agrees with the parser about every JSON text with one character put in its place", () => {
-    fc.assert(
-      fc.property(
-        fc.json(),
-        fc.nat(),
-        fc.constantFrom(..."{}[]:,\"\\ \n01-.eEtfnx'"),
-        (json, seed, other) => {
-          const at = seed % (json.length + 1);
-          const text = json.slice(0, at) + other + json.slice(at + 1);
-          if (isJson(text)) return;
-          const { line, column } = placeOfJsonError(text);
-          const before = text.split("\n").slice(0, line - 1);
-          const offset = before.reduce((sum, { length }) => sum + length + 1, column - 1);
-          expect(offset).toBeLessThanOrEqual(text.length);
-          const head = text.slice(0, offset);
-          // What comes before the place can still become JSON; with the character at the place it cannot.
-          expect(canContinue(head), head).toBe(true);
-          const end = offset + (text[offset] === "\\" ? "\\u0000".length : 1);
-          if (end <= text.length) expect(canContinue(text.slice(0, end)), text).toBe(false);
-        },
-      ),
-      { numRuns: 2_000 },
-    );
+  ])("names the place in %j: line %i, column %i", async (text, line, column) => {
+    await writeFile(path, text);
+    const place = `it is not JSON, see line ${line}, column ${column}`;
+    await expect(readJson("config", path)).rejects.toThrow(place);
   });
 });
-
-const isJson = (text: string): boolean => tryParseJson(text) !== undefined;
-
-/** Whether a text is the beginning of JSON: of the endings below one completes it at the depth where it stands. */
-function canContinue(head: string): boolean {
-  const stack: string[] = [];
-  let quoted = false;
-  for (let at = 0; at < head.length; at += 1) {
-    const character = head[at];
-    if (quoted && character === "\\") at += 1;
-    else if (character === '"') quoted = !quoted;
-    else if (!quoted && character === "{") stack.push("}");
-    else if (!quoted && character === "[") stack.push("]");
-    else if (!quoted && (character === "}" || character === "]")) stack.pop();
-  }
-  const close = stack.toReversed().join("");
-  const endings = ["", ...'0 1 " ":1 :1 "":1 n 0000 rue ue e alse lse se ull ll l'.split(" ")];
-  const escapes = ["", "0000", "000", "00", "0"].flatMap((digits) =>
-    [digits, "n"].flatMap((rest) => [`${rest}"`, `${rest}":1`]),
-  );
-  return [...endings, ...escapes].some((ending) => isJson(head + ending + close));
-}

@@ -131,17 +131,6 @@ describe("replaceFile()", () => {
     ]);
   });
 
-  it("takes text, bytes and pieces", async () => {
-    async function* pieces(): AsyncGenerator<string> {
-      yield "a";
-      yield "\u00e9";
-    }
-    for (const content of ["a\u00e9", Buffer.from("a\u00e9"), pieces()]) {
-      await replaceFile(path, content);
-      expect(await readFile(path, "utf8")).toBe("a\u00e9");
-    }
-  });
-
   it.each(["EIO", "ENOSPC", "EDQUOT"])(
     "fails where the folder cannot be synced because of %s",
     async (code) => {
@@ -152,13 +141,6 @@ describe("replaceFile()", () => {
     },
   );
 
-  it("minds no system that cannot sync a folder", async () => {
-    system.failure = "EINVAL";
-    await replaceFile(path, "1");
-    expect(system.did.at(-1)).toMatch(/^close/);
-    await syncFolder(join(folder, "nowhere"));
-  });
-
   it("does not follow a link that somebody laid out as its .previous", async () => {
     const other = join(folder, "other");
     await writeFile(other, "precious");
@@ -167,13 +149,6 @@ describe("replaceFile()", () => {
     await replaceFile(path, "2", { keepPrevious: true });
     expect(await readFile(other, "utf8")).toBe("precious");
     expect(lstatSync(`${path}.previous`).isFile()).toBe(true);
-  });
-
-  it("leaves no part of a file that the disk has no room for", async () => {
-    await mkdir(`${path}.previous`);
-    await writeFile(path, "1");
-    await expect(replaceFile(path, "2", { keepPrevious: true })).rejects.toThrow();
-    expect(await textsIn(folder)).toEqual({ "state.json": "1", "state.json.previous": null });
   });
 });
 
@@ -261,14 +236,5 @@ describe("makeFolder()", () => {
     expect(modeOf(made)).toBe(0o750);
     const [act, ...rest] = ["mkdir made", `sync ${name}`, `close ${name}`];
     expect(system.did).toEqual([act, ...rest, act, ...rest]);
-  });
-
-  it("makes no parents, and says what is in the way", async () => {
-    const below = join(folder, "no", "such");
-    await expect(makeFolder(below)).rejects.toThrow(
-      `Cannot make the folder "${below}": there is no folder "${join(folder, "no")}"`,
-    );
-    await writeFile(path, "");
-    await expect(makeFolder(join(path, "x"))).rejects.toThrow("a part of its path is no folder");
   });
 });

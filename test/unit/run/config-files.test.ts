@@ -36,19 +36,6 @@ describe("a config file that is none", () => {
     await expect(openConfig(path, {})).rejects.toThrow(said);
     await expect(openConfigs([path], {})).rejects.toThrow(said);
   });
-
-  it("is named that cannot be read, or holds no object", async () => {
-    const absent = join(await file("folder", ""), "absent.json");
-    for (const read of [openConfig(absent, {}), openConfigs([absent], {})])
-      await expect(read).rejects.toThrow(`Cannot read the config file "${absent}": `);
-    for (const value of [[], "x", 7, null]) {
-      const path = await file("config.json", JSON.stringify(value));
-      await expect(openConfigs([path], {})).rejects.toThrow(
-        `Cannot use the config file "${path}": it is not an object of properties`,
-      );
-      await expect(openConfig(path, {})).rejects.toThrow(`Cannot use the config file "${path}": `);
-    }
-  });
 });
 
 describe("readConfigs()", () => {
@@ -59,17 +46,6 @@ describe("readConfigs()", () => {
     expect(config).toMatchObject({ numWorkers: 4, externalApi: { apiKey: "b" } });
     expect(config.externalApi?.apiUrl.host).toBe("x");
     expect(config.origins.get("num_workers")).toBe(`the config files "${first}", "${second}"`);
-  });
-
-  it("takes the names of other taps' variables for ENV only, and ours before them", async () => {
-    const variables = {
-      TAP_CONTACT_INTELLIGENCE_BASE_URL: "https://tap.example.com",
-      TAP_CONTACT_INTELLIGENCE_API_KEY: "tap_key",
-      CONTACT_INTELLIGENCE_API_KEY: "own_key",
-    };
-    const config = await openConfigs(["ENV"], variables);
-    expect([config.baseUrl.host, config.apiKey]).toEqual(["tap.example.com", "own_key"]);
-    await expect(openConfigs([], variables)).rejects.toThrow("base_url is missing");
   });
 
   it("names the variable that is read, or that may be set, under the names of ENV", async () => {
@@ -111,23 +87,5 @@ describe("readConfigs()", () => {
     await expect(openConfigs([name], {})).rejects.toThrow("not 99 (line 8)");
     // Of several files nobody knows which has the line.
     await expect(openConfigs([name, name], {})).rejects.toThrow(/not 99(?! \(line)/);
-  });
-
-  it("counts lines over lists, objects and texts that look like them", async () => {
-    const email_verification = { emails: ['a"{:[x', "b\\@x.example"], max_per_day: "many" };
-    const settings = { ...account, email_verification, drop_fields: [], num_workers: 99 };
-    const name = await file("lines.json", `\n${JSON.stringify(settings, null, 2)}\n`);
-    const { message } = (await openConfig(name, {}).catch((error: unknown) => error)) as Error;
-    expect(message).toMatch(/email_verification\.max_per_day must [^.]*\(line 10\)/);
-    expect(message).toMatch(/num_workers must be at most 8, not 99 \(line 13\)/);
-    const flat = await file("flat.json", `\n${JSON.stringify(settings)}\n`);
-    await expect(openConfig(flat, {})).rejects.toThrow(/not 99(?! \(line)/);
-  });
-
-  it.each(["[]", "7", "null"])("refuses a file that holds %s", async (text) => {
-    const name = await file("list.json", text);
-    await expect(readConfigs([name], {})).rejects.toThrow(
-      `Cannot use the config file "${name}": it is not an object of properties`,
-    );
   });
 });

@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { newPartName, recover, startName, visibleFiles } from "../../../src/run/folder-state.ts";
+import { recover, startName, visibleFiles } from "../../../src/run/folder-state.ts";
 import { readManifest } from "../../../src/run/manifest.ts";
 import { tempDir, textsIn } from "../../support/temp-dir.ts";
 
@@ -25,13 +25,6 @@ const nameOf = (number: number): string => `${START}-00000000${number}.jsonl`;
 const PART = `.${START}-0123456789abcdef.part`;
 const PENDING = { stream: "people", part: PART, name: nameOf(3) };
 const contentOf = (number: number) => ({ file: `people/${nameOf(number)}`, rows: 1, bytes: 2, sha256: "a" });
-
-it("the name of a part is a new one each time, and tells when its run began", () => {
-  const [one, other] = [newPartName(START), newPartName(START)];
-  for (const name of [one, other]) expect(name).toMatch(new RegExp(`^\\.${START}-[0-9a-f]{16}\\.part$`));
-  expect(one).not.toBe(other);
-  expect(startName(Date.UTC(2026, 0, 2, 3, 4, 5, 678))).toBe("20260102T030405Z");
-});
 
 it.each<[string, unknown]>([
   ["null", null],

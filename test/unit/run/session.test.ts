@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type JobStreamSpec, type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { ConfigError, NotFoundError } from "../../../src/errors.ts";
+import { NotFoundError } from "../../../src/errors.ts";
 import { Session, streamNamed } from "../../../src/run/session.ts";
 import { fastClock } from "../../lab/faultlab/read-once.ts";
 import { CONNECTOR, file, run } from "../../support/cli.ts";
@@ -66,13 +66,6 @@ describe("Session.probe()", () => {
     ]);
   });
 
-  it("asks without filters where the config has none, and uses its connections again", async () => {
-    const { session, asked, requests } = await opened();
-    for (let nth = 0; nth < 6; nth++) await session.probe(PEOPLE);
-    expect(asked()).toEqual(Array(6).fill("/api/v1/public/people?limit=1"));
-    expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThan(6);
-  });
-
   it("knows no number where there is no list but may be an export, and asks nothing of what the run did", async () => {
     const { session, asked } = await opened({ proof_stream: true }, () => NOT_FOUND);
     await expect(session.probe(PEOPLE)).rejects.toThrow(NotFoundError);
@@ -83,47 +76,6 @@ describe("Session.probe()", () => {
     expect(await session.probe(streamNamed("sync_windows", session.config, ""))).toBeNull();
     expect(asked()).toHaveLength(before);
   });
-
-  it("asks for jobs through one client of the External API, whose requests count beside the others", async () => {
-    const external = await serve((_, response) => {
-      response.statusCode = 404;
-      response.end('{"success":false,"error":{"code":"JOB_NOT_FOUND","message":"no"}}');
-    });
-    const { session, asked } = await opened({
-      external_api: { api_url: external.url, api_key: KEY },
-      company_lookup: { domains: ["a.example"] },
-    });
-    const lookups = streamNamed("company_lookups", session.config, "");
-    for (let nth = 0; nth < 3; nth++) expect(await session.probe(lookups)).toBeNull();
-    await session.probe(PEOPLE);
-    expect([external.requests.length, asked().length, session.usage.requests]).toEqual([3, 1, 4]);
-  });
-});
-
-it.each([
-  [undefined, /^(?!.*The key is from).* put it into api_key/],
-  [
-    "the environment variable API_KEY",
-    /The key is from the environment variable API_KEY\. .* put it into that variable/,
-  ],
-  ['"config.json", line 3', /The key is from "config\.json", line 3\. .* put it into api_key/],
-])("says where a wrong key came from, and where a new one goes: %s", async (origin, text) => {
-  const refusal = '{"success":false,"error":{"code":"INVALID_API_KEY","message":"no"}}';
-  const service = await serve((_, response) => {
-    response.statusCode = 401;
-    response.end(refusal);
-  });
-  const parsed = parseConfig({ base_url: service.url, api_key: KEY }, {});
-  const config = { ...parsed, origins: new Map(origin === undefined ? [] : [["api_key", origin]]) };
-  const runtime = {
-    clock: fastClock(),
-    signal: new AbortController().signal,
-    environment: {},
-    random: () => 0,
-  };
-  const session = new Session(config, runtime, () => undefined);
-  onTestFinished(() => session.close());
-  await expect(session.probe(PEOPLE)).rejects.toThrow(text);
 });
 
 it("works on no job before the locks of jobs are taken", async () => {
@@ -187,35 +139,11 @@ describe("Session.streamApi()", () => {
     expect(await held({ suppress_file }, PEOPLE, "id", false)).toEqual([false, false]);
     expect(await held({}, PEOPLE, "id")).toEqual([false, false]);
   });
-
-  it("bears the silence that the config says of an export", async () => {
-    for (const idle_timeout_seconds of [30, 90]) {
-      const { session } = await opened({ idle_timeout_seconds });
-      const { idleMs, body } = await session.client.open("read people", "/x", {});
-      for await (const _ of body);
-      expect(idleMs).toBe(idle_timeout_seconds * 1_000);
-    }
-  });
 });
 
 describe("streamNamed()", () => {
   const config = (settings: object = {}) =>
     parseConfig({ base_url: "http://127.0.0.1:1", api_key: KEY, ...settings }, {});
-
-  it.each([
-    ["company_lookups", "company_lookup"],
-    ["company_lookup_contacts", "company_lookup"],
-    ["email_checks", "email_check"],
-    ["email_verifications", "email_verification"],
-    ["sync_windows", "proof_stream"],
-  ])("says of %s which setting it lacks", (name, setting) => {
-    expect(() => streamNamed(name, config(), "Advice")).toThrow(
-      new ConfigError(
-        `Cannot read the stream "${name}": it is there only when ${setting} is set in the config. ` +
-          "Set it, or take the stream out of the sync",
-      ),
-    );
-  });
 
   it("names the streams that there are, and gives the advice that it was given", () => {
     expect(() => streamNamed("persons", config({ proof_stream: true }), "Look again")).toThrow(

@@ -54,15 +54,6 @@ describe("StateFile", () => {
     expect(await textsIn(folder)).toEqual({});
   });
 
-  it("leaves no lock behind where the process ends", async () => {
-    const atEnd: (() => void)[] = [];
-    const file = await StateFile.open(path, { ...runtime, atEnd: (work) => void atEnd.push(work) });
-    expect(readdirSync(folder)).toEqual(["state.json.lock"]);
-    for (const work of atEnd) work();
-    expect(readdirSync(folder)).toEqual([]);
-    await file.release();
-  });
-
   it("replaces the file and keeps the one before", async () => {
     const file = await openSaved();
     await file.save(...at("2"));

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { OutputError } from "../../../src/errors.ts";
@@ -138,28 +138,5 @@ describe("the folder of read --output", () => {
     await sink.release();
     expect(namesIn(folder)).toEqual(["manifest.json", "people", "state.json", "state.json.previous"]);
     expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
-  });
-
-  it.each([
-    ["manifest.json", "{}", "it is not one that this program wrote"],
-    ["people", "no folder", "no folder"],
-  ])("gives its lock back where %s is wrong", async (name, text, why) => {
-    const folder = await tempDir();
-    writeFileSync(join(folder, name), text);
-    await expect(sinkOf(folder)).rejects.toThrow(why);
-    expect(namesIn(folder)).toEqual([name]);
-  });
-
-  it("publishes what an earlier state covers when a stream ends without a checkpoint of its own", async () => {
-    const folder = await tempDir();
-    const first = await sinkOf(folder);
-    await first.emit(open("people"), row(1), at("1"), close("people"));
-    await first.sink.release();
-    const { sink, emit, told } = await sinkOf(folder);
-    await emit(open("people"), row(2), close("people"));
-    await sink.release();
-    expect(rowsIn(join(folder, "people"))).toEqual([["1"], ["2"]]);
-    expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
-    expect(told.at(-1)).toEqual(["published", "people", 1, 1]);
   });
 });
