@@ -1,5 +1,3 @@
-import { chmod } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { type Coverage, covered } from "../../src/streams/coverage.ts";
@@ -11,7 +9,7 @@ import {
   statesOf,
   statusesOf,
 } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, pipe, type RunOptions, run, TAP } from "../support/cli.ts";
+import { connector, file, type RunOptions } from "../support/cli.ts";
 import { catalogFor, configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
@@ -75,16 +73,6 @@ describe("read", () => {
     const before = sandbox.requests.length;
     await read(sandbox, { state: stateLines(first.stdout) });
     expect(sandbox.requests.length - before).toBe(2);
-  });
-
-  it("emits the first record of ten million people within twelve requests", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 10_000_000, companies: 1 }, { num_workers: 1 });
-    const { signal } = await run(CONNECTOR, ["read", "--config", config, "--stream", "people"], {
-      started: (child) =>
-        child.stdout?.on("data", (chunk: Buffer) => chunk.includes('"RECORD"') && child.kill("SIGTERM")),
-    });
-    expect(signal).toBe("SIGTERM");
-    expect(sandbox.requests.findIndex(({ path }) => path.endsWith("/stream")) + 1).toBeLessThanOrEqual(12);
   });
 
   it("splits by rows, oldest first, with a checkpoint after each window and the open one last", async () => {
@@ -223,55 +211,12 @@ describe("read", () => {
     expect(us).toBeLessThan(20);
   });
 
-  it("warns of a catalog without a stream", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const { code, messages } = await read(sandbox, { streams: {} });
-    expect([code, warningIn(messages)]).toEqual([0, "There is no stream to read: nothing will be read"]);
-  });
-
-  it("goes on from a state that says no namespace, or another, where only one stream can be meant", async () => {
-    const { config } = await sandboxWith(SMALL);
-    const catalogIn = async (namespace: string | null): Promise<string> =>
-      await file("catalog.json", {
-        streams: [{ stream: { name: "people", namespace }, sync_mode: "incremental" }],
-      });
-    const saved = join(dirname(config), "state-by-namespace.json");
-    const countIn = async (namespace: string | null): Promise<number> => {
-      const args = ["--config", config, "--catalog", await catalogIn(namespace), "--state-file", saved];
-      return idsOf((await connector(["read", ...args])).messages).length;
-    };
-    expect(await countIn("eu")).toBe(303);
-    expect(await countIn("eu")).toBeLessThan(20);
-    expect(await countIn(null)).toBeLessThan(20);
-  });
-
-  it("goes on from the state of tap-airbyte-wrapper, bare and as Meltano keeps it", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const { messages } = await read(sandbox);
-    const states = messages.flatMap(({ state }) => state ?? []);
-    const wrapped = { ...states.at(-1)?.stream, airbyte_state: states };
-    for (const state of [wrapped, { singer_state: wrapped }, { completed: { singer_state: wrapped } }])
-      expect(idsOf((await read(sandbox, { state })).messages).length).toBeLessThan(30);
-  });
-
   it("never takes a state that it does not understand for none", async () => {
     await using sandbox = await startSandbox(SMALL);
     const { code, messages } = await read(sandbox, { state: { position: 7 } });
     expect(code).toBe(1);
     expect(errorsOf(messages)).toMatchObject([{ failure_type: "config_error" }]);
     expect(sandbox.requests).toHaveLength(0);
-  });
-
-  it("takes files of any name, read-only, with a byte order mark, and /dev/stdin", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const catalog = await catalogFor({ sources: {} });
-    const settings = JSON.stringify({ base_url: sandbox.url, api_key: sandbox.key });
-    const config = await file("settings", `\uFEFF${settings}`);
-    await chmod(config, 0o444);
-    const byName = await connector(["read", `--config=${config}`, `--catalog=${catalog}`, "--state="]);
-    expect(byName.code).toBe(0);
-    const byStdin = await pipe(config, ["read", "--config", "/dev/stdin", "--catalog", catalog]);
-    expect(recordsOf(byStdin.messages, "sources")).toHaveLength(4);
   });
 
   it("reads what the key can without a catalog, or the named streams, from the environment", async () => {
@@ -285,20 +230,6 @@ describe("read", () => {
     expect(new Set(some.messages.flatMap(({ record }) => record?.stream ?? []))).toEqual(
       new Set(["sources"]),
     );
-  });
-
-  it.each([
-    ["the key is not valid", "status=401"],
-    ["the subscription is not active", "status=403:code=SUBSCRIPTION_INACTIVE"],
-  ])("fails without a catalog where %s, in both programs", async (_what, fault) => {
-    const { config } = await sandboxWith({ ...SMALL, faults: [`${fault}:times=always`] });
-    for (const ended of [
-      await run(CONNECTOR, ["read", "--config", config]),
-      await run(TAP, ["--config", config]),
-    ]) {
-      expect(ended.code).toBe(1);
-      expect(ended.stdout).not.toMatch(/"type": ?"RECORD"/);
-    }
   });
 
   it("lets the other streams finish when some fail, and names what failed last", async () => {
@@ -317,16 +248,6 @@ describe("read", () => {
     for (const { failure_type } of errors.values()) expect(failure_type).toBe("config_error");
     expect(messages.slice(-3).every(({ trace }) => trace?.error !== undefined)).toBe(true);
     expect(errors.get("nobody")?.message).toMatch(/no such stream.*Discover again/);
-  });
-
-  it("says that it is rate limited while it waits", async () => {
-    await using sandbox = await startSandbox({ ...SMALL, faults: ["429=2"] });
-    const { messages } = await readHurried(sandbox);
-    const limited = messages.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
-    expect(limited).toMatchObject([
-      { type: "RATE_LIMITED", rate_limited: { quota_reset: expect.any(Number) } },
-    ]);
-    expect(limited[0]?.rate_limited.quota_reset).toBeGreaterThan(Date.now() - 60_000);
   });
 
   it("never moves state over a window that no reading brings whole", async () => {

@@ -3,15 +3,12 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import { compactOutput } from "../../src/commands/output-compact.ts";
-import { checkManifest } from "../../src/run/manifest.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { doneIn } from "../support/job-types.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { testProcess } from "../support/terminal.ts";
 
 const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
 
@@ -32,7 +29,6 @@ function filesIn(folder: string): Map<string, string> {
   );
 }
 
-const STREAM = { stream: "people", name: "y" };
 const rowsIn = (text: string | undefined): number => (text ?? "").split("\n").length - 1;
 
 describe("read --output", () => {
@@ -99,141 +95,6 @@ describe("read --output", () => {
       sizes.push(rows().size - full - 2);
     }
     expect(sizes).toEqual([1, 2, 2]);
-  });
-
-  it.each([
-    { flags: [], more: [], kept: 14 },
-    { flags: ["--newest"], more: ["--compress", "gzip"], kept: 12 },
-  ])("is compacted to one file a stream: %o", async ({ flags, more, kept }) => {
-    await using sandbox = await startSandbox({ ...SMALL, people: 10, undated: 0 });
-    const folder = await tempDir();
-    await read(sandbox, folder, ...more);
-    sandbox.recheck(2);
-    await read(sandbox, folder, ...more);
-    sandbox.arrive(2);
-    await read(sandbox, folder, ...more);
-    const linesOf = (): string[] =>
-      [...filesIn(folder)].flatMap(([name, text]) =>
-        name.startsWith("people/") ? text.trimEnd().split("\n") : [],
-      );
-    const before = linesOf();
-    const compacted = await run(CONNECTOR, ["output", "compact", ...flags, folder]);
-    expect(compacted, compacted.stderr).toMatchObject({ code: 0, stderr: "" });
-    expect(compacted.stdout).toMatch(
-      new RegExp(`^people: 3 files with ${before.length} rows became .* with ${kept} rows\n$`),
-    );
-    const after = linesOf();
-    expect(after).toHaveLength(kept);
-    expect(after.filter((line) => !before.includes(line))).toEqual([]);
-    const newest = new Map(after.map((line) => JSON.parse(line)).map((row) => [row.id, row]));
-    const served = sandbox.people();
-    expect([...newest.keys()].toSorted()).toEqual(served.map(({ id }) => id).toSorted());
-    if (flags.length > 0) for (const row of served) expect(newest.get(row.id)).toEqual(row);
-    // What is there is known, to the next run as to who merges folders.
-    expect((await run(CONNECTOR, ["output", "compact", ...flags, folder])).stdout).toBe("");
-    expect((await read(sandbox, folder, ...more)).stderr).toContain("Run complete: 0 rows");
-    const { output } = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
-    await checkManifest(folder, output.files);
-    expect(readdirSync(join(folder, "people"))).toHaveLength(1);
-  });
-
-  it("is as it was after a compaction that was interrupted while it wrote", async () => {
-    await using sandbox = await startSandbox({ ...SMALL, people: 2_000 });
-    const folder = await tempDir();
-    await read(sandbox, folder, "--stream", "people");
-    sandbox.arrive(2);
-    await read(sandbox, folder, "--stream", "people");
-    const people = join(folder, "people");
-    const before = readdirSync(people).toSorted();
-    const abort = new AbortController();
-    const signal = Object.assign(abort.signal, {
-      throwIfAborted: () => {
-        if (readdirSync(people).length > before.length) throw new Error("Interrupted");
-      },
-    });
-    const compacted = compactOutput({ folder, newest: false }, testProcess({ signal }));
-    await expect(compacted).rejects.toThrow("Interrupted");
-    expect(readdirSync(people).toSorted()).toEqual(before);
-  });
-
-  it("is compacted to the rows that a key or a cursor of its own tells apart, in their order", async () => {
-    await using sandbox = await startSandbox({ ...SMALL, people: 0, undated: 0 });
-    const at = (hour: number): string => `2026-03-02T0${hour}:00:00Z`;
-    const row = (id: number | null, discoveredAt: string | null, nth: number): string =>
-      JSON.stringify({ id, discoveredAt, nth });
-    const [first, second] = [
-      [row(1, at(1), 0), row(2, at(5), 1), row(null, at(1), 2), row(1, at(1), 3), row(3, null, 4)],
-      [row(1, at(3), 5), row(2, at(4), 6), row(null, at(1), 7), row(3, null, 8), row(4, "?", 9)],
-    ];
-    const compactedTo = async (files: readonly (readonly string[])[], ...flags: string[]) => {
-      const folder = await tempDir();
-      await read(sandbox, folder, "--stream", "people");
-      mkdirSync(join(folder, "people"), { recursive: true });
-      for (const [nth, lines] of files.entries())
-        writeFileSync(
-          join(folder, "people", `20260302T000000Z-00000000${nth + 1}.jsonl`),
-          `${lines.join("\n")}\n`,
-        );
-      const { code, stdout } = await run(CONNECTOR, ["output", "compact", ...flags, folder]);
-      const left = [...filesIn(folder).values()].map((text) =>
-        text
-          .trimEnd()
-          .split("\n")
-          .map((line) => JSON.parse(line).nth),
-      );
-      return { code, stdout, left };
-    };
-    const said = (before: string, rows: number): unknown =>
-      expect.stringMatching(new RegExp(`^people: ${before} rows became \\S+ with ${rows} rows\n$`));
-    expect(await compactedTo([first, second])).toEqual({
-      ...{ code: 0, stdout: said("2 files with 10", 8), left: [[1, 2, 3, 5, 6, 7, 8, 9]] },
-    });
-    expect(await compactedTo([first, second], "--newest")).toEqual({
-      ...{ code: 0, stdout: said("2 files with 10", 6), left: [[1, 2, 5, 7, 8, 9]] },
-    });
-    expect(await compactedTo([first])).toEqual({
-      ...{ code: 0, stdout: said("1 file with 5", 4), left: [[1, 2, 3, 4]] },
-    });
-    const [alone, other] = [first.slice(0, 3), [second[4] ?? ""]];
-    expect(await compactedTo([alone, other])).toMatchObject({ left: [[0, 1, 2, 9]] });
-    expect(await compactedTo([alone])).toEqual({ code: 0, stdout: "", left: [[0, 1, 2]] });
-  });
-
-  it("is compacted one stream after the other, and its manifest names what is there", async () => {
-    await using sandbox = await startSandbox({ ...SMALL, people: 0, undated: 0 });
-    const folder = await tempDir();
-    await read(sandbox, folder, "--stream", "people");
-    for (const stream of ["people", "companies"]) {
-      mkdirSync(join(folder, stream), { recursive: true });
-      for (const nth of [1, 2])
-        writeFileSync(
-          join(folder, stream, `20260302T000000Z-00000000${nth}.jsonl`),
-          `{"id":${nth},"domain":"a${nth}.example","discoveredAt":"2026-03-02T0${nth}:00:00Z"}\n`,
-        );
-    }
-    const { code, stdout } = await run(CONNECTOR, ["output", "compact", folder]);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^people: .*\ncompanies: .* with 2 rows\n$/)]);
-    const { output } = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
-    await checkManifest(folder, output.files);
-    expect(output.files).toBe(2);
-  });
-
-  it("compacts nothing but its own folders, and no file that is damaged", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const folder = await tempDir();
-    expect(await run(CONNECTOR, ["output", "compact", folder])).toMatchObject({
-      ...{ code: 1, stdout: "" },
-      stderr: `Cannot compact "${folder}": it has no state.json, so no read --output wrote it\n`,
-    });
-    await read(sandbox, folder);
-    const [name = ""] = readdirSync(join(folder, "people"));
-    writeFileSync(join(folder, "people", name.replace("1.jsonl", "2.jsonl")), '{"id":"cut of\n');
-    const failed = await run(CONNECTOR, ["output", "compact", folder]);
-    expect([failed.code, failed.stderr]).toEqual([
-      1,
-      expect.stringContaining("has a line that is no JSON object"),
-    ]);
-    expect(readdirSync(join(folder, "people"))).toHaveLength(2);
   });
 
   it("compresses files if it is told to, and counts them in the summary", async () => {
@@ -308,17 +169,6 @@ describe("read --output", () => {
     expect([...filesIn(folder).values()].map(rowsIn).reduce((sum, rows) => sum + rows, 0)).toBe(10);
   });
 
-  it("says that a stream without rows has got no file", async () => {
-    await using sandbox = await startSandbox({ ...SMALL, companies: 0 });
-    const { code, stderr } = await read(sandbox, await tempDir(), "--stream", "companies");
-    expect(code).toBe(0);
-    expect(stderr).toContain("0 rows in 0 new files");
-    sandbox.fault("status=403:path=/sources:times=always");
-    const failed = await read(sandbox, await tempDir(), "--stream", "sources");
-    expect(failed.code).toBe(2);
-    expect(failed.stderr).toContain("0 rows in 0 new files");
-  });
-
   it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [first, second] = [await tempDir(), await tempDir()];
@@ -357,31 +207,6 @@ describe("read --output", () => {
     for (const name of others) expect(existsSync(join(people, name)), name).toBe(true);
   });
 
-  it("finishes what a run of the version before left when it was killed", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const folder = await tempDir();
-    const [part, full] = [".20260101T000000Z-0123456789abcdef.part", ".full-0123456789abcdef.part"];
-    mkdirSync(join(folder, "people"));
-    mkdirSync(join(folder, "sources", full), { recursive: true });
-    writeFileSync(join(folder, "people", part), '{"id":"a"}\n');
-    writeFileSync(join(folder, "people", part.replace("0123", "f123")), "x");
-    writeFileSync(join(folder, "sources", full, "20260101T000000Z-000000002.jsonl"), '{"slug":"s"}\n');
-    const pending = [
-      { stream: "people", part, name: "20260101T000000Z-000000003.jsonl" },
-      { stream: "sources", part: full, name: "full-000000001" },
-    ];
-    const output = { numbers: { people: 3, sources: 2 }, pending };
-    writeFileSync(join(folder, "state.json"), JSON.stringify({ bookmarks: {}, output }));
-    expect(await read(sandbox, folder, "--stream", "companies")).toMatchObject({ code: 0 });
-    expect([...filesIn(folder)].filter(([name]) => !name.startsWith("companies"))).toEqual([
-      ["people/20260101T000000Z-000000003.jsonl", '{"id":"a"}\n'],
-      ["sources/full-000000001/20260101T000000Z-000000002.jsonl", '{"slug":"s"}\n'],
-    ]);
-    expect(readdirSync(folder, { recursive: true }).join()).not.toContain("part");
-    const saved = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
-    expect(saved.output).toMatchObject({ ...output, pending: [{ stream: "companies" }] });
-  });
-
   it.each([
     [["--state-file", "state.json"], 2, "leave out --state-file"],
     [["--stream", "nobody"], 2, "Cannot read the stream"],
@@ -392,20 +217,19 @@ describe("read --output", () => {
   });
 
   it.each([
-    ["names of files that it does not give", { numbers: {}, pending: [{ ...STREAM, part: "../x" }] }],
-    ["numbers that are none", { numbers: { people: -1 }, pending: [] }],
-    ["no list", { numbers: {}, pending: {} }],
-    ["entries that say nothing", { numbers: {}, pending: [null] }],
-  ])("refuses a state with %s, and touches nothing", async (_what, output) => {
+    ["was removed", (path: string) => rmSync(path), "is not there"],
+    ["was changed", (path: string) => writeFileSync(path, "{}\n"), "bytes instead of"],
+  ])("state merge refuses a folder of which a file %s", async (_what, change, said) => {
     await using sandbox = await startSandbox(SMALL);
     const folder = await tempDir();
-    const text = JSON.stringify({ bookmarks: {}, output });
-    writeFileSync(join(folder, "state.json"), text);
-    const ended = await read(sandbox, folder, "--stream", "people");
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toContain("is not {numbers, pending} as this program writes it");
-    expect(readFileSync(join(folder, "state.json"), "utf8")).toBe(text);
-    expect(filesIn(folder).size).toBe(0);
+    await read(sandbox, folder, "--stream", "people");
+    const words = ["state", "merge", folder, folder];
+    const [name = ""] = filesIn(folder).keys();
+    change(join(folder, name));
+    const merged = await run(CONNECTOR, words);
+    expect([merged.code, merged.stdout]).toEqual([expect.any(Number), ""]);
+    expect(merged.code).not.toBe(0);
+    expect(merged.stderr).toContain(said);
   });
 
   it("says that the folder above is not there", async () => {
