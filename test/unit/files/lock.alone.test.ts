@@ -189,6 +189,14 @@ describe("Lock", () => {
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is no regular/);
   });
 
+  it("shows nothing of a lock that somebody else wrote", async () => {
+    const fields = { started: "\u001b[31m", host: "a\nb", pid: "1", token: "x" };
+    await writeFile(`${file}.lock`, JSON.stringify(fields));
+    const notices: string[] = [];
+    await (await acquire(file, runtime(), (text) => notices.push(text))).release();
+    expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
+  });
+
   it("says who holds it, and changes every 10 seconds without ever being shorter or longer", async () => {
     await acquire(file, { ...runtime(), processes: { ownName: "its name", stateOf: () => "unknown" } });
     await clock.of().sleep(3.5 * RENEW_MS);
