@@ -32,6 +32,15 @@ async function verify(
 describe("withRun()", () => {
   const settings = { base_url: "http://127.0.0.1:1", api_key: "k" };
 
+  it("hides the key in all that a run without output says", async () => {
+    const config = parseConfig({ ...settings, api_key: "svc_of_a_customer" }, {});
+    const reporter = { mask: new Mask(), emit: async () => undefined };
+    const said = await withRun({ config, runtime: testProcess(), reporter }, async () =>
+      reporter.mask.apply(`the key ${config.apiKey}`),
+    );
+    expect(said).not.toContain(config.apiKey);
+  });
+
   it("waits for nothing at the service once nobody takes what a run says, and says why", async () => {
     const reporter = {
       mask: new Mask(),
