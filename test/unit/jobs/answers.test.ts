@@ -1,0 +1,119 @@
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { answered, DAY, JobService } from "../../support/job-service.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const ITEM = "a.example";
+let receipts = "";
+beforeEach(async () => {
+  receipts = join(await tempDir(), "receipts.jsonl");
+});
+
+const success = (more: object = {}) => ({ domain: ITEM, status: "success", contacts: [], ...more });
+const failure = (code: string, more: object = {}) => ({ status: "error", error_code: code, ...more });
+
+/** What the state says was spent. */
+const creditsIn = ({ saved }: JobService): number => {
+  const { spent = [] } = (saved["company_lookups"] ?? {}) as { spent?: readonly (readonly unknown[])[] };
+  return spent.reduce((sum, entry) => sum + Number(entry.at(-1)), 0);
+};
+
+describe("the result of a look-up", () => {
+  it.each<[what: string, status: number, value: unknown, rows: number, credits: number, again: boolean]>([
+    ["a success", 200, success({ credits_used: 3 }), 1, 3, false],
+    ["more contacts than credits", 200, success({ contacts: [{}, {}], credits_used: 1 }), 1, 2, false],
+    ["a cost that is a text", 200, success({ credits_used: "4" }), 1, 4, false],
+    ["no cost", 200, success(), 1, 0, false],
+    ["a company that is not found", 200, failure("COMPANY_NOT_FOUND"), 1, 0, false],
+    ["a failure that cost something", 200, failure("INTERNAL_ERROR", { credits_used: 2 }), 1, 2, false],
+    ["a failure that cost nothing", 200, failure("INTERNAL_ERROR"), 1, 0, true],
+    ["a failure without a code", 200, { status: "error" }, 1, 0, true],
+    ["a failure with status 422", 422, failure("INVALID_DOMAIN"), 1, 0, true],
+    ["processing", 202, { status: "processing" }, 0, 0, false],
+    ["queued, with status 200", 200, { status: "queued" }, 0, 0, false],
+    ["no JSON", 200, "<html>", 0, 0, false],
+    ["a list", 200, [], 0, 0, false],
+    ["an envelope that failed", 500, { success: false, error: { code: "INTERNAL_ERROR" } }, 0, 0, false],
+    ["an unknown job", 404, { success: false, error: { code: "JOB_NOT_FOUND" } }, 0, 0, false],
+  ])("that is %s", async (_what, status, value, rows, credits, again) => {
+    const service = new JobService(receipts);
+    service.result = (_item, job_id) => [
+      status,
+      typeof value === "object" && !Array.isArray(value) ? { job_id, ...value } : value,
+    ];
+    const first = await service.sync({ items: [ITEM] });
+    expect([first.rows.length, creditsIn(service)]).toEqual([rows, credits]);
+    service.now += 2 * DAY;
+    await service.sync({ items: [ITEM] });
+    expect(service.bought).toHaveLength(again ? 2 : 1);
+  });
+
+  it("of a refused key ends the stream, and the job is asked for again", async () => {
+    const service = new JobService(receipts);
+    service.result = () => [401, { success: false, error: { code: "INVALID_API_KEY" } }];
+    expect((await service.sync({ items: [ITEM] })).error?.message).toContain("INVALID_API_KEY");
+    service.result = undefined;
+    service.now += DAY;
+    await service.sync({ items: [ITEM] });
+    expect([service.bought, service.delivered]).toEqual([[ITEM], [ITEM]]);
+  });
+});
+
+const LOOKUPS = (more: object) => ({ company_lookup: { domains: manyItems(8), ...more } });
+const VERIFIES = (more: object) => ({
+  email_verification: { emails: manyItems(8).map((domain) => `a@${domain}`), ...more },
+});
+const manyItems = (count: number): string[] => Array.from({ length: count }, (_, nth) => `i${nth}.example`);
+
+describe("a cap", () => {
+  it.each<[settings: object, stream: string, costs: number, bySync: readonly number[]]>([
+    [LOOKUPS({ max_lookups_per_sync: 3 }), "company_lookups", 1, [3, 6, 8]],
+    [LOOKUPS({ max_lookups_per_sync: 0 }), "company_lookups", 1, [0, 0]],
+    [LOOKUPS({ max_credits_per_sync: 6 }), "company_lookups", 2, [3, 6, 8]],
+    [LOOKUPS({ max_credits_per_sync: 0 }), "company_lookups", 2, [0, 0]],
+    [LOOKUPS({ max_credits_per_day: 4 }), "company_lookups", 2, [2, 2]],
+    [LOOKUPS({ max_credits_per_month: 4 }), "company_lookups", 2, [2, 2]],
+    [VERIFIES({ max_per_sync: 3 }), "email_verifications", 0, [3, 6, 8]],
+    [VERIFIES({ max_per_day: 5 }), "email_verifications", 0, [5, 5]],
+  ])("of %j holds in each sync of a day", async (settings, stream, cost, bySync) => {
+    const service = new JobService(receipts);
+    service.cost = cost;
+    if (stream === "email_verifications")
+      service.answer = (item) => {
+        service.bought.push(item);
+        return answered(service.now, 200, { email: item, status: "valid" });
+      };
+    for (const bought of bySync) {
+      await service.sync({ settings, streams: [{ name: stream, syncMode: "incremental" }] });
+      expect(service.bought).toHaveLength(bought);
+    }
+  });
+
+  it.each([
+    ["a day", "max_credits_per_day", 1],
+    ["a month", "max_credits_per_month", 30],
+  ])("of credits for %s is free again in the next", async (_what, name, days) => {
+    const service = new JobService(receipts);
+    const settings = LOOKUPS({ [name]: 4 });
+    await service.sync({ settings });
+    service.now += (days - 1) * DAY;
+    await service.sync({ settings });
+    const before = service.bought.length;
+    service.now += DAY;
+    await service.sync({ settings });
+    expect([before, service.bought.length]).toEqual([2, 4]);
+  });
+
+  it("of credits counts jobs that are open at what answers have cost", async () => {
+    const service = new JobService(receipts);
+    service.cost = 3;
+    await service.sync({ settings: LOOKUPS({ domains: manyItems(1) }) });
+    service.takes = 3 * DAY;
+    await service.sync({ settings: LOOKUPS({ max_credits_per_day: 10 }) });
+    // 3 are spent, and each open job may cost 3.
+    expect(service.bought).toHaveLength(1 + 2);
+    service.saved = {};
+    await service.sync({ settings: LOOKUPS({ max_credits_per_day: 10 }) });
+    expect(service.bought).toHaveLength(1 + 2);
+  });
+});

@@ -1,0 +1,160 @@
+import { appendFile, chmod, link, mkdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { DAY, JobService } from "../../support/job-service.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const ITEMS = ["a.example", "b.example"];
+const STREAM = "company_lookups";
+
+let folder = "";
+let receipts = "";
+beforeEach(async () => {
+  folder = await tempDir();
+  receipts = join(folder, "deep", "receipts.jsonl");
+});
+
+/** A service at which both items were bought, with receipts and a state. */
+async function bought(path = receipts): Promise<JobService> {
+  const service = new JobService(path);
+  const { error, rows } = await service.sync({ items: ITEMS });
+  expect([error, rows.length]).toEqual([undefined, 2]);
+  return service;
+}
+
+/** Another sync. Returns what is bought then, what it delivers, and why it ended. */
+async function next(service: JobService, more: Parameters<JobService["sync"]>[0] = {}) {
+  const before = service.bought.length;
+  const { rows, error, said } = await service.sync({ items: ITEMS, ...more });
+  return {
+    bought: service.bought.length - before,
+    rows: rows.length,
+    why: `${error?.message ?? ""} ${said.join(" ")}`,
+  };
+}
+
+describe("what was bought is known", () => {
+  it("by the receipts where the state is lost, and delivered again", async () => {
+    expect(await next(await bought(), { states: {} })).toMatchObject({ bought: 0, rows: 2 });
+  });
+
+  it("by the state where the receipts are lost, and by the receipts again once that state was used", async () => {
+    const service = await bought();
+    await rm(receipts);
+    expect(await next(service)).toMatchObject({ bought: 0, rows: 0 });
+    expect(await next(service, { states: {} })).toMatchObject({ bought: 0 });
+  });
+
+  it("by the state of either stream of a setting, whichever is read next", async () => {
+    const streams = [{ name: "company_lookup_contacts", syncMode: "incremental" }] as const;
+    expect(await next(await bought(""), { streams })).toMatchObject({ bought: 0 });
+  });
+
+  it("by receipts that are longer than memory should hold, and by a line of any length", async () => {
+    const service = await bought();
+    await appendFile(receipts, `{"service":{"a":"${"b".repeat(100)}"}}\n`.repeat(25_000));
+    await appendFile(receipts, `{"service":{"a":"${"b".repeat(3_000_000)}"}}\n`);
+    expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
+  });
+
+  it("by receipts whose last line a crash tore, which is taken off", async () => {
+    const service = await bought();
+    const before = await readFile(receipts, "utf8");
+    await appendFile(receipts, '{"for":"companyLookup","items":[{"it');
+    expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
+    expect((await readFile(receipts, "utf8")).startsWith(before)).toBe(true);
+  });
+
+  it("by one file of receipts, by whatever link it is named", async () => {
+    await bought();
+    const path = join(folder, "link.jsonl");
+    await symlink("deep/receipts.jsonl", path);
+    expect(await next(new JobService(path))).toMatchObject({ bought: 0 });
+  });
+});
+
+describe("nothing is bought", () => {
+  it.each<[what: string, damage: () => Promise<unknown>, why: RegExp]>([
+    ["a damaged line", () => appendFile(receipts, "damage\n"), /not what this connector writes/],
+    ["an empty line", () => appendFile(receipts, "\n"), /not what this connector writes/],
+    [
+      "a line of another program",
+      () => appendFile(receipts, '{"for":"other"}\n'),
+      /not what this connector writes/,
+    ],
+    ["something else in them", () => writeFile(receipts, "something else\n"), /first line/],
+    ["a newer format", () => writeFile(receipts, '{"receipts":3,"salt":"s"}\n'), /newer version/],
+    [
+      "a newer way of digests",
+      () => writeFile(receipts, '{"receipts":2,"salt":"s","normalization":9}\n'),
+      /newer version/,
+    ],
+    ["no salt", () => writeFile(receipts, '{"receipts":2,"salt":5,"normalization":1}\n'), /"salt"/],
+    ["rights for everybody to write", () => chmod(receipts, 0o666), /anyone may write/],
+    ["another name", () => link(receipts, `${receipts}2`), /another name/],
+  ])("where the receipts have %s", async (_what, damage, why) => {
+    const service = await bought();
+    await damage();
+    const text = await readFile(receipts, "utf8");
+    const ended = await next(service, { items: [...ITEMS, "c.example"] });
+    expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(why)]);
+    expect(await readFile(receipts, "utf8")).toBe(text);
+  });
+
+  it.each<[what: string, state: (saved: Record<string, unknown>) => unknown, why: RegExp]>([
+    ["a newer version", (saved) => ({ ...saved, version: 9 }), /newer version/],
+    ["another service", (saved) => ({ ...saved, service: "elsewhere" }), /service/],
+    ["something else", () => ({ position: 7 }), /state/],
+    ["no list of jobs", (saved) => ({ ...saved, jobs: 5 }), /state/],
+  ])("where the state is of %s", async (_what, change, why) => {
+    const service = await bought("");
+    const saved = service.saved[STREAM] as Record<string, unknown>;
+    const ended = await next(service, { states: { [STREAM]: change(saved) }, items: ["c.example"] });
+    expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(why)]);
+  });
+
+  it("where the receipts are of another service, however the address of the same one is spelt", async () => {
+    const service = await bought();
+    const at = (url: string) => ({ external_api: { api_url: url, api_key: "k" } });
+    const elsewhere = await next(service, { states: {}, settings: at("https://elsewhere.example") });
+    expect([elsewhere.bought, elsewhere.why]).toEqual([0, expect.stringContaining("receipts_file")]);
+    const spelt = await next(service, { states: {}, settings: at("https://SERVICE.example/") });
+    expect(spelt).toMatchObject({ bought: 0, rows: 2 });
+  });
+
+  it("once a write of receipts has failed, because a file with a hole proves nothing", async () => {
+    const service = new JobService(receipts);
+    let posts = 0;
+    service.answer = () => {
+      posts += 1;
+      return undefined;
+    };
+    await mkdir(join(receipts, "..", "..", "x"), { recursive: true });
+    const changes = {
+      checkState: async (): Promise<void> => {
+        if (posts === 1) await chmod(receipts, 0o600);
+      },
+    };
+    await service.sync({ items: ITEMS, changes });
+    expect(posts).toBe(2);
+  });
+});
+
+it("the receipts and their folder are only for their owner, and name no item", async () => {
+  await bought();
+  expect((await stat(receipts)).mode & 0o777).toBe(0o600);
+  expect((await stat(dirname(receipts))).mode & 0o777).toBe(0o700);
+  expect(await readFile(receipts, "utf8")).not.toMatch(/a\.example|b\.example/);
+});
+
+it("receipts are compacted when they are opened, and nothing that counts is lost", async () => {
+  const service = new JobService(receipts);
+  const settings = { company_lookup: { domains: ITEMS, refresh_after_days: 1 } };
+  for (let nth = 0; nth < 6; nth++) {
+    await service.sync({ settings });
+    service.now += 3 * DAY;
+  }
+  const before = service.bought.length;
+  expect(before).toBe(12);
+  expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
+});
