@@ -51,7 +51,7 @@ const { values } = parseArgs({
     tests: {
       type: "string",
       default:
-        "^test/(unit|e2e|lab)/(?!.*(-memory|disk-full|-kill|acceptance|cron|e2e/process|standalone|architecture|repository|docs|metadata|lab/storm|lab\\.test))",
+        "^test/(unit|e2e|lab)/(?!.*(-memory|disk-full|-kill|acceptance|cron|e2e/process|standalone|architecture|repository|docs|metadata|lab\\.test))",
     },
     results: { type: "string", default: join(cache, "results.jsonl") },
   },

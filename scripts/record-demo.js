@@ -1,4 +1,4 @@
-// Runs the demo and draws what it says, as it says it, into docs/demo.svg: `npm run docs:demo`.
+// Runs the demo and draws what it says, as it says it, into docs/demo.svg: `node scripts/record-demo.js`.
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

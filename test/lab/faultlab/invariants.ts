@@ -1,5 +1,7 @@
+import type { Sandbox } from "../../../sandbox/server.ts";
+import type { Config } from "../../../src/config/config.ts";
 import type { StreamState } from "../../../src/streams/event.ts";
-import type { Delivered, Outcome } from "./read-once.ts";
+import { type Delivered, Hung, type Outcome } from "./read-once.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -41,7 +43,7 @@ export const nameOf = ([row]: readonly Delivered[]): string => (row === undefine
 const versionOf = ({ id, discoveredAt }: Delivered): string => `${id} ${discoveredAt}`;
 
 /** Records that a run emitted more than once. */
-export function repeatedIn({ records }: Outcome): number {
+function repeatedIn({ records }: Outcome): number {
   return records.length - new Set(records.map((one) => `${versionOf(one)} ${one.content}`)).size;
 }
 
@@ -52,7 +54,7 @@ export function stayed(before: readonly Delivered[], after: readonly Delivered[]
 }
 
 /** Whether a run from a state must bring every row without a date: later runs look for newcomers once in a UTC day. */
-export const isPending = (state: StreamState | null): boolean => (state?.["undated"] ?? null) === null;
+const isPending = (state: StreamState | null): boolean => (state?.["undated"] ?? null) === null;
 
 /** What is wrong with the checkpoints of a run: rows that they cover and that had not gone out. */
 export function aheadOfDelivery(
@@ -91,7 +93,7 @@ function spanAt({ days = [] }: State, discoveredAt: string): NonNullable<State["
  * What a complete run should have brought and did not: rows of days before yesterday, save days that its state lists
  * as missing or to be checked again, and rows without a date if it brings them. `now`: of its first request.
  */
-export function lackedByComplete(
+function lackedByComplete(
   destination: Destination,
   { checkpoints }: Outcome,
   still: readonly Delivered[],
@@ -109,3 +111,63 @@ export function lackedByComplete(
 }
 
 const startOfDay = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;
+
+/** The runs of one connection, whose state goes from each to the next, and which promises they broke. */
+export class Pipeline {
+  readonly destination = new Destination();
+  readonly violations: string[] = [];
+  /** How many records came twice in a run. */
+  repeated = 0;
+  /** Who stayed where they were during the last run. */
+  still: readonly Delivered[] = [];
+  state: StreamState | null = null;
+  readonly #sandbox: Sandbox;
+  readonly #served: () => readonly Delivered[];
+  readonly #counts: boolean;
+
+  /**
+   * @param served what a reader is to have by now
+   * @param counts whether a run that is to bring everyone without a date can: who leaves a filter between two counts hides
+   * somebody until the counts of the next day
+   */
+  constructor(sandbox: Sandbox, served: () => readonly Delivered[], counts = true) {
+    this.#sandbox = sandbox;
+    this.#served = served;
+    this.#counts = counts;
+  }
+
+  /** Rows that are served and have not come. */
+  lacking(): readonly Delivered[] {
+    return this.destination.lacks(this.#served());
+  }
+
+  /** @param name stands before each promise that the run breaks */
+  async run(read: (state: StreamState | null) => Promise<Outcome>, name = ""): Promise<Outcome> {
+    const violate = (what: string): void => void this.violations.push(`${name}${what}`);
+    const before = this.#served();
+    const asked = this.#sandbox.requests.length;
+    const outcome = await read(this.state);
+    this.still = stayed(before, this.#served());
+    const bringsUndated = this.#counts && isPending(this.state);
+    aheadOfDelivery(outcome, this.destination, this.still, bringsUndated).forEach(violate);
+    this.destination.take(outcome.records);
+    const repeated = repeatedIn(outcome);
+    this.repeated += repeated;
+    if (repeated > 0) violate(`${repeated} records came twice in a run`);
+    // A run's yesterday stays that of its first count, however many midnights it crosses.
+    const now = this.#sandbox.requests[asked]?.at ?? 0;
+    const lacked = lackedByComplete(this.destination, outcome, this.still, { now, bringsUndated });
+    if (outcome.complete && lacked.length > 0)
+      violate(`complete although ${lacked.length} rows are lacking, as ${nameOf(lacked)}`);
+    if (outcome.error instanceof Hung) violate(outcome.error.message);
+    this.state = outcome.checkpoints.at(-1)?.state ?? this.state;
+    return outcome;
+  }
+}
+
+/** The people that a filter by user leaves. */
+export const filtered = <Person extends { readonly sources: readonly string[] }>(
+  people: readonly Person[],
+  isUser: Config["isUser"],
+): readonly Person[] =>
+  isUser === "all" ? people : people.filter(({ sources }) => sources.length > 0 === (isUser === "true"));

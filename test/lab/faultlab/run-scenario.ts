@@ -1,6 +1,6 @@
 import type { Sandbox, SandboxOptions } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
-import { filtered, Pipeline } from "./pipeline.ts";
+import { filtered, Pipeline } from "./invariants.ts";
 import {
   type Delivered,
   fastClock,

@@ -1,39 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { FAULTS } from "../../../sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { Dice } from "../fuzz/dice.ts";
 import { isOfJobs, SPELLINGS } from "./fault-matrix.ts";
-import { nameOf } from "./invariants.ts";
-import { filtered, Pipeline } from "./pipeline.ts";
+import { filtered, nameOf, Pipeline } from "./invariants.ts";
 import { readProcess } from "./process.ts";
-import { type Delivered, fastClock, labConfig, type Outcome, patienceFor, readOnce } from "./read-once.ts";
-
-type SoakOptions = {
-  readonly minutes: number;
-  /** The seed of the first pipeline; each further one has the next. */
-  readonly seed: number;
-  /** Pipelines to play instead of minutes. */
-  readonly pipelines?: number;
-  /** Whether some runs are those of the built program; default true. */
-  readonly processes?: boolean;
-  readonly print: (text: string) => void;
-};
-
-const FIGURES = [
-  "pipelines",
-  "runs",
-  "rows",
-  "kills",
-  "processes",
-  "faults",
-  "requests",
-  "violations",
-] as const;
-
-export type Figures = Record<(typeof FIGURES)[number], number>;
+import { fastClock, labConfig, type Outcome, patienceFor, readOnce } from "./read-once.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -43,48 +16,20 @@ const MOST_REQUESTS = 20_000;
 /** Processes live on a real clock, and a service may make them wait for half an hour. */
 const MOST_PROCESS_MS = 8_000;
 
-/** Plays one random pipeline after the other until the time is up. Each is the work of its seed alone. */
-export async function soak(options: SoakOptions): Promise<Figures> {
-  const { minutes, seed, pipelines, processes = true, print } = options;
-  const figures = Object.fromEntries(FIGURES.map((name) => [name, 0])) as Figures;
-  const until = performance.now() + minutes * 60_000;
-  const directory = mkdtempSync(join(tmpdir(), "soak-"));
-  try {
-    for (
-      let next = seed;
-      pipelines === undefined ? performance.now() < until : next < seed + pipelines;
-      next++
-    ) {
-      const violations = await playPipeline(next, processes ? directory : null, figures);
-      figures.pipelines += 1;
-      figures.violations += violations.length;
-      for (const violation of violations)
-        print(`VIOLATED ${violation}\n  replay: npm run soak -- --seed ${next} --pipelines 1`);
-      if (figures.pipelines % 25 === 0) print(`seed ${next}: ${JSON.stringify(figures)}`);
-    }
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
-  print(`done: ${JSON.stringify(figures)}`);
-  return figures;
-}
-
 type Soaked = {
   readonly roll: Dice;
   readonly sandbox: Sandbox;
   readonly config: Config;
-  /** For the files of processes; null where none are to run. */
-  readonly directory: string | null;
+  /** Whether some runs are those of the built program. */
+  readonly processes: boolean;
   readonly pipeline: Pipeline;
-  readonly figures: Figures;
 };
 
-/** Several runs of one connection: faults, kills, clocks that jump, people who move; then calm runs that must have all. */
-async function playPipeline(
-  seed: number,
-  directory: string | null,
-  figures: Figures,
-): Promise<readonly string[]> {
+/**
+ * Several runs of one connection: faults, kills, clocks that jump, people who move; then calm runs that must have all.
+ * Returns the promises that were broken. All of it is the work of the seed.
+ */
+export async function playPipeline(seed: number, processes = true): Promise<readonly string[]> {
   const roll = new Dice(seed);
   const sandbox = await startSandbox({
     people: roll.pick([0, 1, 40, 200, 200, 400]),
@@ -102,13 +47,13 @@ async function playPipeline(
     lookbackWindowDays: roll.pick([1, 1, 2, 10]),
     isUser: roll.pick(["all", "all", "true", "false"]),
   });
-  const served = (): readonly Delivered[] => filtered(sandbox.people(), config.isUser);
+  const served = () => filtered(sandbox.people(), config.isUser);
   const pipeline = new Pipeline(sandbox, served, config.isUser === "all");
-  const soaked: Soaked = { roll, sandbox, config, directory, pipeline, figures };
+  const soaked: Soaked = { roll, sandbox, config, processes, pipeline };
   try {
     const runs = 1 + roll.below(5);
-    for (let run = 0; run < runs; run++) await wildRun(soaked, `seed ${seed}, run ${run}`);
-    await calmRuns(soaked, `seed ${seed}, calm run`);
+    for (let run = 0; run < runs; run++) await wildRun(soaked, `run ${run}`);
+    await calmRuns(soaked);
   } finally {
     await sandbox.close();
   }
@@ -116,61 +61,63 @@ async function playPipeline(
 }
 
 async function wildRun(soaked: Soaked, name: string): Promise<void> {
-  const { roll, sandbox, config, figures } = soaked;
-  const faults =
-    roll.below(4) === 0 ? [] : Array.from({ length: 1 + roll.below(3) }, () => randomFault(roll));
-  figures.faults += faults.length;
+  const { roll, sandbox, config } = soaked;
+  const faults = Array.from({ length: roll.below(4) }, () => randomFault(roll));
   sandbox.fault(...faults);
-  const { directory } = soaked;
-  const asProcess = roll.below(8) === 0 && directory !== null;
+  const asProcess = roll.below(8) === 0 && soaked.processes;
   const killed = roll.below(2) === 0;
-  const byLines = roll.below(2) === 0;
+  const killAfter = roll.pick([
+    { killAfterLines: 1 + roll.below(120) },
+    { killAfterBytes: 1 + roll.below(60_000) },
+  ]);
   const skew = roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]);
-  const mischief = meddle(sandbox, new Dice(roll.below(2 ** 30)));
+  const stopAfter = 1 + roll.below(roll.pick([4, 12, 40]));
+  const directory = asProcess ? await tempDir() : "";
+  const settle = meddle(sandbox, new Dice(roll.below(2 ** 30)));
   try {
-    const label = `${name} (${faults.join(" ")}${killed ? ", killed" : ""}${asProcess ? ", process" : ""})`;
-    await judged(soaked, label, async (state) =>
-      asProcess
-        ? await readProcess({
-            sandbox,
-            config,
-            directory,
-            state,
-            mostMs: MOST_PROCESS_MS,
-            ...(killed && byLines && { killAfterLines: 1 + roll.below(120) }),
-            ...(killed && !byLines && { killAfterBytes: 1 + roll.below(60_000) }),
-          })
-        : await readOnce({
-            config: { ...config, idleTimeoutSeconds: patienceFor(faults) },
-            state,
-            clock: fastClock(skew),
-            ...(killed && { stopAfter: 1 + roll.below(roll.pick([4, 12, 40])) }),
-          }),
+    await judged(
+      soaked,
+      `${name} (${faults.join(" ")}${killed ? ", killed" : ""}${asProcess ? ", process" : ""})`,
+      async (state) =>
+        asProcess
+          ? await readProcess({
+              sandbox,
+              config,
+              directory,
+              state,
+              mostMs: MOST_PROCESS_MS,
+              ...(killed && killAfter),
+            })
+          : await readOnce({
+              config: { ...config, idleTimeoutSeconds: patienceFor(faults) },
+              state,
+              clock: fastClock(skew),
+              ...(killed && { stopAfter }),
+            }),
     );
-    if (asProcess) figures.processes += 1;
   } finally {
-    mischief();
+    settle();
     sandbox.fault();
   }
   sandbox.advance(roll.pick([0, 1_000, HOUR, 11 * HOUR, DAY, 3 * DAY]));
 }
 
 /** Without faults a run must be complete, and after the third of them, a day apart, everything must have arrived. */
-async function calmRuns(soaked: Soaked, name: string): Promise<void> {
+async function calmRuns(soaked: Soaked): Promise<void> {
   const { sandbox, config, pipeline } = soaked;
-  for (let run = 1; run <= CALM_RUNS; run++) {
+  for (let run = 1; run <= CALM_RUNS && (run === 1 || pipeline.lacking().length > 0); run++) {
     sandbox.advance(run === 1 ? 5_000 : DAY);
-    const label = `${name} ${run}`;
-    const outcome = await judged(soaked, label, (state) => readOnce({ config, state }));
-    if (!outcome.complete) pipeline.violations.push(`${label}: not complete: ${String(outcome.error)}`);
-    if (pipeline.lacking().length === 0) return;
+    const name = `calm run ${run}`;
+    const { complete, error } = await judged(soaked, name, (state) => readOnce({ config, state }));
+    if (!complete) pipeline.violations.push(`${name}: not complete: ${String(error)}`);
   }
   const lacking = pipeline.lacking();
-  pipeline.violations.push(`${name}: ${lacking.length} rows are lacking, as ${nameOf(lacking)}`);
+  if (lacking.length > 0)
+    pipeline.violations.push(`${lacking.length} rows are lacking, as ${nameOf(lacking)}`);
 }
 
 async function judged(
-  { sandbox, pipeline, figures }: Soaked,
+  { sandbox, pipeline }: Soaked,
   name: string,
   read: Parameters<Pipeline["run"]>[0],
 ): Promise<Outcome> {
@@ -178,10 +125,6 @@ async function judged(
   const outcome = await pipeline.run(read, `${name}: `);
   const asked = sandbox.requests.length - before;
   if (asked > MOST_REQUESTS) pipeline.violations.push(`${name}: ${asked} requests`);
-  figures.runs += 1;
-  figures.rows += outcome.records.length;
-  figures.requests += asked;
-  if (outcome.killed) figures.kills += 1;
   return outcome;
 }
 

@@ -1,116 +1,184 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { canonical, type Judged } from "./judge.ts";
-import { type Line, NOW } from "./line.ts";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Dice } from "./dice.ts";
+import { type Judged, judgeLine, NOW } from "./rows.ts";
+import { CANARY, CANARY_NUMBER } from "./verdict.ts";
 
 /** One request as the service sees it. `path`: without what a base URL puts before it. */
 export type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams };
+export type Answering = (request: Request, response: ServerResponse) => void;
 
-/** A service on a real socket, whose answers are another's to give, and another's each time. */
-export type Service = {
-  answer: (request: Request, response: ServerResponse) => void;
-  readonly url: string;
-  close(): Promise<void>;
-};
+/** Plays one case; returns how many things it threw at the program. Throws what it finds. */
+export type Target = { readonly play: (dice: Dice) => Promise<number>; close(): Promise<void> };
 
-export async function openService(): Promise<Service> {
-  const server = createServer((request, response) => service.answer(toRequest(request), response));
+/** A target whose cases ask one service, whose answers each case sets, and write into one folder, which is empty at first. */
+export async function openTarget(
+  prepare: (service: { answer: Answering; readonly url: string }, folder: string) => Target["play"],
+): Promise<Target> {
+  const server = createServer(({ method = "GET", url = "/" }, response) => {
+    const { pathname, searchParams: query } = new URL(url, "http://127.0.0.1");
+    const path = pathname.slice(Math.max(0, pathname.indexOf("/api/")));
+    service.answer({ method, path, query }, response);
+  });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  const service: Service = {
-    answer: (_, response) => void response.end(),
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const service = { answer: faithfully, url };
+  const folder = await mkdtemp(join(tmpdir(), "fuzz-"));
+  return {
+    play: prepare(service, folder),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
-  return service;
-}
-
-function toRequest({ method = "GET", url = "/" }: IncomingMessage): Request {
-  const { pathname, searchParams: query } = new URL(url, "http://127.0.0.1");
-  return { method, path: pathname.slice(Math.max(0, pathname.indexOf("/api/"))), query };
 }
 
 export const KEY_NAMES = { people: "id", companies: "domain", sources: "slug" } as const;
 export type Collection = keyof typeof KEY_NAMES;
 export const COLLECTIONS = Object.keys(KEY_NAMES) as Collection[];
 
-/** A line that the service holds, and what it is. */
-export type Held = Line & { readonly judged: Judged };
+/** A line that the service holds: on which day, and what it is. */
+export type Held = { readonly text: string; readonly day: string | null; readonly judged: Judged };
+
+/** What tells a row from others. */
+export const identityOf = ({ judged, text }: Pick<Held, "judged" | "text">): string =>
+  judged.kind === "row" && judged.key !== "" ? judged.key : `=${text}`;
 
 /** The rows of one collection, and all that a faithful service says of them. */
 export class Account {
   readonly collection: Collection;
   readonly held: readonly Held[];
-  /** Lines that no list shows, and whether they count. */
-  readonly counts: boolean;
-  #newestFirst: readonly Held[] | undefined;
+  /** Whether lines that no list shows count. */
+  readonly #countsJunk: boolean;
+  readonly #newestFirst: readonly Held[];
 
-  constructor(collection: Collection, held: readonly Held[], counts = false) {
+  constructor(collection: Collection, held: readonly Held[], countsJunk = false) {
     this.collection = collection;
     this.held = held;
-    this.counts = counts;
-  }
-
-  within({ from, to }: Days): readonly Held[] {
-    if (from === null && to === null) return this.held;
-    return this.held.filter(
-      ({ day }) => day !== null && (from === null || day >= from) && (to === null || day <= to),
+    this.#countsJunk = countsJunk;
+    const rows = held.filter(({ judged }) => judged.kind === "row");
+    this.#newestFirst = [...new Map(rows.map((one) => [`${one.day} ${identityOf(one)}`, one])).values()].sort(
+      (one, other) => ((other.day ?? "9999") < (one.day ?? "9999") ? -1 : 1),
     );
   }
 
-  /** How many there are: each key once among those with a date, and once among those without. */
-  count(days: Days): number {
-    const dated = new Set<string>();
-    const undated = new Set<string>();
-    for (const held of this.within(days)) {
-      if (held.judged.kind === "row") (held.day === null ? undated : dated).add(identityOf(held));
-      else if (this.counts) dated.add(held.text);
-    }
-    return dated.size + undated.size;
+  /** The rows of the days that a request asks for; one byte a character. */
+  exported(query: URLSearchParams): readonly string[] {
+    return this.held.filter(within(query)).map(({ text }) => text);
   }
 
-  /** Newest first, those without a date before all others. */
-  page(days: Days, page: number, limit: number): readonly Held[] {
-    this.#newestFirst ??= newestFirst(this.held);
-    const within = new Set(this.within(days));
-    return this.#newestFirst.filter((held) => within.has(held)).slice((page - 1) * limit, page * limit);
+  list(query: URLSearchParams): string {
+    const [page, limit] = [Number(query.get("page") ?? 1), Number(query.get("limit") ?? 100)];
+    const rows = this.#newestFirst.filter(within(query));
+    const junk = this.#countsJunk
+      ? this.held.filter((one) => one.judged.kind !== "row" && within(query)(one)).length
+      : 0;
+    const total = query.has("skip_count") ? null : rows.length + junk;
+    const data = rows.slice((page - 1) * limit, page * limit).map(({ text }) => text.trim());
+    const pages = total === null ? null : Math.ceil(total / limit);
+    return `{"success":true,"data":[${data.join(",")}],"pagination":{"page":${page},"limit":${limit},"total":${total},"totalPages":${pages}}}`;
   }
 }
 
-export type Days = { readonly from: string | null; readonly to: string | null };
-
-export const daysOf = (query: URLSearchParams): Days => ({
-  from: query.get("discovered_from"),
-  to: query.get("discovered_to"),
-});
-
-/** What tells a row from others. */
-export const identityOf = ({ judged, text }: Pick<Held, "judged" | "text">): string =>
-  judged.kind === "row" && judged.key !== "" ? judged.key : `=${canonical(text)}`;
-
-function newestFirst(held: readonly Held[]): readonly Held[] {
-  const seen = new Set<string>();
-  const rows = held.filter((one) => {
-    if (one.judged.kind !== "row") return false;
-    const id = `${one.day} ${identityOf(one)}`;
-    if (seen.has(id)) return false;
-    seen.add(id);
-    return true;
-  });
-  return rows.sort((one, other) => ((other.day ?? "9999") < (one.day ?? "9999") ? -1 : 1));
-}
-
-/** A list's answer to a request, one byte a character. */
-export function listText(account: Account, query: URLSearchParams): string {
-  const [page, limit] = [Number(query.get("page") ?? 1), Number(query.get("limit") ?? 100)];
-  const days = daysOf(query);
-  const total = query.has("skip_count") ? null : account.count(days);
-  const pages = total === null ? null : Math.ceil(total / limit);
-  const data = account.page(days, page, limit).map(({ text }) => text.trim());
-  return `{"success":true,"data":[${data.join(",")}],"pagination":{"page":${page},"limit":${limit},"total":${total},"totalPages":${pages}}}`;
+/** Whether a line lies on the days that a request asks for. */
+function within(query: URLSearchParams): (held: Held) => boolean {
+  const [from, to] = [query.get("discovered_from"), query.get("discovered_to")];
+  return ({ day }) =>
+    (from === null && to === null) || (day !== null && (from ?? "") <= day && day <= (to ?? "9999"));
 }
 
 export const HEADERS = { date: new Date(NOW).toUTCString() } as const;
+
+const SMALL_DAYS = ["2026-03-06", "2026-03-05", "2026-02-10", null];
+/** How many rows each collection of the small service has, and how many of them lie on its last two days. */
+export const ROWS = SMALL_DAYS.length;
+export const RECENT_ROWS = 2;
+
+const ACCOUNTS = new Map(
+  COLLECTIONS.map((name) => {
+    const held = SMALL_DAYS.map((day, nth): Held => {
+      const discoveredAt = day === null ? null : `${day}T03:04:05.000Z`;
+      const values = {
+        email: `${CANARY}@example.com`,
+        companySize: Number(`${CANARY_NUMBER}${nth}`),
+        discoveredAt,
+      };
+      const text = JSON.stringify({ [KEY_NAMES[name]]: `${CANARY}-${nth}`, ...values });
+      return { text, day, judged: judgeLine(text, KEY_NAMES[name]) };
+    });
+    return [`/api/v1/public/${name}`, new Account(name, held)];
+  }),
+);
+
+/** What a service says to a request. */
+export type Answer = { readonly status: number; readonly text: string };
+
+const refusal = (status: number, code: string): Answer => ({
+  status,
+  text: JSON.stringify({ success: false, error: { code, message: CANARY } }),
+});
+
+const JOB = { job_id: "job_1_a", domain: "example.com" };
+const DONE = { status: "done", is_user: true, checked_at: "2026-03-05T00:00:00Z", cached: false };
+const CONTACT = { first_name: CANARY, email: `${CANARY}@example.com`, verifications: [] };
+/** The jobs of both APIs, which are done as soon as they are asked for. */
+const JOBS: readonly (readonly [request: RegExp, value: object])[] = [
+  [/^POST .*\/company-lookup$/, { success: true, data: { ...JOB, sources: ["acme"] } }],
+  [
+    /^GET .*\/company-lookup\/[^/]+\/result$/,
+    {
+      ...JOB,
+      source: "acme",
+      status: "success",
+      credits_used: 2,
+      created_at: DONE.checked_at,
+      contacts: [CONTACT],
+    },
+  ],
+  [/^POST .*\/verify-email$/, { success: true, data: { email: `${CANARY}@example.com`, status: CANARY } }],
+  [/^POST .*\/verify$/, { success: true, job_id: JOB.job_id, poll_after: null }],
+  [
+    /^GET .*\/verify\/[^/]+$/,
+    { ...JOB, success: true, email: "a@x.com", status: "completed", sources: { acme: DONE } },
+  ],
+];
+
+/** What a faithful service with a few rows in each collection answers. */
+export function faithful({ method, path, query }: Request): Answer {
+  const job = path.includes("job_0_check")
+    ? undefined
+    : JOBS.find(([asked]) => asked.test(`${method} ${path}`));
+  if (job !== undefined) return { status: 200, text: JSON.stringify(job[1]) };
+  const account = ACCOUNTS.get(path.replace(/\/stream$/, ""));
+  if (account === undefined) return refusal(404, "JOB_NOT_FOUND");
+  const text = path.endsWith("/stream")
+    ? account
+        .exported(query)
+        .map((row) => `${row}\n`)
+        .join("")
+    : account.list(query);
+  return { status: 200, text };
+}
+
+const answering =
+  (answerTo: (request: Request) => Answer): Answering =>
+  (request, response) => {
+    const { status, text } = answerTo(request);
+    response.writeHead(status, HEADERS).end(text);
+  };
+
+/** Answers as a healthy service does. */
+export const faithfully = answering(faithful);
+/** Answers as a service that does not know the key. */
+export const refusing = answering(() => refusal(401, "INVALID_API_KEY"));
+/** Answers as a service whose plan has no such list, or as another one. */
+export const elsewhere = [
+  refusing,
+  answering(() => refusal(403, "ENDPOINT_NOT_ON_PLAN")),
+  answering(() => refusal(404, "X")),
+];

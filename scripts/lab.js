@@ -1,0 +1,49 @@
+// Everything slow, at random: `npm run test:lab -- [--minutes M] [--seed S] [--only NAME]`. Without arguments: the tests named
+// *.lab.test.ts, every fault once, then soak and fuzz for some minutes. NAME: tests, faults, soak, fuzz, an input of the fuzz,
+// or a part of the name of a fault. A second process plays, so that a case that kills it, or never comes back, has a seed too.
+import { fork, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { importSource } from "./import-source.js";
+
+/** The slowest case takes a minute. */
+const HUNG_MS = 300_000;
+const args = process.argv.slice(2);
+
+if (process.send !== undefined) {
+  await importSource("test/lab/main.ts");
+  process.disconnect();
+} else {
+  const only = args[args.indexOf("--only") + 1];
+  const isOnly = args.includes("--only");
+  // They take minutes of their own, so that a run that has few does without them.
+  const tests = isOnly ? only === "tests" : !args.includes("--minutes");
+  const failed = tests ? runTests() : 0;
+  process.exitCode = (isOnly && only === "tests" ? 0 : await play()) || failed;
+}
+
+function runTests() {
+  const vitest = fileURLToPath(new URL("../node_modules/vitest/vitest.mjs", import.meta.url));
+  const words = [vitest, "run", "--project", "lab", "--passWithNoTests"];
+  return spawnSync(process.execPath, words, { stdio: "inherit" }).status ?? 1;
+}
+
+/** Returns the exit code. */
+function play() {
+  return new Promise((resolve) => {
+    const child = fork(fileURLToPath(import.meta.url), args);
+    let [playing, timer] = [[], undefined];
+    child.on("message", (message) => {
+      playing = message;
+      clearTimeout(timer);
+      timer = setTimeout(() => child.kill("SIGKILL"), HUNG_MS);
+    });
+    child.on("exit", (code, signal) => {
+      clearTimeout(timer);
+      if (signal !== null || code > 1)
+        console.log(
+          `KILLED (${signal ?? code}): npm run test:lab -- --only "${playing[0]}" --seed ${playing[1]}`,
+        );
+      resolve(signal === null && code === 0 ? 0 : 1);
+    });
+  });
+}

@@ -1,0 +1,266 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { loadSchema } from "../../../../src/catalog/schema.ts";
+import type { Dice } from "../dice.ts";
+import { bent, mutated } from "../hostile.ts";
+import {
+  type Asked,
+  check,
+  discover,
+  environmentOf,
+  read,
+  runAndJudge,
+  safeEnvironment,
+  tap,
+  text,
+} from "../run.ts";
+import {
+  COLLECTIONS,
+  type Collection,
+  elsewhere,
+  faithfully,
+  KEY_NAMES,
+  openTarget,
+  RECENT_ROWS,
+  ROWS,
+  refusing,
+  type Target,
+} from "../service.ts";
+import { KEY, refusePrivate, type Verdict } from "../verdict.ts";
+
+/** A file that is as it should be now and then, and mostly not. */
+type Written = { readonly bytes: Buffer; readonly isUsual: boolean };
+
+/** Writes a value as it is, or changed; or its bytes changed. */
+function writeOdd(
+  dice: Dice,
+  file: string,
+  value: unknown,
+  rates: readonly number[],
+  isUsual: boolean,
+): Written {
+  const json = JSON.stringify(isUsual ? value : mutated(value, dice, dice.pick(rates))) ?? "";
+  const marked = Buffer.from(!isUsual && dice.chance(0.03) ? `\ufeff${json}` : json);
+  const bytes = !isUsual && dice.chance(0.04) ? bent(marked, dice) : marked;
+  writeFileSync(file, bytes);
+  return { bytes, isUsual };
+}
+
+function mustSucceed({ succeeded, said }: Verdict, { isUsual }: Written): void {
+  if (isUsual && !succeeded) throw new Error(`A good file is refused: ${said.slice(-2_000)}`);
+}
+
+/** Files of settings, changed and damaged, given to each command that reads one. */
+export async function configs(): Promise<Target> {
+  const before = process.cwd();
+  const target = await openTarget((service, folder) => {
+    const file = join(folder, "config.json");
+    // A setting that names a file may name one above the folder in which a command runs.
+    const home = join(folder, "home");
+    mkdirSync(join(home, "a/b/c"), { recursive: true });
+    process.chdir(join(home, "a/b/c"));
+    return async (dice) => {
+      const isUsual = dice.chance(0.03);
+      const all = Object.entries(configFor(service.url));
+      const some = all.filter(([name]) => isUsual || /^(base_url|api_key)$/.test(name) || dice.chance(0.6));
+      const written = writeOdd(dice, file, Object.fromEntries(some), [0.01, 0.04, 0.12], isUsual);
+      const isApart = dice.chance(0.003);
+      service.answer = isUsual || isApart || dice.chance(0.4) ? faithfully : dice.pick(elsewhere);
+      const variable = `CONTACT_INTELLIGENCE_${dice.pick(VARIABLES)}`;
+      const asked = askedWithConfig(dice, file);
+      const verdict = await runAndJudge(
+        asked,
+        {
+          ...safeEnvironment(service.url, home),
+          ...(!isUsual && dice.chance(0.1) && { [variable]: dice.pick(TEXTS) }),
+        },
+        isApart,
+      );
+      mustSucceed(verdict, written);
+      if (verdict.succeeded && !asked.words.includes("--discover") && !isConfig(written.bytes))
+        throw new Error(
+          `It succeeds with a config that is none: ${written.bytes.toString("latin1").slice(0, 1_000)}`,
+        );
+      return 1;
+    };
+  });
+  return { ...target, close: () => target.close().finally(() => process.chdir(before)) };
+}
+
+const configFor = (url: string): object => ({
+  ...{
+    base_url: url,
+    api_key: KEY,
+    start_date: "2026-01-02",
+    end_date: null,
+    source_slug: "acme",
+    is_user: "all",
+  },
+  ...{ lookback_window_days: 1, max_window_rows: 5_000, max_run_seconds: 3_600, num_workers: 2 },
+  ...{ requests_per_minute: 600, verify_counts: true, ignore_missing_days: ["2026-01-05"] },
+  ...{
+    drop_fields: ["people.lastName"],
+    hash_fields: ["email"],
+    hash_salt: "a long salt that nobody guesses",
+  },
+  ...{ allow_insecure_http: false, receipts_file: "", endpoints: { companies: "/api/v1/public/companies" } },
+  external_api: { api_url: url, api_key: KEY },
+  company_lookup: {
+    domains: ["example.com"],
+    max_credits_per_sync: 5,
+    webhook_url: "https://example.com/hook",
+  },
+  email_check: { emails: ["a@example.com"], refresh_after_days: 30 },
+  email_verification: { emails: ["b@example.com"], max_per_day: 3 },
+});
+
+const VARIABLES = "IS_USER ENDPOINTS__X ENDPOINTS__COMPANIES START_DATE DROP_FIELDS NUM_WORKERS".split(" ");
+const TEXTS = ["", "x", "{}", "[]", '["email"]', "2026-01-02", "\u001b[2J", "1e9", "true", "\ud800", "../x"];
+
+function askedWithConfig(dice: Dice, file: string): Asked {
+  const config = ["--config", file];
+  const way = dice.below(100);
+  if (way < 50) return check(dice, ...config);
+  if (way < 66) return read(dice.pick(["airbyte", "jsonl"]), ...config, "--stream", "people");
+  if (way < 72) return discover(...config);
+  if (way < 80) return tap(...config);
+  if (way < 84) return text("tap", ...config, ...config, "--discover");
+  if (way < 87) return { ...tap(...config, "--test") };
+  return text(
+    "connector",
+    ...dice.pick([["plan", "--shards", "3"], ["jobs"], ["jobs", "--json"]]),
+    ...config,
+  );
+}
+
+/** Whether a file says at least what every config must. */
+function isConfig(bytes: Buffer): boolean {
+  try {
+    const { base_url: url, api_key: key } = JSON.parse(bytes.toString("utf8").replace(/^\ufeff/, "")) ?? {};
+    return typeof url === "string" && url.trim() !== "" && typeof key === "string" && key.trim() !== "";
+  } catch {
+    return false;
+  }
+}
+
+/** Catalogs of both languages, changed and damaged, given to a sync. */
+export const catalogs = (): Promise<Target> =>
+  openTarget((service, folder) => {
+    const file = join(folder, "catalog.json");
+    return async (dice) => {
+      const isUsual = dice.chance(0.03);
+      const isSinger = dice.chance(0.5);
+      // Most of them are read to their last word before a service that refuses everything is asked.
+      service.answer = isUsual || dice.chance(0.3) ? faithfully : refusing;
+      const names = dice.chance(0.9) ? [dice.pick(COLLECTIONS)] : COLLECTIONS;
+      const streams = names.map((name) => (isSinger ? singerEntry(name) : airbyteEntry(name, dice)));
+      const written = writeOdd(dice, file, { streams }, [0.005, 0.02, 0.06], isUsual);
+      const more = !isUsual && dice.chance(0.1) ? ["--stream", "people"] : [];
+      const asked = isSinger ? tap("--catalog", file) : read("airbyte", "--catalog", file, ...more);
+      const verdict = await runAndJudge(asked, environmentOf(service.url, folder), dice.chance(0.005));
+      mustSucceed(verdict, written);
+      for (const id of verdict.complete) {
+        const name = id.slice(id.lastIndexOf("/") + 1);
+        const count = verdict.records.get(name)?.length ?? 0;
+        if (count < ROWS) throw new Error(`"${name}" is COMPLETE with ${count} rows of ${ROWS}`);
+      }
+      return 1;
+    };
+  });
+
+const airbyteEntry = (name: Collection, dice: Dice): object => ({
+  stream: {
+    ...{ name, json_schema: loadSchema(name), supported_sync_modes: ["full_refresh", "incremental"] },
+    ...{ source_defined_cursor: true, default_cursor_field: ["discoveredAt"], namespace: null },
+  },
+  sync_mode: dice.pick(["incremental", "full_refresh"]),
+  destination_sync_mode: dice.pick(["append", "append_dedup", "overwrite"]),
+  ...{ generation_id: 1, minimum_generation_id: 0, sync_id: 2 },
+  ...{ cursor_field: ["discoveredAt"], primary_key: [[KEY_NAMES[name]]] },
+});
+
+const singerEntry = (name: Collection): object => ({
+  ...{ tap_stream_id: name, stream: name, schema: loadSchema(name), key_properties: [KEY_NAMES[name]] },
+  metadata: [
+    { breadcrumb: [], metadata: { selected: true, "table-key-properties": [KEY_NAMES[name]] } },
+    { breadcrumb: ["properties", "email"], metadata: { selected: false } },
+    { breadcrumb: ["properties", KEY_NAMES[name]], metadata: { inclusion: "automatic" } },
+  ],
+});
+
+/** States in every envelope, changed and damaged, given to each command that reads one. */
+export const states = (): Promise<Target> =>
+  openTarget((service, folder) => {
+    const file = join(folder, "state.json");
+    return async (dice) => {
+      const isUsual = dice.chance(0.03);
+      service.answer = isUsual || dice.chance(0.6) ? faithfully : refusing;
+      const written = writeOdd(dice, file, dice.pick(STATES), [0.01, 0.04, 0.12], isUsual);
+      const asked = askedWithState(dice, file);
+      const verdict = await runAndJudge(asked, environmentOf(service.url, folder), dice.chance(0.005));
+      if (!asked.words.includes("merge")) mustSucceed(verdict, written);
+      const count = [...verdict.records.values()].flat().length;
+      // Yesterday's and today's rows come in every run, but for a state that is ahead, or a stream that is delivered.
+      const isShort = asked.language !== "text" && verdict.succeeded && count < RECENT_ROWS;
+      if (isShort && !verdict.said.includes("later than the service's clock"))
+        throw new Error(
+          `A run succeeds with ${count} rows of ${RECENT_ROWS} that always come: ${verdict.said.slice(-2_000)}`,
+        );
+      if (asked.words.includes("--state-file"))
+        refusePrivate("The state file", await readFile(file, "latin1"));
+      await rm(`${file}.previous`, { force: true });
+      return 1;
+    };
+  });
+
+function askedWithState(dice: Dice, file: string): Asked {
+  const way = dice.below(100);
+  if (way < 30)
+    return read("airbyte", "--state", file, "--stream", dice.pick(["people", "people", "companies"]));
+  if (way < 40) return read("jsonl", "--state", file, "--stream", "people");
+  if (way < 44) return read(dice.pick(["airbyte", "jsonl"]), "--state-file", file, "--stream", "people");
+  if (way < 60) return tap("--state", file);
+  if (way < 88) return text("connector", "state", "show", file);
+  if (way < 95) return text("connector", "state", "merge", file, file, ...dice.pick([[], ["--partial"]]));
+  return text("connector", "jobs", "--state", file, ...dice.pick([[], ["--json"]]));
+}
+
+const DATED_1 = {
+  ...{ version: 1, discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: ["2025-12-31"], from: null },
+  ...{ filters: { source_slug: null, is_user: "all" }, undated: "done", undated_checked: "2026-01-02" },
+  ...{ undated_rows: 3, recheck: [["2025-12-01", "2025-12-02"]], gap: null, shard: null, full_refresh: null },
+};
+const ENDED = { asked: "2026-03-05T00:00:00.000Z", ended: "2026-03-05T00:00:01.000Z" };
+const SHARD = { ...DATED_1, shard: { plan: "d1", index: 0, done: true, ...ENDED } };
+const JOBS = {
+  ...{ version: 1, created_at: null },
+  jobs: [{ item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "job_1" }],
+};
+const DATED_2 = {
+  ...{ version: 2, discoveredAt: DATED_1.discoveredAt, filters: DATED_1.filters, full_refresh: null },
+  days: [
+    ["0001-01-01", "2025-11-30", 12],
+    ["2025-12-01", "2025-12-02", null, "again"],
+    ["2025-12-31", "2025-12-31", null, "missing"],
+  ],
+  ...{ undated: { rows: 3, seen: null }, checked: "2026-01-02", plan: "d1", asked: ENDED.asked },
+  ...{ service: null, witness: null, sources: null },
+};
+const stream = (name: string, state: object): object => ({
+  type: "STREAM",
+  stream: { stream_descriptor: { name }, stream_state: state },
+});
+const replicated = { replication_key: "discoveredAt", replication_key_value: DATED_1.discoveredAt };
+const camel = { streamDescriptor: { name: "people" }, streamState: DATED_1 };
+const STATES: readonly unknown[] = [
+  [stream("people", DATED_2)],
+  [stream("people", DATED_1)],
+  stream("people", SHARD),
+  stream("company_lookups", JOBS),
+  { bookmarks: { people: { ...DATED_1, ...replicated } } },
+  { type: "STATE", value: { bookmarks: { people: DATED_1, sources: { version: 1 } } } },
+  { stateType: "stream", streamState: [camel] },
+  { stateType: "global", globalState: { streamStates: [camel] } },
+  { people: { discoveredAt: "2026-03-01T00:00:00.000Z", missing_days: [] } },
+];
