@@ -11,7 +11,7 @@ const USUAL_MINUTES = 4;
 /** The share of the minutes that the faults have when there are not enough for all of them. */
 const FAULTS_SHARE = 1 / 3;
 /** Seeds that one player plays before the next. */
-const TURN_MS = 5_000;
+const TURN_MS = 1_500;
 const AT_ONCE = 2;
 
 type Lab = {
@@ -99,7 +99,7 @@ async function playSeeds(lab: Lab, names: readonly string[], ends: number): Prom
   do {
     for (const [name, count] of counts) {
       const target = await TARGETS[name]?.open();
-      const turn = Math.min(ends, performance.now() + TURN_MS * (target === undefined ? 3 : 1));
+      const turn = Math.min(ends, performance.now() + TURN_MS * (target === undefined ? 4 : 1));
       do {
         const seed = lab.seed + count.seeds;
         playing(name, seed);
