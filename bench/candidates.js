@@ -1,7 +1,7 @@
 // Who is measured, as command lines. Programs that are not at hand are left out.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -27,7 +27,7 @@ export function configFile(config) {
   return file;
 }
 
-export const prototype = (name, url) => [process.execPath, at(`prototypes/${name}.js`), url];
+export const prototype = (name, url) => [process.execPath, at(`peers/${name}.js`), url];
 
 export function shellCandidates(url) {
   const wire = `curl -sf ${url}/api/v1/public/people/stream`;
@@ -36,22 +36,6 @@ export function shellCandidates(url) {
     ...(has("curl") && has("jq") ? [shell("jq", `set -o pipefail; ${wire} | jq -c '${JQ}'`)] : []),
     ...(has("curl") ? [shell("wire", `set -o pipefail; ${wire} | wc -c`)] : []),
   ];
-}
-
-/** The Airbyte Python CDK in a virtual environment under .cache/, which is made if it is not there. */
-export function pythonCandidate(url) {
-  const python = at("../.cache/bench/venv/bin/python");
-  if (!existsSync(python)) {
-    const venv = at("../.cache/bench/venv");
-    for (const command of [
-      ["python3", "-m", "venv", venv],
-      [python, "-m", "pip", "install", "-q", "airbyte-cdk"],
-    ]) {
-      const [program, ...args] = command;
-      if (spawnSync(program, args, { stdio: ["ignore", 2, 2] }).status !== 0) return [];
-    }
-  }
-  return [{ name: "python", command: [python, at("prototypes/python_cdk.py"), url] }];
 }
 
 const has = (program) => spawnSync(program, ["--version"], { stdio: "ignore" }).status === 0;

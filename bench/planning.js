@@ -88,7 +88,7 @@ export async function planning(said) {
   for (const { service, config, syncs } of ACCOUNTS) {
     const { rowsPerSecond = ROWS_PER_SECOND, ...options } = service;
     const server = await startServer(
-      "./planning-server.js",
+      "./sandbox.js",
       JSON.stringify({ bytesPerSecond: rowsPerSecond * ROW_BYTES, ...options }),
     );
     const meter = await startMeter(server.url);
@@ -118,7 +118,7 @@ export async function planning(said) {
     "rows passed on",
     "exit",
   ];
-  return [{ text: table(head, rows, 2) }];
+  return [table(head, rows, 2)];
 }
 
 /** Runs one sync to its end: its exit code, and how many rows it passed on. The state stays in the folder. */

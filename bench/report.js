@@ -1,4 +1,4 @@
-// Tables in Markdown, and what the chart needs of them.
+// Tables in Markdown.
 import { median, ratio } from "./measure.js";
 
 const seconds = ({ seconds }) => seconds;
@@ -8,11 +8,10 @@ const peak = ({ peakMiB }) => peakMiB;
 const NAMES = {
   ours: "this connector",
   "ours, private": "this connector, one field dropped and one hashed",
-  splice: "the least: parse, check, splice (`bench/prototypes/splice.js`)",
-  plain: "the usual loop: parse, check, stringify (`bench/prototypes/plain.js`)",
+  splice: "the least: parse, check, splice (`bench/peers/splice.js`)",
+  plain: "the usual loop: parse, check, stringify (`bench/peers/plain.js`)",
   jq: "`curl` into `jq -c`",
   wire: "the wire alone: `curl` into `wc`",
-  python: "Airbyte's Python CDK, low-code, JSONL decoder",
   "ours, gzip": "this connector, body gzipped",
   "splice, gzip": "the least, body gzipped",
 };
@@ -33,7 +32,6 @@ export function ratioTable(results) {
     ["the usual loop / this connector", "plain", "ours"],
     ["the usual loop / this connector, one field dropped and one hashed", "plain", "ours, private"],
     ["`jq` / this connector", "jq", "ours"],
-    ["Python CDK / this connector", "python", "ours"],
     ["this connector / the wire alone", "ours", "wire"],
     ["this connector, gzipped / not", "ours, gzip", "ours"],
   ];
@@ -45,7 +43,7 @@ export function ratioTable(results) {
       const processor = a[0].cpu !== undefined && b[0].cpu !== undefined ? span(ratio(a, inTurn, cpu)) : "";
       return [name, span(ratio(a, inTurn, seconds)), processor];
     });
-  return { text: table(["ratio, median of pairs (least–most)", "time", "processor"], rows) };
+  return table(["ratio, median of pairs (least–most)", "time", "processor"], rows);
 }
 
 export function throughputTable(results, count, bytes) {
@@ -63,12 +61,7 @@ export function throughputTable(results, count, bytes) {
     ];
   });
   const head = ["program", "seconds", "1,000 rows/s", "processor s", "peak MiB", "MB on the wire", "MB/s"];
-  const bars = [...results].map(([name, runs]) => ({
-    name: NAMES[name].replaceAll("`", "").replace(/ \(bench.*/, ""),
-    value: count / median(runs.map(seconds)),
-    isOurs: name === "ours",
-  }));
-  return { text: `${count.toLocaleString("en")} rows:\n\n${table(head, rows)}`, bars };
+  return `${count.toLocaleString("en")} rows:\n\n${table(head, rows)}`;
 }
 
 const PATHS = [
@@ -99,36 +92,7 @@ export function pathsTable(byNode, count) {
   });
   const heads = [...byNode.keys()].flatMap((version) => [`Node ${version}`, "MiB"]);
   const words = `${count.toLocaleString("en")} rows in one window, median of pairs (least–most):`;
-  return {
-    text: `${words}\n\n${table(["path, processor time by that of the default", "to reach", ...heads], rows)}`,
-  };
-}
-
-export function memoryTable(many, one) {
-  const line =
-    (kind) =>
-    ([people, runs]) => [
-      kind,
-      people.toLocaleString("en"),
-      Math.round(median(runs.map(peak))),
-      median(runs.map(seconds)).toFixed(1),
-    ];
-  const rows = [...many.map(line("windows of 250,000 rows at most")), ...one.map(line("one window"))];
-  const [[fewest, least], [most, greatest]] = [one[0], one.at(-1)];
-  const growth = ((median(greatest.map(peak)) - median(least.map(peak))) * 2 ** 20) / (most - fewest);
-  return {
-    text: `${table(["", "rows", "peak MiB", "seconds"], rows)}\n\nWithin one window: ${growth.toFixed(1)} bytes a row.`,
-  };
-}
-
-export function workersTable(results) {
-  const alone = results.get(1);
-  const rows = [...results].map(([workers, runs]) => [
-    workers,
-    median(runs.map(seconds)).toFixed(2),
-    workers === 1 ? "1" : span(ratio(alone, runs, seconds)),
-  ]);
-  return { text: table(["`num_workers`", "seconds", "times as fast as one"], rows) };
+  return `${words}\n\n${table(["path, processor time by that of the default", "to reach", ...heads], rows)}`;
 }
 
 const START_GOALS = { spec: "1.15 times", check: "300 ms" };
@@ -141,5 +105,5 @@ export function startUpTable(results) {
     Math.round(median(runs.map(seconds)) * 1000),
     span(ratio(runs, bare, seconds)),
   ]);
-  return { text: table(["command", "to reach", "ms", "times `node -e 0`"], rows, 2) };
+  return table(["command", "to reach", "ms", "times `node -e 0`"], rows, 2);
 }

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   renameSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { Readable } from "node:stream";
@@ -21,7 +22,7 @@ const NOW = "2026-01-01T00:00:00Z";
 export async function prepareRows(people) {
   const path = (suffix) => fileURLToPath(new URL(`people-${people}.${suffix}`, CACHE));
   const files = { plain: path("ndjson"), gzipped: path("ndjson.gz"), days: path("days.json") };
-  if (existsSync(files.days)) return files;
+  if (existsSync(files.days)) return { ...files, bytes: sizesOf(files) };
   mkdirSync(CACHE, { recursive: true });
   await writePlain(people, files.plain);
   const gzipped = createWriteStream(files.gzipped);
@@ -29,8 +30,10 @@ export async function prepareRows(people) {
   const days = await daysOf(files.plain);
   writeFileSync(`${files.days}.part`, JSON.stringify([...days.values()]));
   renameSync(`${files.days}.part`, files.days);
-  return files;
+  return { ...files, bytes: sizesOf(files) };
 }
+
+const sizesOf = ({ plain, gzipped }) => ({ plain: statSync(plain).size, gzipped: statSync(gzipped).size });
 
 async function writePlain(people, file) {
   const sandbox = await startSandbox({ people, undated: 0, now: NOW });

@@ -1,18 +1,15 @@
 // Serves a prepared export from a process of its own: `node bench/server.js PEOPLE [OPTIONS]`, at full speed unless the
-// options say otherwise: {"gzip":true,"latencyMs":200,"bytesPerSecond":5000000}. Counts truthfully, and serves any range
+// options say {"gzip":true}. Counts truthfully, and serves any range
 // of days, which is a range of the file's bytes.
 import { createReadStream, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
 import { prepareRows } from "./rows.js";
 
 const { plain, gzipped, days: daysFile } = await prepareRows(Number(process.argv[2]));
-const { gzip = false, latencyMs = 0, bytesPerSecond } = JSON.parse(process.argv[3] ?? "{}");
+const { gzip = false } = JSON.parse(process.argv[3] ?? "{}");
 const days = JSON.parse(readFileSync(daysFile, "utf8"));
 
-const server = createServer(async (request, response) => {
-  if (latencyMs > 0) await delay(latencyMs);
+const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
   const range = rangeOf(searchParams);
   if (pathname.endsWith("/people/stream")) stream(range, request, response);
@@ -55,13 +52,5 @@ function stream({ rows, start, bytes }, { headers }, response) {
   if (zips) response.setHeader("content-encoding", "gzip");
   const options = zips ? {} : { start, end: start + bytes - 1 };
   const file = createReadStream(zips ? gzipped : plain, { ...options, highWaterMark: 256 * 1024 });
-  if (bytesPerSecond === undefined) file.pipe(response);
-  else Readable.from(slowly(file)).pipe(response);
-}
-
-async function* slowly(chunks) {
-  for await (const chunk of chunks) {
-    yield chunk;
-    await delay((chunk.length / bytesPerSecond) * 1000);
-  }
+  file.pipe(response);
 }

@@ -37,5 +37,5 @@ export async function startUp(runs, against) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const options = { runs: { type: "string", default: "20" }, against: { type: "string" } };
   const { values } = parseArgs({ options });
-  console.log(startUpTable(await startUp(Number(values.runs), values.against)).text);
+  console.log(startUpTable(await startUp(Number(values.runs), values.against)));
 }

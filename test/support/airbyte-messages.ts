@@ -86,7 +86,7 @@ export function linesOf(output: string): string[] {
   return output.split("\n").slice(0, -1);
 }
 
-/** Throws unless a rule is kept. It needs no test around it: `npm run fuzz` has none. */
+/** Throws unless a rule is kept. It needs no test around it: the fuzz has none. */
 export function must(keeps: boolean, rule: string, text = ""): asserts keeps {
   if (!keeps) throw new Error(`Not kept: ${rule}: ${text.slice(0, 1_000)}`);
 }
