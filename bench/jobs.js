@@ -55,26 +55,15 @@ const ledger = { salt: SALT, normalization: 1, jobs: [], done };
 const state = { version: 2, verified_at: null, ...ledger, older: [], spent: [], prices: [], inputs: [] };
 
 const stream = "email_verifications";
-const catalog = {
-  streams: [
-    {
-      tap_stream_id: stream,
-      stream,
-      schema: { type: "object", properties: {} },
-      key_properties: ["email"],
-      metadata: [{ breadcrumb: [], metadata: { selected: true } }],
-    },
-  ],
-};
+const metadata = [{ breadcrumb: [], metadata: { selected: true } }];
+const schema = { type: "object", properties: {} };
+const catalog = { streams: [{ tap_stream_id: stream, stream, schema, key_properties: ["email"], metadata }] };
 
 const server = createServer((request, response) => {
   request.resume();
-  response.writeHead(request.method === "POST" ? 200 : 404, { "content-type": "application/json" });
-  response.end(
-    JSON.stringify(
-      request.method === "POST" ? { success: true } : { success: false, error: { code: "JOB_NOT_FOUND" } },
-    ),
-  );
+  const isPost = request.method === "POST";
+  const answer = isPost ? { success: true } : { success: false, error: { code: "JOB_NOT_FOUND" } };
+  response.writeHead(isPost ? 200 : 404, { "content-type": "application/json" }).end(JSON.stringify(answer));
 });
 server.listen(0, "127.0.0.1", async () => {
   const url = `http://127.0.0.1:${server.address().port}`;

@@ -5,7 +5,6 @@ import { fork, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
-/** The slowest case takes a minute. */
 const HUNG_MS = 300_000;
 const args = process.argv.slice(2);
 
@@ -15,10 +14,10 @@ if (process.send !== undefined) {
 } else {
   const only = args[args.indexOf("--only") + 1];
   const isOnly = args.includes("--only");
-  // They take minutes of their own, so that a run that has few does without them.
-  const tests = isOnly ? only === "tests" : !args.includes("--minutes");
-  const failed = tests ? runTests() : 0;
-  process.exitCode = (isOnly && only === "tests" ? 0 : await play()) || failed;
+  const isTests = isOnly && only === "tests";
+  // The tests take minutes of their own.
+  const failed = isTests || !(isOnly || args.includes("--minutes")) ? runTests() : 0;
+  process.exitCode = (isTests ? 0 : await play()) || failed;
 }
 
 function runTests() {
