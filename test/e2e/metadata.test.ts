@@ -94,10 +94,10 @@ describe("Dockerfile", () => {
 });
 
 it("the workflows run scripts that there are", () => {
-  const workflows = ["ci", "release"].map((one) => text(`.github/workflows/${one}.yml`)).join("\n");
-  const suites = /suite: \[(.+)\]/.exec(workflows)?.[1]?.split(", ") ?? [];
-  const named = [...workflows.matchAll(/npm run ([\w:-]+)$/gm)].map(([, script = ""]) => script);
-  const wanted = [...suites.map((suite) => `test:${suite}`), ...named];
-  expect(wanted.length).toBeGreaterThan(6);
-  expect(wanted.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
+  const workflows = ["ci", "nightly", "release"]
+    .map((one) => text(`.github/workflows/${one}.yml`))
+    .join("\n");
+  const named = [...workflows.matchAll(/npm run ([\w:-]+)/g)].map(([, script = ""]) => script);
+  expect(named).not.toEqual([]);
+  expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
 });

@@ -79,9 +79,9 @@ const STORIES: Readonly<Record<string, Story>> = {
   },
 };
 
-/** Waits take a fiftieth of their time, and the day of the account is today. */
+/** Waits take a twentieth of their time, and the day of the account is today. */
 function clockAtNoon() {
-  const clock = hurriedClock(500);
+  const clock = hurriedClock(20);
   const began = clock.now();
   return { ...clock, now: () => Date.parse(NOON) + clock.now() - began };
 }

@@ -1,12 +1,9 @@
 import { writeFileSync } from "node:fs";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
-import { shown } from "../../src/plural.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
-import { hurriedClock } from "../support/in-process.ts";
+import { CountingService, envelope } from "../support/counting-service.ts";
 import { countingStage, DAY, HOUR, type Setting, type Sync } from "../support/job-stage.ts";
 import { type JobState, subsIn } from "../support/job-types.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -288,144 +285,11 @@ describe("jobs", () => {
     expect(stage.bought.length).toBeLessThanOrEqual(2 + 10);
   });
 
-  it.each([
-    ["COMPANY_NOT_FOUND", 0],
-    ["INVALID_REQUEST", 1],
-  ])(
-    "are not refreshed in every run if the service refuses, and the answer is kept: %s",
-    async (code, taken) => {
-      const stage = await lookups({ refresh_after_days: 3 });
-      await stage.play({});
-      const { tried } = stage.service;
-      tried.length = 0;
-      const behaviour = { refuse: () => (tried.length <= taken ? undefined : envelope(400, code)) };
-      for (const after of [5 * DAY, HOUR, HOUR]) await stage.play({ after, behaviour, done: ITEMS.length });
-      expect(tried.toSorted()).toEqual(ITEMS);
-      expect(stage.bought).toHaveLength(ITEMS.length + taken);
-      await stage.play(
-        { after: 4 * DAY + HOUR, delivered: ITEMS },
-        { isForgotten: true, syncMode: "full_refresh", delivered: ITEMS },
-      );
-      expect(stage.bought).toHaveLength(2 * ITEMS.length + taken);
-    },
-  );
-
-  it("are refreshed once in every run for want of credits, and the answer is kept", async () => {
-    const stage = await lookups({ refresh_after_days: 3 });
-    const behaviour = { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") };
-    const dry: Sync = { behaviour, bought: [], submissions: 1, done: ITEMS.length };
-    await stage.play({ bought: ITEMS }, { ...dry, after: 5 * DAY }, dry, dry);
-  });
-
-  it("say how many items wait when the account has run dry on the way", async () => {
-    const dry = (behaviour: Behaviour, waiting: number): Sync => ({
-      ...{ behaviour, says: `${waiting} items left for later syncs` },
-      warns: `out of credits or quota, with ${waiting} items waiting. The next sync tries one`,
-    });
-    const asked = await lookups();
-    const refuse = (item: string) => (item === ITEMS[0] ? undefined : envelope(402, "INSUFFICIENT_CREDITS"));
-    await asked.play(dry({ refuse }, ITEMS.length - 1));
-    const told = await lookups();
-    const unpaid = { status: "error", error_code: "INSUFFICIENT_CREDITS", contacts: [], credits_used: 0 };
-    const result = (_id: string, item: string) =>
-      item === ITEMS[0] ? { status: 500, body: unpaid } : undefined;
-    await told.play(dry({ result }, ITEMS.length));
-  });
-
-  it("that ask for patience get it, before the same item is submitted again", async () => {
-    const stage = await countingStage("email_verification", { emails: emailsOf(2) });
-    let left = 3;
-    const refuse = () => (left-- > 0 ? envelope(503, "SOURCE_UNAVAILABLE") : undefined);
-    const { slept } = await stage.play({ behaviour: { refuse }, bought: emailsOf(2), submissions: 5 });
-    expect(stage.service.tried.slice(0, 4)).toEqual(Array(4).fill(emailsOf(1)[0]));
-    expect(slept).toBeGreaterThan(1_000);
-  });
-
   it("to a submission in the words of a failed result says that nothing was bought", async () => {
     const stage = await lookups();
     const refuse = () => ({ status: 200, body: { status: "error", error_code: "INSUFFICIENT_CREDITS" } });
     await stage.play({ behaviour: { refuse }, bought: [], submissions: 1 }, { bought: ITEMS });
   });
-
-  it.each([
-    [500, ITEMS],
-    [200, ITEMS],
-    [400, ITEMS.filter((item) => item !== ITEMS[1])],
-  ])(
-    "that are answered %i without a result once are asked for again in this run, unless they are refused",
-    async (status, delivered) => {
-      const stage = await lookups();
-      const once = new Set(ITEMS.slice(1, 2));
-      const result = (_id: string, item: string) => (once.delete(item) ? { status, body: {} } : undefined);
-      await stage.play({ behaviour: { result }, fails: null, bought: ITEMS, delivered });
-    },
-  );
-
-  it("are left to the next run once three questions in a row get no answer", async () => {
-    const stage = await countingStage("email_check", { emails: emailsOf(5), max_wait_seconds: 0 });
-    await stage.play({ bought: 5, delivered: 0 });
-    const asked = new Set<string>();
-    const wild = (_method: string, item: string, response: ServerResponse) => {
-      if (item === "") return false;
-      asked.add(item);
-      response.destroy();
-      return true;
-    };
-    await stage.play({ behaviour: { wild }, fails: "transient_error" });
-    expect(asked.size).toBe(3);
-    // Those that were not asked for the longest come first.
-    const order: string[] = [];
-    const result = (_id: string, item: string) => void order.push(item);
-    await stage.play({ behaviour: { result }, bought: 0, delivered: emailsOf(5) });
-    expect(order.slice(0, 2).filter((item) => asked.has(item))).toEqual([]);
-  });
-
-  it.each<[string, object, number]>([
-    ["says what it cost last", { contacts: [{ note: "x", credits_used: 1 }], credits_used: 12_000 }, 12_000],
-    [
-      "says what it cost first",
-      { credits_used: "12000", contacts: ['"credits_used": 1', { x: [{}] }] },
-      12_000,
-    ],
-    ["does not say what it cost", { contacts: [{}] }, 10],
-  ])(
-    "whose answer is longer than 32 MiB and %s is charged once, stays open, and ends the submissions",
-    async (_, body, cost) => {
-      const domains = Array.from({ length: 60 }, (_item, nth) => `i${nth}.example`);
-      const stage = await lookups({ domains, max_credits_per_sync: 50_000 });
-      const text = JSON.stringify({ status: "success", ...body });
-      // In the midst of the first list.
-      const long = text.replace("[", `["${"\\u0022}".repeat(37 * 150_000)}",`);
-      const mebibytes = Math.ceil(long.length / 1_048_576);
-      const behaviour = {
-        wild: (method: string, item: string, response: ServerResponse) =>
-          method === "GET" &&
-          item === "i1.example" &&
-          reply(200, gzipSync(long, { level: 1 }), GZIP)(response),
-      };
-      const used = (credits: number): string => `${shown(credits)} today`;
-      const first = await stage.play({ behaviour, steps: ["open"], warns: `an answer of ${mebibytes} MiB` });
-      const answered = stage.bought.length - 1;
-      expect(answered).toBeLessThan(59);
-      expect(
-        stage.requests
-          .slice(
-            stage.requests.findIndex((request) =>
-              request.includes(`/job_${stage.bought.indexOf("i1.example")}_`),
-            ),
-          )
-          .join(),
-      ).not.toContain("POST");
-      expect(first.text).toContain(used(answered + cost));
-      expect(first.text).toContain("so nothing more was submitted in this sync");
-      const capped = { settings: { max_credits_per_month: answered + cost }, bought: [] };
-      await stage.play({ ...capped, behaviour }, { ...capped, isForgotten: true, behaviour });
-      const rest = 59 - answered;
-      const last = await stage.play({ behaviour, bought: rest, delivered: rest, steps: ["open"] });
-      expect(last.text).toContain(used(59 + cost));
-      await stage.play({ after: 8 * DAY, bought: [], delivered: ["i1.example"], steps: [] });
-    },
-  );
 
   it.each<[string, Setting, readonly string[], (item: string, other: string) => object]>([
     ...(["success", "error"] as const).map(
@@ -484,21 +348,6 @@ describe("jobs", () => {
     expect(stage.service.orderedTwice).toEqual([]);
   });
 
-  it("of both streams in one run wait once for one job, read the rows once, and submit what the caps let one stream", async () => {
-    const asked: (readonly string[])[] = [];
-    for (const streams of [["company_lookups"], ["company_lookups", "company_lookup_contacts"]]) {
-      const stage = await lookups({ domains: ["c.example"], from_people: true, max_wait_seconds: 200 });
-      const processing = { status: 200, body: { status: "processing" } };
-      const result = (_id: string, item: string) => (item === "c.example" ? processing : undefined);
-      const before = stage.requests.length;
-      await stage.play({ streams, behaviour: { people, result } });
-      asked.push(stage.requests.slice(before).filter((request) => !request.includes("job_0_check")));
-    }
-    const [one = [], both = []] = asked;
-    expect(one.filter((request) => request.includes("/people")).length).toBeGreaterThan(0);
-    expect(both.toSorted()).toEqual(one.toSorted());
-  });
-
   it.each(["sales", undefined])(
     "count by a state whose namespace is %s, whatever the catalog says",
     async (namespace) => {
@@ -531,59 +380,6 @@ describe("jobs", () => {
       expect(stage.bought.length).toBeGreaterThan(0);
     },
   );
-
-  it.each<[number, string, unknown]>([
-    [200, '[{"valid":true}]', [{ valid: true }]],
-    [200, '"deliverable"', "deliverable"],
-    [200, "0.97", 0.97],
-    [200, "null", null],
-    [200, "false", false],
-    [201, "", ""],
-    [203, "valid: {1}", "valid: {1}"],
-    [206, ' "not} JSON', ' "not} JSON'],
-    [200, '{"status":"error","error_code":"MAILBOX_FULL"}', { status: "error", error_code: "MAILBOX_FULL" }],
-    [
-      200,
-      '{"success":false,"error":{"code":"GREYLISTED"}}',
-      { success: false, error: { code: "GREYLISTED" } },
-    ],
-  ])("that verify e-mails keep what a %i says, whatever it is: %s", async (status, body, response) => {
-    const emails = ["a@x.example", "b@x.example"];
-    const stage = await countingStage("email_verification", { emails });
-    const wild = (method: string, _item: string, answer: ServerResponse) =>
-      method === "POST" && reply(status, body)(answer);
-    const first = await stage.play({ behaviour: { wild }, bought: emails, delivered: emails });
-    const again: Sync = { isForgotten: true, syncMode: "full_refresh", bought: [], delivered: emails };
-    const second = await stage.play({ bought: [], delivered: [] }, again);
-    for (const ran of [first, second])
-      expect(ran.records().map((record) => record["response"])).toEqual([response, response]);
-    expect(first.warnings().filter((text) => !text.includes("nothing is known"))).toEqual([]);
-  });
-
-  it("of one stream refreshed, the other incremental, are bought once; the refresh is complete once all is delivered", async () => {
-    const { service, config } = await lookups();
-    const [configFile, folder] = [await file("config.json", config), await tempDir()];
-    const modes = { company_lookups: "full_refresh", company_lookup_contacts: "incremental" };
-    const catalog = await file("catalog.json", {
-      streams: Object.entries(modes).map(([name, sync_mode]) => ({
-        stream: { name, json_schema: {} },
-        sync_mode,
-      })),
-    });
-    const args = [
-      "read",
-      "--config",
-      configFile,
-      "--catalog",
-      catalog,
-      "--state-file",
-      join(folder, "s.json"),
-    ];
-    for (const code of [1, 0]) {
-      expect((await run(CONNECTOR, args, { clock: hurriedClock() })).code).toBe(code);
-      expect(service.bought.toSorted()).toEqual(ITEMS);
-    }
-  });
 
   it("are refused before any request, with exit 2, by a bare record stream without a memory", async () => {
     await using service = await CountingService.start();

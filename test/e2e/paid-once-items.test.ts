@@ -1,10 +1,8 @@
-import { createHash, createHmac } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
-import { seal } from "../../src/jobs/seal.ts";
 import { file } from "../support/cli.ts";
 import { countingStage, DAY, type Setting, sandboxStage } from "../support/job-stage.ts";
-import { digestsOf, verifiedState } from "../support/job-states.ts";
 
 describe("the items of a job", () => {
   it("are a row for each contact in company_lookup_contacts, which buys nothing itself", async () => {
@@ -126,47 +124,6 @@ describe("the items of a job", () => {
     await stage.play({ bought, delivered: bought }, { bought: [] }, { isForgotten: true, bought: [] });
   });
 
-  it("are not bought again that an older version bought in the spelling that it took for another item", async () => {
-    const bought = [
-      "a@x.example.",
-      "'b@x.example'",
-      "c@bücher.example",
-      "d@x.example",
-      "e@xn--bcher-kva.example",
-    ];
-    const spellings = [
-      bought,
-      ["a@x.example", "b@x.example", "c@xn--bcher-kva.example", "'d@x.example.'", "e@bücher.example"],
-    ];
-    const state = { email_verifications: verifiedState(digestsOf(bought)) };
-    for (const receipts_file of [undefined, ""])
-      for (const emails of spellings) {
-        const config = { ...(receipts_file === "" && { receipts_file }) };
-        const stage = await countingStage(
-          "email_verification",
-          { emails: [...emails, "new@x.example"] },
-          config,
-        );
-        const ran = await stage.runtime.readStream("email_verifications", { state });
-        expect([ran.code, stage.bought]).toEqual([0, ["new@x.example"]]);
-        const next = await stage.runtime.readStream("email_verifications", { state: ran.state() });
-        expect([next.code, stage.bought]).toEqual([0, ["new@x.example"]]);
-      }
-  });
-
-  it("are not bought that version 0.1.0 bought by the spelling of a later entry", async () => {
-    const old = createHash("sha256").update("bücher.example").digest().toString("base64url", 0, 12);
-    const at = "2026-03-02T10:00:00.000Z";
-    const job = { item: old, step: "submitted", at, job_id: "job_1", not_before: null, tries: 0, resent: 0 };
-    const state = { company_lookups: { version: 1, created_at: null, jobs: [job] } };
-    const stage = await countingStage("company_lookup", {
-      domains: ["xn--bcher-kva.example", "bücher.example", "b.example"],
-      max_wait_seconds: 0,
-    });
-    await stage.runtime.readStream("company_lookups", { state });
-    expect(stage.bought).toEqual(["b.example"]);
-  });
-
   it("are not bought in a full refresh that looks for them among people", async () => {
     const settings = { domains: ["a.example"], from_people: true };
     const people = [{ id: "1", companyDomain: "b.example", discoveredAt: "2026-03-01T10:00:00.000Z" }];
@@ -176,23 +133,6 @@ describe("the items of a job", () => {
       ...{ syncMode: "full_refresh", behaviour: { people } },
       ...{ bought: [], delivered: ["a.example"] },
     });
-  });
-
-  it("bring the responses that an older version sealed for another spelling of an e-mail", async () => {
-    const old = "a@x.example.";
-    const [item] = digestsOf([old]);
-    const [day, sealed] = ["2026-01-01", seal("salt", old, '2026-01-01T00:00:00.000Z {"valid":true}')];
-    const handle = { id: "r.0", at: `${day}T00:00:00.000Z`, day, sealed, sure: true };
-    const lines = [
-      { receipts: 2, service: {}, salt: "salt", normalization: 1 },
-      { for: "emailVerification", items: [{ item, day, handle }] },
-    ];
-    const receipts_file = await file("r.jsonl", `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
-    const stage = await countingStage("email_verification", { emails: ["a@x.example"] }, { receipts_file });
-    const ran = await stage.play({ bought: [], delivered: ["a@x.example"] }, { bought: [], delivered: [] });
-    expect(ran.done()).toBe(1);
-    const again = await stage.play({ isForgotten: true, syncMode: "full_refresh", bought: [] });
-    expect(again.records()).toMatchObject([{ email: "a@x.example", response: { valid: true } }]);
   });
 
   it.each<[string, Setting, string, object, (item: string) => unknown]>([

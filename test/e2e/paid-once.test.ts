@@ -1,17 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
+import type { SandboxOptions } from "../../sandbox/server.ts";
 import { JobRuntime } from "../support/job-runtime.ts";
-import {
-  DAY,
-  HOUR,
-  type JobStage,
-  jobConfig,
-  MINUTE,
-  type Setting,
-  type Sync,
-  sandboxStage,
-} from "../support/job-stage.ts";
+import { DAY, HOUR, jobConfig, MINUTE, type Setting, type Sync, sandboxStage } from "../support/job-stage.ts";
 import type { JobState } from "../support/job-types.ts";
 import { serve } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -169,69 +160,6 @@ describe("jobs", () => {
     const stage = await sandboxStage(setting, scene.settings, scene.options, scene.config);
     await stage.play(...scene.syncs);
   });
-
-  it.each<[string, string, Setting, number[]]>([
-    ["nobody.example", "COMPANY_NOT_FOUND", "company_lookup", [1, 1, 1, 1, 1, 1]],
-    ["broken.example", "INTERNAL_ERROR", "company_lookup", [1, 2, 3, 4, 4, 4]],
-    ["unpaid.example", "INSUFFICIENT_CREDITS", "company_lookup", [1, 2, 3, 4, 5, 6]],
-    ["fails@x.example", "failed", "email_check", [1, 2, 3, 4, 4, 4]],
-    ["fails-once@x.example", "failed", "email_check", [1, 2, 2, 2, 2, 2]],
-  ])(
-    "keeps the failure of %s (%s) as a record; %s submits it at these times: %j",
-    async (item, code, setting, times) => {
-      const stage = await sandboxStage(
-        setting,
-        setting === "email_check" ? { emails: [item] } : { domains: [item] },
-      );
-      const answered = new Set<unknown>();
-      for (const [nth, pause] of [0, HOUR, DAY, 7 * DAY, 30 * DAY, 30 * DAY].entries()) {
-        const isSubmitted = times[nth] !== times[nth - 1];
-        const ran = await stage.play({ after: pause + MINUTE, bought: isSubmitted ? [item] : [] });
-        const records = ran.records();
-        expect(records.length > 0).toBe(isSubmitted);
-        if (setting === "company_lookup")
-          for (const record of records)
-            expect(record).toMatchObject({
-              status: "error",
-              error_code: code,
-              contacts: [],
-              credits_used: 0,
-            });
-        else if (nth === 0)
-          expect(records[0]).toMatchObject({ status: code, is_user: null, checked_at: null });
-        // A failure replaces no answer.
-        for (const { source, is_user } of nth === 0 ? [] : records)
-          if (is_user === null) expect(answered).not.toContain(source);
-        for (const { source, is_user } of records) if (is_user !== null) answered.add(source);
-      }
-    },
-  );
-
-  it.each<[string, Setting, object, SandboxOptions, number[]]>([
-    [
-      "5, 7.5, 11 … seconds, five minutes in all",
-      "company_lookup",
-      { domains: ONE },
-      SLOW,
-      [5, 13, 24, 41, 66, 104, 161, 246, 300],
-    ],
-    [
-      "5 seconds backing off to 60",
-      "email_check",
-      { emails: ["a@x.example"], max_wait_seconds: 600 },
-      { sources: 1, jobs: { checkSeconds: 400 } },
-      [5, 13, 24, 41, 66, 104, 161, 221, 281, 341, 401],
-    ],
-  ])("are polled after %s: %s", async (_, setting, settings, options, seconds) => {
-    const stage = await sandboxStage(setting, { max_wait_seconds: 86_400, ...settings }, options);
-    await stage.play({ bought: 1 });
-    const { requests } = stage.service;
-    const [posted, ...polls] = requests.slice(requests.findIndex(({ method }) => method === "POST"));
-    // What the machine takes itself counts as well, a little with each poll.
-    for (const [nth, { at }] of polls.entries())
-      expect(Math.abs((at - Number(posted?.at)) / 1000 - (seconds[nth] ?? 0)), `poll ${nth}`).toBeLessThan(3);
-    expect(polls).toHaveLength(seconds.length);
-  });
 });
 
 describe("company_lookups", () => {
@@ -270,14 +198,6 @@ describe("company_lookups", () => {
     expect(stage.bought.length).toBeLessThan(40);
     // Asked after 5 and 12.5 s; the next question would come after the end.
     await (await lookups({ domains: ONE }, SLOW, limit)).play({ polls: 2 });
-  });
-
-  it("show that the run is alive while it waits", async () => {
-    const settings = { domains: ["1.example", "2.example"], max_wait_seconds: 86_400 };
-    const stage = await lookups(settings, { jobs: { dailyLookups: 1 } });
-    const { messages, slept } = await stage.play({ says: "waiting for 1 job" });
-    expect(slept).toBeGreaterThan(13 * HOUR);
-    expect(messages.filter(({ type }) => type === "STATE").length).toBeGreaterThan(slept / (5 * MINUTE));
   });
 
   it("that stay in process for ever are never submitted again, and asked for more and more seldom", async () => {
@@ -339,21 +259,6 @@ describe("company_lookups", () => {
     );
   });
 
-  it("pass the webhook on", async () => {
-    const bodies: string[] = [];
-    const { url } = await serve(async (request, response) => {
-      for await (const chunk of request) bodies.push(String(chunk));
-      response.end();
-    });
-    const stage = await lookups(
-      { domains: ONE, webhook_url: `${url}/secret-path` },
-      { jobs: { lookupSeconds: 0 } },
-    );
-    const { text } = await stage.play({});
-    await expect.poll(() => bodies.join("")).toContain('"domain":"1.example"');
-    expect(text).not.toContain("secret-path");
-  });
-
   it("are not bought with a state that cannot be read", async () => {
     const stage = await lookups({ domains: ONE });
     const state = { company_lookups: { version: 1 } };
@@ -389,12 +294,6 @@ describe("email_checks", () => {
       { after: 3 * DAY, settings, bought: 0 },
     );
     expect(new Set(ran.records().map(({ email }) => email))).toEqual(new Set(["c@x.example"]));
-  });
-
-  it("keep the date of a cached answer", async () => {
-    const ran = await (await sandboxStage("email_check", { emails: ["known@x.example"] })).play({});
-    for (const record of ran.records())
-      expect(record).toMatchObject({ cached: true, checked_at: expect.stringMatching(/^2026-01-31/) });
   });
 });
 
@@ -437,59 +336,5 @@ describe("email_verifications", () => {
     const runs = new JobRuntime(config, { url, advance: () => undefined });
     const ran = await runs.readStream("email_verifications");
     expect([ran.code, ran.records().length, most]).toEqual([0, 21, 1]);
-  });
-});
-
-describe("a key of the Agency plan", () => {
-  const agency = (): Promise<JobStage<Sandbox>> => sandboxStage("email_check", { emails: ["a@x.example"] });
-
-  it("is fine if it can do what is configured; check and discover submit nothing", async () => {
-    const stage = await agency();
-    const { status, message } = (await stage.runtime.check()).messages[0]?.connectionStatus ?? {};
-    expect([status, message]).toEqual([
-      "SUCCEEDED",
-      expect.stringMatching(/This key can read sources \(5\), email_checks.*people: /s),
-    ]);
-    const [discovered] = (await stage.runtime.discover()).messages;
-    const streams = discovered?.catalog?.streams.map(({ name }) => name);
-    expect(streams).toEqual(["people", "companies", "sources", "email_checks"]);
-    expect(stage.bought).toEqual([]);
-  });
-
-  it("is of no use where nothing is configured that it can do", async () => {
-    const { service } = await agency();
-    const { messages } = await new JobRuntime(jobConfig(service, {}), service).check();
-    expect(messages[0]?.connectionStatus?.status).toBe("FAILED");
-  });
-
-  it("reads without a catalog what it can", async () => {
-    const { code, messages } = await (await agency()).runtime.readAll();
-    const streams = new Set(messages.flatMap(({ record }) => record?.stream ?? []));
-    expect([code, streams]).toEqual([0, new Set(["sources", "email_checks"])]);
-  });
-});
-
-describe("check", () => {
-  it.each<[string, string | undefined, string, unknown]>([
-    [
-      "finds a key that the External API does not take",
-      EXTERNAL_KEY,
-      "FAILED",
-      expect.stringContaining("external_api.api_key"),
-    ],
-    [
-      "says that look-ups can be read, and buys none",
-      undefined,
-      "SUCCEEDED",
-      "This key can read people (23), companies (4), sources (5), company_lookups, company_lookup_contacts. " +
-        "At most 100 company look-ups and 100 credits a sync, no cap by day, no cap by month",
-    ],
-  ])("%s", async (_, api_key, status, message) => {
-    const stage = await lookups({ domains: ONE });
-    const { url, key } = stage.service;
-    const external_api = { api_url: url, api_key: api_key ?? key };
-    const { messages } = await new JobRuntime({ ...stage.config, external_api }, stage.service).check();
-    expect(messages[0]?.connectionStatus).toEqual({ status, message });
-    expect(stage.bought).toEqual([]);
   });
 });
