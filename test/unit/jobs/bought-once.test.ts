@@ -165,6 +165,17 @@ describe("jobs", { timeout: 60_000 }, () => {
     }
   });
 
+  it("of two streams of one setting are waited for once", async () => {
+    const pollsOf = async (streams: readonly SelectedJobs[], path: string): Promise<number> => {
+      const service = new JobService(path);
+      service.takes = DAY;
+      await service.sync({ items: ITEMS, streams });
+      return service.polls;
+    };
+    const alone = await pollsOf(ALONE, receipts);
+    expect(await pollsOf(BOTH, `${receipts}-2`)).toBeLessThan(1.5 * alone);
+  });
+
   it("stop buying once another run has the state", async () => {
     const service = new JobService(receipts);
     const checkState = async (): Promise<void> => {
@@ -268,6 +279,19 @@ describe("a submission", () => {
     service.now += DAY;
     await service.sync({ items });
     expect(service.bought.length).toBe(12 - sent);
+  });
+
+  it("that was announced before a key was refused is bought by the next sync", async () => {
+    for (const path of [receipts, ""]) {
+      const service = new JobService(path);
+      const items = Array.from({ length: 9 }, (_, nth) => `i${nth}.example`);
+      const refusal = answered(0, 401, { success: false, error: { code: "INVALID_API_KEY" } });
+      service.answer = () => (service.bought.length < 2 ? undefined : refusal);
+      await service.sync({ items });
+      service.answer = undefined;
+      await service.sync({ items });
+      expect(service.bought.toSorted()).toEqual(items);
+    }
   });
 
   it("that was announced and did not leave is bought by the next sync", async () => {

@@ -144,7 +144,13 @@ it("the receipts and their folder are only for their owner, and name no item", a
   await bought();
   expect((await stat(receipts)).mode & 0o777).toBe(0o600);
   expect((await stat(dirname(receipts))).mode & 0o777).toBe(0o700);
+  const itemsIn = async (path: string): Promise<unknown> =>
+    [...(await readFile(path, "utf8")).matchAll(/"item":"([^"]+)"/g)].map(([, item]) => item);
+  const one = await itemsIn(receipts);
   expect(await readFile(receipts, "utf8")).not.toMatch(/a\.example|b\.example/);
+  const other = join(folder, "other.jsonl");
+  await bought(other);
+  expect(await itemsIn(other), "each file has a salt of its own").not.toEqual(one);
 });
 
 it("receipts are compacted when they are opened, and nothing that counts is lost", async () => {

@@ -6,6 +6,7 @@ import { systemProcesses } from "../../../src/files/processes.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import { Receipts } from "../../../src/jobs/receipts.ts";
 import { DAY_MS, dayOf } from "../../../src/time.ts";
+import { JobService } from "../../support/job-service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const AT = Date.UTC(2026, 2, 2, 10);
@@ -92,6 +93,25 @@ describe("Receipts", () => {
       told.push("returned");
     });
     expect(told.slice(-2)).toEqual(["3 lines synced", "returned"]);
+  });
+
+  it("are on the disk before a submission leaves, and hold its answer before a row is delivered", async () => {
+    let synced = 0;
+    vi.spyOn(await handles(), "datasync").mockImplementation(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      synced += 1;
+    });
+    const service = new JobService(path);
+    const seen: number[] = [];
+    service.answer = () => {
+      seen.push(synced);
+      return undefined;
+    };
+    service.onRow = () => seen.push(synced);
+    await service.sync({ items: ["a.example"] });
+    const [left = 0, delivered = 0] = seen;
+    // What is to be submitted; then the job, and its answer.
+    expect([left > 0, delivered]).toEqual([true, left + 2]);
   });
 
   it("take nothing more after a write that failed, because a file with a hole proves nothing", async () => {
