@@ -27,13 +27,12 @@ import { mutationAt, mutationsOf } from "../test/mutation/rules.js";
 
 /** Tests with processes of their own, which notice what no test within a process can, by the folder of a change. */
 const WITH_PROCESSES = {
-  api: ["docs"],
-  jobs: ["e2e/job-kills"],
-  protocol: ["e2e/process", "e2e/read-killed"],
-  run: ["e2e/process", "e2e/standalone", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full"],
-  files: ["e2e/process", "e2e/read-killed", "e2e/output-killed", "e2e/disk-full", "e2e/job-kills"],
-  commands: ["e2e/process", "e2e/standalone", "e2e/at-terminal", "e2e/dry-run", "e2e/init", "e2e/last-words"],
-  "": ["e2e/process", "e2e/standalone", "e2e/exit-codes", "e2e/last-words"],
+  jobs: ["e2e/paid-once-killed.lab"],
+  protocol: ["e2e/process"],
+  run: ["e2e/process", "e2e/standalone", "e2e/terminal", "e2e/files-killed.lab", "e2e/process.lab"],
+  files: ["e2e/process", "e2e/files-killed.lab", "e2e/process.lab"],
+  commands: ["e2e/process", "e2e/standalone", "e2e/terminal", "e2e/init"],
+  "": ["e2e/process", "e2e/standalone", "e2e/process.lab"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 const cache = join(root, ".cache", "mutation");
@@ -262,7 +261,9 @@ async function attempt(folder, covered, sound, { file, start, end, by, block, ha
     const failure = await noticedBy(folder, names, twin, 120_000 + 5_000 * Number(values.budget));
     if (failure !== undefined) return failure;
     // The docs say what the constants are.
-    const others = [...new Set([...(WITH_PROCESSES[folderOf(file)] ?? []), ...(block === 0 ? ["docs"] : [])])]
+    const others = [
+      ...new Set([...(WITH_PROCESSES[folderOf(file)] ?? []), ...(block === 0 ? ["e2e/docs"] : [])]),
+    ]
       .map((name) => `test/${name}.test.ts`)
       .filter((name) => sound.has(name));
     if (others.length === 0) return null;
