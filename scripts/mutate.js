@@ -50,7 +50,7 @@ const { values } = parseArgs({
     tests: {
       type: "string",
       default:
-        "^test/(unit|e2e|lab)/(?!.*(-memory|disk-full|-kill|acceptance|cron|e2e/process|standalone|architecture|repository|docs|metadata|lab\\.test))",
+        "^test/(unit|e2e|lab)/(?!.*(-memory|cron|e2e/process|standalone|terminal|architecture|repository|docs|metadata|transcripts|lab\\.test))",
     },
     results: { type: "string", default: join(cache, "results.jsonl") },
   },

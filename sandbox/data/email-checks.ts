@@ -110,7 +110,7 @@ const WEEKEND: ReadonlySet<string> = new Set(["Sat", "Sun"]);
  * The first moment from `from` on at which checks run: Monday to Friday, 09:00 to 18:00 in the timezone, as its clocks
  * are set that day. Every timezone is a whole number of quarter hours from UTC.
  */
-export function nextOpening(from: number, timezone: string): number {
+function nextOpening(from: number, timezone: string): number {
   const isOpen = openIn(timezone);
   if (isOpen(from)) return from;
   let at = Math.ceil(from / STEP_MS) * STEP_MS;

@@ -49,7 +49,7 @@ const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean => TERM !== "d
 const SECONDS_BEFORE_GUESS = 3;
 
 /** "people: 1,500 of about 3,000 rows, 500 rows/s, 1 of about 2 windows done, about 3.0 s left" */
-export function progressText({ current, waiting }: RunStats): string {
+function progressText({ current, waiting }: RunStats): string {
   if (current === undefined) return waiting === undefined ? "connecting" : waitingText(waiting);
   const rate = rateOf(current);
   const parts = [
@@ -95,7 +95,7 @@ function rateOf({ rows, secondsOfRows }: CurrentStream): number {
 }
 
 /** "about 10 s left"; nothing once it is less than a second. @param rate rows a second; 0: unknown */
-export function leftOf(
+function leftOf(
   { rows, expected_rows: expected }: Pick<CurrentStream, "rows" | "expected_rows">,
   rate: number,
 ): string {

@@ -155,7 +155,7 @@ type Situation = Readonly<Record<"splits" | "isTooLarge" | "isPaged" | "isInVain
  * `isInVain`: another export would fail too, because all fell short alike, as those of a day before that was tried to the
  * end, or because the exports of its parts broke.
  */
-export function nextAttempt(
+function nextAttempt(
   failures: number,
   { splits, isTooLarge, isPaged, isInVain }: Situation,
   { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,

@@ -68,6 +68,13 @@ it("config.json in the folder is used where no config is named and no variable i
   expect(await shell(own, config, folder)).toContain("base_url is missing");
 });
 
+it("a config may come through a pipe, and begin with a byte order mark", async () => {
+  const { config } = await sandboxWith({ ...FEW, people: 5 });
+  const piped = 'printf "\\357\\273\\277" | cat - "$2" | node "$1" check --config';
+  for (const place of ["/dev/stdin", "-"])
+    expect(await shell(`${piped} ${place}`, config)).toContain("SUCCEEDED");
+});
+
 const MANY = { people: 4_000, undated: 5, days: 200, requestsPerMinute: 0, latencyMs: 20 };
 const SMALL_WINDOWS = { max_window_rows: 1_000, num_workers: 1 };
 

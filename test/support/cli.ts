@@ -1,9 +1,8 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Clock } from "../../src/api/clock.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { runInProcess } from "./in-process.ts";
@@ -65,24 +64,6 @@ export async function connector(
     ...ended,
     messages: expectAirbyteMessages(linesOf(ended.stdout)),
   };
-}
-
-/** Runs the connector behind a pipe that brings a file's content. */
-export async function pipe(
-  path: string,
-  args: readonly string[],
-): Promise<{ readonly messages: readonly AirbyteMessage[] }> {
-  const script = 'input=$1; shift; cat "$input" | "$@"';
-  const { stdout } = await promisify(execFile)("sh", [
-    "-c",
-    script,
-    "sh",
-    path,
-    process.execPath,
-    CONNECTOR,
-    ...args,
-  ]);
-  return { messages: expectAirbyteMessages(linesOf(stdout)) };
 }
 
 let files = 0;

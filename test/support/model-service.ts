@@ -219,8 +219,7 @@ function inWindow({ at }: Person, window: Window): boolean {
 
 const cursorOf = ({ at }: Person): string | null => (at === null ? null : new Date(at).toISOString());
 
-export const lineOf = (person: Person): string =>
-  JSON.stringify({ id: person.id, discoveredAt: cursorOf(person) });
+const lineOf = (person: Person): string => JSON.stringify({ id: person.id, discoveredAt: cursorOf(person) });
 
 export const rowOf = (person: Person): Row => ({
   raw: lineOf(person) as RawLine,

@@ -13,7 +13,7 @@ import type { ReadSettings } from "../../src/streams/range.ts";
 import type { StreamApi } from "../../src/streams/stream-api.ts";
 import type { Day } from "../../src/time.ts";
 
-export const SETTINGS: ReadSettings = {
+const SETTINGS: ReadSettings = {
   startDate: null,
   endDate: null,
   lookbackWindowDays: 1,

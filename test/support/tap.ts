@@ -6,7 +6,7 @@ import { expectSingerMessages, type SingerMessage } from "./singer-messages.ts";
 export { TAP } from "./cli.ts";
 export { configFor } from "./configs.ts";
 
-export type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
+type Log = { readonly level: string; readonly message: string } & Readonly<Record<string, unknown>>;
 
 type Tapped = Ended & { readonly messages: readonly SingerMessage[]; readonly logs: readonly Log[] };
 
