@@ -11,8 +11,6 @@ type Scene = Sync & {
   readonly bought: readonly string[];
   /** A complete sync came before. */
   readonly isSecond?: boolean;
-  /** The page's words for what the next sync does. */
-  readonly next: string;
   /** The next syncs, one after the other. */
   readonly later: readonly Sync[];
 };
@@ -24,7 +22,6 @@ const only =
 const result = (item: string, answer: ReturnType<typeof envelope>): Behaviour => ({
   result: (_id, asked) => only(item, answer)(asked),
 });
-const ASKED_AGAIN = "asks again after an hour, a day, a week, then weekly, after 90 days monthly";
 /** A job that brings nothing is not asked for too early, and is delivered once it answers. */
 const askedAgain = (behaviour: Behaviour): readonly Sync[] => [
   { after: HOUR / 2, bought: [], delivered: [] },
@@ -51,7 +48,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     bought: ITEMS,
     delivered: ITEMS,
     says: "4 answered, 4 submitted; 4 credits used in this sync, 4 today, 4 this month; 0 jobs left open until the next sync; 0 items left for later syncs",
-    next: "nothing",
     later: [NOTHING],
   },
   "answers are not there after `max_wait_seconds`": {
@@ -60,7 +56,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     // Until the first answer one look-up is in flight.
     bought: ["a.example"],
     delivered: [],
-    next: "collects them for free, then submits more",
     later: [
       { settings: { max_lookups_per_sync: 0 }, bought: [], delivered: ["a.example"] },
       { bought: ["b.example", "c.example", "d.example"] },
@@ -68,11 +63,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "the answer to a submission is lost": {
     behaviour: { losesAnswer: (item) => item === "b.example" },
-    warns:
-      "1 submission got no answer and may have been charged. To submit again, set company_lookup.retry_unknown to true for one sync",
+    warns: "set company_lookup.retry_unknown to true",
     bought: ITEMS,
     delivered: ["a.example", "c.example", "d.example"],
-    next: "leaves it alone, unless `retry_unknown` is set",
     later: [
       NOTHING,
       { settings: { retry_unknown: true }, bought: ["b.example"], delivered: ["b.example"] },
@@ -83,7 +76,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: [...ITEMS, "e.example", "f.example"] },
     behaviour: { losesAnswer: () => true },
     bought: ["a.example", "b.example", "c.example"],
-    next: "submits one item, then one a day until one is answered",
     later: [
       {
         settings: { domains: [...ITEMS, "e.example", "f.example"] },
@@ -95,16 +87,13 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "a job answers 404, an error, nonsense or for another item": {
     behaviour: result("b.example", envelope(404, "JOB_NOT_FOUND")),
-    warns:
-      "no result for 1 job (JOB_NOT_FOUND). Later syncs ask again, which is free; nothing is submitted again",
+    warns: "no result for 1 job (JOB_NOT_FOUND)",
     bought: ITEMS,
-    next: ASKED_AGAIN,
     later: askedAgain(result("b.example", envelope(404, "JOB_NOT_FOUND"))),
   },
   "the key may not see a job (403)": {
     behaviour: result("b.example", envelope(403, "ACCESS_DENIED")),
     bought: ITEMS,
-    next: "asks again, as above",
     later: askedAgain(result("b.example", envelope(403, "ACCESS_DENIED"))),
   },
   "a result is longer than 32 MiB": {
@@ -114,7 +103,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     }),
     ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], says: "an answer of 34 MiB" },
     warns: "answers that are longer than 32 MiB cost 7 credits, so nothing more was submitted in this sync",
-    next: "asks again, as above",
     later: [
       { after: HOUR / 2, bought: [], delivered: [] },
       { after: HOUR, bought: [], delivered: ["b.example"] },
@@ -125,7 +113,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     warns: "out of credits or quota, with 4 items waiting. The next sync tries one",
     bought: [],
     submissions: 1,
-    next: "tries one item, goes on if it is taken",
     later: [
       { behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") }, bought: [], submissions: 1 },
       { bought: ITEMS },
@@ -134,10 +121,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "the service refuses an item": {
     behaviour: { refuse: only("b.example", envelope(400, "SOURCE_NOT_VERIFIABLE")) },
     steps: ["refused"],
-    warns:
-      "the service refuses company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE). It is submitted again after 30 days, or when its next refresh is due",
+    warns: "company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)",
     bought: ["a.example", "c.example", "d.example"],
-    next: "submits it again after 30 days",
     later: [
       { after: 29 * DAY, bought: [], submissions: 0 },
       { after: 2 * DAY, bought: ["b.example"] },
@@ -147,13 +132,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
     behaviour: { refuse: () => envelope(400, "INVALID_BODY") },
     bought: [],
     submissions: 3,
-    next: "begins with other items",
     later: [{ bought: ITEMS, first: "d.example" }],
   },
   "the key is wrong": {
     behaviour: WRONG_KEY,
     bought: [],
-    next: "goes on once the key is right; open jobs are kept",
     later: [
       { settings: { max_wait_seconds: 0 }, bought: ["a.example"], delivered: [] },
       { behaviour: WRONG_KEY, bought: [], delivered: [] },
@@ -165,14 +148,12 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { from_people: true },
     says: "the export showed 1 row, and the service counts 2",
     bought: [...ITEMS, "second.example"],
-    next: "reads again",
     later: [{ behaviour: { people: PEOPLE }, settings: { from_people: true }, bought: ["first.example"] }],
   },
   "a cap is reached": {
     says: "1 answered, 1 submitted; 1 credit used in this sync, 1 today, 1 this month; 0 jobs left open until the next sync; 3 items left for later syncs",
     settings: { max_lookups_per_sync: 1 },
     bought: ["a.example"],
-    next: "goes on where it allows",
     later: [
       { settings: { max_lookups_per_sync: 1 }, bought: ["b.example"] },
       // Two credits were used today.
@@ -185,13 +166,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
     syncMode: "full_refresh",
     bought: [],
     delivered: ITEMS,
-    next: "nothing",
     later: [NOTHING],
   },
   "the service's clock is more than 26 hours off": {
     clockMoves: 30 * HOUR,
     bought: [],
-    next: "goes on once the clock is right",
     later: [{ clockMoves: -30 * HOUR, bought: ITEMS, delivered: ITEMS }],
   },
 };
@@ -205,30 +184,26 @@ const rows = page
   .slice(2)
   .filter((line) => line.startsWith("|"))
   .map((line) => line.split("|").map((cell) => cell.trim()))
-  .map(([, what = "", ends = "", paid = "", next = ""]) => ({ what, ends, paid, next }));
+  .map(([, what = "", ends = "", paid = ""]) => ({ what, ends, paid }));
 
 describe("the table of docs/jobs.md", () => {
   it("has every scene, and no other", () => {
     expect(rows.map(({ what }) => what).toSorted()).toEqual([...Object.keys(SCENES), KILLED].toSorted());
   });
 
-  it.each(rows.filter(({ what }) => what !== KILLED))(
-    "is true of: $what",
-    async ({ what, ends, paid, next }) => {
-      const scene = SCENES[what];
-      if (scene === undefined) throw new Error("no such scene");
-      const stage = await countingStage("company_lookup", { domains: ITEMS });
-      if (scene.isSecond === true) await stage.play({ bought: ITEMS });
-      const [, fails] = /^fails, `(\w+)`/.exec(ends) ?? [];
-      const ran = await stage.play({ ...scene, fails });
-      if (paid === "nothing") expect(scene.bought).toEqual([]);
-      // A first sync always says that nothing is known of what was bought before.
-      const unknown = "there is no state, and the receipts are new, so nothing is known";
-      const warnings = ran.warnings().filter((text) => !text.includes(unknown));
-      if (ends.startsWith("complete, with a warning")) expect(warnings).not.toEqual([]);
-      if (ends === "complete") expect(warnings).toEqual([]);
-      expect(next).toBe(scene.next);
-      for (const sync of scene.later) await stage.play({ fails: null, ...sync });
-    },
-  );
+  it.each(rows.filter(({ what }) => what !== KILLED))("is true of: $what", async ({ what, ends, paid }) => {
+    const scene = SCENES[what];
+    if (scene === undefined) throw new Error("no such scene");
+    const stage = await countingStage("company_lookup", { domains: ITEMS });
+    if (scene.isSecond === true) await stage.play({ bought: ITEMS });
+    const [, fails] = /^fails, `(\w+)`/.exec(ends) ?? [];
+    const ran = await stage.play({ ...scene, fails });
+    if (paid === "nothing") expect(scene.bought).toEqual([]);
+    // A first sync always says that nothing is known of what was bought before.
+    const unknown = "there is no state, and the receipts are new, so nothing is known";
+    const warnings = ran.warnings().filter((text) => !text.includes(unknown));
+    if (ends.startsWith("complete, with a warning")) expect(warnings).not.toEqual([]);
+    if (ends === "complete") expect(warnings).toEqual([]);
+    for (const sync of scene.later) await stage.play({ fails: null, ...sync });
+  });
 });

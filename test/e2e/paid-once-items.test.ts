@@ -34,9 +34,9 @@ describe("the items of a job", () => {
   });
 
   it.each([
-    ["old enough to be asked for again", { refresh_after_days: 2 }, true],
-    ["known already", {}, false],
-  ])("that are %s are found in rows that are not new: %j", async (_, rule, isAgain) => {
+    [{ refresh_after_days: 2 }, true],
+    [{}, false],
+  ])("that rows which are not new name are bought again as %j says: %j", async (rule, isAgain) => {
     const stage = await sandboxStage("email_verification", { from_people: true, ...rule });
     await stage.play({});
     const first = stage.bought.toSorted();
@@ -44,40 +44,15 @@ describe("the items of a job", () => {
     expect(stage.bought.slice(first.length).toSorted()).toEqual(isAgain ? first : []);
   });
 
-  it("are what the caps leave room for; the next sync takes the next", async () => {
+  it("are what the caps leave room for, and not looked for where nothing may be bought", async () => {
     const settings = { from_people: true, max_per_sync: 3, max_per_day: 5 };
     const stage = await sandboxStage("email_verification", settings);
-    const warns = "This sync submits what the rows of people name (at most 3 submissions a sync)";
-    await stage.play(
-      { bought: 3, warns, warnings: 1 },
-      { bought: 2 },
-      { bought: 0 },
-      { after: DAY, bought: 3 },
-    );
-    expect(new Set(stage.bought).size).toBe(8);
-  });
-
-  it("are not looked for among people when nothing may be bought", async () => {
-    const settings = { from_people: true, max_per_sync: 3, max_per_day: 3 };
-    const stage = await sandboxStage("email_verification", settings);
-    await stage.play({ bought: 3 });
+    await stage.play({ bought: 3, warns: "at most 3 submissions a sync" }, { bought: 2 });
     const before = stage.requests.length;
     await stage.play({ bought: 0 });
     expect(stage.requests.slice(before).filter((request) => request.includes("people"))).toEqual([]);
     await stage.play({ after: DAY, bought: 3 });
-  });
-
-  it.each([
-    ["end:after=5:path=people/stream", "the export showed 5 rows, and the service counts 23"],
-    [
-      "duplicate-omit=3:path=people/stream:times=always",
-      "the export showed 20 rows, and the service counts 23",
-    ],
-  ])("fail the sync where an export lacks rows that name some, until it has them: %s", async (fault, why) => {
-    const stage = await sandboxStage("email_verification", { from_people: true });
-    const rows = stage.service.people().flatMap(({ email }) => email?.toLowerCase() ?? []);
-    await stage.play({ fault, fails: "transient_error", says: why }, { fault: "" });
-    expect(stage.bought.toSorted()).toEqual([...new Set(rows)].toSorted());
+    expect(new Set(stage.bought).size).toBe(8);
   });
 
   it("come from the export of a service without a list of companies", async () => {
@@ -135,86 +110,41 @@ describe("the items of a job", () => {
     });
   });
 
-  it.each<[string, Setting, string, object, (item: string) => unknown]>([
-    [
-      "hash",
-      "email_verification",
-      "ann@x.example",
-      { hash_fields: ["email"] },
-      (item) => ({ input: item, did: [item] }),
-    ],
-    [
-      "hash",
-      "email_verification",
-      "ann@x.example",
-      { hash_fields: ["email_verifications.email"] },
-      (item) => `<${item}>`,
-    ],
-    [
-      "hash",
-      "email_verification",
-      "ann@b\u00fccher.example",
-      { hash_fields: ["email"] },
-      (item) => [`?e=${encodeURIComponent(item)}`],
-    ],
-    [
-      "hash",
-      "company_lookup",
-      "x.example",
-      { hash_fields: ["domain"] },
-      (item) => ({ [item]: `https://${item}/` }),
-    ],
-    [
-      "drop",
-      "company_lookup",
-      "x.example",
-      { drop_fields: ["company_lookups.domain"] },
-      (item) => ({ [item]: `https://${item}/` }),
-    ],
-  ])(
-    "do not leave in other fields where their own is to %s: %s %s",
-    async (_, setting, given, config, echo) => {
-      const isLookup = setting === "company_lookup";
-      const stage = await countingStage(setting, isLookup ? { domains: [given] } : { emails: [given] }, {
-        ...{ hash_salt: "a long random text", ...config },
-      });
-      const wild = (method: string, item: string, response: ServerResponse): boolean => {
-        const shouted = echo(item.toUpperCase());
-        const result = {
-          job_id: "job_0_x",
-          domain: item,
-          status: "success",
-          contacts: [{ email: `p@${item}`, shouted }],
-        };
-        if (method !== (isLookup ? "GET" : "POST") || item === "") return false;
-        response.end(JSON.stringify(isLookup ? result : { said: echo(item), shouted }));
-        return true;
+  it.each<[Setting, string, object]>([
+    ["email_verification", "ann@b\u00fccher.example", { hash_fields: ["email"] }],
+    ["company_lookup", "x.example", { hash_fields: ["domain"] }],
+    ["company_lookup", "x.example", { drop_fields: ["company_lookups.domain"] }],
+  ])("do not leave in other fields where their own may not: %s %s %j", async (setting, given, config) => {
+    const echo = (item: string) => ({ [item]: [`https://${item}/?e=${encodeURIComponent(item)}`] });
+    const isLookup = setting === "company_lookup";
+    const stage = await countingStage(setting, isLookup ? { domains: [given] } : { emails: [given] }, {
+      ...{ hash_salt: "a long random text", ...config },
+    });
+    const wild = (method: string, item: string, response: ServerResponse): boolean => {
+      const shouted = echo(item.toUpperCase());
+      const result = {
+        job_id: "job_0_x",
+        domain: item,
+        status: "success",
+        contacts: [{ email: `p@${item}`, shouted }],
       };
-      const ran = await stage.play({ behaviour: { wild } });
-      const digest = createHmac("sha256", "a long random text")
-        .update(stage.bought[0] ?? "")
-        .digest("hex");
-      const [item = ""] = stage.bought;
-      expect(ran.text.toLowerCase()).not.toContain(item);
-      expect(ran.text.toLowerCase()).not.toContain(encodeURIComponent(item).toLowerCase());
-      expect(JSON.stringify(ran.records())).toContain("hash_fields" in config ? digest : "***");
-    },
-  );
+      if (method !== (isLookup ? "GET" : "POST") || item === "") return false;
+      response.end(JSON.stringify(isLookup ? result : { said: echo(item), shouted }));
+      return true;
+    };
+    const ran = await stage.play({ behaviour: { wild } });
+    const digest = createHmac("sha256", "a long random text")
+      .update(stage.bought[0] ?? "")
+      .digest("hex");
+    const [item = ""] = stage.bought;
+    expect(ran.text.toLowerCase()).not.toContain(item);
+    expect(ran.text.toLowerCase()).not.toContain(encodeURIComponent(item).toLowerCase());
+    expect(JSON.stringify(ran.records())).toContain("hash_fields" in config ? digest : "***");
+  });
 
-  it.each([
-    ["the rows of a stream cannot be read", "status=500:times=always:path=people", "the service failed"],
-    [
-      "an export shows the same rows for ever",
-      "endless=row:every=20:times=always",
-      "no new row came for 5 s",
-    ],
-  ])("are submitted although %s", async (_, fault, message) => {
-    const settings = { domains: ["1.example"], from_people: true };
-    const config = { idle_timeout_seconds: 5 };
-    const stage = await sandboxStage("company_lookup", settings, {}, config);
-    const ran = await stage.play({ fault, fails: null });
-    expect(stage.bought).toContain("1.example");
-    expect(ran.code).toBe(1);
-    expect(ran.errors()).toEqual([expect.objectContaining({ message: expect.stringContaining(message) })]);
+  it("are submitted although the rows of a stream cannot be read", async () => {
+    const stage = await sandboxStage("company_lookup", { domains: ["1.example"], from_people: true });
+    const ran = await stage.play({ fault: "status=500:times=always:path=people", fails: null });
+    expect([stage.bought.includes("1.example"), ran.code]).toEqual([true, 1]);
   });
 });

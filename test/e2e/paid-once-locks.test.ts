@@ -4,7 +4,6 @@ import { describe, expect, it, vi } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { jobConfig } from "../support/job-stage.ts";
-import { digestsOf, verifiedState } from "../support/job-states.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -24,12 +23,12 @@ async function read(
   folder: string,
   receipts: string,
   [option, path]: readonly string[],
-  { emails = EMAILS, asProcess = false } = {},
+  asProcess = false,
 ): ReturnType<typeof run> {
   const receipts_file = receipts === "" ? "" : join(folder, receipts);
   const config = await file(
     "config.json",
-    jobConfig(service, { receipts_file, email_verification: { emails } }),
+    jobConfig(service, { receipts_file, email_verification: { emails: EMAILS } }),
   );
   const args = option === undefined ? [] : [option, resolve(folder, path ?? "")];
   return await run(CONNECTOR, ["read", "--config", config, "--stream", "email_verifications", ...args], {
@@ -47,9 +46,9 @@ describe.each(SHARED)("two runs on one file: %s", (_, locked, receipts, args) =>
       go = resolve;
     });
     service.behaviour = { until: () => held };
-    const first = read(service, folder, receipts, args, { asProcess: true });
+    const first = read(service, folder, receipts, args, true);
     await expect.poll(() => service.requests.length, { timeout: 30_000 }).toBeGreaterThan(0);
-    const { code, stdout, stderr } = await read(other, folder, receipts, args, { asProcess: true });
+    const { code, stdout, stderr } = await read(other, folder, receipts, args, true);
     go();
     expect(code).toBe(1);
     expect(stdout + stderr).toContain("another run is using it (started ");
@@ -71,28 +70,5 @@ describe.each(SHARED)("two runs on one file: %s", (_, locked, receipts, args) =>
     expect(code).toBe(1);
     expect(stdout + stderr).toContain("because another run took it over or it was removed");
     expect(service.bought).toEqual(["e0@x.example"]);
-  });
-});
-
-describe("a batch of submissions that one state covers", () => {
-  it("ends in its midst when another run has taken the lock", async () => {
-    await using service = await CountingService.start();
-    const folder = await tempDir();
-    const done = digestsOf(Array.from({ length: 30_000 }, (_, nth) => `done${nth}@x.example`));
-    const state = await file("state.json", { email_verifications: verifiedState(done) });
-    const emails = Array.from({ length: 500 }, (_, nth) => `e${nth}@x.example`);
-    const refuse = () => {
-      if (service.tried.length === 12)
-        writeFileSync(join(folder, `${RECEIPTS}.lock`), '{"token":"another"}\n');
-      return undefined;
-    };
-    service.behaviour = { refuse };
-    const { code, stdout } = await read(service, folder, RECEIPTS, ["--state", state], { emails });
-    expect(code).toBe(1);
-    const first = stdout.split("\n").find((line) => line.includes('"STATE"')) ?? "";
-    // Until one is answered, a kill leaves one in doubt.
-    expect(JSON.parse(first).state.stream.stream_state.jobs).toHaveLength(1);
-    // Ten may be under way at once.
-    expect(service.bought.length).toBeLessThanOrEqual(12 + 10);
   });
 });

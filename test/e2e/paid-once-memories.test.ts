@@ -46,14 +46,6 @@ const numbered = (sync_id: number, sync: Sync = {}): Sync => ({
 });
 const listing = (...domains: string[]): Sync => ({ settings: { domains } });
 
-/** Rows that name three e-mails, of which the service refuses one. */
-const ofEmails: Sync = {
-  behaviour: {
-    people: emails.slice(0, 3).map((email, nth) => ({ id: String(nth), email, discoveredAt })),
-    refuse: (item) => (item === emails[1] ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined),
-  },
-};
-
 type Scene = {
   readonly setting?: Setting;
   readonly settings?: object;
@@ -61,19 +53,6 @@ type Scene = {
 };
 
 const SCENES: Readonly<Record<string, Scene>> = {
-  "receipts that begin beside a state know what it knows": {
-    syncs: [{ bought: ITEMS }, { config: NEW_DISK }, { config: NEW_DISK, isForgotten: true, bought: [] }],
-  },
-  "receipts that begin beside a state know its open jobs": {
-    settings: { max_wait_seconds: 0 },
-    syncs: [
-      { bought: [A], delivered: [] },
-      {
-        config: { receipts_file: NEW_DISK.receipts_file.replace(".jsonl", "-2.jsonl") },
-        settings: { max_lookups_per_sync: 0 },
-      },
-    ],
-  },
   "a refresh without any memory drops nothing": {
     syncs: [{ syncMode: "full_refresh", ...incomplete, bought: [], delivered: [] }],
   },
@@ -146,17 +125,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
       },
     ],
   },
-  "a refresh that submits before it looks at rows is blind only if these name nothing that is known": {
-    setting: "email_verification",
-    settings: { emails: [], from_people: true },
-    syncs: [
-      { ...ofEmails, ...numbered(1), bought: 2, delivered: 2 },
-      {
-        ...{ ...ofEmails, ...refresh(2, 2), settings: { emails: ["new@x.example"] } },
-        ...{ bought: ["new@x.example"], delivered: 3 },
-      },
-    ],
-  },
   "what is taken off a list comes back to no stream": {
     syncs: [
       { ...listing(A, B), bought: [A, B] },
@@ -199,11 +167,8 @@ describe("what is remembered of jobs", () => {
   });
 
   it.each<[string, (text: string) => string]>([
-    ["NULs at its end", (text) => `${text}${"\0".repeat(512)}\n`],
     ["NULs within", (text) => text.replace(/\n(.{40}).{20}/, `\n$1${"\0".repeat(20)}`)],
-    ["half a line", (text) => text.replace(/\n.{60}(.*)\n/, "\n$1\n")],
     ["two halves in one line", (text) => text.replace(/(\n.{60}).*\n(.*)\n/, "$1$2\n")],
-    ["an empty line", (text) => `${text}\n`],
     ["a header that is gone", (text) => text.slice(text.indexOf("\n") + 1)],
     ["nothing", () => ""],
   ])("stops the submissions if the receipts have %s, and open jobs are collected", async (_, damage) => {
@@ -224,18 +189,6 @@ describe("what is remembered of jobs", () => {
     expect(stage.requests.slice(before).join()).not.toContain("POST");
     expect(await readFile(receipts_file, "utf8")).toBe(text);
     expect(stage.service.orderedTwice).toEqual([]);
-  });
-
-  it("goes on with receipts that the config names, whatever lies beside them", async () => {
-    const folder = await tempDir();
-    const [another, named] = ["receipts-0123456789abcdef.jsonl", "mine.jsonl"].map((name) =>
-      join(folder, name),
-    );
-    const stage = await countingStage("company_lookup", { domains: [A] }, { receipts_file: another });
-    await stage.play(
-      { bought: [A] },
-      { isForgotten: true, config: { receipts_file: named }, bought: [A], delivered: [A] },
-    );
   });
 
   it.each(["receipts.jsonl", "receipts.jsonl.lock"])("is refused at once if %s is a pipe", async (name) => {

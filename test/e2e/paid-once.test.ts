@@ -1,16 +1,11 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SandboxOptions } from "../../sandbox/server.ts";
-import { JobRuntime } from "../support/job-runtime.ts";
-import { DAY, HOUR, jobConfig, MINUTE, type Setting, type Sync, sandboxStage } from "../support/job-stage.ts";
+import { countingStage, DAY, HOUR, type Setting, type Sync, sandboxStage } from "../support/job-stage.ts";
 import type { JobState } from "../support/job-types.ts";
-import { serve } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const EXTERNAL_KEY = "svc_99999999_99999999999999999999999999999999";
-const LOOKUP = "path=company-lookup$";
 const ONE = ["1.example"];
-const TWO = ["2.example"];
 const named = (count: number, name: (nth: number) => string): string[] =>
   Array.from({ length: count }, (_, nth) => name(nth));
 const SLOW: SandboxOptions = { jobs: { lookupSeconds: 3600 } };
@@ -26,75 +21,11 @@ type Scene = {
   readonly syncs: readonly [Sync, ...Sync[]];
 };
 
-const UNKNOWN_JOB: Scene["syncs"] = [
-  { bought: ONE, steps: ["open"] },
-  { bought: TWO, delivered: TWO, steps: ["open"] },
-  { fault: "", after: 2 * HOUR, bought: [], delivered: ONE },
-];
-
 const SCENES: Record<string, Scene> = {
-  "buys nothing for a full refresh, which is incomplete where it cannot deliver what was answered": {
-    settings: { domains: ["1.example", "2.example"], max_lookups_per_sync: 1 },
-    syncs: [
-      { bought: ONE },
-      { syncMode: "full_refresh", fails: "transient_error", says: '"INCOMPLETE"', bought: [] },
-    ],
-  },
-  "buys again what is old enough": {
-    settings: { domains: ONE, refresh_after_days: 2 },
-    syncs: [
-      { bought: ONE },
-      { after: 2 * DAY + 13 * HOUR, bought: [] },
-      { after: HOUR + MINUTE, bought: ONE },
-    ],
-  },
-  "submits nothing more when the next answer could pass the cap of credits": {
-    settings: { domains: named(12, (nth) => `10-${nth}.example`), max_credits_per_sync: 25 },
-    syncs: [
-      { bought: ["10-0.example", "10-1.example"], steps: [] },
-      { bought: ["10-2.example", "10-3.example"] },
-    ],
-  },
-  "has up to twenty in flight after the first answer": {
-    settings: {
-      domains: named(60, (nth) => `1-${nth}.example`),
-      max_credits_per_sync: 10_000,
-      max_lookups_per_sync: 45,
-    },
-    syncs: [{ bought: 45, delivered: 45 }],
-  },
-  "submits nothing where a cap is zero, but collects": {
-    settings: { domains: ["1.example", "2.example"], max_lookups_per_sync: 1 },
-    options: SLOW,
-    syncs: [
-      { delivered: [] },
-      { after: HOUR, settings: { max_lookups_per_sync: 0 }, bought: [], delivered: ONE },
-      { settings: { max_credits_per_sync: 0 }, bought: [] },
-    ],
-  },
   "waits no longer than it may": {
     settings: { domains: ONE, max_wait_seconds: 60 },
     options: SLOW,
     syncs: [{ sleeps: 61_000, says: "1 job left open" }],
-  },
-  "does not poll before the time for which a job is scheduled, nor in a later run": {
-    settings: { domains: ["1.example", "2.example"] },
-    options: { jobs: { dailyLookups: 1 } },
-    syncs: [
-      { bought: 2, delivered: 1, says: "the first answer is due at 2026-03-03T00:00:00.000Z" },
-      { polls: 0 },
-      { after: 14 * HOUR + MINUTE, bought: [], delivered: TWO },
-    ],
-  },
-  "ends complete with a warning where the credits are used up, and the next sync tries one": {
-    settings: { domains: ["1.example", "1b.example", "1c.example", "1d.example"] },
-    syncs: [
-      {
-        fault: `status=429:code=QUOTA_EXCEEDED:skip=1:times=always:${LOOKUP}`,
-        ...{ bought: ONE, delivered: ONE, done: 1, warns: "out of credits or quota", sleeps: MINUTE },
-      },
-      { fault: `status=429:code=QUOTA_EXCEEDED:times=always:${LOOKUP}`, bought: [], submissions: 1 },
-    ],
   },
   "fails where the only job brings nothing, but not for a week: then that is no news": {
     settings: { domains: ONE, max_wait_seconds: 60 },
@@ -113,47 +44,7 @@ const SCENES: Record<string, Scene> = {
     options: SLOW,
     syncs: [{ fault: "status=404:times=always:path=result", fails: "config_error", bought: [] }],
   },
-  "takes a connection that broke before the submission was taken for a lost one anyway": {
-    settings: { domains: ONE },
-    syncs: [{ fault: "drop-before", steps: ["unknown"], bought: [] }],
-  },
-  "gives an outage no more than three submissions": {
-    settings: { domains: named(9, (nth) => `1-${nth}.example`) },
-    syncs: [
-      {
-        fault: `status=500:times=always:${LOOKUP}`,
-        ...{ fails: "transient_error", steps: ["unknown", "unknown", "unknown"] },
-      },
-    ],
-  },
-  "never submits again a check that the service does not know": {
-    setting: "email_check",
-    settings: { emails: ["a@x.example"] },
-    options: { jobs: { checkSeconds: 600 } },
-    syncs: [
-      { bought: 1 },
-      {
-        fault: "status=404:code=JOB_NOT_FOUND:times=always:path=/chk_",
-        bought: 0,
-        steps: ["open"],
-        warns: "no result for 1 job (JOB_NOT_FOUND)",
-      },
-    ],
-  },
 };
-
-for (const [fault, fails] of [
-  ["status=404:code=JOB_NOT_FOUND", undefined],
-  ["status=404", "config_error"],
-  ["status=403:code=ACCESS_DENIED", undefined],
-  ["status=500:code=INTERNAL_ERROR", "transient_error"],
-] as const) {
-  const [first, ...rest] = UNKNOWN_JOB;
-  SCENES[`never submits again a job that is answered ${fault}, and collects the others`] = {
-    settings: { domains: ["1.example", "2.example"], max_wait_seconds: 60 },
-    syncs: [{ ...first, fault: `${fault}:times=always:path=/job_1_`, ...(fails && { fails }) }, ...rest],
-  };
-}
 
 describe("jobs", () => {
   it.each(Object.entries(SCENES))("%s", async (_, { setting = "company_lookup", ...scene }) => {
@@ -213,18 +104,6 @@ describe("company_lookups", () => {
     expect(asked).toEqual([0, 1, 2, 3, 4, 11, 18, 25]);
   });
 
-  it.each(["drop-after", "fail-after", "reset:after=0:path=company-lookup$"])(
-    "are not submitted again where the answer is lost: %s",
-    async (fault) => {
-      const stage = await lookups({ domains: ONE });
-      await stage.play({ fault, steps: ["unknown"], warns: "retry_unknown" });
-      const { length } = stage.bought;
-      await stage.play({ bought: [], warns: "1 submission got no answer", warnings: 1 });
-      await stage.play({ settings: { retry_unknown: true }, bought: ONE, delivered: 1 });
-      expect(length).toBe(1);
-    },
-  );
-
   it.each(["429=7:times=3:path=company-lookup$", "status=423:times=3:path=company-lookup$"])(
     "that the service refuses for now are tried again: %s",
     async (fault) => {
@@ -239,15 +118,6 @@ describe("company_lookups", () => {
     expect(ran.jobs()).toEqual([]);
   });
 
-  it("stop after three refusals of their form and mark nothing; the next sync begins with other items", async () => {
-    const stage = await lookups({ domains: [...named(25, (nth) => `bad-${nth}.example`), "1.example"] });
-    const fault = (times: number): string => `status=400:code=INVALID_REQUEST:times=${times}:${LOOKUP}`;
-    for (let run = 1; run < 9; run++) await stage.play({ fault: fault(3), fails: "config_error" });
-    await stage.play({ fault: fault(1), warns: "(INVALID_REQUEST)" });
-    expect(stage.bought).toContain("1.example");
-    expect(new Set(stage.bought).size).toBe(stage.bought.length);
-  });
-
   it("take the domains of the companies stream, under the same caps", async () => {
     const stage = await lookups({ from_companies: true, max_lookups_per_sync: 3 });
     await stage.play({ bought: 3 }, {});
@@ -257,14 +127,6 @@ describe("company_lookups", () => {
         .map(({ domain }) => domain)
         .sort(),
     );
-  });
-
-  it("are not bought with a state that cannot be read", async () => {
-    const stage = await lookups({ domains: ONE });
-    const state = { company_lookups: { version: 1 } };
-    const ran = await stage.runtime.readStream("company_lookups", { state });
-    expect(ran.errors()).toMatchObject([{ failure_type: "config_error" }]);
-    expect(stage.bought).toEqual([]);
   });
 });
 
@@ -315,26 +177,20 @@ describe("email_verifications", () => {
     expect(byEmail(second.records())).toEqual(byEmail(first.records()));
   });
 
-  it("go one at a time until one is answered, then ten side by side", async () => {
-    const waiting: (() => void)[] = [];
-    let answered = 0;
-    let most = 0;
-    const { url } = await serve((request, response) => {
-      request.resume();
-      if (request.method !== "POST") return void response.writeHead(404).end("{}");
-      waiting.push(() => {
-        answered += 1;
-        response.end(JSON.stringify({ success: true, deliverable: true }));
-      });
-      if (answered === 0) most = Math.max(most, waiting.length);
-      // The first is answered by itself, the others once there are ten of them.
-      if (answered === 0 || waiting.length === 10) for (const answer of waiting.splice(0)) answer();
+  it("go one at a time until one is answered, then several side by side", async () => {
+    const stage = await countingStage("email_verification", {
+      emails: named(21, (nth) => `e${nth}@x.example`),
     });
-    const receipts_file = join(await tempDir(), "receipts.jsonl");
-    const email_verification = { emails: named(21, (nth) => `e${nth}@x.example`) };
-    const config = jobConfig({ url, key: EXTERNAL_KEY }, { receipts_file, email_verification });
-    const runs = new JobRuntime(config, { url, advance: () => undefined });
-    const ran = await runs.readStream("email_verifications");
-    expect([ran.code, ran.records().length, most]).toEqual([0, 21, 1]);
+    const most = { first: 0, later: 0 };
+    let open = 0;
+    const until = async (): Promise<void> => {
+      const which = stage.bought.length === 0 ? "first" : "later";
+      open += 1;
+      most[which] = Math.max(most[which], open);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      open -= 1;
+    };
+    await stage.play({ behaviour: { until }, bought: 21, delivered: 21 });
+    expect([most.first, most.later > 1]).toEqual([1, true]);
   });
 });
