@@ -203,19 +203,6 @@ describe("a setting that cannot be obeyed", () => {
     }
     expect(sandbox.requests.length > 0).toBe(requests === "some");
   });
-
-  it.each([
-    [{ drop_fields: ["companies.taxNumber"] }, 'No row had a field "companies.taxNumber"'],
-    [
-      { only_fields: ["companies.employeCount"] },
-      'none of the rows of "companies" had. Did you mean "employeeCount"?',
-    ],
-  ])("is warned of where only rows can tell: %j", async (settings, why) => {
-    const { config } = await sandboxWith(QUICK, settings);
-    const { logs } = await tap(["--config", config]);
-    const warnings = logs.filter(({ level }) => level === "warning").map(({ message }) => message);
-    expect(warnings).toEqual([expect.stringContaining(why)]);
-  });
 });
 
 describe("a catalog", () => {
@@ -273,16 +260,6 @@ describe("a catalog", () => {
     expect(warnings).toMatch(/"people" have fields .* withheld: "engagement"\..*fixed.*"schema"/);
     expect(warnings).not.toContain('"email"');
   });
-});
-
-it("a hashed field that comes later is text in a second SCHEMA", async () => {
-  const { config } = await sandboxWith(
-    { ...QUICK, faults: [NEW_FIELD] },
-    { hash_fields: ["engagement"], hash_salt: SALT },
-  );
-  const { messages } = await tap(["--config", config]);
-  const [, later] = schemasOf(messages, "people");
-  expect(later?.schema?.properties["engagement"]).toEqual({ type: ["null", "string"] });
 });
 
 describe("a suppressed person", () => {

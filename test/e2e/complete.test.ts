@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import type { Coverage } from "../../src/streams/coverage.ts";
 import {
   type AirbyteMessage,
   errorsOf,
@@ -75,29 +74,6 @@ describe("read", () => {
     expect(sandbox.requests.length - before).toBe(2);
   });
 
-  it("splits by rows, oldest first, with a checkpoint after each window and the open one last", async () => {
-    await using sandbox = await startSandbox({
-      ...{ people: 5_000, undated: 2, days: 400 },
-      now: "2026-01-10T12:00:00Z",
-    });
-    const { code, messages } = await read(sandbox, { settings: { max_window_rows: 1_000, num_workers: 3 } });
-    expect(code).toBe(0);
-    const cursors = statesOf(messages, "people").map((state) => String(state["discoveredAt"]));
-    expect(cursors.length).toBeGreaterThan(4);
-    expect(cursors).toEqual(cursors.toSorted());
-    const last = (statesOf(messages, "people").at(-1)?.["days"] ?? []) as Coverage;
-    expect(last.reduce((sum, [, , rows]) => sum + (rows ?? 0), 0)).toBe(
-      sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "9") < "2026-01-09").length,
-    );
-    const windows = sandbox.requests
-      .filter(({ path }) => path.endsWith("people/stream"))
-      .map(({ query }) => query);
-    expect(windows.at(-1)).not.toHaveProperty("discovered_to");
-    expect(windows.slice(0, -1).every((query) => "discovered_to" in query)).toBe(true);
-    expect(new Set(idsOf(messages)).size).toBe(5_002);
-    expect(messages.find(({ trace }) => trace?.estimate)?.trace?.estimate?.row_estimate).toBe(5_002);
-  });
-
   it.each([
     ["start_date", { start_date: "2025-06-01" }, (at: string) => at >= "2025-06-01"],
     ["end_date", { end_date: "2024-12-31" }, (at: string) => at !== "" && at < "2025-01-01"],
@@ -125,28 +101,6 @@ describe("read", () => {
     expect(warningIn(all.messages)).toMatch(/read from the start/);
   });
 
-  it("reads a lookback further when asked", async () => {
-    await using sandbox = await startSandbox({ people: 300, days: 30, undated: 0 });
-    const { stdout } = await read(sandbox);
-    const rereadWith = async (days: number) => {
-      const asked = { settings: { lookback_window_days: days }, state: stateLines(stdout) };
-      return idsOf((await read(sandbox, asked)).messages).length;
-    };
-    expect(await rereadWith(10)).toBeGreaterThan((await rereadWith(1)) + 50);
-  });
-
-  it("reads the gap first when start_date moves back", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const first = await read(sandbox, { settings: { start_date: "2025-01-01" } });
-    const earlier = { settings: { start_date: "2023-01-01" }, state: stateLines(first.stdout) };
-    const second = await read(sandbox, earlier);
-    const ids = [...idsOf(first.messages), ...idsOf(second.messages)];
-    const wanted = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "") >= "2023-01-01");
-    expect(new Set(ids)).toEqual(new Set(wanted.map(({ id }) => id)));
-    const { days = [] } = (statesOf(second.messages, "people").at(-1) ?? {}) as { days?: Coverage };
-    expect(days[0]?.[0]).toBe("2023-01-01");
-  });
-
   describe("full refresh", () => {
     const ids = { sync_mode: "full_refresh", generation_id: 3, sync_id: 7 };
 
@@ -171,16 +125,6 @@ describe("read", () => {
         expect(statesOf(again.messages, name)).toHaveLength(1);
         expect(statusesOf(again.messages, name).at(-1)).toBe("COMPLETE");
       }
-    });
-
-    it("reads a stream without a cursor whole when it is asked for incrementally, whatever its state", async () => {
-      await using sandbox = await startSandbox({ ...SMALL, companiesDated: false });
-      const once = { generation_id: 1, sync_id: 1 };
-      const streams = { companies: once, sources: once };
-      const first = await read(sandbox, { streams });
-      const again = await read(sandbox, { streams, state: stateLines(first.stdout) });
-      expect(recordsOf(again.messages, "companies")).toHaveLength(12);
-      expect(recordsOf(again.messages, "sources")).toHaveLength(4);
     });
   });
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -181,39 +181,6 @@ describe("read --output", () => {
     expect(refused.code).toBe(2);
     expect(refused.stdout + refused.stderr).toContain("the folder has a state of its own");
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
-  });
-
-  it("numbers on from the largest file that is there, though the state is gone", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const folder = await tempDir();
-    mkdirSync(join(folder, "people"));
-    const there = join(folder, "people", "20200101T000000Z-000000041.jsonl");
-    writeFileSync(there, '{"id":"kept"}\n');
-    expect(await read(sandbox, folder, "--stream", "people")).toMatchObject({ code: 0 });
-    expect([...filesIn(folder).keys()].at(-1)).toMatch(/-000000042\.jsonl$/);
-    expect(readFileSync(there, "utf8")).toBe('{"id":"kept"}\n');
-  });
-
-  it("removes parts that a killed run left, and nothing else that looks like them", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const folder = await tempDir();
-    const people = join(folder, "people");
-    mkdirSync(people);
-    const left = ".20200101T000000Z-0123456789abcdef.part";
-    const others = [".20200101T000000Z-0123.part", "notes.part", ".full-0123456789abcdef.part.txt"];
-    for (const name of [left, ...others]) writeFileSync(join(people, name), "x");
-    expect(await read(sandbox, folder, "--stream", "people")).toMatchObject({ code: 0 });
-    expect(existsSync(join(people, left))).toBe(false);
-    for (const name of others) expect(existsSync(join(people, name)), name).toBe(true);
-  });
-
-  it.each([
-    [["--state-file", "state.json"], 2, "leave out --state-file"],
-    [["--stream", "nobody"], 2, "Cannot read the stream"],
-  ])("refuses %j", async (words, code, said) => {
-    await using sandbox = await startSandbox(SMALL);
-    const ended = await read(sandbox, await tempDir(), ...words);
-    expect(ended).toMatchObject({ code, stderr: expect.stringContaining(said) });
   });
 
   it.each([

@@ -60,12 +60,6 @@ describe("a sync", () => {
     expect(new Set(rows.map(({ version }) => version))).toEqual(new Set([messages.at(-2)?.version]));
   });
 
-  it("drops companies without their key, which targets that merge cannot take", async () => {
-    const { sandbox, config } = await sandboxWith({ ...QUICK, faults: ["keyless=3:path=companies"] });
-    const { messages } = await tap(["--config", config]);
-    expect(recordsOf(messages, "companies")).toHaveLength(sandbox.companies().length - 3);
-  });
-
   it("announces a new field by a second SCHEMA ahead of its records", async () => {
     const { config } = await sandboxWith({
       ...QUICK,
@@ -132,38 +126,6 @@ describe("a catalog", () => {
     expect(logs.at(-1)?.message).toMatch(/"companies": when the catalog was made .*refresh-catalog/);
     const fresh = await selection(await discover(config), ["people", "companies"]);
     await tap(["--config", config, "--catalog", fresh]);
-  });
-
-  it("with a replication key that is not the stream's own is refused before a request", async () => {
-    const { sandbox, config } = await sandboxWith(QUICK);
-    const catalog = await discover(config);
-    Object.assign(catalog.streams[0]?.metadata[0]?.metadata ?? {}, { "replication-key": "email" });
-    const asked = sandbox.requests.length;
-    const { logs } = await tap(["--config", config, "--catalog", await selection(catalog, ["people"])], {
-      exits: 1,
-    });
-    expect(logs.at(-1)?.message).toContain('"people" by the key "email": it has "discoveredAt"');
-    expect(sandbox.requests.length).toBe(asked);
-  });
-
-  it("that selects nothing is warned of, and an unknown stream fails after the others are read", async () => {
-    const { sandbox, config } = await sandboxWith(QUICK);
-    const catalog = await discover(config);
-    const nothing = await tap(["--config", config, "--catalog", await selection(catalog, [])]);
-    expect(JSON.stringify(nothing.logs)).toContain("selects no stream");
-    const [first] = catalog.streams;
-    const ghosts = {
-      ...first,
-      tap_stream_id: "ghosts",
-      stream: "ghosts",
-    } as (typeof catalog.streams)[number];
-    const chosen = await selection({ streams: [...catalog.streams, ghosts] }, ["people", "ghosts"]);
-    const ended = await tap(["--config", config, "--catalog", chosen], { exits: 1 });
-    expect(recordsOf(ended.messages, "people")).toHaveLength(sandbox.people().length);
-    expect(ended.logs.at(-1)).toMatchObject({
-      level: "critical",
-      message: expect.stringContaining('"ghosts"'),
-    });
   });
 
   it("fails for a stream that the key's plan leaves out, which a sync without one just does not read", async () => {

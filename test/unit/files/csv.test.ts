@@ -40,15 +40,6 @@ describe("cellsOf()", () => {
   });
 });
 
-it.each([
-  ["plain text", "plain text"],
-  ...[",", ";", "\t", "\r", "\n"].map((sign) => [`a${sign}b`, `"a${sign}b"`]),
-  ['say "a"', '"say ""a"""'],
-  ["", ""],
-])("csvCell() writes %j as %j", (text, cell) => {
-  expect(csvCell(text)).toBe(cell);
-});
-
 describe("textLines()", () => {
   it.each(["list.csv", "list.csv.gz"])("reads each line of %s, whatever ends it", async (name) => {
     const path = join(await tempDir(), name);

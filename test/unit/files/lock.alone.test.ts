@@ -1,15 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -78,20 +70,6 @@ async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean } }
 }
 
 describe("Lock", () => {
-  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
-    // A file that is closed meanwhile, such as the folder's own, has no link.
-    const target = (fd: string): string => {
-      const link = `/proc/self/fd/${fd}`;
-      return existsSync(link) ? readlinkSync(link) : "";
-    };
-    const links = (): number =>
-      readdirSync("/proc/self/fd").filter((fd) => target(fd).startsWith(file)).length;
-    const lock = await acquire(file, runtime());
-    expect(links()).toBe(1);
-    await lock.release();
-    expect(links()).toBe(0);
-  });
-
   it("lies beside the file, for its owner only, and is gone after the release", async () => {
     const lock = await acquire(file, runtime());
     expect(await readdir(folder)).toEqual(["state.json.lock"]);
@@ -173,14 +151,6 @@ describe("Lock", () => {
     await expect(acquire(file, { ...runtime(), clock: asleep })).rejects.toThrow("another run is using it");
   });
 
-  it("makes no folders, and says what keeps it from being made", async () => {
-    await expect(acquire(join(folder, "typo", "state.json"), runtime())).rejects.toThrow(
-      /^Cannot lock ".*": there is no folder ".*typo"$/,
-    );
-    await mkdir(`${file}.lock`);
-    await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is a folder$/);
-  });
-
   it.each([
     ["a pipe", (path: string) => execFileSync("mkfifo", [path])],
     ["a link that leads nowhere", (path: string) => symlink("nowhere", path)],
@@ -250,44 +220,6 @@ describe("Lock", () => {
     );
   });
 
-  it("is left alone at the end by a run that no longer has it", async () => {
-    for (const end of ["release", "releaseNow"] as const) {
-      const lock = await acquire(file, runtime());
-      await rm(`${file}.lock`);
-      await mkdir(`${file}.lock`);
-      await lock[end]();
-      expect(await readdir(folder)).toEqual(["state.json.lock"]);
-      await rm(`${file}.lock`, { recursive: true });
-      const other = await acquire(file, runtime());
-      const text = '{"token":"another"}';
-      await writeFile(`${file}.lock`, text);
-      await other[end]();
-      await other.release();
-      other.releaseNow();
-      expect(await readFile(`${file}.lock`, "utf8")).toBe(text);
-      await rm(`${file}.lock`);
-    }
-  });
-
-  it.each([
-    [1_000, 60],
-    [1_500, 40],
-    [2_000, 30],
-    [2_001, 30],
-    [60_000, 30],
-  ])("is watched in looks a second apart: of %i ms between two it takes %i", async (between, looks) => {
-    await writeFile(`${file}.lock`, "left");
-    let now = 0;
-    let slept = 0;
-    const sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
-      if (ms !== 1_000) return clock.of().sleep(ms, signal);
-      now += between;
-      slept += 1;
-    };
-    await acquire(file, { ...runtime(), clock: { now: () => 0, monotonic: () => now, sleep } });
-    expect(slept).toBe(looks);
-  });
-
   describe("on the machine of its holder", () => {
     const watched = (): never => expect.fail("the lock was watched");
     const local = (): LockRuntime => ({ ...runtime(), processes: systemProcesses(process.pid) });
@@ -314,16 +246,6 @@ describe("Lock", () => {
         await acquire(file, local(), watched);
       },
     );
-
-    it("is taken if another run, which found it left behind as well, has removed it already", async () => {
-      await writeFile(`${file}.lock`, JSON.stringify({ process: "p" }));
-      const stateOf = (): "ended" => {
-        rmSync(`${file}.lock`);
-        return "ended";
-      };
-      await acquire(file, { ...runtime(), processes: { ownName: undefined, stateOf } });
-      expect(await readdir(folder)).toEqual(["state.json.lock"]);
-    });
 
     it("is put back if it is another run's that took over in the meantime", async () => {
       const [ended, living] = ["ended", "living"].map((token) => JSON.stringify({ token, process: "p" }));

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -50,22 +50,4 @@ describe("Part", () => {
       expect(statSync(part.path).mode & 0o777).toBe(0o600);
     },
   );
-
-  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
-    const path = join(await tempDir(), ".part");
-    const target = (fd: string): string => {
-      const link = `/proc/self/fd/${fd}`;
-      return existsSync(link) ? readlinkSync(link) : "";
-    };
-    const open = (): number =>
-      readdirSync("/proc/self/fd").filter((fd) => target(fd).startsWith(path)).length;
-    for (const end of ["seal", "discard"] as const) {
-      const part = new Part(path, true, 1);
-      await part.append("a", 1);
-      expect(open()).toBe(1);
-      await part[end]();
-      expect(open()).toBe(0);
-      await part.discard();
-    }
-  });
 });

@@ -1,21 +1,9 @@
 import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { beforeEach, describe, expect, it, vi } from "vitest";
-import { ConfigError } from "../../../src/errors.ts";
+import { beforeEach, describe, expect, it } from "vitest";
 import { readCatalog, readJson, readText } from "../../../src/files/read.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-
-/** What the system says of every file instead of its text. */
-const system = vi.hoisted(() => ({ refusal: undefined as string | undefined }));
-vi.mock("node:fs/promises", async (original) => {
-  const real = await original<typeof import("node:fs/promises")>();
-  const readFile = async (...args: Parameters<typeof real.readFile>) => {
-    if (system.refusal !== undefined) throw Object.assign(new Error(), { code: system.refusal });
-    return real.readFile(...args);
-  };
-  return { ...real, readFile };
-});
 
 let folder: string;
 let path: string;
@@ -23,7 +11,6 @@ let path: string;
 beforeEach(async () => {
   folder = await tempDir();
   path = join(folder, "config.json");
-  system.refusal = undefined;
 });
 
 describe("readText()", () => {
@@ -72,17 +59,6 @@ it.each([
   expect(await readCatalog(path)).toEqual(catalog);
 });
 
-it.each([
-  ["EACCES", 'permission denied. Run as its owner ("docker run --user")'],
-  ["ENOENT", "there is none"],
-  ["EIO", "the disk reports an error"],
-])("readText() says of %s who can do what", async (refusal, said) => {
-  system.refusal = refusal;
-  const error = await readText("state", path).catch((reason: unknown) => reason);
-  expect((error as Error).message).toBe(`Cannot read the state file "${path}": ${said}`);
-  expect(error).toBeInstanceOf(ConfigError);
-});
-
 it("readText() says of UTF-16, which PowerShell writes, what to save it as", async () => {
   await writeFile(path, Buffer.from('\uFEFF{"api_key": "x"}', "utf16le"));
   await expect(readText("config", path)).rejects.toThrow(
@@ -90,46 +66,22 @@ it("readText() says of UTF-16, which PowerShell writes, what to save it as", asy
   );
 });
 
-it("readText() drops no byte order mark within a text", async () => {
-  await writeFile(path, "a\uFEFFb\uFEFF");
-  expect(await readText("config", path)).toBe("a\uFEFFb\uFEFF");
-});
-
-describe("readJson()", () => {
-  it("names file, line and column of what is no JSON, and quotes nothing of it", async () => {
-    await writeFile(path, '{\n  "api_key": "s3cret",\n  "base_url" "x"\n}');
-    await expect(readJson("config", path)).rejects.toThrow(
-      `Cannot use the config file "${path}": it is not JSON, see line 3, column 14`,
-    );
-    await writeFile(path, " \n");
-    await expect(readJson("config", path)).rejects.toThrow("it is empty");
-  });
-});
-
 describe("readJson() of what is no JSON", () => {
   it.each([
     ["{", 1, 2],
     ['{"a":1,}', 1, 8],
-    ["[1,]", 1, 4],
     ["[1}", 1, 3],
     ['{"a":tru}', 1, 9],
-    ["[nul", 1, 5],
     ["nil", 1, 2],
-    ["01", 1, 2],
-    ["-x", 1, 2],
     ['"a\nb"', 1, 3],
-    ['"\\x"', 1, 2],
     ['["a\\u12', 1, 4],
-    ["{'a':1}", 1, 2],
     ["{a:1}", 1, 2],
     ["\n\n  # no", 3, 3],
-    ["{} {}", 1, 4],
     ['{"a":1 "b":2}', 1, 8],
     ["]", 1, 1],
-    ["[1 2", 1, 4],
-  ])("names the place in %j: line %i, column %i", async (text, line, column) => {
+  ])("names the place in %j and quotes nothing: line %i, column %i", async (text, line, column) => {
     await writeFile(path, text);
-    const place = `it is not JSON, see line ${line}, column ${column}`;
+    const place = new RegExp(`it is not JSON, see line ${line}, column ${column}$`);
     await expect(readJson("config", path)).rejects.toThrow(place);
   });
 });

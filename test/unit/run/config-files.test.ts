@@ -25,19 +25,6 @@ describe("openConfig()", () => {
   });
 });
 
-describe("a config file that is none", () => {
-  it.each([
-    ["{", "it is not JSON, see line 1, column 2"],
-    ['{\n  "base_url": 1,\n}', "it is not JSON, see line 3, column 1"],
-    [" \n", "it is empty"],
-  ])("is named with the place of what is wrong: %j", async (text, why) => {
-    const path = await file("config.json", text);
-    const said = `Cannot use the config file "${path}": ${why}`;
-    await expect(openConfig(path, {})).rejects.toThrow(said);
-    await expect(openConfigs([path], {})).rejects.toThrow(said);
-  });
-});
-
 describe("readConfigs()", () => {
   it("lets a later file win, property by property", async () => {
     const first = await file("a.json", { ...account, external_api: { api_url: "https://x", api_key: "a" } });

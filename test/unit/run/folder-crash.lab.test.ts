@@ -13,7 +13,6 @@ import {
   linesIn,
   ONE_ROW,
   openFolder,
-  type Plan,
   plan,
   play,
   runtimeOf,
@@ -36,29 +35,6 @@ describe("a folder over crashes", () => {
       ),
       { numRuns },
     );
-  });
-
-  it("holds them after a crash at each single operation of a run", async () => {
-    const choices = [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0, 1, 0];
-    const one: Plan = { ...ONE_ROW, windows: [2, 0, 3, 1, 2], width: 2, choices, cutBytes: 12 };
-    const operations = await check([one]);
-    expect(operations).toBeGreaterThan(60);
-    for (let crashAt = 1; crashAt <= operations; crashAt += 1) {
-      for (const end of ["kill", "power"] as const) await check([{ ...one, end, crashAt }, one]);
-    }
-  });
-
-  it("holds them when the power goes while a run finishes what a killed one left", async () => {
-    const operations = await check([ONE_ROW]);
-    for (let killedAt = 1; killedAt <= operations; killedAt += 1) {
-      const killed: Plan = { ...ONE_ROW, end: "kill", crashAt: killedAt };
-      // What a run does before it reads, and a little of the reading.
-      for (let cutAt = 9; cutAt <= 27; cutAt += 9)
-        await check([killed, { ...ONE_ROW, end: "power", crashAt: cutAt }, ONE_ROW]);
-      // A run without a row replaces the state, which named what the killed one left.
-      for (let cutAt = 30; cutAt <= 60; cutAt += 10)
-        await check([killed, { ...ONE_ROW, windows: [], end: "power", crashAt: cutAt }, ONE_ROW]);
-    }
   });
 });
 

@@ -9,8 +9,7 @@ import { airbyte } from "../../../src/protocol/airbyte.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import { runToEnd } from "../../../src/run/output.ts";
 import { openSink } from "../../../src/run/sink.ts";
-import { checkpoint, close, open, records } from "../../support/events.ts";
-import { tempDir, textsIn } from "../../support/temp-dir.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { Terminal, testProcess } from "../../support/terminal.ts";
 
 describe("openSink()", () => {
@@ -41,35 +40,6 @@ describe("openSink()", () => {
     await sink.check();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
   });
-
-  it("begins a folder with the state that --state names, but for the files of another folder", async () => {
-    const [folder, state] = [join(await tempDir(), "out"), join(await tempDir(), "state.json")];
-    const output = { numbers: { people: 7 }, pending: [] };
-    writeFileSync(state, JSON.stringify({ bookmarks: { people: { discoveredAt: "1" } }, kept: 1, output }));
-    const runtime = { ...testProcess(), stats };
-    const sink = await openSink(
-      { kind: "folder", path: folder, gzip: false, state },
-      () => "",
-      new Mask(),
-      runtime,
-    );
-    for (const event of [
-      open("people"),
-      records("people", { id: 1 }),
-      checkpoint("people", { discoveredAt: "2" }),
-      close("people"),
-    ])
-      await sink.emit(event);
-    await sink.release();
-    expect(await readdir(join(folder, "people"))).toEqual([expect.stringMatching(/-000000001\.jsonl$/)]);
-    const written = JSON.parse((await textsIn(folder))["state.json"] ?? "");
-    const numbers = { people: 1 };
-    expect(written).toMatchObject({
-      kept: 1,
-      output: { numbers },
-      bookmarks: { people: { discoveredAt: "2" } },
-    });
-  });
 });
 
 describe("runToEnd()", () => {
@@ -89,17 +59,6 @@ describe("runToEnd()", () => {
     expect(stdout.text).toContain('"failure_type":"config_error"');
     expect(stdout.text).toContain("there is no folder");
     expect(stdout.text + stderr.text).not.toContain(config.apiKey);
-  });
-
-  it("ends with 1 where a stream lacks rows", async () => {
-    const end = async (complete: boolean): Promise<number> => {
-      const runtime = testProcess({ stdout: new PassThrough(), stderr: new PassThrough() });
-      return await runToEnd({ name: "x", logs: true }, runtime, async (open) => {
-        await open({ kind: "stdout" }, config);
-        return complete;
-      });
-    };
-    expect([await end(true), await end(false)]).toEqual([0, 1]);
   });
 
   it("tells of a lock that it watches, in the run's language and in its log", async () => {

@@ -3,12 +3,10 @@ import { type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../../../src/catalog/airbyte.ts";
 import { type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
 import { read } from "../../../src/commands/read.ts";
-import { type Asked, readStream, type StreamRun, streamRun } from "../../../src/run/read-stream.ts";
-import { NEW_STATE } from "../../../src/streams/dated-state.ts";
+import { type Asked, type StreamRun, streamRun } from "../../../src/run/read-stream.ts";
 import { connector } from "../../support/cli.ts";
 import { catalogFor, configFor } from "../../support/configs.ts";
 import { hurriedClock, readOptions, runtimeWith } from "../../support/in-process.ts";
-import { peopleOf, serviceOf, TODAY } from "../../support/people-sync.ts";
 import { openSession } from "../../support/session.ts";
 
 /** Reads one stream of a sandbox in Airbyte's language; returns the exit code and the lines. */
@@ -76,19 +74,6 @@ describe("streamRun()", () => {
     expect(source).toEqual({ isDated, isListed: true, isExported: isDated, onMissingKey });
     expect([endsAt, settings.bringsUndated, keyId.length]).toEqual([undefined, undefined, 16]);
   });
-
-  it("tells why a state is not gone on from, before anything else", async () => {
-    const said: unknown[] = [];
-    const run: StreamRun = {
-      ...(await runOf("people", {})),
-      ...{
-        api: serviceOf(peopleOf([TODAY], 1)).api(),
-        saved: { kind: "read", state: NEW_STATE, why: "It is of another filter" },
-      },
-    };
-    for await (const event of readStream(run)) said.push(event);
-    expect(said[0]).toEqual({ kind: "log", level: "warn", text: "It is of another filter" });
-  });
 });
 
 describe("streamEvents()", () => {
@@ -127,14 +112,5 @@ describe("streamEvents()", () => {
     expect([code, messages.filter(({ type }) => type === "RECORD").length]).toEqual([0, 7]);
     const warnings = messages.filter(({ log }) => log?.level === "WARN").map(({ log }) => log.message);
     expect(warnings).toEqual([expect.stringMatching(/Cannot count.*endpoints\.companies.*verify_counts/)]);
-  });
-
-  it("reports dates that no rule can read, without a value", async () => {
-    const [, lines] = await readOf("people", { people: 12, undated: 0 }, "dates=unreadable");
-    expect(lines.filter((line) => line.includes("differ from its schema"))).toEqual([
-      expect.stringMatching(
-        /a cursor that no rule can read in \d+ rows?, which count as rows without a date/,
-      ),
-    ]);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../../sandbox/server.ts";
 import { parseConfig } from "../../../src/config/config.ts";
 import { TransientError } from "../../../src/errors.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
@@ -77,27 +76,6 @@ describe("openJobs()", () => {
     const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
     expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
   });
-});
-
-it("a run is incomplete where any of its streams is, and not only the last", async () => {
-  await using sandbox = await startSandbox({
-    ...{ people: 3, companies: 2, sources: 1, requestsPerMinute: 0 },
-    faults: ["status=403:path=companies:times=always"],
-  });
-  const settings = { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6_000 };
-  const reporter = { mask: new Mask(), emit: async () => undefined };
-  const complete = async (...names: readonly string[]): Promise<boolean> =>
-    await withRun({ config: parseConfig(settings, {}), runtime: testProcess(), reporter }, (run) =>
-      syncStreams(
-        run,
-        names.map((name) => ({ configured: incremental(name) })),
-        new Map(),
-      ),
-    );
-  expect([await complete("companies", "sources"), await complete("people", "sources")]).toEqual([
-    false,
-    true,
-  ]);
 });
 
 describe("stateOf()", () => {

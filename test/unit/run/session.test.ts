@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type JobStreamSpec, type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
+import { type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { NotFoundError } from "../../../src/errors.ts";
-import { Session, streamNamed } from "../../../src/run/session.ts";
+import { Session } from "../../../src/run/session.ts";
 import { fastClock } from "../../lab/faultlab/read-once.ts";
 import { CONNECTOR, file, run } from "../../support/cli.ts";
 import { listOf, serve } from "../../support/serve.ts";
@@ -65,26 +64,6 @@ describe("Session.probe()", () => {
       "/api/v1/public/sources?limit=1",
     ]);
   });
-
-  it("knows no number where there is no list but may be an export, and asks nothing of what the run did", async () => {
-    const { session, asked } = await opened({ proof_stream: true }, () => NOT_FOUND);
-    await expect(session.probe(PEOPLE)).rejects.toThrow(NotFoundError);
-    expect(await session.probe(COMPANIES)).toBeUndefined();
-    await expect(session.probe(SOURCES)).rejects.toThrow("endpoints.sources");
-    await expect(session.probe(PEOPLE)).rejects.not.toThrow("endpoints.");
-    const before = asked().length;
-    expect(await session.probe(streamNamed("sync_windows", session.config, ""))).toBeNull();
-    expect(asked()).toHaveLength(before);
-  });
-});
-
-it("works on no job before the locks of jobs are taken", async () => {
-  const { session } = await opened({
-    external_api: { api_url: "http://127.0.0.1:1", api_key: KEY },
-    company_lookup: { domains: ["a.example"] },
-  });
-  const lookups = streamNamed("company_lookups", session.config, "") as JobStreamSpec;
-  expect(() => session.readJobs(lookups, null)).toThrow("Cannot work on jobs: they were not opened");
 });
 
 describe("Session.readingOf()", () => {
@@ -138,17 +117,5 @@ describe("Session.streamApi()", () => {
     expect(await held({ suppress_file }, SOURCES, "slug")).toEqual([false]);
     expect(await held({ suppress_file }, PEOPLE, "id", false)).toEqual([false, false]);
     expect(await held({}, PEOPLE, "id")).toEqual([false, false]);
-  });
-});
-
-describe("streamNamed()", () => {
-  const config = (settings: object = {}) =>
-    parseConfig({ base_url: "http://127.0.0.1:1", api_key: KEY, ...settings }, {});
-
-  it("names the streams that there are, and gives the advice that it was given", () => {
-    expect(() => streamNamed("persons", config({ proof_stream: true }), "Look again")).toThrow(
-      'Cannot read the stream "persons": there is no such stream, only people, companies, sources, sync_windows. Look again',
-    );
-    expect(streamNamed("people", config(), "").name).toBe("people");
   });
 });

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/api/clock.ts";
@@ -95,13 +95,6 @@ describe("StateFile", () => {
     },
   );
 
-  it("belongs to one run: the second fails and leaves nothing", async () => {
-    const file = await openFile();
-    await expect(openFile()).rejects.toThrow(`Cannot use "${path}": another run is using it`);
-    expect(Object.keys(await textsIn(folder))).toEqual(["state.json.lock"]);
-    await file.save(...at("1"));
-  });
-
   it("is left as it was by a run that lost its lock", async () => {
     const stopped = await openSaved();
     await rm(`${path}.lock`);
@@ -125,15 +118,5 @@ describe("StateFile", () => {
     await expect(saving).rejects.toThrow("Cannot replace the state file");
     expect(taken).toHaveLength(1);
     expect(await textsIn(folder)).toMatchObject({ "state.json": textAt("1") });
-  });
-
-  it("leaves a usable file, and nothing else, wherever a write breaks off", async () => {
-    const file = await openSaved();
-    await mkdir(`${path}.previous`);
-    const why = `Cannot replace the state file "${path}": it is a folder`;
-    await expect(file.save(...at("2"))).rejects.toThrow(why);
-    await file.release();
-    expect(await textsIn(folder)).toEqual({ "state.json": textAt("1"), "state.json.previous": null });
-    expect((await openFile()).saved.streams.get("people")).toEqual({ discoveredAt: "1" });
   });
 });
