@@ -3,7 +3,6 @@ import type { Target } from "./service.ts";
 import { answers } from "./targets/answers.ts";
 import { catalogs, configs, states } from "./targets/files.ts";
 import { lines } from "./targets/lines.ts";
-import { suppressed } from "./targets/suppressed.ts";
 
 /** Everything that can be thrown at. Open targets are closed by their user. `short`: how many cases `npm test` plays. */
 export const TARGETS: Readonly<
@@ -14,7 +13,6 @@ export const TARGETS: Readonly<
   states: { open: states, short: 50 },
   answers: { open: answers, short: 25 },
   lines: { open: lines, short: 12 },
-  suppressed: { open: suppressed, short: 25 },
 };
 
 /** Plays the case of a seed; returns how many things it threw. Throws what it finds, errors that nobody caught too. */
