@@ -2,7 +2,6 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Sandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/api/clock.ts";
-import { check } from "../../src/commands/check.ts";
 import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
@@ -32,8 +31,6 @@ type Moved = Pick<Sandbox, "url" | "advance">;
 export class JobRuntime {
   readonly #sandboxes: readonly Moved[];
   readonly #config: object;
-  /** How long (ms) each state takes to leave. */
-  stateMs = 0;
   #offset = 0;
   #isAligned = false;
 
@@ -59,10 +56,6 @@ export class JobRuntime {
     return this.#read(signal, { config, catalog: { streams }, ...(state !== undefined && { state }) });
   }
 
-  readAll(): Promise<Ran> {
-    return this.#read(undefined, {});
-  }
-
   /** Reads with files of these contents, besides the config. */
   #read(
     signal: AbortSignal | undefined,
@@ -76,12 +69,6 @@ export class JobRuntime {
       };
       return await read({ ...files, streams: [], format: "airbyte" }, runtime);
     });
-  }
-
-  check(): Promise<Ran> {
-    return this.#run(undefined, async (runtime, file) =>
-      check({ config: await file("config", this.#config) }, runtime),
-    );
   }
 
   discover(): Promise<Ran> {
@@ -100,7 +87,7 @@ export class JobRuntime {
       await writeFile(path, JSON.stringify(value));
       return path;
     };
-    const out = new SlowStates(() => this.pass(this.stateMs));
+    const out = new Kept();
     if (!this.#isAligned) this.#offset = await offsetOf(this.#sandboxes[0]);
     this.#isAligned = true;
     const before = this.#offset;
@@ -125,21 +112,6 @@ export class JobRuntime {
         await new Promise((resolve) => setImmediate(resolve));
       },
     };
-  }
-}
-
-/** What was written, by a platform that is told of each state. */
-class SlowStates extends Kept {
-  readonly #taken: () => void;
-
-  constructor(taken: () => void) {
-    super();
-    this.#taken = taken;
-  }
-
-  override _write(chunk: Buffer, encoding: BufferEncoding, done: () => void): void {
-    if (chunk.includes('"type":"STATE"')) this.#taken();
-    super._write(chunk, encoding, done);
   }
 }
 
