@@ -14,8 +14,9 @@ import threading
 import time
 
 import pytest
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
+from sandbox_process import ROOT, Sandbox
 from shard_rows import newest_rows, state_in
+from user_folder import account, path_with_program
 
 AIRFLOW = pathlib.Path(sys.executable).with_name("airflow")
 PAGE = (ROOT / "docs" / "airflow.md").read_text()
@@ -41,13 +42,12 @@ class Airflow:
 
     def __init__(self, home, sandbox):
         self.home, self.shared, self.services = home, home / "shared", []
-        (home / "bin").mkdir()
-        (home / "bin" / "source-contact-intelligence").symlink_to(EXECUTABLE)
+        path = path_with_program(home)
         shutil.copytree(ROOT / "deploy" / "airflow", home / "dags")
         port = free_port()
         self.environment = {
             **os.environ,
-            "PATH": f"{home / 'bin'}:{AIRFLOW.parent}:{os.environ['PATH']}",
+            "PATH": f"{AIRFLOW.parent}:{path}",
             "HOME": str(home),
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
@@ -55,9 +55,7 @@ class Airflow:
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
-            "CONTACT_INTELLIGENCE_BASE_URL": sandbox.url,
-            "CONTACT_INTELLIGENCE_API_KEY": sandbox.key,
-            "CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE": "6000",
+            **account(sandbox),
             "CONTACT_INTELLIGENCE_SHARED_FOLDER": str(self.shared),
             "CONTACT_INTELLIGENCE_SHARDS": "4",
             "CONTACT_INTELLIGENCE_SHARDS_AT_ONCE": "2",

@@ -15,6 +15,7 @@ import time
 import pytest
 from sandbox_process import EXECUTABLE, ROOT, Sandbox
 from shard_rows import newest_rows, rows_of, state_in
+from user_folder import account
 
 SETUP = ROOT / "deploy" / "kubernetes" / "setup"
 BUCKET_STEPS = ROOT / "deploy" / "kubernetes" / "bucket" / "settings" / "bucket.sh"
@@ -63,9 +64,7 @@ class Pods:
             "RCLONE_CONFIG_BUCKET_REGION": "us-east-1",
             "BUCKET": home.name.replace("_", "-"),
             "AIRBYTE_ENTRYPOINT": f"node {EXECUTABLE}",
-            "CONTACT_INTELLIGENCE_BASE_URL": sandbox.url,
-            "CONTACT_INTELLIGENCE_API_KEY": sandbox.key,
-            "CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE": "6000",
+            **account(sandbox),
             **{"PLAN": "first", "SHARDS": "3", "COMPLETIONS": "3", "STREAMS": "people", "SHARDS_AT_ONCE": "4"},
             **{"STEPS": str(SETUP), "WAIT": "1"},
         }

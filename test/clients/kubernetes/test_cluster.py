@@ -18,6 +18,7 @@ import pytest
 from products import image
 from sandbox_process import EXECUTABLE, ROOT, Sandbox
 from shard_rows import newest_rows, state_in
+from user_folder import account
 
 CLUSTER = os.environ.get("TEST_CLUSTER", "")
 # docs/scale.md says what 200,000 people and 60 requests a minute took.
@@ -239,12 +240,7 @@ def busy_on(node):
 
 def plain_run(sandbox, folder):
     """One run of one process, to compare with."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "CONTACT_INTELLIGENCE_BASE_URL": sandbox.url,
-        "CONTACT_INTELLIGENCE_API_KEY": sandbox.key,
-        "CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE": "6000",
-    }
+    environment = {"PATH": os.environ["PATH"], **account(sandbox)}
     words = ["node", EXECUTABLE, "read", "--stream", "people", "--output", folder]
     subprocess.run(words, env=environment, check=True)
     return folder

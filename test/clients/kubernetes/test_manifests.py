@@ -10,6 +10,7 @@ import pytest
 import yaml
 from sandbox_process import EXECUTABLE, ROOT, Sandbox
 from shard_rows import newest_rows, state_in
+from user_folder import account
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 STEPS = FOLDER / "setup" / "steps.sh"
@@ -150,9 +151,7 @@ def steps(home, sandbox, **variables):
         environment = {
             "PATH": os.environ["PATH"],
             "AIRBYTE_ENTRYPOINT": f"node {EXECUTABLE}",
-            "CONTACT_INTELLIGENCE_BASE_URL": sandbox.url,
-            "CONTACT_INTELLIGENCE_API_KEY": sandbox.key,
-            "CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE": "6000",
+            **account(sandbox),
             "DATA": str(home),
             **{"PLAN": "first", "SHARDS": "3", "COMPLETIONS": "3", "STREAMS": "people", **variables, **more},
         }

@@ -9,13 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
-
-
-def blocks(language, page="files.md"):
-    """The blocks of a page in one language, in order."""
-    text = (ROOT / "docs" / page).read_text()
-    return [part.split("\n```", 1)[0] for part in text.split(f"```{language}\n")[1:]]
+from sandbox_process import Sandbox
+from user_folder import blocks, path_with_program
 
 
 def shell(script, folder, **env):
@@ -25,9 +20,7 @@ def shell(script, folder, **env):
 @pytest.fixture
 def contacts(tmp_path):
     """Where the files are, and the people that the service has."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "source-contact-intelligence").symlink_to(EXECUTABLE)
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    path = path_with_program(tmp_path)
     with Sandbox(people=300, undated=4, requestsPerMinute=0) as sandbox:
         (tmp_path / "config.json").write_text(json.dumps({**sandbox.config, "requests_per_minute": 6000, "proof_stream": True}))
         shell(blocks("sh")[0], tmp_path, PATH=path)

@@ -5,8 +5,8 @@ import os
 import subprocess
 
 import pytest
-from conftest import blocks, shell
 from sandbox_process import EXECUTABLE, ROOT, Sandbox
+from user_folder import blocks, path_with_program
 
 duckdb = pytest.importorskip("duckdb")
 READ, LOAD = blocks("sh")[:2]
@@ -19,10 +19,8 @@ class Desk:
     """A user's folder beside a service that has 300 people, and later no longer has 20 of them."""
 
     def __init__(self, folder, postgres):
-        (folder / "bin").mkdir()
-        (folder / "bin" / "source-contact-intelligence").symlink_to(EXECUTABLE)
         self.folder = folder
-        self.env = {**os.environ, **postgres, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        self.env = {**os.environ, **postgres, "PATH": path_with_program(folder)}
         for name in ("erase-files.sh", "erase-postgres.sh"):
             (folder / name).write_text((ROOT / "docs" / "sql" / name).read_text())
         (folder / "load.sh").write_text(LOAD)
@@ -88,15 +86,10 @@ def test_files(desk):
     assert left == sorted(set(before) & set(desk.living()))
 
 
-@pytest.mark.parametrize("place", ["config", "environment"])
-def test_a_start_that_moves_removes_nobody(desk, place):
+def test_a_start_that_moves_removes_nobody(desk):
     assert desk.run(READ)
     before = desk.in_files()
-    if place == "environment":
-        desk.env["CONTACT_INTELLIGENCE_START_DATE"] = "30d"
-    else:
-        config = {**json.loads((desk.folder / "config.json").read_text()), "start_date": "30d"}
-        (desk.folder / "config.json").write_text(json.dumps(config))
+    desk.env["CONTACT_INTELLIGENCE_START_DATE"] = "30d"
     assert not desk.run(ERASE_FILES)
     assert desk.in_files() == before
 

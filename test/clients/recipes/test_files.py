@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import blocks, shell
+from conftest import shell
+from user_folder import blocks
 
 duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")

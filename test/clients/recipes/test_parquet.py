@@ -6,10 +6,11 @@ import pathlib
 import subprocess
 
 import pytest
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
+from sandbox_process import EXECUTABLE, Sandbox
+from user_folder import blocks
 
 duckdb = pytest.importorskip("duckdb")
-QUERY = (ROOT / "docs" / "scale.md").read_text().split("```sql\n")[1].split("\n```", 1)[0]
+QUERY = blocks("sql", "scale.md")[0]
 
 
 def connector(folder, *words):

@@ -5,9 +5,9 @@ import os
 import subprocess
 import time
 
-from conftest import blocks
 from prometheus_client.parser import text_string_to_metric_families
 from sandbox_process import EXECUTABLE, Sandbox
+from user_folder import blocks
 
 LINE = blocks("cron", "cron.md")[-1].split(" * * * * ", 1)[1]
 
