@@ -28,7 +28,6 @@ beforeAll(async () => {
   folder = await tempDir();
   await chmod(folder, 0o755);
   await put("config.json", { base_url: sandbox.url, api_key: sandbox.key });
-  await put("invalid.json", { base_url: sandbox.url, api_key: `${sandbox.key.slice(0, -1)}0` });
 });
 
 afterAll(async () => {
@@ -104,37 +103,6 @@ describe("docs/docker.md", () => {
 });
 
 describe("the image", () => {
-  it("speaks: spec is the file of the repository", async () => {
-    const [message] = await messagesOf(["spec"]);
-    const spec = JSON.parse(await readFile(`${ROOT}spec.json`, "utf8"));
-    expect(message).toEqual({ type: "SPEC", spec });
-  });
-
-  it("checks a good key and a wrong one, both with exit code 0", async () => {
-    const outcomes = ["config.json", "invalid.json"].map(async (name) => {
-      const [message] = await messagesOf(["check", "--config", `/config/${name}`]);
-      return message;
-    });
-    expect(await Promise.all(outcomes)).toMatchObject([
-      { connectionStatus: { status: "SUCCEEDED" } },
-      { connectionStatus: { status: "FAILED", message: expect.stringContaining("API key") } },
-    ]);
-  });
-
-  it("discovers, and reads what it discovered, from read-only files of any name", async () => {
-    const [message] = await messagesOf(["discover", "--config", "/config/config.json"]);
-    const modes = { sync_mode: "incremental", destination_sync_mode: "append" };
-    const streams = message?.catalog?.streams.map((stream) => ({ stream, ...modes }));
-    await put("catalog.txt", { streams });
-    await put("state.txt", []);
-    const options = ["--config=/config/config.json", "--catalog=/config/catalog.txt"];
-    const messages = await messagesOf(["read", ...options, "--state", "/config/state.txt"]);
-    const byId = (rows: readonly unknown[]): unknown => new Map(rows.map((row) => [JSON.stringify(row), 1]));
-    expect(byId(recordsOf(messages, "people"))).toEqual(byId(sandbox.people()));
-    expect(byId(recordsOf(messages, "companies"))).toEqual(byId(sandbox.companies()));
-    expect(byId(recordsOf(messages, "sources"))).toEqual(byId(sandbox.sources()));
-  });
-
   it.each([
     ["as the user of the image", []],
     ["as any user", ["--user", "4711"]],
