@@ -80,6 +80,7 @@ describe("Meltano and target-postgres", () => {
     service.recheck(25);
     service.advance(86_400_000);
     service.recheck(10);
+    await mine.shell(documented("budget"));
     await mine.sync("target-postgres");
     await expectService("kept", service);
   });
@@ -100,40 +101,5 @@ describe("Meltano and target-postgres", () => {
     expect(current).toHaveLength(service.people().length);
     expect(current.map(({ id }) => id)).toContain(gone?.id);
     expect(await rowsOf("whole", "companies", "_sdc_deleted_at is not null")).toEqual([]);
-  });
-
-  it("takes NULs and lone surrogates, and withholds fields that the catalog lacks", async () => {
-    await using service = await startSandbox({ people: 5000, companies: 20 });
-    const env = { ...settings("odd"), TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000" };
-    await using mine = await shared.project.copy(service, env);
-    const odd = ["nul", "surrogate", "big-int", "new-field"];
-    service.fault(...odd.map((name) => `${name}:path=/people/stream`));
-    const { stdout, stderr } = await mine.sync("target-postgres");
-    expect(stdout + stderr).toMatch(/NUL characters/);
-    expect(stdout + stderr).toMatch(/halves of surrogate pairs/);
-    const rows = await rowsOf("odd", "people");
-    expect(rows).toHaveLength(service.people().length);
-    // Meltano always gives a catalog, and a catalog is the whole list of what may leave.
-    expect(Object.keys(rows[0] ?? {})).not.toContain("engagement");
-    expect(Object.keys(rows[0] ?? {})).not.toContain("externalId");
-    expect(stdout + stderr).toMatch(/engagement/);
-  });
-
-  it("ends cleanly within a budget, and goes on from there until all is read", async () => {
-    const slow = { people: 5000, companies: 5, requestsPerMinute: 0, latencyMs: 150 };
-    await using service = await startSandbox(slow);
-    const env = {
-      ...settings("budget"),
-      TAP_CONTACT_INTELLIGENCE_MAX_WINDOW_ROWS: "1000",
-      TAP_CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
-    };
-    await using mine = await shared.project.copy(service, env);
-    await mine.sync("target-postgres", { TAP_CONTACT_INTELLIGENCE_MAX_RUN_SECONDS: "1" });
-    const begun = (await rowsOf("budget", "people")).length;
-    expect(begun).toBeGreaterThan(0);
-    expect(begun).toBeLessThan(service.people().length);
-    await mine.shell(documented("budget"));
-    await mine.sync("target-postgres");
-    await expectService("budget", service);
   });
 });
