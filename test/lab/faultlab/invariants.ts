@@ -48,7 +48,7 @@ function repeatedIn({ records }: Outcome): number {
 }
 
 /** Who was served before a run and still stands where they were after it. */
-export function stayed(before: readonly Delivered[], after: readonly Delivered[]): Delivered[] {
+function stayed(before: readonly Delivered[], after: readonly Delivered[]): Delivered[] {
   const now = new Set(after.map(versionOf));
   return before.filter((person) => now.has(versionOf(person)));
 }
