@@ -5,7 +5,7 @@ import { type Behaviour, CountingService } from "./counting-service.ts";
 import { JobRuntime, type Ran } from "./job-runtime.ts";
 import { tempDir } from "./temp-dir.ts";
 
-export const MINUTE = 60_000;
+const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
