@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -70,6 +70,20 @@ async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean } }
 }
 
 describe("Lock", () => {
+  it.runIf(existsSync("/proc/self/fd"))("leaves no open file", async () => {
+    // A file that is closed meanwhile, such as the folder's own, has no link.
+    const target = (fd: string): string => {
+      const link = `/proc/self/fd/${fd}`;
+      return existsSync(link) ? readlinkSync(link) : "";
+    };
+    const links = (): number =>
+      readdirSync("/proc/self/fd").filter((fd) => target(fd).startsWith(file)).length;
+    const lock = await acquire(file, runtime());
+    expect(links()).toBe(1);
+    await lock.release();
+    expect(links()).toBe(0);
+  });
+
   it("lies beside the file, for its owner only, and is gone after the release", async () => {
     const lock = await acquire(file, runtime());
     expect(await readdir(folder)).toEqual(["state.json.lock"]);
