@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findPython, UV } from "./uv.js";
+import { findPython, findUv } from "./uv.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const suites = join(root, "test/clients");
@@ -42,7 +42,7 @@ function vitest() {
   return spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status;
 }
 
-process.env.PATH = [dirname(UV()), process.env.PATH].join(delimiter);
+process.env.PATH = [dirname(findUv()), process.env.PATH].join(delimiter);
 process.env.UV_PYTHON = findPython();
 const has = (end) => readdirSync(suite).some((file) => file.endsWith(end));
 const ended = [has(".suite.ts") ? vitest() : 0, has("requirements.txt") ? pytest() : 0];

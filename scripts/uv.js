@@ -22,7 +22,7 @@ export function findPython() {
 }
 
 /** The path of uv, which is installed at the first call. */
-export function UV() {
+export function findUv() {
   const home = join(cache, "uv");
   const uv = join(home, "bin/uv");
   if (existsSync(uv)) return uv;
