@@ -93,10 +93,7 @@ describe("a command line", () => {
   });
 
   it("has this help", async () => {
-    const { version } = JSON.parse(
-      (await run(CONNECTOR, ["--version"])).stdout.replace(/^(.*)\n$/, '{"version":"$1"}'),
-    );
-    expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    expect((await run(CONNECTOR, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+.*\n$/);
     const commands =
       "|init|spec|check|discover|read|jobs|plan|state|state show|state merge|output|output compact|reconcile|tap";
     const parts: string[] = [];
