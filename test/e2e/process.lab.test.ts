@@ -3,16 +3,10 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { Sandbox } from "../../sandbox/server.ts";
-import { aheadOfDelivery, Destination } from "../lab/faultlab/invariants.ts";
-import {
-  type ProcessOutcome,
-  type ProcessSettings,
-  readInProcess,
-  readProcess,
-} from "../lab/faultlab/process.ts";
-import { withSandbox } from "../lab/faultlab/read-once.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
+import { Pipeline } from "../lab/faultlab/invariants.ts";
+import { type CommandOutcome, readCommand, type Strike } from "../lab/faultlab/process.ts";
 import { CONNECTOR, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { run as runAny } from "../support/run.ts";
@@ -21,102 +15,78 @@ import { tempDir } from "../support/temp-dir.ts";
 const CONFIG = { maxWindowRows: 1_000, numWorkers: 2, lookbackWindowDays: 1, isUser: "all" } as const;
 const SANDBOX = { people: 2_400, undated: 4, days: 100, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" };
 
-/** At which places in its output a run is killed. */
-const LINES = [1_201, 2, 2_000, 50, 800, 4, 1, 2_408];
-const BYTES = [700_001, 70_000, 10];
+/** After how many bytes of its output a run is killed. */
+const PLACES = [10, 700, 2_000, 70_000, 250_000, 400_000, 600_000, 700_001];
 
-let directory = "";
-beforeAll(async () => {
-  directory = await tempDir();
-});
-
-type How = Partial<Pick<ProcessSettings, "killAfterLines" | "killAfterBytes" | "signal" | "closeInstead">>;
-
-/** Runs, is killed, and runs again from the last whole STATE; returns the first run. */
-async function killAndResume(sandbox: Sandbox, how: How): Promise<ProcessOutcome> {
-  const base = { sandbox, config: CONFIG, directory };
-  const served = sandbox.people();
-  const destination = new Destination();
-  const first = await readProcess({ ...base, state: null, ...how });
-  expect(aheadOfDelivery(first, destination, served, true)).toEqual([]);
-  destination.take(first.records);
-  const rest = await readInProcess({ ...base, state: first.checkpoints.at(-1)?.state ?? null });
+/** Runs, is struck, and runs again from the last whole STATE: all rows are in the union. Returns the first run. */
+async function strikeAndResume(sandbox: Sandbox, strike: Strike, numWorkers = 2): Promise<CommandOutcome> {
+  const base = { sandbox, config: { ...CONFIG, numWorkers } };
+  const pipeline = new Pipeline(sandbox, () => sandbox.people());
+  const first = await pipeline.run((state) => readCommand({ ...base, state }, strike));
+  const rest = await pipeline.run((state) => readCommand({ ...base, state }));
   expect(rest.code, rest.stderr).toBe(0);
-  destination.take(rest.records);
-  expect(destination.lacks(served)).toEqual([]);
+  expect([pipeline.violations, pipeline.lacking()]).toEqual([[], []]);
   return first;
 }
 
+/** A sandbox that is there until the test ends. */
+const opened = async (more: SandboxOptions = {}): Promise<Sandbox> =>
+  (await sandboxWith({ ...SANDBOX, ...more })).sandbox;
+
 describe("read, killed", () => {
-  it("has all rows in the union after SIGKILL at any line, and in the middle of one", async () => {
-    await withSandbox(SANDBOX, async (sandbox) => {
-      let struck = 0;
-      for (const line of LINES) {
-        const { endedBy } = await killAndResume(sandbox, { killAfterLines: line });
-        if (endedBy === "SIGKILL") struck += 1;
-      }
-      expect(struck).toBeGreaterThan(LINES.length / 3);
-      for (const bytes of BYTES) await killAndResume(sandbox, { killAfterBytes: bytes });
-    });
+  it("has all rows in the union after SIGKILL at any place of its output", async () => {
+    const sandbox = await opened();
+    const signals: unknown[] = [];
+    for (const afterBytes of PLACES) signals.push((await strikeAndResume(sandbox, { afterBytes })).signal);
+    expect(signals.filter((signal) => signal === "SIGKILL").length).toBeGreaterThan(PLACES.length / 3);
   });
 
   it.each(["SIGTERM", "SIGINT"] as const)(
     "ends by %s before everything is read, with whole lines, and goes on from there",
     async (signal) => {
-      await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
-        // One window after the other, so that the first is complete by then.
-        const base = { sandbox, config: { ...CONFIG, numWorkers: 1 }, directory };
-        const first = await readProcess({ ...base, state: null, killAfterLines: 1_300, signal });
-        expect(first.endedBy).toBe(signal);
-        expect(first.records.length).toBeLessThan(sandbox.people().length);
-        expect(first.stdout.endsWith("\n") || first.stdout === "").toBe(true);
-        expect(first.stderr).toBe("");
-        expect(first.checkpoints.length).toBeGreaterThan(0);
-        const rest = await readInProcess({ ...base, state: first.checkpoints.at(-1)?.state ?? null });
-        const destination = new Destination();
-        destination.take([...first.records, ...rest.records]);
-        expect(destination.lacks(sandbox.people())).toEqual([]);
-      });
+      const sandbox = await opened({ bytesPerSecond: 600_000 });
+      // One window after the other, so that the first is complete by then.
+      const strike: Strike = { afterBytes: 450_000, act: (child) => void child.kill(signal) };
+      const first = await strikeAndResume(sandbox, strike, 1);
+      expect([first.signal, first.stderr]).toEqual([signal, ""]);
+      expect(first.records.length).toBeLessThan(sandbox.people().length);
+      expect(first.stdout.endsWith("\n") || first.stdout === "").toBe(true);
+      expect(first.checkpoints.length).toBeGreaterThan(0);
     },
   );
 
   it("goes on with a full refresh under the same ids after SIGKILL, and starts over under others", async () => {
-    await withSandbox(SANDBOX, async (sandbox) => {
-      const base = { sandbox, config: CONFIG, directory };
-      const served = sandbox.people();
-      const ids = { generation_id: 4, sync_id: 9 };
-      const first = await readProcess({ ...base, state: null, fullRefresh: ids, killAfterLines: 1_600 });
-      expect(first.endedBy).toBe("SIGKILL");
-      const state = first.checkpoints.at(-1)?.state ?? null;
-      expect(state).not.toBeNull();
-
-      const rest = await readInProcess({ ...base, state, fullRefresh: ids });
-      expect(rest.code, rest.stderr).toBe(0);
-      expect(rest.records.length).toBeLessThan(served.length);
-      const destination = new Destination();
-      destination.take([...first.records, ...rest.records]);
-      expect(destination.lacks(served)).toEqual([]);
-
-      const other = await readInProcess({ ...base, state, fullRefresh: { ...ids, sync_id: 10 } });
-      expect(other.code, other.stderr).toBe(0);
-      expect(other.records).toHaveLength(served.length);
-    });
+    const sandbox = await opened();
+    const pipeline = new Pipeline(sandbox, () => sandbox.people());
+    const fullRefresh = { generation_id: 4, sync_id: 9 };
+    const base = { sandbox, config: CONFIG, fullRefresh };
+    const first = await pipeline.run((state) => readCommand({ ...base, state }, { afterBytes: 550_000 }));
+    expect(first.signal).toBe("SIGKILL");
+    const { state } = pipeline;
+    expect(state).not.toBeNull();
+    const rest = await pipeline.run(() => readCommand({ ...base, state }));
+    expect(rest.code, rest.stderr).toBe(0);
+    expect(rest.records.length).toBeLessThan(sandbox.people().length);
+    expect([pipeline.violations, pipeline.lacking()]).toEqual([[], []]);
+    const other = await readCommand({ ...base, state, fullRefresh: { ...fullRefresh, sync_id: 10 } });
+    expect([other.code, other.records.length]).toEqual([0, sandbox.people().length]);
   });
 
   it("ends in silence and not with 0 when nobody reads its output any more", async () => {
-    await withSandbox({ ...SANDBOX, bytesPerSecond: 600_000 }, async (sandbox) => {
-      const first = await killAndResume(sandbox, { killAfterLines: 600, closeInstead: true });
-      expect(first.code).toBe(1);
-      expect(first.stderr).toBe("");
-    });
+    const sandbox = await opened({ bytesPerSecond: 600_000 });
+    const strike: Strike = { afterBytes: 200_000, act: (child) => void child.stdout?.destroy() };
+    expect(await strikeAndResume(sandbox, strike)).toMatchObject({ code: 1, stderr: "" });
   });
 
   it("ends when nobody reads its output and the service has fallen silent, before that is a failure", async () => {
-    await withSandbox({ ...SANDBOX, faults: ["stall:after=20"] }, async (sandbox) => {
-      const base = { sandbox, config: CONFIG, directory, idleSeconds: 600, mostMs: 60_000 };
-      const first = await readProcess({ ...base, state: null, killAfterLines: 100, closeInstead: true });
-      expect(first.code).toBe(1);
-    });
+    const sandbox = await opened({ faults: ["stall:after=20"] });
+    const strike: Strike = {
+      afterBytes: 20_000,
+      act: ({ stdout }) => void stdout?.destroy(),
+      mostMs: 60_000,
+    };
+    const base = { sandbox, config: CONFIG, idleSeconds: 600, state: null };
+    expect(await readCommand(base, strike)).toMatchObject({ code: 1 });
   });
 });
 

@@ -1,79 +1,30 @@
 import { createHmac } from "node:crypto";
-import { rawLine } from "../../support/events.ts";
 import type { Dice } from "./dice.ts";
 import { bent, mutated, NAMES } from "./hostile.ts";
 import { CANARY, CANARY_NUMBER, FORBIDDEN } from "./verdict.ts";
 
-/** What a line of an export is, told by nothing that the connector uses. Lines hold one byte a character; `key`: its JSON. */
-export type Judged =
-  | { readonly kind: "row"; readonly key: string }
-  | { readonly kind: "blank" | "junk" | "error" };
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-/** A row of an export may have ten more, which a page that wraps it may not. */
-const MOST_LEVELS = 990;
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
-
-export function judgeLine(line: string, keyName: string): Judged {
-  if (/^[\t\v\f\r ]*$/.test(line)) return { kind: "blank" };
-  const value = parsed(line);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return { kind: "junk" };
-  const { success, error, [keyName]: key } = value as Record<string, unknown>;
-  const isEnvelope = typeof error === "object" && error !== null && !Array.isArray(error);
-  if (success === false && (isEnvelope || (typeof error === "string" && !(keyName in value))))
-    return { kind: "error" };
-  return { kind: "row", key: keyOf(line, key, keyName) };
-}
-
-/** Undefined for what is no UTF-8, no JSON, or nested too deep. */
-function parsed(line: string): unknown {
-  try {
-    const text = decode(line);
-    let depth = 0;
-    for (const [token] of text.length > MOST_LEVELS ? text.matchAll(TOKEN) : []) {
-      if (token === "{" || token === "[") depth += 1;
-      else if (token === "}" || token === "]") depth -= 1;
-      if (depth > MOST_LEVELS) return undefined;
-    }
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const decode = (line: string): string => UTF8.decode(Buffer.from(line, "latin1"));
-/** With U+FFFD for each half of a surrogate pair. */
-const wellFormed = (text: string): string => Buffer.from(text, "utf8").toString("utf8");
-
-/** Text and number are told apart, and no integer is rounded. What cannot tell rows apart is no key. */
-function keyOf(line: string, value: unknown, name: string): string {
-  if (typeof value === "string") return value === "" ? "" : JSON.stringify(wellFormed(value));
-  if (typeof value !== "number") return "";
-  if (Number.isSafeInteger(value)) return String(value);
-  const spelt = [...line.matchAll(new RegExp(`"${name}"\\s*:\\s*(-?[0-9.eE+-]+)`, "g"))];
-  return spelt.findLast(([, digits]) => Number(digits) === value)?.[1] ?? String(value);
-}
-
 /** What becomes of the fields of a row on its way. */
 export type Rules = {
   readonly leaves: (name: string) => boolean;
-  readonly hashed: ReadonlySet<string>;
+  readonly hashed: readonly string[];
   /** What stands for NULs. */
   readonly nul: string;
   /** Whether they say this of rows without objects alone. */
   readonly isForFlat?: boolean;
 };
 export const SALT = "a long salt that nobody guesses";
-export const UNCHANGED: Rules = { leaves: () => true, hashed: new Set(), nul: "\0" };
+export const UNCHANGED: Rules = { leaves: () => true, hashed: [], nul: "\0" };
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
 
 /**
- * The same text for lines that mean the same: without spaces, with escapes resolved, numbers as they are spelt, and only with
+ * The same text for rows that mean the same: without spaces, with escapes resolved, numbers as they are spelt, and only with
  * the members of the object that leave.
  */
 export function canonical(line: string, { leaves, hashed, nul }: Rules): string {
   let [depth, name, text] = [0, "", ""];
   let isValue = false;
-  for (const [token] of decode(line).matchAll(TOKEN)) {
+  for (const [token] of line.matchAll(TOKEN)) {
     if (token === "}" || token === "]") depth -= 1;
     const isOfMember = depth > 0;
     if (token === "{" || token === "[") depth += 1;
@@ -83,14 +34,19 @@ export function canonical(line: string, { leaves, hashed, nul }: Rules): string 
     else if (isTop && !isValue) {
       name = JSON.parse(token) as string;
       if (leaves(name)) text += `\n${resolved(token, nul)}:`;
-    } else if (leaves(name)) text += hashed.has(name) ? digest(token) : resolved(token, nul);
+    } else if (leaves(name)) text += hashed.includes(name) ? digest(token) : resolved(token, nul);
   }
   return text;
 }
 
+/** With U+FFFD for each half of a surrogate pair. */
 function resolved(token: string, nul: string): string {
   if (!token.startsWith('"')) return token;
-  return JSON.stringify(wellFormed(JSON.parse(token) as string).replaceAll("\0", nul));
+  return JSON.stringify(
+    Buffer.from(JSON.parse(token) as string)
+      .toString()
+      .replaceAll("\0", nul),
+  );
 }
 
 function digest(token: string): string {
@@ -101,7 +57,16 @@ function digest(token: string): string {
 
 /** The moment of the service, which no run's clock changes, and the days on which its rows lie. */
 export const NOW = "2026-03-06T12:00:00.000Z";
-export const DAYS = ["2026-03-06", "2026-03-05", "2026-03-04", "2026-03-03", "2026-02-27", "2025-12-31"];
+const DAYS = ["2026-03-06", "2026-03-05", "2026-03-04", "2026-03-03", "2026-02-27", "2025-12-31"];
+
+/** What JSON texts say; undefined for what is none. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 /** JSON texts, with canaries, as they may stand in the place of any value. */
 const VALUES = [
@@ -119,37 +84,33 @@ const VALUES = [
   ...[50, 900, 985].map((levels) => `${"[".repeat(levels)}"${CANARY}"${"]".repeat(levels)}`),
   ...[40, 700].map((levels) => `${'{"a":'.repeat(levels)}"${CANARY}"${"}".repeat(levels)}`),
   `"${CANARY}${"x".repeat(70_000)}"`,
-]
-  .map((text) => (parsed(rawLine(text)) === undefined ? `"${CANARY}${text}"` : text))
-  .map(rawLine);
+].map((text) => (parsed(text) === undefined ? `"${CANARY}${text}"` : text));
 
 /** Fields that no schema declares, as JSON spells their names. */
 const NEW_NAMES = [
   ...NAMES.filter((name) => name.length < 100 && !["id", "domain", "discoveredAt"].includes(name)),
   ..."\u2028 ID EMAIL new_1 new_2 new_3 _sdc_batched_at stream RECORD é".split(" "),
-].map((name) => rawLine(JSON.stringify(name).slice(1, -1)));
+].map((name) => JSON.stringify(name).slice(1, -1));
 
-/** What is no row, each with a canary where there is room for one. */
+/** What is no row, each with a canary where there is room for one; the last are the service's own words for a failed export. */
 const JUNK = [
   ...'null [] 5 "x" { } <html> \u0000 \u001b[2J true NaN [[[[ {}{} \ufeff data: {}'.split(" "),
   ...[`"${CANARY}"`, `["${CANARY}"]`, `{"id":"${CANARY}"`, `{"id":"${CANARY}",}`, `<title>${CANARY}</title>`],
   ...[`{'id':'${CANARY}'}`, `{"id":"${CANARY}"} {"id":"${CANARY}"}`, `{"id":"${CANARY}","email":"\u0001"}`],
   ...[`at ${CANARY} (bug.js:1:1)`, `{"id":"${CANARY}","a":${"[".repeat(1_001)}${"]".repeat(1_001)}}`],
   ...['{"id":"\\u12"}', `{"id":"${CANARY}\\x"}`, "{}", '{"id":null}', '{"id":""}', '{"id":[]}'],
-].map(rawLine);
-const NO_UTF8 = ["\xff\xfe", `{"id":"${CANARY}\xc3"}`];
-const ERRORS = [
   `{"success":false,"error":{"code":"STREAM_FAILED","message":"${CANARY}"}}`,
   '{"success":false,"error":{"code":5}}',
 ];
 
-/** A line that is no row, or the service's last line of an export that failed. */
-export const junk = (dice: Dice, key: string): string =>
-  dice.chance(0.9) ? dice.pick<string>([...JUNK, ...NO_UTF8]).replace('"id"', `"${key}"`) : dice.pick(ERRORS);
+export const junk = (dice: Dice, key: string): string => dice.pick(JUNK).replace('"id"', `"${key}"`);
 
 type Member = [name: string, value: string];
 
-/** A row that is odd in one way or another. Values of forbidden fields say so. `day`: on which the service has it. */
+/**
+ * A row that is odd in one way or another, and has a key of its own. Values of forbidden fields say so. `day`: on which the
+ * service has it.
+ */
 export function oddRow(
   dice: Dice,
   nth: number,
@@ -158,79 +119,63 @@ export function oddRow(
 ): { readonly text: string; readonly day: string | null } {
   const { date, day } = dateOf(dice, nth);
   const text = (name: string): string => `"${isForbidden(name) ? FORBIDDEN : CANARY}-${name}-${nth}"`;
+  const valueFor = (name: string): string =>
+    isForbidden(name) ? `"${FORBIDDEN}"` : dice.pick<string>(VALUES);
+  // Integers that a double rounds, now and then.
+  const id = dice.chance(0.02) ? `${9_007_199_254_740_990n + BigInt(nth)}` : `"${CANARY}-${nth}"`;
   const members: Member[] = [
-    [key, `"${CANARY}-${nth}"`],
+    [key, id],
     ..."firstName lastName email jobTitle industry".split(" ").map((name): Member => [name, text(name)]),
     ["companySize", isForbidden("companySize") ? text("companySize") : `${CANARY_NUMBER}${nth % 97}`],
     ["sources", `[${text("sources")},"b"]`],
     ...(date === undefined ? [] : [["discoveredAt", date] satisfies Member]),
   ];
-  const any = (): Member => dice.pick(members);
-  const isFree = ([name]: Member): boolean => name !== "discoveredAt" && name !== key && !isForbidden(name);
-  const spell = (join: (member: Member) => string): string => `{${members.map(join).join(",")}}`;
-  const plain = (): string => spell(([name, value]) => `"${name}":${value}`);
+  const spell = (space = () => ""): string =>
+    `{${members.map(([name, value]) => `${space()}"${name}"${space()}:${space()}${value}${space()}`).join(",")}}`;
   const way = dice.below(100);
   if (way < 45)
     for (let times = dice.below(4); times > 0; times--) {
-      const member = any();
-      if (isFree(member)) member[1] = dice.pick(VALUES);
+      const member = dice.pick(members);
+      const isFree = member[0] !== "discoveredAt" && member[0] !== key && !isForbidden(member[0]);
+      if (isFree) member[1] = dice.pick(VALUES);
     }
   else if (way < 55) {
     const name = dice.pick(NEW_NAMES);
-    members.splice(dice.below(members.length + 1), 0, [
-      name,
-      isForbidden(name) ? `"${FORBIDDEN}"` : dice.pick(VALUES),
-    ]);
+    members.splice(dice.below(members.length + 1), 0, [name, valueFor(name)]);
   } else if (way < 62) members.sort(() => dice.next() - 0.5);
   else if (way < 68) members.splice(1 + dice.below(3), 1 + dice.below(4));
   // A field twice is legal JSON: the last counts.
   else if (way < 74) {
-    const [name] = any();
-    members.unshift([name, isForbidden(name) ? `"${FORBIDDEN}"` : dice.pick(VALUES)]);
-  } else if (way < 80) {
-    const space = (): string => dice.pick(["", "", " ", "  ", "\t", "\r"]);
-    return {
-      text: spell(([name, value]) => `${space()}"${name}"${space()}:${space()}${value}${space()}`),
-      day,
-    };
-  } else if (way < 86)
-    return {
-      text: plain().replace(/[a-z](?=[^"\\]*")/g, (one) => (dice.chance(0.1) ? escapeOf(one) : one)),
-      day,
-    };
-  else if (way < 94) {
-    const changed = mutated(JSON.parse(plain()), dice, 0.06);
-    const text =
-      way < 90
-        ? rawLine(JSON.stringify(changed) ?? "")
-        : bent(Buffer.from(plain(), "latin1"), dice).toString("latin1");
-    if (isUsable(text, date, isForbidden)) return { text, day };
-  } else if (way < 96) members[0] = [key, String(9_007_199_254_740_990 + dice.below(9))];
-  return { text: plain(), day };
+    const [name] = dice.pick(members);
+    members.unshift([name, valueFor(name)]);
+  }
+  const plain = spell();
+  let odd = plain;
+  if (way >= 92) odd = bent(Buffer.from(plain), dice).toString();
+  else if (way >= 86) odd = JSON.stringify(mutated(JSON.parse(plain), dice, 0.06)) ?? "";
+  else if (way >= 80)
+    odd = plain.replace(/[a-z](?=[^"\\]*")/g, (one) => (dice.chance(0.1) ? escapeOf(one) : one));
+  else if (way >= 74) odd = spell(() => dice.pick(["", "", " ", "  ", "\t", "\r"]));
+  return { text: isAlike(odd, plain, key, isForbidden) ? odd : plain, day };
 }
 
 const escapeOf = (one: string): string => `\\u00${one.charCodeAt(0).toString(16)}`;
 
-/** Whether a line that was changed at random still says its date, and has made no name of a value; or is no row at all. */
-function isUsable(text: string, date: string | undefined, isForbidden: (name: string) => boolean): boolean {
-  if (text.includes("\n")) return false;
-  let isNamed = false;
-  try {
-    const value = JSON.parse(decode(text), (name, inner: unknown) => {
-      isNamed ||= /Kanarek|7316429|Verboten/.test(name);
-      return inner;
-    }) as Record<string, unknown>;
-    const moved = Object.entries(value).some(
-      ([name, inner]) => !isForbidden(name) && JSON.stringify(inner)?.includes(FORBIDDEN),
-    );
-    return (
-      !isNamed &&
-      !moved &&
-      JSON.stringify(value["discoveredAt"]) === (date && JSON.stringify(JSON.parse(date)))
-    );
-  } catch {
-    return true;
-  }
+/** Whether a line is still a row with the key and the date of another, and no value of it became a name or another field's. */
+function isAlike(text: string, plain: string, key: string, isForbidden: (name: string) => boolean): boolean {
+  const [value, before] = [parsed(text), parsed(plain)] as Record<string, unknown>[];
+  if (typeof value !== "object" || value === null || before === undefined || text.includes("\n"))
+    return false;
+  const isMoved = Object.entries(value).some(
+    ([name, inner]) => !isForbidden(name) && JSON.stringify(inner).includes(FORBIDDEN),
+  );
+  // A row of an export may have ten levels more than a page that wraps it.
+  const isOdd =
+    /(\[|\{"a":){900}/.test(text) || /(Kanarek|7316429|Verboten)[^"]*" *:/.test(text) || "success" in value;
+  const isSame = [key, "discoveredAt"].every(
+    (name) => JSON.stringify(value[name]) === JSON.stringify(before[name]),
+  );
+  return isSame && !isMoved && (text === plain || !isOdd);
 }
 
 /** What stands for a date, as JSON, and the day that it means; undefined: nothing does. */

@@ -5,12 +5,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Dice } from "./dice.ts";
-import { type Judged, judgeLine, NOW } from "./rows.ts";
+import { NOW } from "./rows.ts";
 import { CANARY, CANARY_NUMBER } from "./verdict.ts";
 
 /** One request as the service sees it. `path`: without what a base URL puts before it. */
 export type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams };
-export type Answering = (request: Request, response: ServerResponse) => void;
+type Answering = (request: Request, response: ServerResponse) => void;
 
 /** Plays one case; returns how many things it threw at the program. Throws what it finds. */
 export type Target = { readonly play: (dice: Dice) => Promise<number>; close(): Promise<void> };
@@ -42,32 +42,22 @@ export const KEY_NAMES = { people: "id", companies: "domain", sources: "slug" } 
 export type Collection = keyof typeof KEY_NAMES;
 export const COLLECTIONS = Object.keys(KEY_NAMES) as Collection[];
 
-/** A line that the service holds: on which day, and what it is. */
-export type Held = { readonly text: string; readonly day: string | null; readonly judged: Judged };
+/** A row that the service holds, and on which day. */
+export type Held = { readonly text: string; readonly day: string | null };
 
-/** What tells a row from others. */
-export const identityOf = ({ judged, text }: Pick<Held, "judged" | "text">): string =>
-  judged.kind === "row" && judged.key !== "" ? judged.key : `=${text}`;
-
-/** The rows of one collection, and all that a faithful service says of them. */
+/** The rows of one collection, some of them twice in an export, and all that a faithful service says of them. */
 export class Account {
-  readonly collection: Collection;
   readonly held: readonly Held[];
-  /** Whether lines that no list shows count. */
-  readonly #countsJunk: boolean;
   readonly #newestFirst: readonly Held[];
 
-  constructor(collection: Collection, held: readonly Held[], countsJunk = false) {
-    this.collection = collection;
+  constructor(held: readonly Held[]) {
     this.held = held;
-    this.#countsJunk = countsJunk;
-    const rows = held.filter(({ judged }) => judged.kind === "row");
-    this.#newestFirst = [...new Map(rows.map((one) => [`${one.day} ${identityOf(one)}`, one])).values()].sort(
-      (one, other) => ((other.day ?? "9999") < (one.day ?? "9999") ? -1 : 1),
+    this.#newestFirst = [...new Set(held)].sort((one, other) =>
+      (other.day ?? "9999") < (one.day ?? "9999") ? -1 : 1,
     );
   }
 
-  /** The rows of the days that a request asks for; one byte a character. */
+  /** The rows of the days that a request asks for. */
   exported(query: URLSearchParams): readonly string[] {
     return this.held.filter(within(query)).map(({ text }) => text);
   }
@@ -75,17 +65,16 @@ export class Account {
   list(query: URLSearchParams): string {
     const [page, limit] = [Number(query.get("page") ?? 1), Number(query.get("limit") ?? 100)];
     const rows = this.#newestFirst.filter(within(query));
-    const junk = this.#countsJunk
-      ? this.held.filter((one) => one.judged.kind !== "row" && within(query)(one)).length
-      : 0;
-    const total = query.has("skip_count") ? null : rows.length + junk;
+    const isCounted = !query.has("skip_count");
+    const total = isCounted ? rows.length : null;
+    const totalPages = isCounted ? Math.ceil(rows.length / limit) : null;
     const data = rows.slice((page - 1) * limit, page * limit).map(({ text }) => text.trim());
-    const pages = total === null ? null : Math.ceil(total / limit);
-    return `{"success":true,"data":[${data.join(",")}],"pagination":{"page":${page},"limit":${limit},"total":${total},"totalPages":${pages}}}`;
+    const pagination = JSON.stringify({ page, limit, total, totalPages });
+    return `{"success":true,"data":[${data.join(",")}],"pagination":${pagination}}`;
   }
 }
 
-/** Whether a line lies on the days that a request asks for. */
+/** Whether a row lies on the days that a request asks for. */
 function within(query: URLSearchParams): (held: Held) => boolean {
   const [from, to] = [query.get("discovered_from"), query.get("discovered_to")];
   return ({ day }) =>
@@ -103,15 +92,13 @@ const ACCOUNTS = new Map(
   COLLECTIONS.map((name) => {
     const held = SMALL_DAYS.map((day, nth): Held => {
       const discoveredAt = day === null ? null : `${day}T03:04:05.000Z`;
-      const values = {
-        email: `${CANARY}@example.com`,
-        companySize: Number(`${CANARY_NUMBER}${nth}`),
-        discoveredAt,
+      const values = { email: `${CANARY}@example.com`, companySize: Number(`${CANARY_NUMBER}${nth}`) };
+      return {
+        text: JSON.stringify({ [KEY_NAMES[name]]: `${CANARY}-${nth}`, ...values, discoveredAt }),
+        day,
       };
-      const text = JSON.stringify({ [KEY_NAMES[name]]: `${CANARY}-${nth}`, ...values });
-      return { text, day, judged: judgeLine(text, KEY_NAMES[name]) };
     });
-    return [`/api/v1/public/${name}`, new Account(name, held)];
+    return [`/api/v1/public/${name}`, new Account(held)];
   }),
 );
 
@@ -123,46 +110,28 @@ const refusal = (status: number, code: string): Answer => ({
   text: JSON.stringify({ success: false, error: { code, message: CANARY } }),
 });
 
-const JOB = { job_id: "job_1_a", domain: "example.com" };
+const JOB = { job_id: "job_1_a", domain: "example.com", source: "acme", status: "success", credits_used: 2 };
 const DONE = { status: "done", is_user: true, checked_at: "2026-03-05T00:00:00Z", cached: false };
 const CONTACT = { first_name: CANARY, email: `${CANARY}@example.com`, verifications: [] };
+const VERIFIED = { email: "a@x.com", status: "completed", sources: { acme: DONE } };
 /** The jobs of both APIs, which are done as soon as they are asked for. */
 const JOBS: readonly (readonly [request: RegExp, value: object])[] = [
   [/^POST .*\/company-lookup$/, { success: true, data: { ...JOB, sources: ["acme"] } }],
-  [
-    /^GET .*\/company-lookup\/[^/]+\/result$/,
-    {
-      ...JOB,
-      source: "acme",
-      status: "success",
-      credits_used: 2,
-      created_at: DONE.checked_at,
-      contacts: [CONTACT],
-    },
-  ],
+  [/^GET .*\/company-lookup\/[^/]+\/result$/, { ...JOB, created_at: DONE.checked_at, contacts: [CONTACT] }],
   [/^POST .*\/verify-email$/, { success: true, data: { email: `${CANARY}@example.com`, status: CANARY } }],
   [/^POST .*\/verify$/, { success: true, job_id: JOB.job_id, poll_after: null }],
-  [
-    /^GET .*\/verify\/[^/]+$/,
-    { ...JOB, success: true, email: "a@x.com", status: "completed", sources: { acme: DONE } },
-  ],
+  [/^GET .*\/verify\/[^/]+$/, { success: true, job_id: JOB.job_id, ...VERIFIED }],
 ];
 
 /** What a faithful service with a few rows in each collection answers. */
 export function faithful({ method, path, query }: Request): Answer {
-  const job = path.includes("job_0_check")
-    ? undefined
-    : JOBS.find(([asked]) => asked.test(`${method} ${path}`));
-  if (job !== undefined) return { status: 200, text: JSON.stringify(job[1]) };
+  const job = JOBS.find(([asked]) => asked.test(`${method} ${path}`));
+  if (job !== undefined && !path.includes("job_0_check"))
+    return { status: 200, text: JSON.stringify(job[1]) };
   const account = ACCOUNTS.get(path.replace(/\/stream$/, ""));
   if (account === undefined) return refusal(404, "JOB_NOT_FOUND");
-  const text = path.endsWith("/stream")
-    ? account
-        .exported(query)
-        .map((row) => `${row}\n`)
-        .join("")
-    : account.list(query);
-  return { status: 200, text };
+  const isExport = path.endsWith("/stream");
+  return { status: 200, text: isExport ? account.exported(query).join("\n") : account.list(query) };
 }
 
 const answering =

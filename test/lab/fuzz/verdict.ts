@@ -3,10 +3,9 @@ import {
   expectAirbyteMessage,
   expectAirbyteMessages,
   linesOf,
+  must,
   streamOf,
 } from "../../support/airbyte-messages.ts";
-import { asRead } from "../../support/events.ts";
-import type { Ended } from "../../support/run.ts";
 
 /** Stands in the values of all rows, texts and numbers, so that a value is known wherever it turns up. Never in a name. */
 export const CANARY = "Kanarek";
@@ -19,41 +18,36 @@ export const KEY = `svc_0a1b2c3d_${SECRET}`;
 
 /** What a text that is no record may not hold. */
 const PRIVATE = new Map([
-  ["a value of a row", new RegExp(`${CANARY}|${CANARY_NUMBER}|${FORBIDDEN}`, "i")],
-  ["the key", new RegExp(SECRET, "i")],
-  ['the word "bug"', /\bbug\b/i],
-  ["a stack frame", /(?:^|\n|\\n)\s+at .*:\d+:\d+/],
+  ["no value of a row", new RegExp(`${CANARY}|${CANARY_NUMBER}|${FORBIDDEN}`, "i")],
+  ["not the key", new RegExp(SECRET, "i")],
+  ['not the word "bug"', /\bbug\b/i],
+  ["no stack frame", /(?:^|\n|\\n)\s+at .*:\d+:\d+/],
 ]);
 /** What moves the cursor of a terminal, breaks a line or turns the direction of a text. */
-const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+const UNPRINTABLE = new Map([
+  ["nothing that no terminal may get", /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u],
+]);
 const LONGEST_MESSAGE = 20_000;
 
-function refuse(where: string, what: string, pattern: RegExp, text: string): void {
-  const { index } = pattern.exec(text) ?? {};
-  if (index === undefined) return;
-  throw new Error(
-    `${where} holds ${what}: ${JSON.stringify(text.slice(Math.max(0, index - 300), index + 300))}`,
-  );
+function refuse(where: string, patterns: ReadonlyMap<string, RegExp>, text: string): void {
+  for (const [rule, pattern] of patterns) {
+    const { index } = pattern.exec(text) ?? {};
+    const near = JSON.stringify(text.slice(Math.max(0, (index ?? 0) - 300), (index ?? 0) + 300));
+    must(index === undefined, `${where} holds ${rule}`, near);
+  }
 }
 
 /** Throws if a text that is no record says what only a record may say, or what nobody should read. */
 export function refusePrivate(where: string, text: string): void {
   // A state names the sources that the key can read.
-  const said = text.replace(/\\?"sources\\?":\[[^\]]*\]/g, "");
-  for (const [what, pattern] of PRIVATE) refuse(where, what, pattern, said);
+  refuse(where, PRIVATE, text.replace(/\\?"sources\\?":\[[^\]]*\]/g, ""));
 }
-
-/** Throws if a text for a person would do more to a terminal than stand there. */
-const refuseUnprintable = (where: string, text: string): void =>
-  refuse(where, "what no terminal may get", UNPRINTABLE, text);
 
 /** Throws if a message is no text for a person, or so long that no log takes it. */
 function refuseMessage(text: string): void {
-  refuseUnprintable("A message", text);
-  if (text.length > LONGEST_MESSAGE) throw new Error(`A message has ${text.length} characters`);
+  refuse("a message", UNPRINTABLE, text);
+  must(text.length <= LONGEST_MESSAGE, "a message is short", text);
 }
-
-type Said = Pick<Ended, "code" | "stdout" | "stderr">;
 
 /** What a command says on stdout: messages of a language, or text for a person. */
 export type Language = "airbyte" | "singer" | "jsonl" | "check" | "discover" | "text";
@@ -62,8 +56,8 @@ export type Language = "airbyte" | "singer" | "jsonl" | "check" | "discover" | "
 export type Verdict = {
   /** The raw JSON of each record, by stream. */
   readonly records: ReadonlyMap<string, readonly string[]>;
-  /** The streams that ended well. */
-  readonly complete: ReadonlySet<string>;
+  /** The streams that ended well, as Airbyte is told. */
+  readonly complete: readonly string[];
   /** Whether everything succeeded. */
   readonly succeeded: boolean;
   /** All that is said and is no record. */
@@ -75,56 +69,67 @@ export type Verdict = {
  * that are messages, and nothing outside of records that only a record may hold.
  * @param alwaysZero the command exits with 0 whatever it says, as a `check` does for platforms
  */
-export function judgeEnded(language: Language, { code, stdout, stderr }: Said, alwaysZero = false): Verdict {
-  // Platforms know 0 and 1; 2 tells others that only a person can correct it.
-  const isForPerson = code === 2 && (language === "jsonl" || language === "text");
-  if (code !== 0 && code !== 1 && !isForPerson) throw new Error(`The exit code is ${code}`);
+export function judgeEnded(
+  language: Language,
+  {
+    code,
+    stdout,
+    stderr,
+  }: { readonly code: number | null; readonly stdout: string; readonly stderr: string },
+  alwaysZero = false,
+): Verdict {
   const lines = linesOf(stdout);
   const records = new Map<string, string[]>();
-  const said: string[] = [];
-  const isBare = language === "jsonl";
+  const other: string[] = [];
   for (const line of lines) {
-    const record = isBare ? { stream: "", raw: line } : recordIn(line);
-    if (record === undefined) said.push(line);
+    const record = language === "jsonl" ? { stream: "", raw: line } : recordIn(line);
+    if (record === undefined) other.push(line);
     else if (records.get(record.stream)?.push(record.raw) === undefined)
       records.set(record.stream, [record.raw]);
   }
-  const text = said.join("\n");
-  refusePrivate("stdout", text);
-  refusePrivate("stderr", stderr);
-  if (!/^[\x20-\x7e\n]*$/.test(text) && language !== "text")
-    throw new Error(`stdout is not ASCII: ${text.slice(0, 500)}`);
-  for (const where of [stderr, ...(language === "text" ? [text] : [])]) {
-    refuseUnprintable("The text", asRead(where));
-  }
+  const text = other.join("\n");
+  const said = `${text}\n${stderr}`;
+  refusePrivate("what is said", said);
+  refuse("the text", UNPRINTABLE, language === "text" ? said : stderr);
   judgeLog(stderr);
-  const run = JUDGES[language](lines, said, code);
-  if (code !== (run.succeeded || alwaysZero ? 0 : isForPerson ? 2 : 1)) {
-    throw new Error(
-      `The exit code is ${code}, and the output says ${run.succeeded ? "success" : "failure"}: ${text.slice(-2_000)}${stderr.slice(-2_000)}`,
-    );
-  }
-  if (code > 0 && language !== "check" && stderr === "" && !text.includes('"ERROR"'))
-    throw new Error("Nothing says why");
-  return { records, complete: run.complete, succeeded: run.succeeded, said: `${text}\n${stderr}` };
+  const { complete = [], isFailed = code !== 0 } = JUDGES[language](lines, other);
+  // Platforms know 0 and 1; 2 tells others that only a person can correct it.
+  const isForPerson = code === 2 && (language === "jsonl" || language === "text");
+  must(
+    code === (alwaysZero || !isFailed ? 0 : isForPerson ? 2 : 1),
+    `the exit code is not ${code} where the output says ${isFailed ? "failure" : "success"}`,
+    said.slice(-1_000),
+  );
+  must(code === 0 || language === "check" || /[^\n]/.test(stderr) || text.includes('"ERROR"'), "it says why");
+  return { records, complete, succeeded: !isFailed, said };
 }
 
-type Run = { readonly complete: ReadonlySet<string>; readonly succeeded: boolean };
+/** What the output itself says of the run; nothing where the exit code alone tells. */
+type Told = { readonly complete?: readonly string[]; readonly isFailed?: boolean };
 
-const NONE: ReadonlySet<string> = new Set();
-
-const JUDGES: Readonly<
-  Record<Language, (lines: readonly string[], said: readonly string[], code: number) => Run>
-> = {
-  airbyte: (lines) => judgeAirbyte(lines),
-  singer: (lines, _, code) => judgeSinger(lines, code),
-  jsonl: (lines, _, code) => {
-    if (lines.some((line) => line === "")) throw new Error("A blank line");
-    return { complete: NONE, succeeded: code === 0 };
+const JUDGES: Readonly<Record<Language, (lines: readonly string[], other: readonly string[]) => Told>> = {
+  airbyte: judgeAirbyte,
+  singer: judgeSinger,
+  jsonl: (lines) => {
+    must(!lines.includes(""), "no line is blank");
+    return {};
   },
-  check: (_, said) => judgeCheck(said),
-  discover: (_, said) => judgeDiscover(said),
-  text: (_, __, code) => ({ complete: NONE, succeeded: code === 0 }),
+  check: (_, other) => {
+    const { messages, types } = toldIn(other);
+    const status = messages.at(-1)?.connectionStatus?.status;
+    must(types.length === 1 && status !== undefined, "one CONNECTION_STATUS ends a check", other.join("\n"));
+    return { isFailed: status !== "SUCCEEDED" };
+  },
+  discover: (_, other) => {
+    const { types } = toldIn(other);
+    must(
+      types.length === 1 || types.every((type) => type === "ERROR"),
+      "discover says one thing",
+      `${types}`,
+    );
+    return { isFailed: types[0] !== "CATALOG" };
+  },
+  text: () => ({}),
 };
 
 const AIRBYTE_RECORD =
@@ -136,84 +141,71 @@ const SINGER_RECORD =
 function recordIn(line: string): { readonly stream: string; readonly raw: string } | undefined {
   if (!line.startsWith('{"type":"RECORD"')) return undefined;
   const airbyte = AIRBYTE_RECORD.exec(line);
-  if (airbyte !== null) return { stream: airbyte[1] ?? "", raw: line.slice(airbyte[0].length, -2) };
-  const singer = SINGER_RECORD.exec(line);
-  if (singer === null) throw new Error(`A RECORD of no form: ${line.slice(0, 300)}`);
-  return { stream: singer[1] ?? "", raw: line.slice(singer[0].length, -1) };
+  const { 0: start = "", 1: stream = "" } = airbyte ?? SINGER_RECORD.exec(line) ?? [];
+  must(stream !== "", "a RECORD has a known form", line);
+  return { stream, raw: line.slice(start.length, airbyte === null ? -1 : -2) };
 }
 
 /** Every line that the log writes is one JSON object with a message that a terminal may get. */
 function judgeLog(stderr: string): void {
-  for (const line of stderr.split("\n")) {
-    if (!line.startsWith("{")) continue;
+  for (const line of stderr.split("\n").filter((one) => one.startsWith("{"))) {
     const { level, message } = JSON.parse(line) as { level?: unknown; message?: unknown };
-    if (typeof level !== "string" || typeof message !== "string")
-      throw new Error(`No line of a log: ${line}`);
+    must(typeof level === "string" && typeof message === "string", "a line of the log has a message", line);
     refuseMessage(message);
   }
 }
 
 /** Throws if a message says to a person what it should not. */
 function judgeTexts({ log, trace, connectionStatus }: AirbyteMessage): void {
-  if (trace?.error?.stack_trace !== undefined) throw new Error(`A stack trace: ${trace.error.stack_trace}`);
-  const { message = "", internal_message = "" } = trace?.error ?? {};
-  for (const text of [log?.message ?? "", message, internal_message, connectionStatus?.message ?? ""])
-    refuseMessage(text);
+  must(trace?.error?.stack_trace === undefined, "no stack trace is told", trace?.error?.stack_trace);
+  const { message, internal_message } = trace?.error ?? {};
+  for (const text of [log?.message, message, internal_message, connectionStatus?.message])
+    refuseMessage(text ?? "");
 }
 
-function judgeAirbyte(lines: readonly string[]): Run {
-  const messages = expectAirbyteMessages(lines.map(asRead));
+function judgeAirbyte(lines: readonly string[]): Told {
+  const messages = expectAirbyteMessages(lines);
   const last = new Map<string, string>();
   for (const message of messages) {
     judgeTexts(message);
     const status = message.trace?.stream_status?.status;
     if (status !== undefined) last.set(streamOf(message) ?? "", status);
-    if (!["RECORD", "STATE", "TRACE", "LOG"].includes(message.type))
-      throw new Error(`A ${message.type} in a read`);
+    must(
+      ["RECORD", "STATE", "TRACE", "LOG"].includes(message.type),
+      "it is a message of a read",
+      message.type,
+    );
   }
   const complete = [...last].filter(([, status]) => status === "COMPLETE").map(([name]) => name);
   const isFailed = messages.some(({ trace }) => trace?.type === "ERROR");
-  return { complete: new Set(complete), succeeded: !isFailed && complete.length === last.size };
+  return { complete, isFailed: isFailed || complete.length < last.size };
 }
 
-function judgeSinger(lines: readonly string[], code: number): Run {
+function judgeSinger(lines: readonly string[]): Told {
   const known = new Set<string>();
-  let last = "";
+  let last = "STATE";
   for (const line of lines) {
-    if (line.startsWith('{"type":"RECORD"')) {
-      const { stream = "" } = recordIn(line) ?? {};
-      if (!known.has(stream)) throw new Error(`A RECORD of "${stream}" before its SCHEMA`);
-      last = "RECORD";
-      continue;
-    }
-    const { type = "", stream } = JSON.parse(line) as { readonly type?: string; readonly stream?: string };
-    if (!["SCHEMA", "STATE", "ACTIVATE_VERSION"].includes(type))
-      throw new Error(`No message: ${line.slice(0, 300)}`);
-    if (type === "SCHEMA") known.add(String(stream));
-    last = type;
+    const record = recordIn(line);
+    const { type, stream } =
+      record === undefined ? (JSON.parse(line) as Record<string, string>) : { type: "RECORD", ...record };
+    last = type ?? "";
+    must(
+      ["SCHEMA", "STATE", "ACTIVATE_VERSION", "RECORD"].includes(last),
+      "it is a message of Singer's",
+      line,
+    );
+    if (last === "SCHEMA") known.add(stream ?? "");
+    must(last !== "RECORD" || known.has(stream ?? ""), "a SCHEMA stands before its records", line);
+    must(last === "RECORD" || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
   }
-  if (lines.length > 0 && last !== "STATE") throw new Error(`The last message is a ${last}`);
-  return { complete: NONE, succeeded: code === 0 };
+  must(last === "STATE", "a STATE is the last message", last);
+  return {};
 }
 
 /** What a command says that reads no rows, and the types of its messages but logs. */
-function toldIn(said: readonly string[]): { messages: AirbyteMessage[]; types: string[] } {
-  const messages = said.map(expectAirbyteMessage);
+function toldIn(other: readonly string[]): { messages: AirbyteMessage[]; types: string[] } {
+  const messages = other.map(expectAirbyteMessage);
   messages.forEach(judgeTexts);
   const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
   return { messages, types };
-}
-
-function judgeCheck(said: readonly string[]): Run {
-  const { messages, types } = toldIn(said);
-  const status = messages.at(-1)?.connectionStatus?.status;
-  if (types.length !== 1 || status === undefined) throw new Error("Not one CONNECTION_STATUS at the end");
-  return { complete: NONE, succeeded: status === "SUCCEEDED" };
-}
-
-function judgeDiscover(said: readonly string[]): Run {
-  const { types } = toldIn(said);
-  if (types.length !== 1 && !types.every((type) => type === "ERROR"))
-    throw new Error(`Discover says ${types.join(", ")}`);
-  return { complete: NONE, succeeded: types[0] === "CATALOG" };
 }

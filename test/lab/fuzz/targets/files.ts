@@ -4,17 +4,8 @@ import { join } from "node:path";
 import { loadSchema } from "../../../../src/catalog/schema.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
-import {
-  type Asked,
-  check,
-  discover,
-  environmentOf,
-  read,
-  runAndJudge,
-  safeEnvironment,
-  tap,
-  text,
-} from "../run.ts";
+import { parsed } from "../rows.ts";
+import { environmentOf, runAndJudge, safeEnvironment } from "../run.ts";
 import {
   COLLECTIONS,
   type Collection,
@@ -29,25 +20,24 @@ import {
 } from "../service.ts";
 import { KEY, refusePrivate, type Verdict } from "../verdict.ts";
 
-/** A file that is as it should be now and then, and mostly not. */
-type Written = { readonly bytes: Buffer; readonly isUsual: boolean };
+const DAMAGE = { slight: [0.005, 0.02, 0.06], usual: [0.01, 0.04, 0.12] } as const;
 
-/** Writes a value as it is, or changed; or its bytes changed. */
+/** Writes a value; changed, or with other bytes, unless the file is to be as it should be. */
 function writeOdd(
   dice: Dice,
   file: string,
   value: unknown,
   rates: readonly number[],
   isUsual: boolean,
-): Written {
+): Buffer {
   const json = JSON.stringify(isUsual ? value : mutated(value, dice, dice.pick(rates))) ?? "";
   const marked = Buffer.from(!isUsual && dice.chance(0.03) ? `\ufeff${json}` : json);
   const bytes = !isUsual && dice.chance(0.04) ? bent(marked, dice) : marked;
   writeFileSync(file, bytes);
-  return { bytes, isUsual };
+  return bytes;
 }
 
-function mustSucceed({ succeeded, said }: Verdict, { isUsual }: Written): void {
+function mustSucceed({ succeeded, said }: Verdict, isUsual: boolean): void {
   if (isUsual && !succeeded) throw new Error(`A good file is refused: ${said.slice(-2_000)}`);
 }
 
@@ -64,24 +54,18 @@ export async function configs(): Promise<Target> {
       const isUsual = dice.chance(0.03);
       const all = Object.entries(configFor(service.url));
       const some = all.filter(([name]) => isUsual || /^(base_url|api_key)$/.test(name) || dice.chance(0.6));
-      const written = writeOdd(dice, file, Object.fromEntries(some), [0.01, 0.04, 0.12], isUsual);
-      const isApart = dice.chance(0.003);
-      service.answer = isUsual || isApart || dice.chance(0.4) ? faithfully : dice.pick(elsewhere);
+      const bytes = writeOdd(dice, file, Object.fromEntries(some), DAMAGE.usual, isUsual);
+      service.answer = isUsual || dice.chance(0.4) ? faithfully : dice.pick(elsewhere);
       const variable = `CONTACT_INTELLIGENCE_${dice.pick(VARIABLES)}`;
-      const asked = askedWithConfig(dice, file);
-      const verdict = await runAndJudge(
-        asked,
-        {
-          ...safeEnvironment(service.url, home),
-          ...(!isUsual && dice.chance(0.1) && { [variable]: dice.pick(TEXTS) }),
-        },
-        isApart,
-      );
-      mustSucceed(verdict, written);
-      if (verdict.succeeded && !asked.words.includes("--discover") && !isConfig(written.bytes))
-        throw new Error(
-          `It succeeds with a config that is none: ${written.bytes.toString("latin1").slice(0, 1_000)}`,
-        );
+      const line = dice.pick(WITH_CONFIG);
+      const environment = {
+        ...safeEnvironment(service.url, home),
+        ...(!isUsual && dice.chance(0.1) && { [variable]: dice.pick(TEXTS) }),
+      };
+      const verdict = await runAndJudge(line, environment, file);
+      mustSucceed(verdict, isUsual);
+      if (verdict.succeeded && !line.includes("--discover") && !isConfig(bytes))
+        throw new Error(`It succeeds with a config that is none: ${bytes.toString().slice(0, 1_000)}`);
       return 1;
     };
   });
@@ -118,30 +102,19 @@ const configFor = (url: string): object => ({
 const VARIABLES = "IS_USER ENDPOINTS__X ENDPOINTS__COMPANIES START_DATE DROP_FIELDS NUM_WORKERS".split(" ");
 const TEXTS = ["", "x", "{}", "[]", '["email"]', "2026-01-02", "\u001b[2J", "1e9", "true", "\ud800", "../x"];
 
-function askedWithConfig(dice: Dice, file: string): Asked {
-  const config = ["--config", file];
-  const way = dice.below(100);
-  if (way < 50) return check(dice, ...config);
-  if (way < 66) return read(dice.pick(["airbyte", "jsonl"]), ...config, "--stream", "people");
-  if (way < 72) return discover(...config);
-  if (way < 80) return tap(...config);
-  if (way < 84) return text("tap", ...config, ...config, "--discover");
-  if (way < 87) return { ...tap(...config, "--test") };
-  return text(
-    "connector",
-    ...dice.pick([["plan", "--shards", "3"], ["jobs"], ["jobs", "--json"]]),
-    ...config,
-  );
-}
+const WITH_CONFIG: readonly string[] = [
+  ...["check", "check", "check", "check --exit-code", "check --exit-code", "discover"].map(
+    (c) => `connector ${c}`,
+  ),
+  ...["airbyte", "jsonl"].map((format) => `connector read --format ${format} --stream people`),
+  ...["tap", "tap --config $ --discover", "tap --test"],
+  ...["plan --shards 3", "jobs", "jobs --json"].map((command) => `connector ${command}`),
+].map((line) => `${line} --config $`);
 
 /** Whether a file says at least what every config must. */
 function isConfig(bytes: Buffer): boolean {
-  try {
-    const { base_url: url, api_key: key } = JSON.parse(bytes.toString("utf8").replace(/^\ufeff/, "")) ?? {};
-    return typeof url === "string" && url.trim() !== "" && typeof key === "string" && key.trim() !== "";
-  } catch {
-    return false;
-  }
+  const { base_url: url, api_key: key } = Object(parsed(bytes.toString().replace(/^\ufeff/, "")));
+  return [url, key].every((value) => typeof value === "string" && value.trim() !== "");
 }
 
 /** Catalogs of both languages, changed and damaged, given to a sync. */
@@ -155,11 +128,11 @@ export const catalogs = (): Promise<Target> =>
       service.answer = isUsual || dice.chance(0.3) ? faithfully : refusing;
       const names = dice.chance(0.9) ? [dice.pick(COLLECTIONS)] : COLLECTIONS;
       const streams = names.map((name) => (isSinger ? singerEntry(name) : airbyteEntry(name, dice)));
-      const written = writeOdd(dice, file, { streams }, [0.005, 0.02, 0.06], isUsual);
-      const more = !isUsual && dice.chance(0.1) ? ["--stream", "people"] : [];
-      const asked = isSinger ? tap("--catalog", file) : read("airbyte", "--catalog", file, ...more);
-      const verdict = await runAndJudge(asked, environmentOf(service.url, folder), dice.chance(0.005));
-      mustSucceed(verdict, written);
+      writeOdd(dice, file, { streams }, DAMAGE.slight, isUsual);
+      const more = !isUsual && dice.chance(0.1) ? " --stream people" : "";
+      const line = isSinger ? "tap --catalog $" : `connector read --format airbyte --catalog $${more}`;
+      const verdict = await runAndJudge(line, environmentOf(service.url, folder), file);
+      mustSucceed(verdict, isUsual);
       for (const id of verdict.complete) {
         const name = id.slice(id.lastIndexOf("/") + 1);
         const count = verdict.records.get(name)?.length ?? 0;
@@ -196,35 +169,31 @@ export const states = (): Promise<Target> =>
     return async (dice) => {
       const isUsual = dice.chance(0.03);
       service.answer = isUsual || dice.chance(0.6) ? faithfully : refusing;
-      const written = writeOdd(dice, file, dice.pick(STATES), [0.01, 0.04, 0.12], isUsual);
-      const asked = askedWithState(dice, file);
-      const verdict = await runAndJudge(asked, environmentOf(service.url, folder), dice.chance(0.005));
-      if (!asked.words.includes("merge")) mustSucceed(verdict, written);
+      writeOdd(dice, file, dice.pick(STATES), DAMAGE.usual, isUsual);
+      const line = dice.pick(WITH_STATE);
+      const verdict = await runAndJudge(line, environmentOf(service.url, folder), file);
+      if (!line.includes("merge")) mustSucceed(verdict, isUsual);
       const count = [...verdict.records.values()].flat().length;
       // Yesterday's and today's rows come in every run, but for a state that is ahead, or a stream that is delivered.
-      const isShort = asked.language !== "text" && verdict.succeeded && count < RECENT_ROWS;
+      const isShort = /^tap|read/.test(line) && verdict.succeeded && count < RECENT_ROWS;
       if (isShort && !verdict.said.includes("later than the service's clock"))
-        throw new Error(
-          `A run succeeds with ${count} rows of ${RECENT_ROWS} that always come: ${verdict.said.slice(-2_000)}`,
-        );
-      if (asked.words.includes("--state-file"))
-        refusePrivate("The state file", await readFile(file, "latin1"));
+        throw new Error(`A run succeeds without rows that always come: ${verdict.said.slice(-2_000)}`);
+      if (line.includes("--state-file")) refusePrivate("the state file", await readFile(file, "utf8"));
       await rm(`${file}.previous`, { force: true });
       return 1;
     };
   });
 
-function askedWithState(dice: Dice, file: string): Asked {
-  const way = dice.below(100);
-  if (way < 30)
-    return read("airbyte", "--state", file, "--stream", dice.pick(["people", "people", "companies"]));
-  if (way < 40) return read("jsonl", "--state", file, "--stream", "people");
-  if (way < 44) return read(dice.pick(["airbyte", "jsonl"]), "--state-file", file, "--stream", "people");
-  if (way < 60) return tap("--state", file);
-  if (way < 88) return text("connector", "state", "show", file);
-  if (way < 95) return text("connector", "state", "merge", file, file, ...dice.pick([[], ["--partial"]]));
-  return text("connector", "jobs", "--state", file, ...dice.pick([[], ["--json"]]));
-}
+const read = (format: string, stream: string, option = "--state"): string =>
+  `connector read --format ${format} ${option} $ --stream ${stream}`;
+const WITH_STATE: readonly string[] = [
+  ...[read("airbyte", "people"), read("airbyte", "people"), read("airbyte", "companies")],
+  ...[read("jsonl", "people"), read("airbyte", "people", "--state-file"), "tap --state $", "tap --state $"],
+  ...Array<string>(3).fill("connector state show $"),
+  ...["state merge $ $", "state merge $ $ --partial", "jobs --state $"].map(
+    (command) => `connector ${command}`,
+  ),
+];
 
 const DATED_1 = {
   ...{ version: 1, discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: ["2025-12-31"], from: null },
