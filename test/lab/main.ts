@@ -37,7 +37,8 @@ async function main(): Promise<void> {
     );
   // One thing with a seed and without minutes is that seed alone.
   const isOne = players.length === 1 && given !== undefined && minutes === undefined;
-  await playSeeds(players, isOne ? 0 : (minutes === undefined ? performance.now() : began) + most);
+  if (players.length > 0)
+    await playSeeds(players, isOne ? 0 : (minutes === undefined ? performance.now() : began) + most);
   await removeTempDirs();
   print(failures === 0 ? "Every promise was kept" : `${failures} failures`);
 }

@@ -7,7 +7,7 @@ import { LAB_SANDBOX, type Scenario } from "./run-scenario.ts";
 /** The eight ways in which a body is cut, as field reports know them. */
 export const CUTS = "close close-gzip end gzip-cut fin length length-gzip length-reset".split(" ");
 /** The spellings of dates that a reader can know. */
-export const SPELLINGS = "short-offset offset comma space lower-case epoch-ms epoch-seconds".split(" ");
+const SPELLINGS = "short-offset offset comma space lower-case epoch-ms epoch-seconds".split(" ");
 
 const MOVING = "recheck=2:times=always arrive=1:times=always";
 /** No export of this day ever closes it, which is why its pages are read. */
@@ -50,10 +50,7 @@ const RESIDUAL: ReadonlySet<string> = new Set([
 ]);
 
 export async function allScenarios(): Promise<readonly Scenario[]> {
-  const all = [
-    ...[...bodies(), ...totals(), ...refusals(), ...movements(), ...lists(), ...dates(), ...draining()],
-    ...[...hostile(), ...companies(), ...odd(), ...late(), ...(await cuts())],
-  ];
+  const all = [...SCENARIOS, ...(await cuts())];
   return all.map((one) => (RESIDUAL.has(one.name) ? { ...one, expect: "residual" } : one));
 }
 
@@ -324,20 +321,18 @@ const odd = (): readonly Scenario[] => [
     waits: true,
   }),
   ...refused("count=5000000000"),
+  // What the first sync cannot see, and the next ones must find.
+  ...complete(`hide=300, nothing is there yet | hide=300\n${LATE} | hide=100`, { isLate: true }),
+  ...complete(`${LATE}, in one window | hide=100`, { ...ONE_WINDOW, isLate: true }),
 ];
+const LATE = "hide=100, a source is granted, or an index catches up";
 
-/** What the first sync cannot see, and the next ones must find. */
-function late(): readonly Scenario[] {
-  const lines = ["hide=300, nothing is there yet", "hide=100, a source is granted, or an index catches up"];
-  return [{}, ONE_WINDOW].flatMap((more) =>
-    lines.flatMap((name) =>
-      complete(`${name}${more === ONE_WINDOW ? ", in one window" : ""} | ${name.slice(0, 8)}`, {
-        ...more,
-        isLate: true,
-      }),
-    ),
-  );
-}
+/** All scenarios but those of cuts. */
+const SCENARIOS: readonly Scenario[] = [
+  ...[...bodies(), ...totals(), ...refusals(), ...movements(), ...lists(), ...dates(), ...draining()],
+  ...[...hostile(), ...companies(), ...odd()],
+];
+export const FAULTS_TRIED: readonly string[] = [...CUTS, ...SCENARIOS.flatMap(({ faults }) => faults)];
 
 /** Faults of the sandbox that could strike a sync of people or companies and that no scenario has. */
 export function uncovered(scenarios: readonly Scenario[]): readonly string[] {
@@ -346,5 +341,5 @@ export function uncovered(scenarios: readonly Scenario[]): readonly string[] {
 }
 
 /** Whether a fault strikes submissions and results alone. */
-export const isOfJobs = ({ kind, on = [] }: FaultSpec): boolean =>
+const isOfJobs = ({ kind, on = [] }: FaultSpec): boolean =>
   kind === "submission" || (on.length > 0 && on.every((request) => request === "job" || request === "poll"));

@@ -7,6 +7,8 @@ import {
   streamOf,
 } from "../../support/airbyte-messages.ts";
 
+import type { Ended } from "../../support/run.ts";
+
 /** Stands in the values of all rows, texts and numbers, so that a value is known wherever it turns up. Never in a name. */
 export const CANARY = "Kanarek";
 export const CANARY_NUMBER = "7316429";
@@ -52,10 +54,12 @@ function refuseMessage(text: string): void {
 /** What a command says on stdout: messages of a language, or text for a person. */
 export type Language = "airbyte" | "singer" | "jsonl" | "check" | "discover" | "text";
 
+/** A record, and its JSON as it was written. `stream`: "" in a language that names none. */
+type SaidRecord = { readonly type: string; readonly stream: string; readonly raw: string };
+
 /** How an ended command has been found, beside that nothing is wrong with it. */
 export type Verdict = {
-  /** The raw JSON of each record, by stream. */
-  readonly records: ReadonlyMap<string, readonly string[]>;
+  readonly records: readonly SaidRecord[];
   /** The streams that ended well, as Airbyte is told. */
   readonly complete: readonly string[];
   /** Whether everything succeeded. */
@@ -71,21 +75,16 @@ export type Verdict = {
  */
 export function judgeEnded(
   language: Language,
-  {
-    code,
-    stdout,
-    stderr,
-  }: { readonly code: number | null; readonly stdout: string; readonly stderr: string },
+  { code, stdout, stderr }: Omit<Ended, "signal">,
   alwaysZero = false,
 ): Verdict {
   const lines = linesOf(stdout);
-  const records = new Map<string, string[]>();
+  const records: SaidRecord[] = [];
   const other: string[] = [];
   for (const line of lines) {
-    const record = language === "jsonl" ? { stream: "", raw: line } : recordIn(line);
+    const record = language === "jsonl" ? { type: "RECORD", stream: "", raw: line } : recordIn(line);
     if (record === undefined) other.push(line);
-    else if (records.get(record.stream)?.push(record.raw) === undefined)
-      records.set(record.stream, [record.raw]);
+    else records.push(record);
   }
   const text = other.join("\n");
   const said = `${text}\n${stderr}`;
@@ -114,21 +113,8 @@ const JUDGES: Readonly<Record<Language, (lines: readonly string[], other: readon
     must(!lines.includes(""), "no line is blank");
     return {};
   },
-  check: (_, other) => {
-    const { messages, types } = toldIn(other);
-    const status = messages.at(-1)?.connectionStatus?.status;
-    must(types.length === 1 && status !== undefined, "one CONNECTION_STATUS ends a check", other.join("\n"));
-    return { isFailed: status !== "SUCCEEDED" };
-  },
-  discover: (_, other) => {
-    const { types } = toldIn(other);
-    must(
-      types.length === 1 || types.every((type) => type === "ERROR"),
-      "discover says one thing",
-      `${types}`,
-    );
-    return { isFailed: types[0] !== "CATALOG" };
-  },
+  check: (_, other) => judgeAnswer(other, "CONNECTION_STATUS"),
+  discover: (_, other) => judgeAnswer(other, "CATALOG"),
   text: () => ({}),
 };
 
@@ -137,13 +123,13 @@ const AIRBYTE_RECORD =
 const SINGER_RECORD =
   /^\{"type":"RECORD","stream":"([a-z_]+)",(?:"version":\d+,)?"time_extracted":"[0-9TZ:.-]+","record":/;
 
-/** The stream and the JSON of a record's line; undefined for another line. */
-function recordIn(line: string): { readonly stream: string; readonly raw: string } | undefined {
+/** A record's line, and the JSON in it; undefined for another line. */
+function recordIn(line: string): SaidRecord | undefined {
   if (!line.startsWith('{"type":"RECORD"')) return undefined;
   const airbyte = AIRBYTE_RECORD.exec(line);
   const { 0: start = "", 1: stream = "" } = airbyte ?? SINGER_RECORD.exec(line) ?? [];
   must(stream !== "", "a RECORD has a known form", line);
-  return { stream, raw: line.slice(start.length, airbyte === null ? -1 : -2) };
+  return { type: "RECORD", stream, raw: line.slice(start.length, airbyte === null ? -1 : -2) };
 }
 
 /** Every line that the log writes is one JSON object with a message that a terminal may get. */
@@ -185,27 +171,24 @@ function judgeSinger(lines: readonly string[]): Told {
   const known = new Set<string>();
   let last = "STATE";
   for (const line of lines) {
-    const record = recordIn(line);
-    const { type, stream } =
-      record === undefined ? (JSON.parse(line) as Record<string, string>) : { type: "RECORD", ...record };
-    last = type ?? "";
-    must(
-      ["SCHEMA", "STATE", "ACTIVATE_VERSION", "RECORD"].includes(last),
-      "it is a message of Singer's",
-      line,
-    );
-    if (last === "SCHEMA") known.add(stream ?? "");
-    must(last !== "RECORD" || known.has(stream ?? ""), "a SCHEMA stands before its records", line);
-    must(last === "RECORD" || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
+    const { type, stream } = recordIn(line) ?? (JSON.parse(line) as { type: string; stream?: string });
+    last = type;
+    must(["SCHEMA", "STATE", "ACTIVATE_VERSION", "RECORD"].includes(type), "it is Singer's message", line);
+    must(type === "RECORD" || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
+    if (type === "SCHEMA") known.add(stream ?? "");
+    must(type !== "RECORD" || known.has(stream ?? ""), "a SCHEMA stands before its records", line);
   }
   must(last === "STATE", "a STATE is the last message", last);
   return {};
 }
 
-/** What a command says that reads no rows, and the types of its messages but logs. */
-function toldIn(other: readonly string[]): { messages: AirbyteMessage[]; types: string[] } {
+/** Of a command that gives one answer; or errors instead of a catalog. */
+function judgeAnswer(other: readonly string[], expected: string): Told {
   const messages = other.map(expectAirbyteMessage);
   messages.forEach(judgeTexts);
   const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
-  return { messages, types };
+  const isAnswer = types.length === 1 && types[0] === expected;
+  const isRefusal = expected === "CATALOG" && types.every((type) => type === "ERROR");
+  must(isAnswer || isRefusal, `it says one ${expected}`, types.join());
+  return { isFailed: isRefusal || messages.some(({ connectionStatus: told }) => told?.status === "FAILED") };
 }

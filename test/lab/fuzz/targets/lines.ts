@@ -186,7 +186,7 @@ function compare(
   const rows = new Map(held.map((one) => [canonical(one.text, rules), one]));
   const asTheyAre = { ...UNCHANGED, nul: rules.nul };
   const delivered = new Set<Held>();
-  for (const raw of [...records.values()].flat()) {
+  for (const { raw } of records) {
     const row = rows.get(canonical(raw, asTheyAre));
     const refuse = (what: string): never => {
       throw new Error(`A record ${what}: ${raw.slice(0, 1_000)}`);
