@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
 const HUNG_MS = 300_000;
+/** The exit code of a player that found broken promises. An error that nobody caught ends it with 1. */
+const FAILED = 3;
 const args = process.argv.slice(2);
 
 if (process.send !== undefined) {
@@ -38,10 +40,10 @@ function play() {
     });
     child.on("exit", (code, signal) => {
       clearTimeout(timer);
-      if (signal !== null || code > 1)
-        console.log(
-          `KILLED (${signal ?? code}): npm run test:lab -- --only "${playing[0]}" --seed ${playing[1]}`,
-        );
+      const [name, seed] = playing;
+      const isKilled = code !== 0 && code !== FAILED && name !== undefined;
+      if (isKilled)
+        console.log(`KILLED (${signal ?? code}): npm run test:lab -- --only "${name}" --seed ${seed}`);
       resolve(signal === null && code === 0 ? 0 : 1);
     });
   });

@@ -2,7 +2,8 @@ import type { ChildProcess } from "node:child_process";
 import type { Sandbox } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
 import type { StreamState } from "../../../src/streams/event.ts";
-import { CONNECTOR, file, run } from "../../support/cli.ts";
+import type { AirbyteMessage } from "../../support/airbyte-messages.ts";
+import { CONNECTOR, type Ended, file, run } from "../../support/cli.ts";
 import { catalogFor, configFor } from "../../support/configs.ts";
 import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./read-once.ts";
 
@@ -25,12 +26,7 @@ type CommandSettings = {
   readonly idleSeconds?: number;
 };
 
-export type CommandOutcome = Outcome & {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stderr: string;
-  readonly stdout: string;
-};
+export type CommandOutcome = Outcome & Ended;
 
 /** Runs the command as platforms do and reads what it writes; as the built program, in its own process, if it is struck. */
 export async function readCommand(settings: CommandSettings, strike?: Strike): Promise<CommandOutcome> {
@@ -46,7 +42,8 @@ export async function readCommand(settings: CommandSettings, strike?: Strike): P
     people: fullRefresh ? { ...fullRefresh, sync_mode: "full_refresh" } : {},
   });
   const words = ["read", "--config", settingsFile, "--catalog", catalog];
-  if (state !== null) words.push("--state", await file("state.json", [envelope(state)]));
+  const saved = { stream_descriptor: { name: "people" }, stream_state: state };
+  if (state !== null) words.push("--state", await file("state.json", [{ type: "STREAM", stream: saved }]));
   let late: NodeJS.Timeout | undefined;
   const started = (child: ChildProcess): void => {
     const { afterBytes = Number.POSITIVE_INFINITY, mostMs = 120_000 } = strike ?? {};
@@ -63,26 +60,16 @@ export async function readCommand(settings: CommandSettings, strike?: Strike): P
   return { ...readOutput(ended.stdout), ...ended, complete: ended.code === 0 };
 }
 
-const envelope = (state: StreamState): unknown => ({
-  type: "STREAM",
-  stream: { stream_descriptor: { name: "people" }, stream_state: state },
-});
-
-type Message = {
-  readonly record?: { readonly data: Delivered };
-  readonly state?: { readonly stream: { readonly stream_state: StreamState } };
-  readonly trace?: { readonly error?: { readonly message: string } };
-};
-
 /** What whole lines say; the rest of a line that was cut off says nothing. */
 function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error"> {
   const records: Delivered[] = [];
   const checkpoints: Checkpoint[] = [];
   let error: unknown;
   for (const line of stdout.split("\n").slice(0, -1)) {
-    const { record, state, trace } = JSON.parse(line) as Message;
+    const { record, state, trace } = JSON.parse(line) as AirbyteMessage;
     if (record !== undefined) records.push(toDelivered(JSON.stringify(record.data)));
-    if (state !== undefined) checkpoints.push({ state: state.stream.stream_state, after: records.length });
+    const saved = state?.stream.stream_state as StreamState | undefined;
+    if (saved !== undefined) checkpoints.push({ state: saved, after: records.length });
     error ??= trace?.error?.message;
   }
   return { records, checkpoints, error };

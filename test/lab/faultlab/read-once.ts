@@ -120,7 +120,10 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   let [events, complete] = [0, false];
   let error: unknown;
   try {
-    const configured = { ...CONFIGURED, name: settings.stream ?? "people" };
+    const configured: ConfiguredStream = {
+      ...{ name: settings.stream ?? "people", syncMode: "incremental", destinationSyncMode: null },
+      ...{ generationId: null, syncId: null, schema: null },
+    };
     const windows = new SyncWindows(false, new Map(), 0);
     for await (const event of streamEvents(session, { configured }, state ?? undefined, windows)) {
       if (events === stopAfter) break;
@@ -135,12 +138,3 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   }
   return { records, checkpoints, complete, error };
 }
-
-const CONFIGURED: ConfiguredStream = {
-  name: "people",
-  syncMode: "incremental",
-  destinationSyncMode: null,
-  generationId: null,
-  syncId: null,
-  schema: null,
-};

@@ -27,8 +27,6 @@ export type Scenario = {
   readonly expect: "whole" | "complete" | "refused" | "residual";
   /** The most requests that the first healed run, which has little to read, may make. */
   readonly mostRequestsHealed?: number;
-  /** Days whose rows the operator gave up. */
-  readonly givenUp?: readonly string[];
   /** Whether the first sync cannot see all rows, and the first sync of the next day must find them. */
   readonly isLate?: boolean;
   /** Whether waiting takes its time, at the service as well. */
@@ -94,7 +92,7 @@ async function runAgainst(sandbox: Sandbox, scenario: Scenario): Promise<Result>
 
 /** What a reader of the scenario's stream is to have. */
 function servedTo(sandbox: Sandbox, scenario: Scenario): readonly Delivered[] {
-  const { stream, config, sandbox: options, givenUp = [] } = scenario;
+  const { stream, config, sandbox: options } = scenario;
   if (stream === "companies") {
     const isDated = options?.companiesDated ?? true;
     return sandbox.companies().map(({ domain, discoveredAt = null }) => ({
@@ -102,8 +100,7 @@ function servedTo(sandbox: Sandbox, scenario: Scenario): readonly Delivered[] {
       discoveredAt: isDated ? discoveredAt : null,
     }));
   }
-  const people = filtered(sandbox.people(), config?.isUser ?? "all");
-  return people.filter(({ discoveredAt }) => !givenUp.includes(discoveredAt?.slice(0, 10) ?? ""));
+  return filtered(sandbox.people(), config?.isUser ?? "all");
 }
 
 const reasonOf = ({ error }: Outcome): string => (error instanceof Error ? error.message : String(error));

@@ -1,10 +1,10 @@
 import type { Sandbox, SandboxOptions } from "../../../sandbox/server.ts";
-import type { Config } from "../../../src/config/config.ts";
+import type { StreamState } from "../../../src/streams/event.ts";
 import { Dice } from "../fuzz/dice.ts";
 import { FAULTS_TRIED } from "./fault-matrix.ts";
 import { filtered, Pipeline } from "./invariants.ts";
 import { readCommand } from "./process.ts";
-import { fastClock, labConfig, patienceFor, readOnce, withSandbox } from "./read-once.ts";
+import { fastClock, labConfig, type Outcome, patienceFor, readOnce, withSandbox } from "./read-once.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -46,7 +46,21 @@ async function playRuns(roll: Dice, sandbox: Sandbox, processes: boolean): Promi
   const { violations } = pipeline;
   for (let runs = 1 + roll.below(5); runs > 0; runs--) {
     const before = sandbox.requests.length;
-    await wildRun(roll, sandbox, config, pipeline, processes);
+    const faults = Array.from({ length: roll.below(4) }, () => randomFault(roll));
+    const [isProcess, isKilled] = [roll.below(8) === 0 && processes, roll.below(2) === 0];
+    const strike = { mostMs: MOST_PROCESS_MS, ...(isKilled && { afterBytes: 1 + roll.below(60_000) }) };
+    const hasty = { ...config, idleTimeoutSeconds: patienceFor(faults) };
+    const clock = fastClock(roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]));
+    const stopAfter = isKilled ? 1 + roll.below(roll.pick([4, 12, 40])) : Number.POSITIVE_INFINITY;
+    const name = `(${faults.join(" ")}${isKilled ? ", killed" : ""}${isProcess ? ", process" : ""}): `;
+    const read = (state: StreamState | null): Promise<Outcome> =>
+      isProcess
+        ? readCommand({ sandbox, config, state }, strike)
+        : readOnce({ config: hasty, clock, stopAfter, state });
+    sandbox.fault(...faults);
+    const settle = meddle(sandbox, new Dice(roll.below(2 ** 30)));
+    await pipeline.run(read, name).finally(settle);
+    sandbox.fault();
     const asked = sandbox.requests.length - before;
     if (asked > MOST_REQUESTS) violations.push(`${asked} requests in a run`);
     sandbox.advance(roll.pick([0, 1_000, HOUR, 11 * HOUR, DAY, 3 * DAY]));
@@ -61,35 +75,6 @@ async function playRuns(roll: Dice, sandbox: Sandbox, processes: boolean): Promi
   const [lacking] = pipeline.lacking();
   if (lacking !== undefined) violations.push(`Rows are lacking at the end, as ${JSON.stringify(lacking)}`);
   return violations;
-}
-
-async function wildRun(
-  roll: Dice,
-  sandbox: Sandbox,
-  config: Config,
-  pipeline: Pipeline,
-  processes: boolean,
-): Promise<void> {
-  const faults = Array.from({ length: roll.below(4) }, () => randomFault(roll));
-  sandbox.fault(...faults);
-  const asProcess = roll.below(8) === 0 && processes;
-  const killed = roll.below(2) === 0;
-  const strike = { mostMs: MOST_PROCESS_MS, ...(killed && { afterBytes: 1 + roll.below(60_000) }) };
-  const clock = fastClock(roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]));
-  const stopAfter = 1 + roll.below(roll.pick([4, 12, 40]));
-  const inProcess = {
-    config: { ...config, idleTimeoutSeconds: patienceFor(faults) },
-    ...{ clock, ...(killed && { stopAfter }) },
-  };
-  const settle = meddle(sandbox, new Dice(roll.below(2 ** 30)));
-  await pipeline
-    .run(
-      (state) =>
-        asProcess ? readCommand({ sandbox, config, state }, strike) : readOnce({ ...inProcess, state }),
-      `(${faults.join(" ")}${killed ? ", killed" : ""}${asProcess ? ", process" : ""}): `,
-    )
-    .finally(settle);
-  sandbox.fault();
 }
 
 /** People move and arrive, and now and then midnight passes, all while a run goes on. */

@@ -57,7 +57,7 @@ function digest(token: string): string {
 
 /** The moment of the service, which no run's clock changes, and the days on which its rows lie. */
 export const NOW = "2026-03-06T12:00:00.000Z";
-const DAYS = ["2026-03-06", "2026-03-05", "2026-03-04", "2026-03-03", "2026-02-27", "2025-12-31"];
+export const DAYS = ["2026-03-06", "2026-03-05", "2026-03-04", "2026-03-03", "2026-02-27", "2025-12-31"];
 
 /** What JSON texts say; undefined for what is none. */
 export function parsed(text: string): unknown {
@@ -98,7 +98,7 @@ const JUNK = [
   ...[`"${CANARY}"`, `["${CANARY}"]`, `{"id":"${CANARY}"`, `{"id":"${CANARY}",}`, `<title>${CANARY}</title>`],
   ...[`{'id':'${CANARY}'}`, `{"id":"${CANARY}"} {"id":"${CANARY}"}`, `{"id":"${CANARY}","email":"\u0001"}`],
   ...[`at ${CANARY} (bug.js:1:1)`, `{"id":"${CANARY}","a":${"[".repeat(1_001)}${"]".repeat(1_001)}}`],
-  ...['{"id":"\\u12"}', `{"id":"${CANARY}\\x"}`, "{}", '{"id":null}', '{"id":""}', '{"id":[]}'],
+  ...['{"id":"\\u12"}', `{"id":"${CANARY}\\x"}`, "{}"],
   `{"success":false,"error":{"code":"STREAM_FAILED","message":"${CANARY}"}}`,
   '{"success":false,"error":{"code":5}}',
 ];

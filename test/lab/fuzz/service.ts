@@ -42,8 +42,8 @@ export const KEY_NAMES = { people: "id", companies: "domain", sources: "slug" } 
 export type Collection = keyof typeof KEY_NAMES;
 export const COLLECTIONS = Object.keys(KEY_NAMES) as Collection[];
 
-/** A row that the service holds, and on which day. */
-export type Held = { readonly text: string; readonly day: string | null };
+/** A row that the service holds, and on which day; or junk, which exports have, and lists count and do not show. */
+export type Held = { readonly text: string; readonly day: string | null; readonly isJunk?: boolean };
 
 /** The rows of one collection, some of them twice in an export, and all that a faithful service says of them. */
 export class Account {
@@ -65,10 +65,10 @@ export class Account {
   list(query: URLSearchParams): string {
     const [page, limit] = [Number(query.get("page") ?? 1), Number(query.get("limit") ?? 100)];
     const rows = this.#newestFirst.filter(within(query));
-    const isCounted = !query.has("skip_count");
-    const total = isCounted ? rows.length : null;
-    const totalPages = isCounted ? Math.ceil(rows.length / limit) : null;
-    const data = rows.slice((page - 1) * limit, page * limit).map(({ text }) => text.trim());
+    const total = query.has("skip_count") ? null : rows.length;
+    const totalPages = total === null ? null : Math.ceil(total / limit);
+    const shown = rows.filter(({ isJunk }) => isJunk !== true).slice((page - 1) * limit, page * limit);
+    const data = shown.map(({ text }) => text.trim());
     const pagination = JSON.stringify({ page, limit, total, totalPages });
     return `{"success":true,"data":[${data.join(",")}],"pagination":${pagination}}`;
   }
@@ -105,11 +105,6 @@ const ACCOUNTS = new Map(
 /** What a service says to a request. */
 export type Answer = { readonly status: number; readonly text: string };
 
-const refusal = (status: number, code: string): Answer => ({
-  status,
-  text: JSON.stringify({ success: false, error: { code, message: CANARY } }),
-});
-
 const JOB = { job_id: "job_1_a", domain: "example.com", source: "acme", status: "success", credits_used: 2 };
 const DONE = { status: "done", is_user: true, checked_at: "2026-03-05T00:00:00Z", cached: false };
 const CONTACT = { first_name: CANARY, email: `${CANARY}@example.com`, verifications: [] };
@@ -129,25 +124,24 @@ export function faithful({ method, path, query }: Request): Answer {
   if (job !== undefined && !path.includes("job_0_check"))
     return { status: 200, text: JSON.stringify(job[1]) };
   const account = ACCOUNTS.get(path.replace(/\/stream$/, ""));
-  if (account === undefined) return refusal(404, "JOB_NOT_FOUND");
+  if (account === undefined) return { status: 404, text: refusal("JOB_NOT_FOUND") };
   const isExport = path.endsWith("/stream");
   return { status: 200, text: isExport ? account.exported(query).join("\n") : account.list(query) };
 }
 
-const answering =
-  (answerTo: (request: Request) => Answer): Answering =>
-  (request, response) => {
-    const { status, text } = answerTo(request);
-    response.writeHead(status, HEADERS).end(text);
-  };
+const refusal = (code: string): string =>
+  JSON.stringify({ success: false, error: { code, message: CANARY } });
 
 /** Answers as a healthy service does. */
-export const faithfully = answering(faithful);
+export const faithfully: Answering = (request, response) => {
+  const { status, text } = faithful(request);
+  response.writeHead(status, HEADERS).end(text);
+};
+const refusingWith =
+  (status: number, code: string): Answering =>
+  (_, response) =>
+    void response.writeHead(status, HEADERS).end(refusal(code));
 /** Answers as a service that does not know the key. */
-export const refusing = answering(() => refusal(401, "INVALID_API_KEY"));
+export const refusing = refusingWith(401, "INVALID_API_KEY");
 /** Answers as a service whose plan has no such list, or as another one. */
-export const elsewhere = [
-  refusing,
-  answering(() => refusal(403, "ENDPOINT_NOT_ON_PLAN")),
-  answering(() => refusal(404, "X")),
-];
+export const elsewhere = [refusing, refusingWith(403, "ENDPOINT_NOT_ON_PLAN"), refusingWith(404, "X")];

@@ -20,34 +20,34 @@ export const KEY = `svc_0a1b2c3d_${SECRET}`;
 
 /** What a text that is no record may not hold. */
 const PRIVATE = new Map([
-  ["no value of a row", new RegExp(`${CANARY}|${CANARY_NUMBER}|${FORBIDDEN}`, "i")],
-  ["not the key", new RegExp(SECRET, "i")],
-  ['not the word "bug"', /\bbug\b/i],
-  ["no stack frame", /(?:^|\n|\\n)\s+at .*:\d+:\d+/],
+  ["a value of a row", new RegExp(`${CANARY}|${CANARY_NUMBER}|${FORBIDDEN}`, "i")],
+  ["the key", new RegExp(SECRET, "i")],
+  ['the word "bug"', /\bbug\b/i],
+  ["a stack frame", /(?:^|\n|\\n)\s+at .*:\d+:\d+/],
 ]);
 /** What moves the cursor of a terminal, breaks a line or turns the direction of a text. */
-const UNPRINTABLE = new Map([
-  ["nothing that no terminal may get", /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u],
-]);
+const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 const LONGEST_MESSAGE = 20_000;
 
-function refuse(where: string, patterns: ReadonlyMap<string, RegExp>, text: string): void {
-  for (const [rule, pattern] of patterns) {
-    const { index } = pattern.exec(text) ?? {};
-    const near = JSON.stringify(text.slice(Math.max(0, (index ?? 0) - 300), (index ?? 0) + 300));
-    must(index === undefined, `${where} holds ${rule}`, near);
-  }
+function refuse(where: string, what: string, pattern: RegExp, text: string): void {
+  const index = text.search(pattern);
+  must(
+    index < 0,
+    `${where} holds no ${what}`,
+    JSON.stringify(text.slice(Math.max(0, index - 300), index + 300)),
+  );
 }
 
 /** Throws if a text that is no record says what only a record may say, or what nobody should read. */
 export function refusePrivate(where: string, text: string): void {
   // A state names the sources that the key can read.
-  refuse(where, PRIVATE, text.replace(/\\?"sources\\?":\[[^\]]*\]/g, ""));
+  const said = text.replace(/\\?"sources\\?":\[[^\]]*\]/g, "");
+  for (const [what, pattern] of PRIVATE) refuse(where, what, pattern, said);
 }
 
 /** Throws if a message is no text for a person, or so long that no log takes it. */
 function refuseMessage(text: string): void {
-  refuse("a message", UNPRINTABLE, text);
+  refuse("a message", "control character", UNPRINTABLE, text);
   must(text.length <= LONGEST_MESSAGE, "a message is short", text);
 }
 
@@ -89,7 +89,7 @@ export function judgeEnded(
   const text = other.join("\n");
   const said = `${text}\n${stderr}`;
   refusePrivate("what is said", said);
-  refuse("the text", UNPRINTABLE, language === "text" ? said : stderr);
+  refuse("the text", "control character", UNPRINTABLE, language === "text" ? said : stderr);
   judgeLog(stderr);
   const { complete = [], isFailed = code !== 0 } = JUDGES[language](lines, other);
   // Platforms know 0 and 1; 2 tells others that only a person can correct it.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { loadSchema } from "../../../../src/catalog/schema.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
-import { parsed } from "../rows.ts";
+import { parsed, SALT } from "../rows.ts";
 import { environmentOf, runAndJudge, safeEnvironment } from "../run.ts";
 import {
   COLLECTIONS,
@@ -20,17 +20,9 @@ import {
 } from "../service.ts";
 import { KEY, refusePrivate, type Verdict } from "../verdict.ts";
 
-const DAMAGE = { slight: [0.005, 0.02, 0.06], usual: [0.01, 0.04, 0.12] } as const;
-
 /** Writes a value; changed, or with other bytes, unless the file is to be as it should be. */
-function writeOdd(
-  dice: Dice,
-  file: string,
-  value: unknown,
-  rates: readonly number[],
-  isUsual: boolean,
-): Buffer {
-  const json = JSON.stringify(isUsual ? value : mutated(value, dice, dice.pick(rates))) ?? "";
+function writeOdd(dice: Dice, file: string, value: unknown, isUsual: boolean): Buffer {
+  const json = JSON.stringify(isUsual ? value : mutated(value, dice, dice.pick([0.01, 0.03, 0.1]))) ?? "";
   const marked = Buffer.from(!isUsual && dice.chance(0.03) ? `\ufeff${json}` : json);
   const bytes = !isUsual && dice.chance(0.04) ? bent(marked, dice) : marked;
   writeFileSync(file, bytes);
@@ -54,7 +46,7 @@ export async function configs(): Promise<Target> {
       const isUsual = dice.chance(0.03);
       const all = Object.entries(configFor(service.url));
       const some = all.filter(([name]) => isUsual || /^(base_url|api_key)$/.test(name) || dice.chance(0.6));
-      const bytes = writeOdd(dice, file, Object.fromEntries(some), DAMAGE.usual, isUsual);
+      const bytes = writeOdd(dice, file, Object.fromEntries(some), isUsual);
       service.answer = isUsual || dice.chance(0.4) ? faithfully : dice.pick(elsewhere);
       const variable = `CONTACT_INTELLIGENCE_${dice.pick(VARIABLES)}`;
       const line = dice.pick(WITH_CONFIG);
@@ -73,28 +65,13 @@ export async function configs(): Promise<Target> {
 }
 
 const configFor = (url: string): object => ({
-  ...{
-    base_url: url,
-    api_key: KEY,
-    start_date: "2026-01-02",
-    end_date: null,
-    source_slug: "acme",
-    is_user: "all",
-  },
-  ...{ lookback_window_days: 1, max_window_rows: 5_000, max_run_seconds: 3_600, num_workers: 2 },
-  ...{ requests_per_minute: 600, verify_counts: true, ignore_missing_days: ["2026-01-05"] },
-  ...{
-    drop_fields: ["people.lastName"],
-    hash_fields: ["email"],
-    hash_salt: "a long salt that nobody guesses",
-  },
-  ...{ allow_insecure_http: false, receipts_file: "", endpoints: { companies: "/api/v1/public/companies" } },
+  ...{ base_url: url, api_key: KEY, start_date: "2026-01-02", end_date: null, source_slug: "acme" },
+  ...{ is_user: "all", lookback_window_days: 1, max_window_rows: 5_000, max_run_seconds: 3_600 },
+  ...{ num_workers: 2, requests_per_minute: 600, verify_counts: true, ignore_missing_days: ["2026-01-05"] },
+  ...{ drop_fields: ["people.lastName"], hash_fields: ["email"], hash_salt: SALT, receipts_file: "" },
+  ...{ allow_insecure_http: false, endpoints: { companies: "/api/v1/public/companies" } },
   external_api: { api_url: url, api_key: KEY },
-  company_lookup: {
-    domains: ["example.com"],
-    max_credits_per_sync: 5,
-    webhook_url: "https://example.com/hook",
-  },
+  company_lookup: { domains: ["example.com"], webhook_url: "https://example.com/hook" },
   email_check: { emails: ["a@example.com"], refresh_after_days: 30 },
   email_verification: { emails: ["b@example.com"], max_per_day: 3 },
 });
@@ -103,12 +80,10 @@ const VARIABLES = "IS_USER ENDPOINTS__X ENDPOINTS__COMPANIES START_DATE DROP_FIE
 const TEXTS = ["", "x", "{}", "[]", '["email"]', "2026-01-02", "\u001b[2J", "1e9", "true", "\ud800", "../x"];
 
 const WITH_CONFIG: readonly string[] = [
-  ...["check", "check", "check", "check --exit-code", "check --exit-code", "discover"].map(
-    (c) => `connector ${c}`,
-  ),
-  ...["airbyte", "jsonl"].map((format) => `connector read --format ${format} --stream people`),
+  ...["connector check", "connector check", "connector check --exit-code", "connector discover"],
+  ...["connector read --format airbyte --stream people", "connector read --format jsonl --stream people"],
   ...["tap", "tap --config $ --discover", "tap --test"],
-  ...["plan --shards 3", "jobs", "jobs --json"].map((command) => `connector ${command}`),
+  ...["connector plan --shards 3", "connector jobs", "connector jobs --json"],
 ].map((line) => `${line} --config $`);
 
 /** Whether a file says at least what every config must. */
@@ -128,7 +103,7 @@ export const catalogs = (): Promise<Target> =>
       service.answer = isUsual || dice.chance(0.3) ? faithfully : refusing;
       const names = dice.chance(0.9) ? [dice.pick(COLLECTIONS)] : COLLECTIONS;
       const streams = names.map((name) => (isSinger ? singerEntry(name) : airbyteEntry(name, dice)));
-      writeOdd(dice, file, { streams }, DAMAGE.slight, isUsual);
+      writeOdd(dice, file, { streams }, isUsual);
       const more = !isUsual && dice.chance(0.1) ? " --stream people" : "";
       const line = isSinger ? "tap --catalog $" : `connector read --format airbyte --catalog $${more}`;
       const verdict = await runAndJudge(line, environmentOf(service.url, folder), file);
@@ -169,7 +144,7 @@ export const states = (): Promise<Target> =>
     return async (dice) => {
       const isUsual = dice.chance(0.03);
       service.answer = isUsual || dice.chance(0.6) ? faithfully : refusing;
-      writeOdd(dice, file, dice.pick(STATES), DAMAGE.usual, isUsual);
+      writeOdd(dice, file, dice.pick(STATES), isUsual);
       const line = dice.pick(WITH_STATE);
       const verdict = await runAndJudge(line, environmentOf(service.url, folder), file);
       if (!line.includes("merge")) mustSucceed(verdict, isUsual);
@@ -183,15 +158,14 @@ export const states = (): Promise<Target> =>
     };
   });
 
-const read = (format: string, stream: string, option = "--state"): string =>
-  `connector read --format ${format} ${option} $ --stream ${stream}`;
 const WITH_STATE: readonly string[] = [
-  ...[read("airbyte", "people"), read("airbyte", "people"), read("airbyte", "companies")],
-  ...[read("jsonl", "people"), read("airbyte", "people", "--state-file"), "tap --state $", "tap --state $"],
-  ...Array<string>(3).fill("connector state show $"),
-  ...["state merge $ $", "state merge $ $ --partial", "jobs --state $"].map(
-    (command) => `connector ${command}`,
+  ...["people", "people", "companies"].map(
+    (name) => `connector read --format airbyte --state $ --stream ${name}`,
   ),
+  ...["connector read --format jsonl --state $ --stream people", "tap --state $", "tap --state $"],
+  ...["connector read --format airbyte --state-file $ --stream people", "connector jobs --state $"],
+  ...["connector state show $", "connector state show $", "connector state show $"],
+  ...["connector state merge $ $", "connector state merge $ $ --partial"],
 ];
 
 const DATED_1 = {

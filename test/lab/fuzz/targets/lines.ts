@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Dice } from "../dice.ts";
 import { bent } from "../hostile.ts";
-import { canonical, junk, oddRow, type Rules, SALT, UNCHANGED } from "../rows.ts";
+import { canonical, DAYS, junk, oddRow, type Rules, SALT, UNCHANGED } from "../rows.ts";
 import { environmentOf, runAndJudge } from "../run.ts";
 import {
   Account,
@@ -32,12 +32,10 @@ export const lines = (): Promise<Target> =>
     return async (dice) => {
       const collection: Collection = dice.chance(0.8) ? "people" : "companies";
       const way = wayOf(dice, collection);
-      // A service that never makes an export without junk.
-      const isSick = collection === "people" && dice.chance(0.07);
-      const held = heldOf(dice, collection, way.rules, isSick ? 60 : dice.pick([4, 60, 60, 1_000, 8_000]));
+      const isSick = collection === "people" && dice.chance(0.1);
+      const held = heldOf(dice, collection, way.rules, isSick);
       const account = new Account(held);
-      const usual = dice.chance(0.7) ? 0 : 1 + dice.below(2);
-      const exports = new Exports(collection, dice, isSick ? Number.POSITIVE_INFINITY : usual);
+      const exports = new Exports(collection, dice, isSick || dice.chance(0.7) ? 0 : 1 + dice.below(2));
       service.answer = ({ path, query }, response) => {
         const base = `/api/v1/public/${collection}`;
         if (path === `${base}/stream`) exports.answer(account.exported(query), response);
@@ -89,23 +87,25 @@ function wayOf(dice: Dice, collection: Collection): Way {
   return dice.chance(0.4) ? { line, rules: UNCHANGED } : dice.pick(ways);
 }
 
-/** Rows that a healthy service could hold. Some stand twice in an export. */
-function heldOf(dice: Dice, collection: Collection, rules: Rules, most: number): readonly Held[] {
+/** Rows that a healthy service could hold, and junk for ever among those of a sick one. Some stand twice in an export. */
+function heldOf(dice: Dice, collection: Collection, rules: Rules, isSick: boolean): readonly Held[] {
+  const most = isSick ? 60 : dice.pick([4, 60, 60, 1_000, 8_000]);
   const key = KEY_NAMES[collection];
   const isForbidden = (name: string): boolean =>
     name !== key && name !== "discoveredAt" && (!rules.leaves(name) || rules.hashed.includes(name));
   const rows = Array.from({ length: 1 + dice.below(most) }, (_, nth) => oddRow(dice, nth, key, isForbidden));
   // Objects are hashed as JSON, and keep the fields that are named within them.
   const held = rules.isForFlat === true ? rows.filter(({ text }) => !/.\{|true|false/s.test(text)) : rows;
+  if (isSick) return [...held, { text: junk(dice, key), day: dice.pick(DAYS), isJunk: true }];
   return dice.chance(0.3) ? [...held, ...held.slice(0, dice.below(20))] : held;
 }
 
 /** The exports of one case: packed, in pieces of odd sizes, the first of them damaged. */
 class Exports {
-  /** Whether changed bytes may have been taken for a row: of a gzip, until its check sum; or for good. */
-  damage: "seen" | "scrambled" | "hidden" = "seen";
+  /** Whether changed bytes of a gzip may have been taken for rows, until its check sum was read. */
+  isScrambled = false;
   /** How many exports are damaged before the first that is not. */
-  readonly damaged: number;
+  readonly #damaged: number;
   readonly #dice: Dice;
   readonly #key: string;
   readonly #separator: string;
@@ -115,12 +115,12 @@ class Exports {
     this.#dice = dice;
     this.#key = KEY_NAMES[collection];
     this.#separator = dice.pick(["\n", "\n", "\r\n", "\n\n", "\n \n"]);
-    this.damaged = damaged;
+    this.#damaged = damaged;
   }
 
   answer(rows: readonly string[], response: ServerResponse): void {
     this.#count += 1;
-    if (this.#count > this.damaged || rows.length === 0) this.#send(this.#bytes(rows), response);
+    if (this.#count > this.#damaged || rows.length === 0) this.#send(this.#bytes(rows), response);
     else this.#damage([...rows], response);
   }
 
@@ -132,23 +132,15 @@ class Exports {
 
   #damage(rows: string[], response: ServerResponse): void {
     const dice = this.#dice;
-    const way = this.damaged === Number.POSITIVE_INFINITY ? 0 : dice.below(8);
+    const way = dice.below(6);
     if (way < 3) {
       for (let times = dice.chance(0.05) ? 1_100 : 1 + dice.below(5); times > 0; times--)
         rows.splice(dice.below(rows.length + 1), 0, junk(dice, this.#key));
       this.#send(this.#bytes(rows), response);
     } else if (way < 5) this.#send(this.#bytes(rows), response, { part: dice.next(), isReset: way === 3 });
-    else if (way === 5) {
-      if (this.damage === "seen") this.damage = "scrambled";
+    else {
+      this.isScrambled = true;
       this.#send(this.#bytes(rows), response, { isBent: true });
-    } else if (way === 6) {
-      this.damage = "hidden";
-      this.#send(bent(this.#bytes(rows), dice), response);
-    } else {
-      const status = dice.pick([200, 429, 500, 503]);
-      if (status === 200) this.damage = "hidden";
-      const body = dice.pick(["", "<html>", '{"a":1}', junk(dice, this.#key)]);
-      response.writeHead(status, { ...HEADERS, "retry-after": "1" }).end(body);
     }
   }
 
@@ -180,10 +172,9 @@ function compare(
   { records, succeeded, said }: Verdict,
   { rules }: Way,
   held: readonly Held[],
-  { damage, damaged }: Exports,
+  { isScrambled }: Exports,
 ): void {
-  if (damage === "hidden") return;
-  const rows = new Map(held.map((one) => [canonical(one.text, rules), one]));
+  const rows = new Map(held.flatMap((one) => (one.isJunk ? [] : [[canonical(one.text, rules), one]])));
   const asTheyAre = { ...UNCHANGED, nul: rules.nul };
   const delivered = new Set<Held>();
   for (const { raw } of records) {
@@ -193,11 +184,11 @@ function compare(
     };
     if (/[\r\n\u2028\u2029\u0085]/.test(raw)) refuse("that a reader takes for two lines");
     if (raw.includes(FORBIDDEN)) refuse("with a value that may not leave");
-    if (damage === "seen" && row === undefined) refuse("that nobody sent");
-    if (damage === "seen" && row !== undefined && delivered.has(row)) refuse("that comes twice");
+    if (!isScrambled && row === undefined) refuse("that nobody sent");
+    if (!isScrambled && row !== undefined && delivered.has(row)) refuse("that comes twice");
     if (row !== undefined) delivered.add(row);
   }
-  if (damaged === Number.POSITIVE_INFINITY) return;
+  if (held.some(({ isJunk }) => isJunk)) return;
   const lost = held.find((row) => !delivered.has(row));
   if (!succeeded) throw new Error(`A run that could be complete failed: ${said.slice(-3_000)}`);
   if (lost !== undefined) throw new Error(`A row that was not delivered: ${lost.text.slice(0, 1_000)}`);
