@@ -113,16 +113,10 @@ const single = (): readonly Scenario[] => [
     long-line of 17 MB | long-line=17000000
     no-key=4, every export | no-key=4:times=always
     escaped, and a day that no export closes | escaped:times=always ${PAGED}`),
-  ...complete(`
-    escaped, every export | escaped:times=always
-    escaped, moving | escaped:times=always ${MOVING}`),
+  ...complete(`escaped, moving | escaped:times=always ${MOVING}`),
 
+  ...whole(each(["omit=3", "duplicate=20", "duplicate-omit=5", "count=3", "cap=20"], "$")),
   ...whole(`
-    omit=3
-    duplicate=20
-    duplicate-omit=5
-    count=3
-    cap=20
     page-repeats, and a day that no export closes | page-repeats end${DAY}:times=always
     short-page, and a day that no export closes | short-page end${DAY}:times=always`),
   ...whole("omit=3 where each day is a window | omit=3", DAILY),
@@ -133,20 +127,11 @@ const single = (): readonly Scenario[] => [
   ...whole(each([500, 502, 503, 423, 408], "status=$, twice | status=$:times=2")),
   ...refused(each([500, 502, 503, 423, 408, 400, 401, 403, 404], "status=$:times=always")),
   ...refused(each(["QUOTA_EXCEEDED", "ENDPOINT_NOT_ON_PLAN"], "status=403:code=$:skip=5:times=always")),
-  ...whole(`
-    429=2:times=5
-    429=2:date=1:times=5
-    429:header=none:times=5
-    html, an export | html:path=stream`),
+  ...whole(each(["429=2", "429=2:date=1", "429:header=none"], "$:times=5")),
+  ...whole("html, an export | html:path=stream"),
   ...whole(each(["wrong-content", "leak", "stall-headers", "count-fails"], "$, twice | $:times=2")),
-  ...refused(`
-    status=500:skip=9:times=always
-    429=300:times=always
-    redirect=https://elsewhere.example/:times=always
-    html:times=always
-    wrong-content:times=always
-    leak:times=always
-    count-fails:times=always`),
+  ...refused(each(["html", "wrong-content", "leak", "count-fails", "429=300"], "$:times=always")),
+  ...refused("status=500:skip=9:times=always\nredirect=https://elsewhere.example/:times=always"),
 
   ...whole(each(["recheck", "arrive"], "$=5, during every export | $=5:times=always")),
   ...whole(`
@@ -186,11 +171,7 @@ const single = (): readonly Scenario[] => [
     each(["504", "500", "silence"], "export-limit=100:how=$, in one window | export-limit=100:how=$"),
     ONE_WINDOW,
   ),
-  ...complete(`
-    export-limit=0, no export at all | export-limit=0
-    list-depth=100
-    beginning=ignored
-    beginning=refused`),
+  ...complete(each(["list-depth=100", "beginning=ignored", "beginning=refused", "export-limit=0"], "$")),
   ...whole(`
     list-depth=100, and people without a date arrive | list-depth=100 arrive-undated=2:skip=3
     undate=2, two people lose their date | undate=2:skip=6

@@ -25,7 +25,9 @@ export function anyValue(dice: Dice, depth = 3): unknown {
   if (dice.chance(0.03)) return deep(dice);
   const size = dice.below(4);
   if (dice.chance(0.4)) return Array.from({ length: size }, () => anyValue(dice, depth - 1));
-  return objectOf(Array.from({ length: size }, () => [dice.pick(NAMES), anyValue(dice, depth - 1)] as const));
+  return Object.fromEntries(
+    Array.from({ length: size }, () => [dice.pick(NAMES), anyValue(dice, depth - 1)] as const),
+  );
 }
 
 /** The value with some of its parts replaced, renamed, doubled, nested or left out. */
@@ -43,7 +45,7 @@ export function mutated(value: unknown, dice: Dice, rate = 0.12): unknown {
       ([name, inner]) =>
         [dice.chance(rate / 3) ? dice.pick(NAMES) : name, mutated(inner, dice, rate)] as const,
     );
-  return objectOf(dice.chance(rate) ? [...entries, [dice.pick(NAMES), anyValue(dice)]] : entries);
+  return Object.fromEntries(dice.chance(rate) ? [...entries, [dice.pick(NAMES), anyValue(dice)]] : entries);
 }
 
 function deep(dice: Dice, inside: unknown = 1): unknown {
@@ -53,9 +55,6 @@ function deep(dice: Dice, inside: unknown = 1): unknown {
     value = isList ? [value] : { a: value };
   return value;
 }
-
-/** An object with these very names, `__proto__` too, as JSON.parse makes them. */
-const objectOf = (entries: readonly (readonly [string, unknown])[]): unknown => Object.fromEntries(entries);
 
 const ODD_BYTES = [0, 10, 13, 34, 44, 92, 123, 125, 0x80, 0xc3, 0xff];
 

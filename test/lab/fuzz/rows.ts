@@ -186,16 +186,6 @@ function dateOf(dice: Dice, nth: number): { readonly date: string | undefined; r
   }
   const day = dice.pick(DAYS);
   const ms = Date.parse(`${day}T00:00:00.000Z`) + ((nth * 7919) % 21_600_000);
-  const iso = new Date(ms).toISOString();
-  return { date: dice.chance(0.85) ? `"${iso}"` : dice.pick(SPELLINGS)(ms, iso), day };
+  const spelt = dice.chance(0.1) ? ms : JSON.stringify(new Date(ms));
+  return { date: String(spelt), day };
 }
-
-const SPELLINGS: readonly ((ms: number, iso: string) => string)[] = [
-  (_, iso) => `"${iso.slice(0, 23)}456Z"`,
-  (ms) => `"${new Date(ms + 19_800_000).toISOString().slice(0, 23)}+05:30"`,
-  (_, iso) => `"${iso.slice(0, 23).replace("T", " ")}+00"`,
-  (_, iso) => `"${iso.toLowerCase().replace(".", ",")}"`,
-  (_, iso) => `"${iso.slice(0, 19)}"`,
-  (ms) => String(ms),
-  (ms) => `"${Math.floor(ms / 1000)}"`,
-];

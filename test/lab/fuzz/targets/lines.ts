@@ -43,7 +43,8 @@ export const lines = (): Promise<Target> =>
         else response.writeHead(200, HEADERS).end((path === base ? account : NOBODY).list(query));
       };
       const environment = environmentOf(service.url, folder, way.settings);
-      compare(await runAndJudge(way.line, environment, catalog), way, held, exports);
+      const verdict = await runAndJudge(way.line, environment, catalog);
+      compare(verdict, way.rules, held, exports.isScrambled);
       return held.length;
     };
   });
@@ -168,16 +169,11 @@ class Exports {
 }
 
 /** Every record is a row of the service, less what may not leave, and comes once; a run that can be complete brings every row. */
-function compare(
-  { records, succeeded, said }: Verdict,
-  { rules }: Way,
-  held: readonly Held[],
-  { isScrambled }: Exports,
-): void {
+function compare(verdict: Verdict, rules: Rules, held: readonly Held[], isScrambled: boolean): void {
   const rows = new Map(held.flatMap((one) => (one.isJunk ? [] : [[canonical(one.text, rules), one]])));
   const asTheyAre = { ...UNCHANGED, nul: rules.nul };
   const delivered = new Set<Held>();
-  for (const { raw } of records) {
+  for (const { raw } of verdict.records) {
     const row = rows.get(canonical(raw, asTheyAre));
     const refuse = (what: string): never => {
       throw new Error(`A record ${what}: ${raw.slice(0, 1_000)}`);
@@ -190,6 +186,7 @@ function compare(
   }
   if (held.some(({ isJunk }) => isJunk)) return;
   const lost = held.find((row) => !delivered.has(row));
-  if (!succeeded) throw new Error(`A run that could be complete failed: ${said.slice(-3_000)}`);
+  if (!verdict.succeeded)
+    throw new Error(`A run that could be complete failed: ${verdict.said.slice(-3_000)}`);
   if (lost !== undefined) throw new Error(`A row that was not delivered: ${lost.text.slice(0, 1_000)}`);
 }
