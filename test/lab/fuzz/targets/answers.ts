@@ -94,7 +94,7 @@ function oddText(dice: Dice, { path }: Request, { text }: Answer): string {
 const STATUSES = [
   200, 201, 204, 301, 307, 400, 401, 403, 404, 407, 408, 413, 418, 422, 423, 429, 500, 503, 599,
 ];
-const CODES = [...Object.keys(FAILURES), ...NAMES, "x".repeat(500), CANARY, "ODD_CODE"];
+const CODES = [...Object.keys(FAILURES), ...NAMES, "x".repeat(500), ...Array<string>(40).fill(CANARY)];
 const ODD_HEADERS: Readonly<Record<string, readonly string[]>> = {
   date: ["x", "Thu, 01 Jan 1970 00:00:00 GMT", "", "9999999999999999"],
   "retry-after": ["-1", "1e9", "x", "", "99999999999999999999", "Infinity"],
