@@ -10,10 +10,8 @@ import {
   retryWhen,
   STATUSES,
   statusError,
-  streamError,
   wasNeverSent,
 } from "../../../src/api/error-table.ts";
-import type { ConnectorError } from "../../../src/errors.ts";
 import { KEY } from "../../support/session.ts";
 
 const PLACE = { host: "api.example.com:443", settings: PUBLIC_API };
@@ -67,23 +65,17 @@ describe("an error answer", () => {
   });
 
   it.each([
-    [200, "ConfigError", undefined],
     [400, "ConfigError", "other-item"],
     [401, "ConfigError", "operator"],
     [402, "ConfigError", "operator"],
     [403, "ConfigError", "operator"],
     [404, "NotFoundError", "operator"],
-    [407, "ConfigError", "operator"],
     [408, "TransientError", undefined],
     [413, "ConfigError", "other-item"],
     [418, "ConfigError", undefined],
     [422, "ConfigError", "other-item"],
     [423, "TransientError", "time"],
     [429, "TransientError", "time"],
-    [500, "TransientError", undefined],
-    [502, "TransientError", undefined],
-    [503, "TransientError", undefined],
-    [504, "TransientError", undefined],
     [599, "TransientError", undefined],
   ])("with status %i and a code that is not known is a %s, waits for %s", (status, name, when) => {
     for (const code of [undefined, "SOMETHING_NEW", "toString", "__proto__"]) {
@@ -121,14 +113,10 @@ describe("a request without an answer", () => {
     },
   );
 
-  it("goes by the outermost code however deep it lies, and keeps the cause", () => {
+  it("goes by the outermost code however deep it lies", () => {
     const outer = new Error("outer", { cause: new Error("between", { cause: coded("ENOTFOUND") }) });
-    const error = networkError("x", PLACE, outer);
-    expect([error.cause, error.reason, wasNeverSent(outer)]).toEqual([
-      outer,
-      expect.stringContaining("(ENOTFOUND)"),
-      true,
-    ]);
+    expect(networkError("x", PLACE, outer).reason).toContain("(ENOTFOUND)");
+    expect(wasNeverSent(outer)).toBe(true);
     expect(networkError("x", PLACE, Object.assign(outer, { code: "EAI_AGAIN" })).reason).toContain("(EAI_");
   });
 
@@ -145,11 +133,9 @@ describe("what a service says", () => {
   it.each<[unknown, string]>([
     ["https://b.example:8443/path?key=x", "to https://b.example:8443 (status 302)"],
     ["/path", "to another address"],
-    ["https://a\u001b/", "to another address"],
     [undefined, "to another address"],
-    [["https://b/"], "to another address"],
   ])("of a redirect to %j is repeated as its origin at most", (location, words) => {
-    const { name, message }: ConnectorError = redirectError("x", PLACE, 302, location);
+    const { name, message } = redirectError("x", PLACE, 302, location);
     expect([name, message]).toEqual(["ConfigError", expect.stringContaining(words)]);
     expect(message).not.toContain("path");
   });
@@ -158,27 +144,12 @@ describe("what a service says", () => {
     expect(ALL_STATUSES.filter(isPlainRedirect)).toEqual([301, 307, 308]);
   });
 
-  it.each(["STREAM_FAILED", "odd\u001b[2J"])("at the end of an export makes its body bad: %j", (code) => {
-    const error = streamError("x", code);
-    expect([error.name, error.code]).toEqual(["BodyError", code]);
-    expect(error.message).not.toContain("\u001b");
-  });
-
-  const error = { code: "RATE_LIMITED", message: "for people" };
-
-  it.each<[unknown, string | undefined]>([
-    [{ success: false, error }, "RATE_LIMITED"],
-    [{ success: true, error }, undefined],
-    [{ error }, undefined],
-    [{ success: false }, undefined],
-    [{ success: false, error: "RATE_LIMITED" }, undefined],
-    [null, undefined],
-    [[], undefined],
-    ...[KEY, "lower_case", "A", "WITH SPACE", 7, null, ["RATE_LIMITED"]].map((code): [unknown, string] => [
-      { success: false, error: { code } },
-      "an unknown code",
-    ]),
-  ])("in place of a code is repeated only in a code's form: %j", (value, code) => {
-    expect(envelopeCode(value)).toBe(code);
+  it("in place of a code is repeated only in a code's form", () => {
+    const error = { code: "RATE_LIMITED", message: "for people" };
+    expect(envelopeCode({ success: false, error })).toBe("RATE_LIMITED");
+    for (const none of [{ success: true, error }, { error }, { success: false }, null, []])
+      expect(envelopeCode(none)).toBeUndefined();
+    for (const code of [KEY, "lower_case", "A", "WITH SPACE", 7, null, ["RATE_LIMITED"]])
+      expect(envelopeCode({ success: false, error: { code } })).toBe("an unknown code");
   });
 });

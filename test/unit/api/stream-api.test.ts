@@ -39,7 +39,7 @@ const apiOf = (client: Parameters<typeof streamApi>[0], given: Partial<Endpoint>
 };
 
 /** A stream of a service that gives these answers in turn, and the last one ever after. `asked`: its requests so far. */
-async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}, step = 0) {
+async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}) {
   const asked: string[] = [];
   const { url } = await serve(({ url: path = "" }, response) => {
     const answer = answers[Math.min(asked.length, answers.length - 1)] ?? "";
@@ -49,7 +49,7 @@ async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}, s
     if (typeof status === "number") response.writeHead(status).end(refusal(code));
     else response.end(status);
   });
-  const { client } = openSession(url, { clock: sleepyClock(step) });
+  const { client } = openSession(url, { clock: sleepyClock() });
   return { api: apiOf(client, given), asked };
 }
 
@@ -162,7 +162,6 @@ describe("a count", () => {
   });
 
   it.each<[boolean, Window, unknown]>([
-    [true, CLOSED, "2026-03-01T00:00:00Z"],
     [true, CLOSED, "2026-03-02T23:59:59.999Z"],
     [false, CLOSED, "2026-02-28T23:59:59.999Z"],
     [false, CLOSED, "2026-03-03T00:00:00Z"],
@@ -170,7 +169,6 @@ describe("a count", () => {
     [false, CLOSED, "2026-03-20T09:59:58.999Z"],
     // Whoever was found since the count was asked for may stand there.
     [true, CLOSED, "2026-03-20T09:59:59Z"],
-    [true, CLOSED, 1_772_323_200],
     [true, CLOSED, "whenever"],
     [false, OPEN, "2026-02-28T23:59:59.999Z"],
     [false, OPEN, undefined],
@@ -197,10 +195,7 @@ it.each<[Answer, Record<"hasRows" | "rowAt" | "page", string>]>([
   [list(["no row"]), { hasRows: "true", rowAt: "no row of 1", page: "BodyError" }],
   ['{"data":null}', { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
   [list([row("1")], { total: -1 }), { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
-  [list([row("1")], { total: 1.5 }), { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
-  [list([row("1")], { total: "1" }), { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
   ["null", { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
-  ["[]", { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
 ])("a list of %j is what its form says, or none", async (answer, said) => {
   for (const [call, expected] of Object.entries(said))
     expect(await outcome(call as Call, [answer]), call).toBe(expected);
@@ -213,11 +208,9 @@ it.each<[Answer, question: string, page: string, nextPage: string, exported: str
   [[400, "INVALID_PARAMETER"], "ConfigError", "ConfigError", "0 rows", "ConfigError", "ConfigError"],
   [[401, "INVALID_API_KEY"], "ConfigError", "ConfigError", "ConfigError", "ConfigError", "ConfigError"],
   [404, "NotFoundError", "NotFoundError", "0 rows", "NotFoundError", "NotFoundError"],
-  [418, "ConfigError", "ConfigError", "ConfigError", "ConfigError", "ConfigError"],
   [503, OUTAGE, UNMADE, UNMADE, OUTAGE, "UnmadeError"],
   ["no JSON", NO_FORM, NO_PAGE, NO_PAGE, "BodyError", "BodyError"],
   [refusal("QUOTA_EXCEEDED"), "ConfigError", "ConfigError", "ConfigError", "BodyError", "BodyError"],
-  [refusal("INTERNAL_ERROR"), OUTAGE, UNMADE, UNMADE, "BodyError", "BodyError"],
 ])("a service that answers %j fails each question by its kind", async (answer, question, ...rest) => {
   const calls: Call[] = ["count", "hasRows", "page", "page 3", "stream", "stream once"];
   const outcomes = await Promise.all(calls.map((call) => outcome(call, [answer])));
@@ -245,30 +238,20 @@ describe("a stream", () => {
   });
 
   it.each<[unknown, unknown, string]>([
-    [[{ slug: "crm" }, { slug: 7 }, "x", null, { slug: "ads" }], { total: 5 }, "crm,ads"],
+    [[{ slug: "crm" }, { slug: 7 }, null, { slug: "ads" }], { total: 4 }, "crm,ads"],
     [[{ slug: "crm" }], { total: 2 }, "unknown"],
-    [[{ slug: "crm" }], { total: null }, "crm"],
   ])("has the sources that are listed to the end: %j beside %j", async (data, pagination, said) => {
     expect(await outcome("sources", [list(data, pagination)])).toBe(said);
   });
-
-  it("may export nothing at all", async () => {
-    const { url } = await serve((_, response) => response.writeHead(204).end());
-    expect(await allOf(openSession(url).api, ALL, false)).toBe("0 rows");
-  });
 });
 
-describe("a page", () => {
-  it.each<[{ limit?: unknown; total?: number } | undefined, number]>([
-    [{ limit: 2, total: 3 }, 2],
-    [{ limit: 0, total: 3 }, 1_000],
-    [{ limit: -1 }, 1_000],
-    [{ limit: "2" }, 1_000],
-    [undefined, 1_000],
-  ])("is as long as the service says, else as long as was asked for: %j", async (pagination, size) => {
-    const { api } = await open([list([row("1")], pagination ?? null)]);
-    expect(await api.page(ALL, 7)).toMatchObject({ size, total: pagination?.total ?? null });
-  });
+it.each([
+  [{ limit: 2, total: 3 }, 2],
+  [{ limit: 0, total: 3 }, 1_000],
+  [{ total: 3 }, 1_000],
+])("a page is as long as the service says, else as long as was asked for: %j", async (pagination, size) => {
+  const { api } = await open([list([row("1")], pagination)]);
+  expect(await api.page(ALL, 7)).toMatchObject({ size, total: 3 });
 });
 
 it("a page keeps the text of its rows, digits beyond 2^53 too", async () => {
