@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { jsonl } from "../../../src/protocol/jsonl.ts";
 import { asciiJson } from "../../../src/protocol/language.ts";
 import { withoutNuls } from "../../../src/protocol/prune.ts";
-import { checkpoint, close, END, open, rawLine, records } from "../../support/events.ts";
 
 /** Characters that a line of ASCII cannot hold as they are. */
 const CHARACTER = fc.constantFrom(...'aé😀\u2028\u0085\u007f\u0000"\\\n');
@@ -32,12 +30,6 @@ function cleaned(line: string): [text: string, count: number] {
 }
 
 describe("withoutNuls()", () => {
-  it("replaces escaped NULs and no escaped backslash before u0000", () => {
-    expect(cleaned('{"a":"x\\u0000\\u0000"}')).toEqual(['{"a":"x\\ufffd\\ufffd"}', 2]);
-    expect(cleaned('{"a":"\\\\u0000"}')).toEqual(['{"a":"\\\\u0000"}', 0]);
-    expect(cleaned('{"a":"\\\\\\u0000"}')).toEqual(['{"a":"\\\\\\ufffd"}', 1]);
-  });
-
   it("changes the value exactly where it has a NUL", () => {
     const text = fc.string({ unit: fc.constantFrom("\u0000", "\\", "u0000", '"', "a", "\n") });
     fc.assert(
@@ -48,11 +40,4 @@ describe("withoutNuls()", () => {
       }),
     );
   });
-});
-
-it("jsonl() says the records of its stream and nothing else", () => {
-  const say = jsonl("people");
-  const events = [open("people"), records("people", { a: "é" }, { b: 1 }), records("sources", { c: 1 })];
-  const text = [...events, checkpoint("people", {}), close("people"), END].map(say).join("");
-  expect(text).toBe(rawLine('{"a":"é"}\n{"b":1}\n'));
 });

@@ -70,12 +70,6 @@ describe("the log", () => {
     expect(lines.join("\n").match(/no c/g)).toHaveLength(1);
   });
 
-  it("shows a stack for a bug only", () => {
-    const lineOf = (error: unknown) => JSON.parse(linesFor([{ kind: "failed", error }])[0] ?? "").message;
-    expect(lineOf(new ConfigError("Cannot do it"))).toBe("Cannot do it");
-    expect(lineOf(new TypeError("oops"))).toMatch(/a bug of .*\nTypeError: oops\nTypeError\n\s+at /);
-  });
-
   it("stays under 64 KiB and in ASCII whatever the text", () => {
     const line = logLine({ level: "info", text: "é\n".repeat(100_000) }, OPTIONS);
     expect(line.length).toBeLessThan(65_536);
@@ -93,9 +87,7 @@ describe("the log", () => {
   it.each([
     ["debug", { LOGLEVEL: " trace " }],
     ["info", { LOGLEVEL: "loud" }],
-    ["info", {}],
     ["warning", { LOGLEVEL: "Warning", MELTANO_CLI_LOG_LEVEL: "debug" }],
-    ["error", { TAP_CONTACT_INTELLIGENCE_LOGLEVEL: "error", LOGLEVEL: "debug" }],
     ["debug", { LOGLEVEL: "loud", MELTANO_CLI_LOG_LEVEL: "debug" }],
     ["critical", { LOGLEVEL: "disabled" }],
   ])("has the level %s for the variables %j", (level, environment) => {

@@ -54,17 +54,10 @@ describe("secretMask()", () => {
     );
   });
 
-  it.each(["people", "discoveredAt", "PEOPLE", "onnection", "stream_status"])(
-    "leaves the words of the protocols, though a key is %j",
-    (word) => {
-      const message = `{"type":"CONNECTION_STATUS","stream":"people","discoveredAt":1,"stream_status":"${word}"}`;
-      expect(secretMask([word])(message)).toBe(message);
-    },
-  );
-
-  it("leaves short secrets, and text without secrets", () => {
-    expect(mask("a short text")).toBe("a short text");
-    expect(secretMask([])("text")).toBe("text");
+  it("leaves the words of the protocols, though a key is one of them", () => {
+    const words = ["people", "discoveredAt", "PEOPLE", "onnection", "stream_status"];
+    const message = `{"type":"CONNECTION_STATUS","stream":"people","discoveredAt":1,"stream_status":"PEOPLE"}`;
+    expect(secretMask(words)(message)).toBe(message);
   });
 
   it("hides six characters and more, and letters alone anywhere from sixteen on", () => {

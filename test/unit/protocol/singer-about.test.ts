@@ -1,8 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { Spec } from "../../../src/config/spec.ts";
 import { aboutJson, aboutMarkdown } from "../../../src/protocol/singer-about.ts";
 
 const PROGRAM = { name: "tap-x", description: "Reads x", version: "1.2.3" };
+const FORM = { airbyte_hidden: true, order: 0, group: "g" };
+const SECRET = { secret: true, writeOnly: true };
 const SPEC = {
   documentationUrl: "https://docs.example",
   connectionSpecification: {
@@ -10,14 +12,7 @@ const SPEC = {
     required: ["key"],
     groups: [{ id: "g" }],
     properties: {
-      key: {
-        type: "string",
-        description: "A key",
-        airbyte_secret: true,
-        airbyte_hidden: true,
-        order: 0,
-        group: "g",
-      },
+      key: { type: "string", description: "A key", airbyte_secret: true, ...FORM },
       days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
       api: {
         type: "object",
@@ -32,46 +27,29 @@ const SPEC = {
   },
 } as unknown as Spec;
 
-const CAPABILITIES = [
-  "about",
-  "activate-version",
-  "catalog",
-  "discover",
-  "state",
-  "structured-logging",
-  "test",
-];
-
-describe("what the tap says of itself", () => {
-  it("is a JSON schema without what only Airbyte's forms know", () => {
-    expect(aboutJson(PROGRAM, SPEC)).toEqual({
-      ...PROGRAM,
-      sdk_version: null,
-      supported_python_versions: null,
-      capabilities: CAPABILITIES,
-      settings: {
+it("what the tap says of itself is a JSON schema without what only Airbyte's forms know", () => {
+  expect(aboutJson(PROGRAM, SPEC)).toMatchObject({ ...PROGRAM, sdk_version: null });
+  expect(aboutJson(PROGRAM, SPEC)).toHaveProperty("settings", {
+    type: "object",
+    required: ["key"],
+    properties: {
+      key: { type: "string", description: "A key", ...SECRET },
+      days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
+      api: {
         type: "object",
-        required: ["key"],
         properties: {
-          key: { type: "string", description: "A key", secret: true, writeOnly: true },
-          days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
-          api: {
-            type: "object",
-            properties: {
-              url: { type: "string", title: "Address" },
-              keys: { type: "array", items: { type: "string", secret: true, writeOnly: true } },
-              key: { type: "string", default: "" },
-            },
-          },
+          url: { type: "string", title: "Address" },
+          keys: { type: "array", items: { type: "string", ...SECRET } },
+          key: { type: "string", default: "" },
         },
       },
-    });
+    },
   });
+});
 
-  it("is a page of Markdown, whose tables no description breaks", () => {
-    const page = aboutMarkdown(PROGRAM, SPEC);
-    expect(page).toContain("| `key` | string, required, secret | A key | `CONTACT_INTELLIGENCE_KEY` |");
-    expect(page).toContain("| `days` | integer, default 0 | Days \\| nights \\| none | `CONTACT_");
-    expect(page).toContain('| `api.key` | string, default "" |  | `CONTACT_INTELLIGENCE_API__KEY` |');
-  });
+it("what the tap says of itself is a page of Markdown, whose tables no description breaks", () => {
+  const page = aboutMarkdown(PROGRAM, SPEC);
+  expect(page).toContain("| `key` | string, required, secret | A key | `CONTACT_INTELLIGENCE_KEY` |");
+  expect(page).toContain("| `days` | integer, default 0 | Days \\| nights \\| none | `CONTACT_");
+  expect(page).toContain('| `api.key` | string, default "" |  | `CONTACT_INTELLIGENCE_API__KEY` |');
 });

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { propertiesOf } from "../../../src/catalog/schema.ts";
 import type { Selection } from "../../../src/catalog/singer-selection.ts";
 import { DataError } from "../../../src/errors.ts";
 import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
 import type { Event, StreamState } from "../../../src/streams/event.ts";
 import { linesOf } from "../../support/airbyte-messages.ts";
-import { AT, checkpoint, close, END, open, rawLine, records, sayAll } from "../../support/events.ts";
+import { checkpoint, close, END, open, records, sayAll } from "../../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../../support/singer-messages.ts";
 
 const PEOPLE: Selection = {
@@ -76,42 +75,12 @@ describe("singer()", () => {
     expect(said[5]?.value).toEqual({ bookmarks: { people, sources } });
   });
 
-  it("hands a record on as the bytes that it came in", () => {
-    const raw = rawLine('{"id": "1", "name":9007199254740993,"discoveredAt":null }');
-    const text = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);
-    expect(text).toContain(`"record":${raw}}\n`);
-  });
-
-  it("carries over what it does not know of the state", () => {
-    const state = {
-      currently_syncing: "x",
-      bookmarks: { gone: { x: 1 }, people: { old: 1 }, sources: { s: 1 } },
-    };
-    const said = messagesOf([open("people"), checkpoint("people", STATE), close("people"), END], { state });
-    expect(said.at(-1)?.value).toMatchObject({
-      currently_syncing: "x",
-      bookmarks: { gone: { x: 1 }, sources: { s: 1 } },
-    });
-    expect(said.at(-1)?.value?.bookmarks).not.toHaveProperty("people.old");
-  });
-
   it("says a state again only if it is the last line", () => {
     const quiet = [open("people"), checkpoint("people", STATE), checkpoint("people", STATE), close("people")];
     expect(typesOf(messagesOf([...quiet, END]))).toEqual(["SCHEMA", "STATE"]);
     const failing = close("people", false, new DataError("x"));
     const cut = [open("people"), checkpoint("people", STATE), records("people", { id: "1" }), failing, END];
     expect(typesOf(messagesOf(cut))).toEqual(["SCHEMA", "STATE", "RECORD", "STATE"]);
-  });
-
-  it("says a second schema for new fields", () => {
-    const fields: Event = { kind: "fields", stream: "people", added: { zz: { type: ["number", "null"] } } };
-    const [one, two] = [records("people", { id: "1" }), records("people", { id: "2", zz: 1 })];
-    const said = messagesOf([open("people"), one, fields, two, END]);
-    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "SCHEMA", "RECORD", "STATE"]);
-    expect(said[2]?.schema?.properties).toEqual({
-      ...propertiesOf(PEOPLE.schema),
-      zz: { type: ["number", "null"] },
-    });
   });
 
   it("activates the version of a full table after it was read whole, and of nothing else", () => {
