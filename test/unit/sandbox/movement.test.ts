@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 const dayBefore = (days: number): string =>
   new Date(Date.parse(TODAY) - days * DAY_MS).toISOString().slice(0, 10);
 
-type Window = { readonly from: string | undefined; readonly to: string | undefined };
+type Window = Readonly<Record<"from" | "to", string | undefined>>;
 
 function isInside({ discoveredAt }: { discoveredAt?: string | null }, { from, to }: Window): boolean {
   if (from === undefined && to === undefined) return true;
@@ -64,24 +64,6 @@ describe("filters", () => {
       }),
       { numRuns: runs(20, 60) },
     );
-  });
-});
-
-describe("recheck()", () => {
-  it("moves people to now and changes nothing else about them", async () => {
-    await using sandbox = await startSandbox({ now: NOW, people: 100, undated: 2 });
-    const before = new Map(sandbox.people().map((person) => [person.id, person]));
-    sandbox.advance(DAY_MS);
-    sandbox.recheck(10);
-    const after = sandbox.people();
-    expect(after).toHaveLength(102);
-    const changed = after.filter(({ id, discoveredAt }) => before.get(id)?.discoveredAt !== discoveredAt);
-    expect(changed).toEqual(after.slice(0, 10));
-    for (const { discoveredAt, ...rest } of changed) {
-      expect(discoveredAt?.slice(0, 10)).toBe("2026-03-16");
-      expect(before.get(rest.id)).toEqual({ ...rest, discoveredAt: expect.any(String) });
-    }
-    expect(await totalOf(sandbox, "&discovered_to=2026-03-15")).toBe(90);
   });
 });
 
