@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RowParser } from "../../../src/api/rows.ts";
 import { type Endpoint, streamApi } from "../../../src/api/stream-api.ts";
-import { STREAMS } from "../../../src/catalog/streams.ts";
+
 import type { StreamApi } from "../../../src/streams/stream-api.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import type { Day } from "../../../src/time.ts";
@@ -262,19 +262,3 @@ it("a page keeps the text of its rows, digits beyond 2^53 too", async () => {
   ]);
 });
 
-describe("companies", () => {
-  const dated = { domain: "example.com", discoveredAt: "2026-01-02T03:04:05Z" };
-  it.each([
-    ["by days if their date filter is honoured", 0, [], true],
-    ["as one body if it is ignored", 9, [dated], false],
-    ["as one body if rows come that it leaves out of the total", 0, [dated], false],
-    ["as one body if they have no dates", 9, [{ domain: "example.com" }], false],
-  ])("are read %s", async (_, total, rows, isDated) => {
-    const { url } = await serve(({ url: path = "" }, response) => {
-      response.end(
-        path.includes("discovered_to") ? listOf(total, rows) : listOf(9, isDated ? [dated] : rows),
-      );
-    });
-    expect(await openSession(url).session.readingOf(STREAMS[1])).toEqual({ isDated, isListed: true });
-  });
-});

@@ -67,7 +67,6 @@ describe("the state of all shards", () => {
 
   it.each<[what: string, one: State, two: State, why: string]>([
     ["another plan", {}, { plan: "f" }, "part 0 and part 1 are of different plans"],
-    ["no plan", {}, { plan: null }, "are of different plans"],
     ["another service", { service: "s" }, { service: "t" }, "of different services"],
     ["another filter", filtered("a"), filtered("b"), "of different filters"],
     ["the days behind a lost shard", {}, OPEN, "none of them holds 2026-02-01 to 2026-02-28."],
