@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -15,18 +15,21 @@ import { Terminal, testProcess } from "../../support/terminal.ts";
 describe("openSink()", () => {
   const stats = { noteSaved: () => undefined, notePublished: () => undefined };
 
-  it.each([
-    ["a state file", (folder: string) => ({ kind: "state file" as const, path: join(folder, "state.json") })],
-    ["a folder", (folder: string) => ({ kind: "folder" as const, path: folder, gzip: false })],
-  ])("knows that another run has taken %s over", async (_what, destination) => {
+  it("knows that another run has taken a state file, or a folder, over", async () => {
     const folder = await tempDir();
-    const runtime = { ...testProcess(), stats };
-    const sink = await openSink(destination(folder), () => "", new Mask(), runtime);
-    expect(sink.place).toBe(join(folder, "state.json"));
-    await sink.check();
-    writeFileSync(join(folder, "state.json.lock"), '{"token":"another"}\n');
-    await expect(sink.check()).rejects.toThrow("another run took it over");
-    await sink.release();
+    const path = join(folder, "state.json");
+    for (const to of [
+      { kind: "state file", path } as const,
+      { kind: "folder", path: folder, gzip: false } as const,
+    ]) {
+      const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+      expect(sink.place).toBe(path);
+      await sink.check();
+      writeFileSync(`${path}.lock`, '{"token":"another"}\n');
+      await expect(sink.check()).rejects.toThrow("another run took it over");
+      await sink.release();
+      rmSync(`${path}.lock`);
+    }
   });
 
   it("only reads what --state names, links included, and takes no lock", async () => {
@@ -63,7 +66,6 @@ describe("runToEnd()", () => {
 
   it("tells of a lock that it watches, in the run's language and in its log", async () => {
     const path = join(await tempDir(), "state.json");
-    writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
     let time = 0;
     const sleep = async (ms: number): Promise<void> => {
       if (ms === RENEW_MS) await new Promise(() => undefined);

@@ -90,7 +90,6 @@ describe("stateOf()", () => {
     ["crm/people", ["crm/people"], ["people", "crm/people"], "crm/people"],
     ["people", ["people"], ["crm/people", "erp/people"], undefined],
     ["crm/people", ["crm/people", "people"], ["people"], undefined],
-    ["crm/people", ["crm/people", "companies"], ["people"], "people"],
     ["people", ["people"], ["companies"], undefined],
   ])("of %s, where %j are asked for and %j are saved, is that of %s", (key, asked, saved, found) => {
     const states = new Map(saved.map((name) => [name, name]));

@@ -68,34 +68,20 @@ describe("Session.probe()", () => {
 
 describe("Session.readingOf()", () => {
   const DATED = [{ domain: "a.example", discoveredAt: "2026-01-02T00:00:00Z" }];
-  const to1969 = (query: URLSearchParams) => query.get("discovered_to") === "1969-12-31";
+  const before1970 = (body: string) => (query: URLSearchParams) =>
+    query.get("discovered_to") === "1969-12-31" ? body : listOf(1, DATED);
+  const AS_ONE = { isDated: false, isListed: true };
+  const BY_DAYS = { isDated: true, isListed: true };
 
   it.each([
-    ["people, which are documented", PEOPLE, () => listOf(1), { isDated: true, isListed: true }, 0],
-    ["sources, which have no days", SOURCES, () => listOf(1), { isDated: false, isListed: true }, 0],
-    ["companies without a row", COMPANIES, () => listOf(0), { isDated: false, isListed: true }, 1],
-    [
-      ...["companies that carry no date", COMPANIES],
-      ...[() => listOf(1, [{ domain: "a" }]), { isDated: false, isListed: true }, 1],
-    ],
-    [
-      ...["companies that carry one, whose filters are honoured", COMPANIES],
-      (query: URLSearchParams) => (to1969(query) ? listOf(0) : listOf(1, DATED)),
-      ...[{ isDated: true, isListed: true }, 2],
-    ],
-    [
-      ...["companies whose filters are ignored", COMPANIES, () => listOf(1, DATED)],
-      ...[{ isDated: false, isListed: true }, 2],
-    ],
-    [
-      ...["companies that are counted as none and shown all the same", COMPANIES],
-      (query: URLSearchParams) => (to1969(query) ? listOf(0, DATED) : listOf(1, DATED)),
-      ...[{ isDated: false, isListed: true }, 2],
-    ],
-    [
-      ...["companies without a list", COMPANIES],
-      ...[() => NOT_FOUND, { isDated: false, isListed: false }, 1],
-    ],
+    ["people, which are documented", PEOPLE, () => listOf(1), BY_DAYS, 0],
+    ["sources, which have no days", SOURCES, () => listOf(1), AS_ONE, 0],
+    ["companies without a row", COMPANIES, () => listOf(0), AS_ONE, 1],
+    ["companies that carry no date", COMPANIES, () => listOf(1, [{ domain: "a" }]), AS_ONE, 1],
+    ["companies whose filters are honoured", COMPANIES, before1970(listOf(0)), BY_DAYS, 2],
+    ["companies whose filters are ignored", COMPANIES, () => listOf(1, DATED), AS_ONE, 2],
+    ["companies that are shown and counted as none", COMPANIES, before1970(listOf(0, DATED)), AS_ONE, 2],
+    ["companies without a list", COMPANIES, () => NOT_FOUND, { isDated: false, isListed: false }, 1],
   ] as const)("of %s", async (_, spec, answer, reading, requests) => {
     const { session, asked } = await opened({ verify_counts: false }, (_path, query) => answer(query));
     expect([await session.readingOf(spec), asked().length]).toEqual([reading, requests]);

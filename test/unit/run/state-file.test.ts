@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/api/clock.ts";
 import { OutputError } from "../../../src/errors.ts";
 import { systemProcesses } from "../../../src/files/processes.ts";
@@ -11,15 +11,10 @@ import { tempDir, textsIn } from "../../support/temp-dir.ts";
 
 let folder: string;
 let path: string;
-let opened: StateFile[];
 
 beforeEach(async () => {
   folder = await tempDir();
   path = join(folder, "state.json");
-  opened = [];
-});
-afterEach(async () => {
-  for (const file of opened) await file.release();
 });
 
 const runtime: StateFileRuntime = {
@@ -31,7 +26,7 @@ const runtime: StateFileRuntime = {
 
 async function openFile(name = path): Promise<StateFile> {
   const file = await StateFile.open(name, runtime);
-  opened.push(file);
+  onTestFinished(() => file.release());
   return file;
 }
 
