@@ -2,21 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Window } from "../../../src/streams/window.ts";
 import { BEGINNING } from "../../../src/time.ts";
-import {
-  type ModelOptions,
-  type ModelService,
-  peopleOn,
-  undatedPeople,
-} from "../../support/model-service.ts";
-import {
-  expectAll,
-  lastDays,
-  NOW,
-  peopleOf,
-  requestsOf,
-  serviceOf,
-  sync,
-} from "../../support/people-sync.ts";
+import { type ModelOptions, type ModelService, peopleOn } from "../../support/model-service.ts";
+import { expectAll, lastDays, NOW, requestsOf, serviceOf, sync } from "../../support/people-sync.ts";
 import { runs } from "../../support/runs.ts";
 
 /** The windows whose exports a service was asked for. */
@@ -57,12 +44,6 @@ describe("the windows of a first sync", () => {
       }),
       { numRuns: runs(8, 200) },
     );
-  });
-
-  it("are one, after two counts, for a small account with people without a date", async () => {
-    const service = serviceOf([...peopleOf(lastDays(1000), 1), ...undatedPeople(3)]);
-    expectAll(service, await sync(service));
-    expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
   });
 
   it("take about one count each, and the first is read within five requests", async () => {
