@@ -33,12 +33,8 @@ export async function compared(table: string, shown: Shown, asked: Partial<Quest
     },
     ...asked,
   });
-  const names = [
-    "lost.jsonl",
-    "suppressed.csv",
-    "unclear.csv",
-    ...(report.gone === null ? [] : ["gone.csv"]),
-  ];
+  const names = ["lost.jsonl", "suppressed.csv", "unclear.csv"];
+  if (report.gone !== null) names.push("gone.csv");
   const texts = names.map((name) => [name, textOf(join(folder, name))]);
   return { ...report, lists: Object.fromEntries(texts), looks };
 }

@@ -66,32 +66,25 @@ describe("parseDatedState()", () => {
     });
   });
 
-  it.each([
-    [null],
-    [undefined],
-    [{}],
-    [{ __ab_full_refresh_sync_complete: true }],
-    [{ __ab_no_cursor_state_message: true }],
-  ])("takes %j for no state", (savedState) => {
-    expect(parseDatedState("people", savedState)).toBeNull();
+  it("takes nothing, and what Airbyte says in place of a cursor, for no state", () => {
+    for (const saved of [null, undefined, {}]) expect(parseDatedState("people", saved)).toBeNull();
+    for (const word of ["__ab_full_refresh_sync_complete", "__ab_no_cursor_state_message"])
+      expect(parseDatedState("people", { [word]: true })).toBeNull();
   });
 
   it.each([
     ["2026-01-02", "2026-01-02T00:00:00Z"],
     ["2026-01-02T03:04:05+00:00", "2026-01-02T03:04:05Z"],
     ["2026-01-02T01:04:05.123456+02:00", "2026-01-01T23:04:05.123456Z"],
-    ["2026-01-02T03:04:05.100Z", "2026-01-02T03:04:05.100Z"],
     [null, null],
   ])("reads %j as %j", (given, discoveredAt) => {
     expect(parseDatedState("people", { discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
   });
 
   it.each([
-    ["2026-01-02T03:04:05Z", "2026-01-02T03:04:04Z", "2026-01-02T03:04:04Z"],
     ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00+02:00", "2026-01-02T08:00:00Z"],
     ["2026-01-02T03:04:05.0009Z", "2026-01-02T03:04:05.00081Z", "2026-01-02T03:04:05.00081Z"],
     [null, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
-    [undefined, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
   ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
     const saved = { discoveredAt, replication_key: "discoveredAt", replication_key_value };
     expect(parseDatedState("people", saved)?.discoveredAt).toBe(earlier);
@@ -122,19 +115,14 @@ describe("parseDatedState()", () => {
     ["hunter2", "of type string"],
     [[], "of type array"],
     [{ discovered_at: moment }, "no discoveredAt"],
-    [{ missing_days: [] }, "no discoveredAt"],
     [{ replication_key: "updatedAt", replication_key_value: moment }, "no discoveredAt"],
     [{ discoveredAt: "hunter2" }, "discoveredAt is not"],
     [{ discoveredAt: "2026-02-30T00:00:00Z" }, "discoveredAt is not"],
-    [{ discoveredAt: 1767323045 }, "discoveredAt is not"],
     [{ ...minimal, replication_key_value: "hunter2" }, "replication_key_value is not"],
     [{ ...minimal, version: 3 }, "newer version"],
-    [{ ...minimal, version: "1" }, "version is not"],
     [{ ...minimal, version: 0 }, "version is not"],
-    [{ ...minimal, filters: "hunter2" }, "filters is not"],
     [{ ...minimal, filters: { is_user: "hunter2" } }, "filters is not"],
     [{ ...minimal, undated: { rows: -1 } }, "undated is not"],
-    [{ ...minimal, days: [["2026-01-01", "2026-01-02"]] }, "days is not"],
     [{ ...minimal, days: [["2026-01-01", "2026-01-32", null]] }, "days is not"],
     [{ ...minimal, days: [["2026-01-01", "2026-01-02", 1, "gone"]] }, "days is not"],
     [{ ...minimal, sources: "crm" }, "sources is not"],

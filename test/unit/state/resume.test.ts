@@ -10,26 +10,19 @@ const asked = (syncMode: string): ConfiguredStream => ({
   ...{ generationId: 1, syncId: 1, schema: null },
 });
 
-describe("resumeDated()", () => {
-  it.each(["incremental", "full_refresh"])(
-    "%s: reads anew a stream whose records had no date when the state was made",
-    (syncMode) => {
-      for (const before of ["incremental", "full_refresh"]) {
-        const resume = resumeDated(asked(syncMode), wholeState(asked(before)), FILTERS);
-        expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null } });
-      }
-    },
-  );
-
-  it("knows such a state in Singer's words, and says why it is not used", () => {
-    const nulls = { replication_key: null, replication_key_value: null };
-    const bookmark = { ...wholeState(asked("incremental")), ...nulls };
-    for (const saved of [bookmark, wholeState(asked("incremental"))]) {
-      const resume = resumeDated(asked("incremental"), saved, FILTERS);
-      const why = expect.stringContaining('"companies"');
-      expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null }, why });
-    }
-  });
+it("a stream whose records had no date when the state was made is read anew, and why is said", () => {
+  const modes = ["incremental", "full_refresh"];
+  for (const [mode, before] of modes.flatMap((mode) => modes.map((before) => [mode, before] as const))) {
+    const resume = resumeDated(asked(mode), wholeState(asked(before)), FILTERS);
+    expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null } });
+  }
+  const nulls = { replication_key: null, replication_key_value: null };
+  for (const words of [{}, nulls]) {
+    const saved = { ...wholeState(asked("incremental")), ...words };
+    const why = expect.stringContaining('"companies"');
+    const fresh = { kind: "read", state: { discoveredAt: null }, why };
+    expect(resumeDated(asked("incremental"), saved, FILTERS)).toMatchObject(fresh);
+  }
 });
 
 const SAVED = {
@@ -39,21 +32,16 @@ const SAVED = {
   undated: { rows: 0, seen: null },
 } as const;
 
-describe("resumeDated() under other settings", () => {
-  it("goes on from a state that was made under the same filters", () => {
-    const resume = resumeDated(asked("incremental"), SAVED, FILTERS);
-    expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: SAVED.discoveredAt } });
-    expect(resume).not.toHaveProperty("why");
-  });
-
-  it.each([[{ ...FILTERS, is_user: "true" }], [{ ...FILTERS, source_slug: "crm" }]])(
-    "reads from the start, and says why, under %j",
-    (filters) => {
-      const resume = resumeDated(asked("incremental"), SAVED, filters);
-      const why = expect.stringContaining("read from the start");
-      expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null, filters }, why });
-    },
-  );
+it("a state that was made under other filters is read from the start, and why is said", () => {
+  const same = resumeDated(asked("incremental"), SAVED, FILTERS);
+  expect(same).toMatchObject({ kind: "read", state: { discoveredAt: SAVED.discoveredAt } });
+  expect(same).not.toHaveProperty("why");
+  for (const other of [{ is_user: "true" }, { source_slug: "crm" }]) {
+    const filters = { ...FILTERS, ...other };
+    const why = expect.stringContaining("read from the start");
+    const fresh = { kind: "read", state: { discoveredAt: null, filters }, why };
+    expect(resumeDated(asked("incremental"), SAVED, filters)).toMatchObject(fresh);
+  }
 });
 
 describe("a full refresh", () => {
