@@ -67,34 +67,30 @@ describe("a catalog of Singer", () => {
     expect([...warnings, ...unknown]).toEqual([]);
   });
 
-  it.each<[what: string, edit: Edit, isRead: boolean]>([
-    ["selected", { fields: { "": { selected: true } } }, true],
-    ["deselected", { fields: { "": { selected: false }, id: { selected: true } } }, false],
-    [
-      "selected on its node only, and not by default",
-      { node: { selected: true }, fields: { "": { "selected-by-default": false } } },
-      true,
-    ],
-    ["deselected on its node only", { node: { selected: false } }, false],
-    [
-      "selected in metadata, not on its node",
-      { node: { selected: false }, fields: { "": { selected: true } } },
-      true,
-    ],
-    ["unsupported", { fields: { "": { selected: true, inclusion: "unsupported" } } }, false],
-    ["without any metadata", { node: { metadata: [] } }, true],
-    ["not selected by default", { fields: { "": { "selected-by-default": false } } }, false],
-  ])("decides on a stream that is %s", (_, edit, isRead) => {
-    expect(select(edited(edit), [PEOPLE]).selections).toHaveLength(isRead ? 1 : 0);
+  const [YES, NO] = [{ selected: true }, { selected: false }];
+  const NOT_BY_DEFAULT = { "selected-by-default": false };
+
+  it.each<[what: string, stream: Meta, node: Meta, isRead: boolean]>([
+    ["selected", YES, {}, true],
+    ["deselected", NO, {}, false],
+    ["selected on its node only, and not by default", NOT_BY_DEFAULT, YES, true],
+    ["deselected on its node only", {}, NO, false],
+    ["selected in metadata, not on its node", YES, NO, true],
+    ["unsupported", { ...YES, inclusion: "unsupported" }, {}, false],
+    ["without any metadata", {}, { metadata: [] }, true],
+    ["not selected by default", NOT_BY_DEFAULT, {}, false],
+  ])("decides on a stream that is %s", (_, stream, node, isRead) => {
+    const { selections } = select(edited({ node, fields: { "": stream, id: YES } }), [PEOPLE]);
+    expect(selections).toHaveLength(isRead ? 1 : 0);
   });
 
   it.each<[what: string, metadata: Meta, leaves: boolean]>([
     ["available", {}, true],
-    ["deselected", { selected: false }, false],
+    ["deselected", NO, false],
     ["automatic, though deselected", { inclusion: "automatic", selected: false }, true],
     ["unsupported, though selected", { inclusion: "unsupported", selected: true }, false],
-    ["not selected by default", { "selected-by-default": false }, false],
-    ["not selected by default, yet selected", { "selected-by-default": false, selected: true }, true],
+    ["not selected by default", NOT_BY_DEFAULT, false],
+    ["not selected by default, yet selected", { ...NOT_BY_DEFAULT, ...YES }, true],
   ])("decides in rows and schemas on a field that is %s", (_, metadata, leaves) => {
     const selection = chosen({ fields: { name: metadata } });
     expect(Object.hasOwn(propertiesOf(selection.schema), "name")).toBe(leaves);
@@ -102,7 +98,6 @@ describe("a catalog of Singer", () => {
     expect(sent(selection, { id: "1", name: "x" })).toEqual(leaves ? { id: "1", name: "x" } : { id: "1" });
   });
 
-  const NO = { selected: false };
   const ROW = {
     ...{ id: "1", discoveredAt: "d", ssn: "s", name: "x", tags: [{ a: 1, b: 2 }, [{ b: 3 }], 4] },
     ...{ company: { domain: "d", ssn: "s", address: { city: "c", zip: "z" } }, open: { any: { x: 1 } } },
@@ -121,7 +116,7 @@ describe("a catalog of Singer", () => {
     ],
     [
       "of which an object is deselected",
-      { fields: { company: NO, "company.domain": { selected: true } } },
+      { fields: { company: NO, "company.domain": YES } },
       { ...LISTED, company: undefined },
     ],
     [
@@ -181,16 +176,11 @@ describe("a catalog of Singer", () => {
   });
 
   it.each<[what: string, catalog: unknown, why: RegExp]>([
-    ["a list", [], /not an object with a list "streams"/],
     ["nothing", null, /not an object with a list "streams"/],
     ["an object without streams", {}, /not an object with a list "streams"/],
     ["Airbyte's", { streams: [{ stream: { name: "people" } }] }, /catalog of Airbyte.*--discover/],
     ["of Airbyte's discovery", { streams: [{ name: "people", json_schema: {} }] }, /catalog of Airbyte/],
-    [
-      "one that selects a stream twice",
-      { streams: [{ stream: "people" }, { stream: "people" }] },
-      /"people" twice/,
-    ],
+    ["one with a stream twice", { streams: [{ stream: "people" }, { stream: "people" }] }, /"people" twice/],
   ])("that is %s is refused, because it would read nothing or rows twice", (_, catalog, why) => {
     expect(() => select(catalog, [PEOPLE])).toThrow(why);
   });
@@ -223,20 +213,11 @@ describe("discovery", () => {
       one.breadcrumb.filter((part) => part !== "properties").join("."),
       one.metadata["inclusion"],
     ]);
-    const automatic = ["id", "discoveredAt"].map((name) => [name, "automatic"]);
-    const others = [
-      "name",
-      "company",
-      "company.domain",
-      "company.address",
-      "company.address.city",
-      "company.address.zip",
-      "tags",
-      "open",
-    ];
+    const address = ["company.address", "company.address.city", "company.address.zip"];
+    const others = ["name", "company", "company.domain", ...address, "tags", "open"];
     expect(inclusions).toEqual([
       ["", "available"],
-      ...automatic,
+      ...["id", "discoveredAt"].map((name) => [name, "automatic"]),
       ...others.map((name) => [name, "available"]),
     ]);
   });
