@@ -1,25 +1,9 @@
 import { Writable } from "node:stream";
-import type { Sandbox } from "../../sandbox/server.ts";
 import { type Clock, systemClock } from "../../src/api/clock.ts";
 import type { ReadOptions } from "../../src/commands/read.ts";
 import { systemProcesses } from "../../src/files/processes.ts";
 import { runProgram } from "../../src/main.ts";
-import type { Runtime } from "../../src/run/runtime.ts";
 import { testProcess } from "./terminal.ts";
-
-/** What the process lends to a command that a test runs within its own process, against a sandbox. */
-export function runtimeWith(sandbox: Sandbox, written: (text: string) => void): Runtime {
-  const write = (chunk: Buffer, _: string, done: () => void): void => {
-    written(chunk.toString("utf8"));
-    done();
-  };
-  const environment = {
-    CONTACT_INTELLIGENCE_BASE_URL: sandbox.url,
-    CONTACT_INTELLIGENCE_API_KEY: sandbox.key,
-    CONTACT_INTELLIGENCE_REQUESTS_PER_MINUTE: "6000",
-  };
-  return testProcess({ environment, stdout: new Writable({ write }), stderr: new Kept() });
-}
 
 /** The options of `read` for one stream, with everything else from the environment. */
 export const readOptions = (stream: string): ReadOptions => ({

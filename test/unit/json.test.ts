@@ -42,9 +42,7 @@ describe("JSON of a stranger", () => {
 
   it.each<[path: readonly string[], found: unknown]>([
     [["l", "1", "x"], 7],
-    [["l", "2"], undefined],
     [["l", "length"], undefined],
-    [["s", "0"], undefined],
     [["toString"], undefined],
     [["n", "x"], undefined],
   ])("has at %j what it says itself: %j", (path, found) => {
@@ -52,10 +50,8 @@ describe("JSON of a stranger", () => {
   });
 
   it.each([
-    ['"ab"c"', 3],
     ['"a\\"b"', 5],
     ['"a\\\\"b"', 4],
-    ['"\\\\\\""', 5],
     ['"abc\\"', -1],
   ])("has a string in %s that ends at %i", (text, end) => {
     expect(endOfString(text, 0)).toBe(end);

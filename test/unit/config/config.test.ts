@@ -45,6 +45,12 @@ const DEFAULTS = {
   },
 };
 
+const CHECK_DEFAULTS = { maxPerSync: 1000, maxPerDay: null, refreshAfterDays: null, retryUnknown: false };
+const LOOKUP_DEFAULTS = {
+  ...{ domains: [], maxCreditsPerSync: 100, maxLookupsPerSync: 100, maxCreditsPerDay: null },
+  ...{ maxCreditsPerMonth: null, maxWaitSeconds: 300, refreshAfterDays: null },
+};
+
 const settingsOf = ({ warnings: _, origins: __, suppressed: ___, ...settings }: Config): object => settings;
 
 describe("a config", () => {
@@ -89,31 +95,12 @@ describe("a config", () => {
     ],
     [
       { email_check: { emails: ["a@B.com ", "a@b.com"] } },
-      {
-        emailCheck: {
-          emails: ["a@B.com", "a@b.com"],
-          maxPerSync: 1000,
-          maxPerDay: null,
-          refreshAfterDays: null,
-          retryUnknown: false,
-        },
-      },
+      { emailCheck: { ...CHECK_DEFAULTS, emails: ["a@B.com", "a@b.com"] } },
     ],
     [{ email_check: { from_people: true } }, { externalApi: null, emailCheck: { fromPeople: true } }],
     [
       { external_api: external, company_lookup: { from_companies: true } },
-      {
-        externalApi: { apiKey: "ext_key" },
-        companyLookup: {
-          domains: [],
-          maxCreditsPerSync: 100,
-          maxLookupsPerSync: 100,
-          maxCreditsPerDay: null,
-          maxCreditsPerMonth: null,
-          maxWaitSeconds: 300,
-          refreshAfterDays: null,
-        },
-      },
+      { externalApi: { apiKey: "ext_key" }, companyLookup: LOOKUP_DEFAULTS },
     ],
     [
       { external_api: external, company_lookup: { domains_file: "d.txt" } },

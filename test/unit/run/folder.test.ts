@@ -41,25 +41,6 @@ const rowsIn = (folder: string): readonly (readonly string[])[] =>
   );
 
 describe("the folder of read --output", () => {
-  it("knows how many files it has, and each of them", async () => {
-    const folder = await tempDir();
-    for (const [nth, ids] of [[1, 2], [3], [4]].entries()) {
-      const { sink, emit, told } = await sinkOf(folder);
-      await emit(open("people"), ...ids.map((id) => row(id)), at(`${nth}`), close("people"));
-      await sink.release();
-      expect(told).toEqual([
-        ["published", "people", 0, 0],
-        ["saved", "people", { version: 2, discoveredAt: `${nth}` }],
-        ["published", "people", 1, ids.length],
-      ]);
-      const { output, bookmarks } = stateIn(folder);
-      expect(output).toMatchObject({ files: nth + 1, numbers: { people: nth + 1 } });
-      expect(bookmarks.people.discoveredAt).toBe(`${nth}`);
-      await checkManifest(folder, output.files);
-    }
-    expect(rowsIn(join(folder, "people"))).toEqual([["1", "2"], ["3"], ["4"]]);
-  });
-
   it("commits once a minute has passed, or enough bytes, or an announcement has come, and not before", async () => {
     const [folder, large] = [await tempDir(), await tempDir()];
     let now = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseFault } from "../../../sandbox/faults/faults.ts";
 import { type Sandbox, startSandbox } from "../../../sandbox/server.ts";
-import { codeOf, dechunk, get, linesOf, list, PEOPLE, rawGet, STREAM, stream } from "./http.ts";
+import { codeOf, dechunk, get, linesOf, list, PEOPLE, rawGet, STREAM, stream, totalOf } from "./http.ts";
 
 const CHUNKED = "transfer-encoding: chunked";
 const PEOPLE_COUNT = 40;
@@ -84,6 +84,18 @@ describe("a service that is wrong about its rows", () => {
     totals.push((await list(sandbox, "?limit=10")).pagination.total);
     expect(totals).toEqual([45, 35, 0, 7, null, 42]);
   });
+});
+
+it("a stream while people move drops rows that left its window before their turn came", async () => {
+  const faults = ["recheck=100:after=500"];
+  await using sandbox = await startSandbox({ now: "2026-03-15T10:00:00Z", people: 1000, days: 40, faults });
+  const window = "discovered_to=2026-03-14";
+  const total = await totalOf(sandbox, `&${window}`);
+  const rows = await stream(sandbox, `?${window}`);
+  expect(rows.length).toBeLessThan(total - 30);
+  expect(rows.length).toBeGreaterThan(total - 100);
+  expect(await totalOf(sandbox, `&${window}`)).toBe(total - 100);
+  expect(await stream(sandbox, "?discovered_from=2026-03-15")).toHaveLength(1000 - total + 100);
 });
 
 describe("answers in the place of the endpoint", () => {
