@@ -75,31 +75,29 @@ describe("Airbyte's catalog", () => {
 
 describe("a configured catalog", () => {
   const parsed = (...streams: readonly object[]) => parseConfiguredCatalog({ streams });
+  const A = { stream: { name: "a" } };
+  const SCHEMA = { properties: { b: {} } };
 
   it.each<[entry: object, read: object]>([
     [{ stream: { name: "people" } }, { name: "people", syncMode: "full_refresh", schema: null }],
     [{ name: "people" }, { syncMode: "full_refresh", destinationSyncMode: null, generationId: null }],
     [
-      { stream: { name: "nobody" }, sync_mode: "INVALID" },
-      { name: "nobody", syncMode: "INVALID" },
+      { ...A, sync_mode: "INVALID" },
+      { name: "a", syncMode: "INVALID" },
     ],
+    [{ ...A, sync_mode: "incremental" }, { syncMode: "incremental" }],
+    [{ ...A, destination_sync_mode: "append_dedup" }, { destinationSyncMode: "append_dedup" }],
     [
-      { stream: { name: "a" }, sync_mode: "incremental", destination_sync_mode: "append_dedup" },
-      { syncMode: "incremental", destinationSyncMode: "append_dedup" },
+      { ...A, generation_id: 7, sync_id: 12 },
+      { generationId: 7, syncId: 12 },
     ],
+    [{ ...A, minimum_generation_id: 0 }, { minimumGenerationId: 0 }],
     [
-      { stream: { name: "a" }, generation_id: 7, minimum_generation_id: 0, sync_id: 12 },
-      { generationId: 7, minimumGenerationId: 0, syncId: 12 },
-    ],
-    [
-      { stream: { name: "a" }, generation_id: 1.5, sync_id: "7" },
+      { ...A, generation_id: 1.5, sync_id: "7" },
       { generationId: null, syncId: null },
     ],
     [{ stream: { name: "a", namespace: "eu" } }, { namespace: "eu" }],
-    [
-      { stream: { name: "a", json_schema: { properties: { b: {} } } } },
-      { schema: { properties: { b: {} } } },
-    ],
+    [{ stream: { name: "a", json_schema: SCHEMA } }, { schema: SCHEMA }],
     [{ name: "a", supported_sync_modes: ["full_refresh", "incremental"] }, { syncMode: "incremental" }],
     [
       { name: "a", supported_sync_modes: ["incremental"], sync_mode: "full_refresh" },

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BodyError, ConfigError, DataError } from "../../../src/errors.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
@@ -127,24 +126,10 @@ describe("airbyte()", () => {
     expect(places).toEqual([...each("eu"), ...each("us"), ...each("none"), "eu", "us", "none"]);
   });
 
-  it("hands on any JSON object as the bytes that it came in", () => {
-    const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ stringUnit: "grapheme" }), {
-      minKeys: 1,
-    });
-    fc.assert(
-      fc.property(object, (value) => {
-        const raw = rawLine(JSON.stringify(value));
-        const say = airbyte({ now: () => NOW });
-        say(open("people"));
-        const said = say({ kind: "records", stream: "people", lines: [raw], at: AT });
-        expect(said).toContain(`"data":${raw}}}\n`);
-        expect(JSON.parse(asRead(said).split("\n")[1] ?? "").record).toEqual({
-          stream: "people",
-          emitted_at: Math.floor(NOW),
-          data: JSON.parse(JSON.stringify(value)),
-        });
-      }),
-    );
+  it("hands a record on as the bytes that it came in, at a whole moment", () => {
+    const raw = rawLine('{"id": "é", "n":9007199254740993 }');
+    const said = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);
+    expect(said).toContain(`"emitted_at":${Math.floor(NOW)},"data":${asRead(raw)}}}\n`);
   });
 
   it("holds errors back until the end: the run's own first, then what time heals, a stream's config last", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Selection } from "../../../src/catalog/singer-selection.ts";
 import { DataError } from "../../../src/errors.ts";
 import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
-import type { Event, StreamState } from "../../../src/streams/event.ts";
+import type { Event } from "../../../src/streams/event.ts";
 import { linesOf } from "../../support/airbyte-messages.ts";
 import { checkpoint, close, END, open, records, sayAll } from "../../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../../support/singer-messages.ts";
@@ -42,39 +42,6 @@ function messagesOf(events: readonly Event[], options: Partial<SingerOptions> = 
 const typesOf = (messages: readonly SingerMessage[]): string[] => messages.map(({ type }) => type);
 
 describe("singer()", () => {
-  it("says schema, records and whole states", () => {
-    const run = (stream: string, record: object, state: StreamState): Event[] => [
-      open(stream),
-      records(stream, record),
-      checkpoint(stream, state),
-      close(stream),
-    ];
-    const first = run("people", { id: "1", name: "é😀" }, STATE);
-    const said = messagesOf([...first, ...run("sources", { slug: "x" }, { done: true }), END]);
-    expect(typesOf(said)).toEqual(["SCHEMA", "RECORD", "STATE", "SCHEMA", "RECORD", "STATE"]);
-    expect(said[0]).toEqual({
-      type: "SCHEMA",
-      stream: "people",
-      schema: PEOPLE.schema,
-      key_properties: ["id"],
-      bookmark_properties: ["discoveredAt"],
-    });
-    expect(said[1]).toEqual({
-      type: "RECORD",
-      stream: "people",
-      record: { id: "1", name: "é😀" },
-      time_extracted: "2026-01-02T03:04:05.678Z",
-    });
-    const people = {
-      ...STATE,
-      replication_key: "discoveredAt",
-      replication_key_value: "2026-01-01T23:59:59.999Z",
-    };
-    expect(said[2]?.value).toEqual({ bookmarks: { people } });
-    const sources = { done: true, replication_key: null, replication_key_value: null };
-    expect(said[5]?.value).toEqual({ bookmarks: { people, sources } });
-  });
-
   it("says a state again only if it is the last line", () => {
     const quiet = [open("people"), checkpoint("people", STATE), checkpoint("people", STATE), close("people")];
     expect(typesOf(messagesOf([...quiet, END]))).toEqual(["SCHEMA", "STATE"]);

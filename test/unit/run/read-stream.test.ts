@@ -1,56 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../../sandbox/server.ts";
-import { type ConfiguredStream, parseConfiguredCatalog } from "../../../src/catalog/airbyte.ts";
-import { type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
-import { type Asked, type StreamRun, streamRun } from "../../../src/run/read-stream.ts";
 import { connector } from "../../support/cli.ts";
 import { catalogFor, configFor } from "../../support/configs.ts";
 import { hurriedClock } from "../../support/in-process.ts";
-import { openSession } from "../../support/session.ts";
 
-describe("streamRun()", () => {
-  const REFRESH = { sync_mode: "full_refresh", generation_id: 1, sync_id: 2 };
-
-  const DATED = { version: 2, discoveredAt: "2026-03-01T00:00:00.000Z", days: [], full_refresh: null };
-  const DONE = { version: 2, full_refresh: { generation_id: 1, sync_id: 2, done: true } };
-
-  /** How a stream is read that goes on from a state: nothing is asked for it. */
-  async function runOf(
-    name: string,
-    mode: object,
-    saved?: unknown,
-    more: Partial<Asked> = {},
-  ): Promise<StreamRun> {
-    const { session } = openSession("http://127.0.0.1:1");
-    const spec = STREAMS.find((one) => one.name === name) as RowStreamSpec;
-    const streams = [{ stream: { name }, ...{ sync_mode: "incremental", ...mode } }];
-    const [configured] = parseConfiguredCatalog({ streams });
-    return await streamRun(session, spec, { configured: configured as ConfiguredStream, ...more }, saved);
-  }
-
-  it("of a shard of sources is refused, because they have no days", async () => {
-    const shard = { plan: "a plan", bringsUndated: false };
-    await expect(runOf("sources", {}, undefined, { shard })).rejects.toThrow('a shard of "sources"');
-  });
-
-  it.each([
-    ["people", {}, DATED, { kind: "read", state: { discoveredAt: DATED.discoveredAt } }],
-    ["people", {}, undefined, { kind: "read", state: { discoveredAt: null } }],
-    ["people", REFRESH, { ...DATED, ...DONE }, { kind: "delivered" }],
-    ["sources", {}, DATED, { kind: "read", state: { discoveredAt: null, full_refresh: null } }],
-    ["sources", REFRESH, DONE, { kind: "delivered", state: DONE }],
-    ["sources", REFRESH, { ...DONE, full_refresh: { ...DONE.full_refresh, sync_id: 3 } }, { kind: "read" }],
-  ])("of %s, read as %j, goes on from %j", async (name, mode, saved, resumed) => {
-    const { source, saved: found, endsAt, keyId, settings } = await runOf(name, mode, saved);
-    expect(found).toMatchObject(resumed);
-    const isDated = name === "people";
-    const onMissingKey = isDated ? "reject" : "pass";
-    expect(source).toEqual({ isDated, isListed: true, isExported: isDated, onMissingKey });
-    expect([endsAt, settings.bringsUndated, keyId.length]).toEqual([undefined, undefined, 16]);
-  });
-});
-
-describe("streamEvents()", () => {
+describe("a stream", () => {
   it("reads a full refresh to its end, however little time the run may take", async () => {
     await using sandbox = await startSandbox({ people: 1_200, requestsPerMinute: 0 });
     const config = await configFor(sandbox, {

@@ -20,46 +20,28 @@ const partsOf = (states: readonly State[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `part ${nth}`, state: { ...NEW_STATE, ...state } }));
 
 describe("the state of all shards", () => {
+  const UNDATED = { undated: { rows: 2, seen: null }, asked: "2026-03-05T07:00:00.000Z", checked: null };
+  const LATER = { ...OPEN, discoveredAt: "2026-03-06T00:00:00Z" };
+  const UNASKED = { ...JANUARY, asked: null };
+  const OVERLAP = { ...JANUARY, days: [span("2026-01-30", "2026-01-31", 4, "again")] };
+  const BOTH = { days: [span("0001-01-01", "2026-01-31", null)] };
+  const REFRESH = { ...JANUARY, full_refresh: { generation_id: 1, sync_id: 1, done: true } };
+  const from = (moment: string | null): State => ({ discoveredAt: moment, asked: moment });
+  const seeing = (state: State, ...sources: string[]): State => ({ ...state, sources });
+
   it.each<[what: string, states: readonly State[], expected: State]>([
-    [
-      "has the days of all, and the undated of the open one",
-      [JANUARY, FEBRUARY, OPEN],
-      {
-        ...daysOf(JANUARY, FEBRUARY, OPEN),
-        ...{ undated: { rows: 2, seen: null }, asked: "2026-03-05T07:00:00.000Z", checked: null },
-      },
-    ],
-    [
-      "goes on from the earliest moment that a shard was asked",
-      [JANUARY, { ...OPEN, discoveredAt: "2026-03-06T00:00:00Z" }, FEBRUARY],
-      { discoveredAt: "2026-03-05T07:00:00.000Z" },
-    ],
-    [
-      "goes on from the cursor of a shard that does not say when it was asked",
-      [OPEN, FEBRUARY, { ...JANUARY, asked: null }],
-      { discoveredAt: CLOSED.discoveredAt, asked: CLOSED.discoveredAt },
-    ],
-    [
-      "reads everything again where a shard has neither",
-      [OPEN, FEBRUARY, { ...JANUARY, asked: null, discoveredAt: null }],
-      { discoveredAt: null, asked: null },
-    ],
+    ["has all days", [JANUARY, FEBRUARY, OPEN], { ...daysOf(JANUARY, FEBRUARY, OPEN), ...UNDATED }],
     ["still has to read the undated without an open shard", [JANUARY, FEBRUARY], { undated: null }],
+    ["goes on from the earliest asking", [JANUARY, LATER, FEBRUARY], from(UNDATED.asked)],
+    ["goes on from the cursor of who does not say", [OPEN, FEBRUARY, UNASKED], from(CLOSED.discoveredAt)],
     [
-      "does not know how many rows overlapping days hold",
-      [JANUARY, { ...JANUARY, days: [span("2026-01-30", "2026-01-31", 4, "again")] }],
-      { days: [span("0001-01-01", "2026-01-31", null)] },
+      "reads all again where neither is said",
+      [OPEN, { ...UNASKED, discoveredAt: null }, FEBRUARY],
+      from(null),
     ],
-    [
-      "has the sources that every shard could read",
-      [JANUARY, FEBRUARY].map((state, nth) => ({ ...state, sources: ["a", "b"].slice(nth) })),
-      { sources: ["b"] },
-    ],
-    [
-      "is no full refresh",
-      [{ ...JANUARY, full_refresh: { generation_id: 1, sync_id: 1, done: true } }],
-      { full_refresh: null },
-    ],
+    ["does not know how many rows overlapping days hold", [JANUARY, OVERLAP], BOTH],
+    ["has what all could read", [seeing(JANUARY, "a", "b"), seeing(FEBRUARY, "b")], { sources: ["b"] }],
+    ["is no full refresh", [REFRESH], { full_refresh: null }],
   ])("%s", (_what, states, expected) => {
     expect(unite("people", partsOf(states), false)).toMatchObject(expected);
     expect(unite("people", partsOf(states.toReversed()), false)).toMatchObject(expected);
