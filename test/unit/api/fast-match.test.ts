@@ -26,29 +26,21 @@ const SCHEMA: JsonSchema = {
 };
 const NAMES = Object.keys(SCHEMA.properties ?? {});
 
-type Opened = { readonly pattern: LinePattern; readonly read: (line: string) => void };
+const PARSER = new RowParser({ key: "id", cursor: "at", schema: SCHEMA });
 
-const parsers = new Map<JsonSchema, RowParser>();
-
-/** Whether a row says nothing that its schema does not. */
-function obeys(schema: JsonSchema, row: Record<string, unknown>): boolean {
-  const parser = parsers.get(schema) ?? new RowParser({ key: "id", cursor: "at", schema });
-  parsers.set(schema, parser);
+/** Whether a row says nothing that the schema does not. */
+function obeys(row: Record<string, unknown>): boolean {
   const notes = new RowNotes();
-  parser.parse("" as RawLine, row, notes);
+  PARSER.parse("" as RawLine, row, notes);
   return notes.take() === undefined;
 }
 
-function open(schema: JsonSchema = SCHEMA): Opened {
-  const fields = Object.entries(schema.properties ?? {}).map(
-    ([name, field]) => [toLatin1(name), field] as const,
-  );
+/** The pattern of a schema, which has learnt rows of these fields. */
+function patternOf(names: readonly string[], { properties = {} }: JsonSchema = SCHEMA): LinePattern {
+  const fields = Object.entries(properties).map(([name, field]) => [toLatin1(name), field] as const);
   const pattern = new LinePattern(new Map(fields), "id", "at");
-  const read = (line: string): void => {
-    const row = JSON.parse(line);
-    if (obeys(schema, row)) pattern.learn(Object.keys(row));
-  };
-  return { pattern, read };
+  if (names.length > 0) pattern.learn(names);
+  return pattern;
 }
 
 /** What a reader that parses takes from a line; undefined for one that is no row or contradicts the schema. */
@@ -61,9 +53,7 @@ function parsed(line: string): { raw: string; key: string; cursor: string | null
   }
   if (typeof row !== "object" || row === null || Array.isArray(row)) return undefined;
   const { id, at } = row as Record<string, unknown>;
-  if (typeof id !== "string" || id === "" || !obeys(SCHEMA, row as Record<string, unknown>)) {
-    return undefined;
-  }
+  if (typeof id !== "string" || id === "" || !obeys(row as Record<string, unknown>)) return undefined;
   return { raw: line, key: JSON.stringify(id), cursor: typeof at === "string" && at !== "" ? at : null };
 }
 
@@ -84,34 +74,23 @@ const lineOf = (row: object, order = NAMES): string => {
 const mostly = <Value>(usual: fc.Arbitrary<Value>, odd: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 15, arbitrary: usual }, { weight: 1, arbitrary: odd });
 
-/** Fields as services write them. */
-const USUAL = {
-  id: fc.stringMatching(/^[a-z0-9_]{1,12}$|^[*;' ]{1,3}$/),
-  name: fc.option(TEXT),
-  size: fc.option(fc.integer()),
-  active: fc.option(fc.boolean()),
-  tags: fc.option(fc.array(fc.option(TEXT), { maxLength: 3 })),
-  any: fc.option(TEXT),
-  "a.b (c)": fc.option(TEXT),
-  at: fc.option(fc.constant("2026-01-02T03:04:05.678Z")),
-};
-const list = fc.option(fc.array(fc.oneof(TEXT, fc.integer()), { maxLength: 3 }));
+const LIST = fc.array(fc.oneof(TEXT, fc.integer()), { maxLength: 3 });
+const ODD_NUMBER = fc.oneof(fc.double({ noNaN: true }), fc.constantFrom(1e21, 5e-324));
 
+/** Fields as services write them, mostly. */
 const ROW = fc.record(
   {
-    ...USUAL,
-    id: mostly(USUAL.id, TEXT),
-    size: mostly(USUAL.size, fc.oneof(fc.maxSafeInteger(), fc.double())),
-    share: mostly(
-      fc.constantFrom(0, -1.5, 12.25),
-      fc.oneof(fc.double({ noNaN: true }), fc.constantFrom(1e21, 5e-324)),
-    ),
-    active: mostly(USUAL.active, fc.jsonValue()),
-    tags: mostly(USUAL.tags, fc.jsonValue()),
-    list: mostly(list, fc.array(fc.jsonValue())),
-    any: mostly(USUAL.any, fc.jsonValue()),
+    id: mostly(fc.stringMatching(/^[a-z0-9_]{1,12}$|^[*;' ]{1,3}$/), TEXT),
+    name: fc.option(TEXT),
+    size: mostly(fc.option(fc.integer()), fc.oneof(fc.maxSafeInteger(), fc.double())),
+    share: mostly(fc.constantFrom(0, -1.5, 12.25), ODD_NUMBER),
+    active: mostly(fc.option(fc.boolean()), fc.jsonValue()),
+    tags: mostly(fc.option(fc.array(fc.option(TEXT), { maxLength: 3 })), fc.jsonValue()),
+    list: mostly(fc.option(LIST), fc.array(fc.jsonValue())),
+    any: mostly(fc.option(TEXT), fc.jsonValue()),
     more: mostly(fc.constant(null), fc.dictionary(TEXT, fc.integer(), { maxKeys: 2 })),
-    at: mostly(USUAL.at, TEXT),
+    "a.b (c)": fc.option(TEXT),
+    at: mostly(fc.option(fc.constant("2026-01-02T03:04:05.678Z")), TEXT),
   },
   { requiredKeys: ["id"], noNullPrototype: true },
 );
@@ -140,16 +119,14 @@ describe("LinePattern", () => {
     let matches = 0;
     fc.assert(
       fc.property(fc.array(LINE, { minLength: 1, maxLength: 8 }), (lines) => {
-        const { pattern, read } = open();
-        const { pattern: usual } = open();
-        usual.learn(NAMES);
+        const [pattern, usual] = [patternOf([]), patternOf(NAMES)];
         for (const line of lines) {
           for (const matched of [pattern.match(line), usual.match(line)]) {
             if (matched === undefined) continue;
             matches += 1;
             expect(matched).toEqual({ ...parsed(line), names: expect.any(Array) });
           }
-          if (parsed(line) !== undefined) read(line);
+          if (parsed(line) !== undefined) pattern.learn(Object.keys(JSON.parse(line)));
         }
       }),
       { numRuns: runs(100, 5_000) },
@@ -164,35 +141,32 @@ describe("LinePattern", () => {
     ["a list of what it does not know", { type: "array", items: { type: "string", minLength: 1 } }, '["b"]'],
     ["what may be the service's error", { type: "boolean" }, "false", "success"],
   ])("leaves %s to the parser", (_, field, value, name = "field") => {
-    const { pattern } = open({ properties: { id: { type: "string" }, [name]: field as JsonSchema } });
-    pattern.learn(["id", name]);
+    const properties = { id: { type: "string" }, [name]: field as JsonSchema };
+    const pattern = patternOf(["id", name], { properties });
     pattern.learn(["id"]);
     expect(pattern.match('{"id":"1"}')).toBeDefined();
     expect(pattern.match(`{"id":"1","${name}":${value}}`)).toBeUndefined();
   });
 
   it("leaves what does not match without trying every way, and does not try what is very long", () => {
-    const { pattern } = open();
-    pattern.learn(NAMES);
+    const pattern = patternOf(NAMES);
     const text = "x".repeat(60_000);
     const many = Array.from({ length: 90 }, (_, nth) => `f${nth}`);
-    const fields = Object.fromEntries(
-      many.map((name, nth) => [name, nth % 2 ? {} : { type: ["number", "integer"] }]),
-    );
-    const numbers = open({ properties: { id: { type: "string" }, ...fields } as Record<string, JsonSchema> });
-    numbers.pattern.learn(["id", ...many]);
+    const fields = many.map((name, nth) => [name, nth % 2 ? {} : { type: ["number", "integer"] }]);
+    const numbers = patternOf(["id", ...many], {
+      properties: Object.fromEntries([["id", { type: "string" }], ...fields]),
+    });
     const counted = many.map((name, nth) => `,"${name}":${nth}`).join("");
-    expect(numbers.pattern.match(`{"id":"1"${counted}}`)).toBeDefined();
-    expect(numbers.pattern.match(`{"id":"1"${counted}]`)).toBeUndefined();
+    expect(numbers.match(`{"id":"1"${counted}}`)).toBeDefined();
+    expect(numbers.match(`{"id":"1"${counted}]`)).toBeUndefined();
     for (const line of [
       `{"name":"${text}`,
       `{"name":"${text}","id":"${text}`,
       `{"tags":["${"a".repeat(9)}"${',"b"'.repeat(14_000)}`,
       `{"name":"${"\\n".repeat(30_000)}`,
       `{"any":${"[".repeat(60_000)}`,
-    ]) {
+    ])
       expect(pattern.match(line)).toBeUndefined();
-    }
     expect(pattern.match(`{"id":"${"x".repeat(70_000)}"}`)).toBeUndefined();
   });
 });
