@@ -55,15 +55,6 @@ const sampled = STREAMS.map((spec) => {
 });
 
 describe("Airbyte's catalog", () => {
-  it("has companies incremental only where their rows carry the time of discovery", () => {
-    const modesOf = (discoveredAt: string | undefined): unknown => {
-      const schema = inferSchema(loadSchema("companies"), [{ domain: "d", discoveredAt }]);
-      return toCatalog([{ spec: STREAMS[1], schema }]).streams[0]?.supported_sync_modes;
-    };
-    expect(modesOf("2026-01-02T03:04:05Z")).toEqual(["full_refresh", "incremental"]);
-    for (const none of [undefined, "yesterday"]) expect(modesOf(none)).toEqual(["full_refresh"]);
-  });
-
   it("offers no full refresh of what would be bought again", () => {
     const { streams } = toCatalog(sampled);
     expect(streams.slice(3).map((entry) => entry.supported_sync_modes)).toEqual(

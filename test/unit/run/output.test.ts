@@ -3,14 +3,13 @@ import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { parseConfig } from "../../../src/config/config.ts";
 import { RENEW_MS } from "../../../src/files/lock.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import { runToEnd } from "../../../src/run/output.ts";
 import { openSink } from "../../../src/run/sink.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { Terminal, testProcess } from "../../support/terminal.ts";
+import { testProcess } from "../../support/terminal.ts";
 
 describe("openSink()", () => {
   const stats = { noteSaved: () => undefined, notePublished: () => undefined };
@@ -45,44 +44,24 @@ describe("openSink()", () => {
   });
 });
 
-describe("runToEnd()", () => {
-  const base = "http://127.0.0.1:1";
-  const config = parseConfig({ base_url: base, api_key: "x_01234567_0123456789abcdef0123456789abcdef" }, {});
-
-  it("says what ends a run before its output is open in the run's language, and shows no secret", async () => {
-    const [stdout, stderr] = [new Terminal(), new Terminal()];
-    const runtime = testProcess({ stdout, stderr });
-    const say = airbyte({ now: () => 0 });
-    const missing = join(await tempDir(), config.apiKey, "state.json");
-    const code = await runToEnd({ name: "x", logs: false, say }, runtime, async (open) => {
-      await open({ kind: "state file", path: missing }, config);
+it("a run tells of a lock that it watches, in the run's language and in its log", async () => {
+  const path = join(await tempDir(), "state.json");
+  let time = 0;
+  const sleep = async (ms: number): Promise<void> => {
+    if (ms === RENEW_MS) await new Promise(() => undefined);
+    time += ms;
+  };
+  const clock = { now: () => 0, monotonic: () => time, sleep };
+  const said = async (logs: boolean): Promise<string> => {
+    writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const runtime = testProcess({ clock, stdout, stderr });
+    const say = logs ? () => "" : airbyte({ now: () => 0 });
+    await runToEnd({ name: "x", logs, say }, runtime, async (open) => {
+      await open({ kind: "state file", path });
       return true;
     });
-    expect(code).toBe(1);
-    expect(stdout.text).toContain('"failure_type":"config_error"');
-    expect(stdout.text).toContain("there is no folder");
-    expect(stdout.text + stderr.text).not.toContain(config.apiKey);
-  });
-
-  it("tells of a lock that it watches, in the run's language and in its log", async () => {
-    const path = join(await tempDir(), "state.json");
-    let time = 0;
-    const sleep = async (ms: number): Promise<void> => {
-      if (ms === RENEW_MS) await new Promise(() => undefined);
-      time += ms;
-    };
-    const clock = { now: () => 0, monotonic: () => time, sleep };
-    const said = async (logs: boolean): Promise<string> => {
-      writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
-      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-      const runtime = testProcess({ clock, stdout, stderr });
-      const say = logs ? () => "" : airbyte({ now: () => 0 });
-      await runToEnd({ name: "x", logs, say }, runtime, async (open) => {
-        await open({ kind: "state file", path });
-        return true;
-      });
-      return String((logs ? stderr : stdout).read());
-    };
-    for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
-  });
+    return String((logs ? stderr : stdout).read());
+  };
+  for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
 });

@@ -26,34 +26,26 @@ export async function ask(url: string, options: Parameters<typeof request>[1]): 
   return { status: answer.statusCode, header, text: await answer.body.text() };
 }
 
-export type Row = {
-  readonly id: string;
-  readonly discoveredAt: string | null;
-  readonly sources: readonly string[];
-};
+type Row = { readonly id: string; readonly discoveredAt: string | null };
 
 type Pagination = Readonly<Record<"page" | "limit", number> & Record<"total" | "totalPages", number | null>>;
 
-export type Page = {
-  readonly success: boolean;
-  readonly pagination: Pagination;
-  readonly data: readonly Row[];
-};
+type Page = { readonly pagination: Pagination; readonly data: readonly Row[] };
 
 /** How many rows a list says that there are. */
-export const totalOf = async (sandbox: Sandbox, query = "", path = PEOPLE): Promise<number> =>
-  (await list(sandbox, `?limit=1${query}`, path)).pagination.total ?? Number.NaN;
+export const totalOf = async (sandbox: Sandbox, query: string): Promise<number> =>
+  (await list(sandbox, `?limit=1${query}`)).pagination.total ?? Number.NaN;
 
-export async function list(sandbox: Sandbox, query = "", path = PEOPLE): Promise<Page> {
-  const { status, text } = await get(sandbox, `${path}${query}`);
+export async function list(sandbox: Sandbox, query = ""): Promise<Page> {
+  const { status, text } = await get(sandbox, `${PEOPLE}${query}`);
   if (status !== 200) throw new Error(`Cannot list: ${status} ${text}`);
   return JSON.parse(text);
 }
 
 export const linesOf = (text: string): string[] => text.split("\n").slice(0, -1);
 
-export async function stream(sandbox: Sandbox, query = "", path = STREAM): Promise<Row[]> {
-  const { status, text } = await get(sandbox, `${path}${query}`);
+export async function stream(sandbox: Sandbox, query = ""): Promise<Row[]> {
+  const { status, text } = await get(sandbox, `${STREAM}${query}`);
   if (status !== 200) throw new Error(`Cannot stream: ${status} ${text}`);
   return linesOf(text).map((line): Row => JSON.parse(line));
 }
@@ -74,7 +66,7 @@ const AFTERMATH_MS = 80;
 const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
 /** A request on a socket of its own, read until the server ends it or falls silent. */
-export async function rawGet(sandbox: Sandbox, path: string, headers: Headers = {}): Promise<Raw> {
+export async function rawGet(sandbox: Sandbox, path: string): Promise<Raw> {
   const chunks: Buffer[] = [];
   const ended = await new Promise<Raw["ended"]>((resolve) => {
     const socket = connect(sandbox.port, "127.0.0.1");
@@ -89,10 +81,7 @@ export async function rawGet(sandbox: Sandbox, path: string, headers: Headers = 
     });
     socket.on("end", () => resolve("fin"));
     socket.on("error", () => resolve("reset"));
-    const fields = Object.entries({ host: "sandbox", "x-api-key": sandbox.key, ...headers });
-    socket.write(
-      `GET ${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`,
-    );
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: sandbox\r\nx-api-key: ${sandbox.key}\r\n\r\n`);
   });
   const bytes = Buffer.concat(chunks);
   const split = bytes.indexOf("\r\n\r\n");
