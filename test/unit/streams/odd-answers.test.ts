@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../../src/errors.ts";
 import { put } from "../../../src/streams/coverage.ts";
 import type { DatedState } from "../../../src/streams/dated-state.ts";
-import type { RawLine } from "../../../src/streams/event.ts";
 import type { Row, StreamApi } from "../../../src/streams/stream-api.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import { dice } from "../../support/dice.ts";
@@ -196,24 +195,6 @@ describe("odd rows", () => {
       expect(requestsOf(service)).toEqual(["count", "stream"]);
     },
   );
-
-  it.each<[string, (at: number) => string]>([
-    ["epoch seconds", (at) => String(Math.floor(at / 1000))],
-    ["epoch milliseconds", (at) => String(at)],
-    ["a comma", (at) => new Date(at).toISOString().replace(".", ",")],
-    ["a space", (at) => new Date(at).toISOString().replace("T", " ")],
-  ])("whose cursors are %s take as many requests as others", async (_, spelt) => {
-    const people = peopleOf(lastDays(5), 10);
-    const row = (person: Person): Row => {
-      const cursor = spelt(person.at ?? 0);
-      return { raw: `{"id":"${person.id}","at":"${cursor}"}` as RawLine, key: person.id, cursor };
-    };
-    const service = serviceOf(people, { row });
-    const ran = await sync(service);
-    expect([ran.complete, ran.lines.length]).toEqual([true, people.length]);
-    expect(requestsOf(service)).toEqual(["count", "count", "stream"]);
-    expect(ran.state?.discoveredAt).toMatch(/^2026-03-20T0\d:.*Z$/);
-  });
 });
 
 describe("days that people leave while they are read", () => {
