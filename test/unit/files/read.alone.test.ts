@@ -20,13 +20,6 @@ describe("readText()", () => {
     expect(await readText("config", join(folder, "link"))).toBe("hello");
   });
 
-  it("says why a file cannot be read", async () => {
-    await expect(readText("config", path)).rejects.toThrow(
-      `Cannot read the config file "${path}": there is none`,
-    );
-    await expect(readText("state", folder)).rejects.toThrow("it is a folder");
-  });
-
   it("repeats nothing of a config that stands where its path should", async () => {
     for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
       const error = await readText("config", given).catch((reason: unknown) => reason);

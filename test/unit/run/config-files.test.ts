@@ -28,28 +28,6 @@ describe("readConfigs()", () => {
     expect(config.origins.get("num_workers")).toBe(`the config files "${first}", "${second}"`);
   });
 
-  it("names the variable that is read, or that may be set, under the names of ENV", async () => {
-    const [base, key] = ["TAP_CONTACT_INTELLIGENCE_BASE_URL", "TAP_CONTACT_INTELLIGENCE_API_KEY"];
-    await expect(openConfigs(["ENV"], { [base]: account.base_url })).rejects.toThrow(
-      `api_key is missing: set it in the config or as ${key}`,
-    );
-    const variables = {
-      [base]: account.base_url,
-      CONTACT_INTELLIGENCE_BASE_URL: " ",
-      [key]: "tap_key",
-      TAP_CONTACT_INTELLIGENCE_MAX_WORKERS: "2",
-      CONTACT_INTELLIGENCE_SALT_HASH: "x",
-      CONTACT_INTELLIGENCE_NUM_WORKERS: "2",
-    };
-    const { origins, warnings } = await openConfigs(["ENV"], variables);
-    expect(["base_url", "api_key", "num_workers"].map((name) => origins.get(name))).toEqual(
-      [base, key, "CONTACT_INTELLIGENCE_NUM_WORKERS"].map((name) => `the environment variable ${name}`),
-    );
-    expect(warnings).toEqual([
-      'Unknown environment variable "TAP_CONTACT_INTELLIGENCE_MAX_WORKERS". Did you mean TAP_CONTACT_INTELLIGENCE_NUM_WORKERS?',
-    ]);
-  });
-
   it("blames a wrong value on its line in the file, or on its variable", async () => {
     const settings = { ...account, external_api: { api_url: "https://x", api_key: "k" }, num_workers: 99 };
     const name = await file("lines.json", JSON.stringify(settings, null, 2));

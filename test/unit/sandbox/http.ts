@@ -4,7 +4,6 @@ import type { Sandbox } from "../../../sandbox/server.ts";
 
 export const PEOPLE = "/api/v1/public/people";
 export const STREAM = "/api/v1/public/people/stream";
-export const COMPANIES = "/api/v1/public/companies";
 export const SOURCES = "/api/v1/public/sources";
 
 type Headers = Readonly<Record<string, string>>;
