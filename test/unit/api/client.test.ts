@@ -39,7 +39,7 @@ const redirected = (status: number): Answer => ({
   status,
   headers: { location: `https://elsewhere.example/${KEY}` },
 });
-const PACKED = { "content-encoding": "gzip" };
+const PACKED = { "content-encoding": "GZip" };
 const OK: Answer = { body: '{"n":1}' };
 const GZIPPED: Answer = { body: gzipSync('{"n":2}'), headers: PACKED };
 const DAMAGED: Answer = { body: "x", headers: PACKED };
