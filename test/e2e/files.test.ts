@@ -6,7 +6,7 @@ import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { doneIn } from "../support/job-types.ts";
+import { doneIn } from "../support/job-stage.ts";
 import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

@@ -6,6 +6,7 @@ import { countingStage, DAY, HOUR, type Sync } from "../support/job-stage.ts";
 import { ROOT } from "../support/run.ts";
 
 const ITEMS = ["a.example", "b.example", "c.example", "d.example"];
+const SIX = [...ITEMS, "e.example", "f.example"];
 
 type Scene = Sync & {
   readonly bought: readonly string[];
@@ -15,12 +16,15 @@ type Scene = Sync & {
   readonly later: readonly Sync[];
 };
 
-const only =
-  <Answer>(item: string, answer: Answer) =>
-  (asked: string) =>
-    asked === item ? answer : undefined;
-const result = (item: string, answer: ReturnType<typeof envelope>): Behaviour => ({
-  result: (_id, asked) => only(item, answer)(asked),
+/** The answers to the submissions of these items are lost. */
+const lost = (...items: readonly string[]): Behaviour => ({
+  wild: (method, item, answer) => method === "POST" && items.includes(item) && answer.destroy() === answer,
+});
+const result = (answer: ReturnType<typeof envelope>): Behaviour => ({
+  result: (_id, item) => (item === "b.example" ? answer : undefined),
+});
+const refuse = (status: number, code: string, items = ITEMS): Behaviour => ({
+  refuse: (item) => (items.includes(item) ? envelope(status, code) : undefined),
 });
 /** A job that brings nothing is not asked for too early, and is delivered once it answers. */
 const askedAgain = (behaviour: Behaviour): readonly Sync[] => [
@@ -33,10 +37,7 @@ const askedAgain = (behaviour: Behaviour): readonly Sync[] => [
   { after: HOUR, bought: [], delivered: [] },
   { after: DAY, bought: [], delivered: ["b.example"] },
 ];
-const WRONG_KEY: Behaviour = {
-  refuse: () => envelope(401, "INVALID_API_KEY"),
-  result: () => envelope(401, "INVALID_API_KEY"),
-};
+const WRONG_KEY = { ...refuse(401, "INVALID_API_KEY"), result: () => envelope(401, "INVALID_API_KEY") };
 const PEOPLE = ["first", "second"].map((id) => ({
   ...{ id, companyDomain: `${id}.example`, discoveredAt: "2026-01-01T00:00:00Z" },
 }));
@@ -62,7 +63,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "the answer to a submission is lost": {
-    behaviour: { losesAnswer: (item) => item === "b.example" },
+    behaviour: lost("b.example"),
     warns: "set company_lookup.retry_unknown to true",
     bought: ITEMS,
     delivered: ["a.example", "c.example", "d.example"],
@@ -73,34 +74,31 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "three answers in a row are lost": {
-    settings: { domains: [...ITEMS, "e.example", "f.example"] },
-    behaviour: { losesAnswer: () => true },
+    settings: { domains: SIX },
+    behaviour: lost(...SIX),
     bought: ["a.example", "b.example", "c.example"],
     later: [
       {
-        settings: { domains: [...ITEMS, "e.example", "f.example"] },
-        behaviour: { refuse: () => envelope(401, "INVALID_API_KEY") },
+        settings: { domains: SIX },
+        behaviour: refuse(401, "INVALID_API_KEY"),
         ...{ bought: [], submissions: 1, first: "d.example" },
       },
       { bought: ["d.example"], delivered: ["d.example"] },
     ],
   },
   "a job answers 404, an error, nonsense or for another item": {
-    behaviour: result("b.example", envelope(404, "JOB_NOT_FOUND")),
+    behaviour: result(envelope(404, "JOB_NOT_FOUND")),
     warns: "no result for 1 job (JOB_NOT_FOUND)",
     bought: ITEMS,
-    later: askedAgain(result("b.example", envelope(404, "JOB_NOT_FOUND"))),
+    later: askedAgain(result(envelope(404, "JOB_NOT_FOUND"))),
   },
   "the key may not see a job (403)": {
-    behaviour: result("b.example", envelope(403, "ACCESS_DENIED")),
+    behaviour: result(envelope(403, "ACCESS_DENIED")),
     bought: ITEMS,
-    later: askedAgain(result("b.example", envelope(403, "ACCESS_DENIED"))),
+    later: askedAgain(result(envelope(403, "ACCESS_DENIED"))),
   },
   "a result is longer than 32 MiB": {
-    behaviour: result("b.example", {
-      status: 200,
-      body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}`,
-    }),
+    behaviour: result({ status: 200, body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}` }),
     ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], says: "an answer of 34 MiB" },
     warns: "answers that are longer than 32 MiB cost 7 credits, so nothing more was submitted in this sync",
     later: [
@@ -109,18 +107,17 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "out of credits or quota": {
-    behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") },
+    behaviour: refuse(402, "INSUFFICIENT_CREDITS"),
     warns: "out of credits or quota, with 4 items waiting. The next sync tries one",
     bought: [],
     submissions: 1,
     later: [
-      { behaviour: { refuse: () => envelope(402, "INSUFFICIENT_CREDITS") }, bought: [], submissions: 1 },
+      { behaviour: refuse(402, "INSUFFICIENT_CREDITS"), bought: [], submissions: 1 },
       { bought: ITEMS },
     ],
   },
   "the service refuses an item": {
-    behaviour: { refuse: only("b.example", envelope(400, "SOURCE_NOT_VERIFIABLE")) },
-    steps: ["refused"],
+    behaviour: refuse(400, "SOURCE_NOT_VERIFIABLE", ["b.example"]),
     warns: "company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)",
     bought: ["a.example", "c.example", "d.example"],
     later: [
@@ -129,7 +126,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "three items are refused for their form before any is taken": {
-    behaviour: { refuse: () => envelope(400, "INVALID_BODY") },
+    behaviour: refuse(400, "INVALID_BODY"),
     bought: [],
     submissions: 3,
     later: [{ bought: ITEMS, first: "d.example" }],

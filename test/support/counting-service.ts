@@ -5,20 +5,16 @@ import type { AddressInfo } from "node:net";
 export type Behaviour = {
   /** Called before a submission is taken; returns an answer instead of taking it. */
   readonly refuse?: (item: string) => Refusal | undefined;
-  /** Whether the answer to a submission is lost after it was taken. */
-  readonly losesAnswer?: (item: string) => boolean;
   /** The answer to the question for a result, instead of the usual one. */
   readonly result?: (jobId: string, item: string) => Refusal | undefined;
   /** Answers by itself, after an item was bought, or instead of a result; returns whether it did. */
   readonly wild?: (method: string, item: string, response: ServerResponse) => boolean;
   /** How many contacts an item brings; default 1. */
-  readonly price?: (item: string) => number;
+  readonly price?: number;
   /** The rows of people. */
   readonly people?: readonly Readonly<Record<string, string>>[];
   /** How many of them an export leaves out, which the count has; default 0. */
   readonly omitted?: number;
-  /** How long (ms) an answer takes; default 0. */
-  readonly delay?: () => number;
   /** What each answer waits for. */
   readonly until?: () => Promise<void>;
   /** Told of each request when it is here, and when its answer has left. */
@@ -81,12 +77,7 @@ export class CountingService {
     for await (const chunk of request) text += String(chunk);
     this.behaviour.onStep?.();
     await this.behaviour.until?.();
-    await new Promise((resolve) => setTimeout(resolve, this.behaviour.delay?.() ?? 0));
     const given = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
-    if (given === undefined) {
-      request.socket.destroy();
-      return;
-    }
     response.setHeader("date", new Date(Date.now() + this.#offset).toUTCString());
     const item = method === "POST" ? (this.bought.at(-1) ?? "") : (this.#jobs.get(jobIdOf(url)) ?? "");
     if (this.behaviour.wild?.(method, item, response) === true) return;
@@ -95,7 +86,7 @@ export class CountingService {
     response.end(body, () => this.behaviour.onStep?.());
   }
 
-  #submit(url: string, { domain, email }: { domain?: string; email?: string }): Refusal | undefined {
+  #submit(url: string, { domain, email }: { domain?: string; email?: string }): Refusal {
     const item = domain ?? email ?? "";
     this.tried.push(item);
     const refusal = this.behaviour.refuse?.(item);
@@ -104,7 +95,6 @@ export class CountingService {
     this.bought.push(item);
     this.orders.push(`${url} ${item}`);
     this.#jobs.set(jobId, item);
-    if (this.behaviour.losesAnswer?.(item) === true) return undefined;
     if (url.endsWith("verify-email")) return answer(200, { success: true, email, deliverable: true });
     if (url.endsWith("/verify")) return answer(202, { success: true, job_id: jobId, poll_after: null });
     const data = { job_id: jobId, domain, sources: [], scheduled_for: "immediate" };
@@ -112,33 +102,35 @@ export class CountingService {
   }
 
   #look(url: string): Refusal {
-    if (this.behaviour.people !== undefined && url.startsWith("/api/v1/public/people")) {
-      const from = new URL(url, this.url).searchParams.get("discovered_from") ?? "";
-      const people = this.behaviour.people.filter((row) => (row["discoveredAt"] ?? "") >= from);
-      const lines = people
-        .slice(this.behaviour.omitted ?? 0)
-        .map((row) => `${JSON.stringify(row)}\n`)
-        .join("");
-      const pagination = { page: 1, limit: 1, total: people.length, totalPages: people.length };
-      const list = { success: true, pagination, data: people.slice(0, 1) };
-      return answer(200, url.includes("/stream") ? lines : list);
-    }
-    const isCheck = url.includes("/public/verify/");
+    if (url.startsWith("/api/v1/public/people")) return this.#people(url);
     const jobId = jobIdOf(url);
     const item = this.#jobs.get(jobId);
     if (item === undefined) return envelope(404, "JOB_NOT_FOUND");
     const instead = this.behaviour.result?.(jobId, item);
     if (instead !== undefined) return instead;
     const created_at = new Date(Date.now() + this.#offset).toISOString();
-    if (isCheck) {
+    if (url.includes("/public/verify/")) {
       const sources = { one: { status: "done", is_user: true, checked_at: created_at, cached: false } };
       return answer(200, { success: true, job_id: jobId, email: item, status: "completed", sources });
     }
-    const price = this.behaviour.price?.(item) ?? 1;
+    const { price = 1 } = this.behaviour;
     const verifications = [{ source: "one", isVerified: true }];
     const contacts = Array.from({ length: price }, (_, nth) => ({ email: `p${nth}@${item}`, verifications }));
     const job = { job_id: jobId, domain: item, source: "one", status: "success" };
     return answer(200, { ...job, contacts, credits_used: price, created_at });
+  }
+
+  #people(url: string): Refusal {
+    const { people = [], omitted = 0 } = this.behaviour;
+    const from = new URL(url, this.url).searchParams.get("discovered_from") ?? "";
+    const rows = people.filter((row) => (row["discoveredAt"] ?? "") >= from);
+    if (url.includes("/stream"))
+      return answer(
+        200,
+        rows.slice(omitted).reduce((lines, row) => `${lines}${JSON.stringify(row)}\n`, ""),
+      );
+    const pagination = { page: 1, limit: 1, total: rows.length, totalPages: rows.length };
+    return answer(200, { success: true, pagination, data: rows.slice(0, 1) });
   }
 }
 

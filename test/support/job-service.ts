@@ -2,29 +2,17 @@ import type { Client, Posted } from "../../src/api/client.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import { TransientError } from "../../src/errors.ts";
-import { type Lent, openJobs, type SelectedJobs } from "../../src/jobs/jobs.ts";
+import { type Jobs, type Lent, openJobs, type SelectedJobs } from "../../src/jobs/jobs.ts";
 
 export const DAY = 86_400_000;
-const URL = "https://service.example";
-
-/** What happens next, number by number; when there are none left, nothing goes wrong any more. */
-export class Tape {
-  readonly #numbers: number[];
-
-  constructor(numbers: readonly number[] = []) {
-    this.#numbers = [...numbers];
-  }
-
-  /** One of the choices; the first when the tape is at its end. */
-  choose<Choice>(...choices: readonly [Choice, ...Choice[]]): Choice {
-    return choices[(this.#numbers.shift() ?? 0) % choices.length] ?? choices[0];
-  }
-}
+const API = { base_url: "https://service.example", api_key: "k" };
+const EXTERNAL = { external_api: { api_url: "https://service.example", api_key: "k" } };
+const LOOKUPS = [{ name: "company_lookups", syncMode: "incremental" }] as const;
 
 type Job = { readonly item: string; readonly at: number; isReady: boolean };
 
 /** One sync of job streams. */
-export type JobSync = {
+type JobSync = {
   /** Streams in the order of their turns. Default: the look-ups. */
   readonly streams?: readonly SelectedJobs[];
   /** What the state of each stream says. Default: what the sync before has saved. */
@@ -33,17 +21,7 @@ export type JobSync = {
   readonly items?: readonly string[];
   /** The process dies before its n-th event is delivered. */
   readonly diesAt?: number;
-  readonly changes?: Partial<Lent>;
-};
-
-/** What a sync did. */
-export type Synced = {
-  /** Its last state of each stream that saved one. */
-  readonly states: Readonly<Record<string, unknown>>;
-  readonly rows: readonly Record<string, unknown>[];
-  /** What it said, in order: levels and texts. */
-  readonly said: readonly string[];
-  readonly error: Error | undefined;
+  readonly checkState?: Lent["checkState"];
 };
 
 /**
@@ -66,91 +44,76 @@ export class JobService {
   /** How long (ms) a job takes. */
   takes = 0;
   cost = 2;
+  /** How many submissions and questions for results there were. */
+  submissions = 0;
   polls = 0;
   now = Date.UTC(2026, 2, 2, 10);
   saved: Readonly<Record<string, unknown>> = {};
-  readonly #tape: Tape;
+  readonly #tape: number[];
   readonly #receipts: string;
   readonly #jobs = new Map<string, Job>();
   #life = 0;
   #dies = (): void => {};
 
-  /** @param receipts the file of receipts; empty: none */
-  constructor(receipts: string, tape = new Tape()) {
+  /**
+   * @param receipts the file of receipts; empty: none
+   * @param tape what happens next, number by number; when there are none left, nothing goes wrong any more
+   */
+  constructor(receipts: string, tape: readonly number[] = []) {
     this.#receipts = receipts;
-    this.#tape = tape;
+    this.#tape = [...tape];
   }
 
-  async sync(options: JobSync = {}): Promise<Synced> {
-    const { settings = {}, diesAt = Number.POSITIVE_INFINITY } = options;
-    const { streams = [{ name: "company_lookups", syncMode: "incremental" }], states = this.saved } = options;
-    const config = parseConfig(
-      {
-        ...{ base_url: URL, api_key: "k", external_api: { api_url: URL, api_key: "k" } },
-        receipts_file: this.#receipts,
-        ...(options.items !== undefined && {
-          company_lookup: { domains: options.items, max_wait_seconds: 300 },
-        }),
-        ...settings,
-      },
-      {},
-    );
-    this.#life += 1;
-    const died = new Promise<"died">((resolve) => {
+  /** Returns the rows, and what was said, in order: levels and texts. */
+  async sync({ streams = LOOKUPS, states = this.saved, settings, items, diesAt, checkState }: JobSync = {}) {
+    const lookups = items && { company_lookup: { domains: items, max_wait_seconds: 300 } };
+    const receipts_file = this.#receipts;
+    const config = parseConfig({ ...API, ...EXTERNAL, receipts_file, ...lookups, ...settings }, {});
+    const died = new Promise<void>((resolve) => {
       this.#dies = () => {
         this.#life += 1;
-        resolve("died");
+        resolve();
       };
     });
-    const result = {
-      states: { ...states } as Record<string, unknown>,
-      rows: [] as Record<string, unknown>[],
-    };
-    const said: string[] = [];
-    const lent = { ...this.#lent((text) => said.push(`told: ${text}`)), ...options.changes };
-    const done = (error?: unknown): Synced => {
-      this.saved = result.states;
-      return { ...result, said, error: error as Error | undefined };
-    };
-    let jobs: Awaited<ReturnType<typeof openJobs>> | undefined;
+    const [said, rows]: [string[], Record<string, unknown>[]] = [[], []];
+    let left = diesAt ?? Number.POSITIVE_INFINITY;
+    const life = ++this.#life;
+    this.saved = states;
+    const lent = { ...this.#lent((text) => said.push(`told: ${text}`)), ...(checkState && { checkState }) };
+    let jobs: Jobs | undefined;
+    let error: Error | undefined;
     try {
       jobs = await openJobs(config, streams, new Map(Object.entries(states)), lent);
-      let nth = 0;
       for (const { name } of streams) {
         const spec = jobSpecsOf(config).find((one) => one.name === name) as JobStreamSpec;
+        // A process that dies ends no generator.
         const events = jobs.read(spec, null);
         for (;;) {
           const next = await Promise.race([events.next(), died]);
-          if (next === "died") return done();
-          if (next.done === true) break;
-          if (nth++ >= diesAt) {
-            this.#dies();
-            return done();
-          }
+          if (next?.done !== false) break;
+          if (left-- <= 0) this.#dies();
+          if (life !== this.#life) break;
           const event = next.value;
           if (event.kind === "log") said.push(`${event.level}: ${event.text}`);
-          if (event.kind === "checkpoint") {
-            result.states[name] = JSON.parse(JSON.stringify(event.state));
-            this.saved = result.states;
-          }
-          if (event.kind === "records") this.#deliver(event.lines, result.rows);
+          if (event.kind === "checkpoint")
+            this.saved = { ...this.saved, [name]: JSON.parse(JSON.stringify(event.state)) };
+          if (event.kind === "records")
+            rows.push(...event.lines.map((line) => this.#deliver(JSON.parse(line))));
         }
+        if (life !== this.#life) break;
       }
-      return done();
-    } catch (error) {
-      return done(error);
+    } catch (thrown) {
+      error = thrown as Error;
     } finally {
       await jobs?.close();
     }
+    return { states: this.saved, rows, said, error };
   }
 
-  #deliver(lines: readonly string[], rows: Record<string, unknown>[]): void {
-    for (const line of lines) {
-      const row = JSON.parse(line);
-      this.onRow(row);
-      rows.push(row);
-      if (row.status !== "error") this.delivered.push(row.domain ?? row.email);
-    }
+  #deliver(row: Record<string, unknown>): Record<string, unknown> {
+    this.onRow(row);
+    if (row["status"] !== "error") this.delivered.push(String(row["domain"] ?? row["email"]));
+    return row;
   }
 
   #lent(notify: (text: string) => void): Lent {
@@ -160,8 +123,7 @@ export class JobService {
     const alive = async <T>(work: () => T | Promise<T>): Promise<T> =>
       life === this.#life ? await work() : await new Promise<never>(() => {});
     const client = {
-      now,
-      knowsTime: true,
+      ...{ now, knowsTime: true },
       requestSlot: () => alive(() => undefined),
       backOff: () => alive(() => undefined),
       refusal: (what: string, status: number, code?: string) =>
@@ -176,31 +138,30 @@ export class JobService {
           return answer;
         }),
     } as unknown as Client;
-    return {
+    const sleep = (ms: number): Promise<void> =>
+      alive(() => {
+        this.now += ms;
+      });
+    const lent: Partial<Lent> = {
       ...{ publicApi: client, externalApi: client, environment: {}, pid: process.pid, notify },
       ...{ signal: new AbortController().signal, endsAt: Number.POSITIVE_INFINITY },
-      checkState: async () => {},
-      streamApi: () => {
-        throw new Error("no list names rows");
-      },
-      filtersOf: () => ({}),
-      echoOf: () => null,
-      clock: {
-        now,
-        monotonic: now,
-        sleep: (ms) =>
-          alive(() => {
-            this.now += ms;
-          }),
-      },
+      ...{ checkState: async () => {}, filtersOf: () => ({}), echoOf: () => null },
+      clock: { now, monotonic: now, sleep },
     };
+    return lent as Lent;
+  }
+
+  /** One of the choices; the first when the tape is at its end. */
+  #choose<Choice>(...choices: readonly [Choice, ...Choice[]]): Choice {
+    return choices[(this.#tape.shift() ?? 0) % choices.length] ?? choices[0];
   }
 
   #post(item: string): Posted | Promise<Posted> {
+    this.submissions += 1;
     const given = this.answer?.(item);
     if (given !== undefined) return given;
     const error = new TransientError("no answer");
-    const fate = this.#tape.choose("taken", "taken", "taken", "lost", "dropped", "later", "killed");
+    const fate = this.#choose("taken", "taken", "taken", "lost", "dropped", "later", "killed");
     if (fate === "later") return answered(this.now, 503, { success: false, error: { code: "RATE_LIMITED" } });
     if (fate === "dropped") return { kind: "unanswered", error };
     const id = `job_${this.bought.length}`;
@@ -221,7 +182,7 @@ export class JobService {
     if (given !== undefined) return given;
     const fate = job.isReady
       ? "ready"
-      : this.#tape.choose("ready", "ready", "failed", "pending", "later", "unusable");
+      : this.#choose("ready", "ready", "failed", "pending", "later", "unusable");
     if (fate === "pending") return [202, { status: "processing" }];
     if (fate === "later")
       return [

@@ -1,13 +1,18 @@
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import type { Clock } from "../../src/api/clock.ts";
+import { read } from "../../src/commands/read.ts";
+import { errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
+import { file } from "./cli.ts";
 import { type Behaviour, CountingService } from "./counting-service.ts";
-import { JobRuntime, type Ran } from "./job-runtime.ts";
+import { Kept } from "./in-process.ts";
 import { tempDir } from "./temp-dir.ts";
+import { testProcess } from "./terminal.ts";
 
-const MINUTE = 60_000;
-export const HOUR = 60 * MINUTE;
+export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
+const MONDAY = "2026-03-02T10:00:00Z";
 
 export type Setting = "company_lookup" | "email_check" | "email_verification";
 
@@ -24,8 +29,8 @@ export type Sync = {
   readonly settings?: object;
   readonly config?: object;
   readonly streams?: string | readonly string[];
-  readonly syncMode?: string | undefined;
-  /** What the platform numbers, such as `sync_id`. */
+  readonly syncMode?: string;
+  /** What the platform numbers, such as `sync_id`, and what it numbers otherwise for one of the streams. */
   readonly ids?: object;
   readonly idsOf?: Readonly<Record<string, object>>;
   /** Whether the platform has lost the state. */
@@ -42,9 +47,6 @@ export type Sync = {
   readonly delivered?: readonly string[] | number;
   /** How many questions for results there are. */
   readonly polls?: number;
-  /** The steps of what the last state holds in full, and how many items it says are done. */
-  readonly steps?: readonly string[];
-  readonly done?: number;
   /** All warnings, or a part of them; a part of the output. */
   readonly warnings?: readonly string[] | number;
   readonly warns?: string;
@@ -53,7 +55,18 @@ export type Sync = {
   readonly sleeps?: number;
 };
 
+/** Syncs of a connection, one after the other. */
+export type Scene = {
+  readonly setting?: Setting;
+  readonly settings?: object;
+  readonly config?: object;
+  /** Of the sandbox. */
+  readonly options?: SandboxOptions;
+  readonly syncs: readonly [Sync, ...Sync[]];
+};
+
 type Service = Sandbox | CountingService;
+type Ran = ReturnType<typeof ran>;
 
 /** A config for both APIs of a service. */
 export function jobConfig({ url, key = "k" }: { url: string; key?: string }, settings: object): object {
@@ -61,21 +74,38 @@ export function jobConfig({ url, key = "k" }: { url: string; key?: string }, set
   return { base_url: url, api_key: key, requests_per_minute: 6000, external_api, ...settings };
 }
 
-/** A connection with its service and what it saved. */
+/** Airbyte's catalog of these streams. */
+export const airbyteCatalogOf = (
+  streams: readonly string[],
+  ids = (_stream: string): object => ({}),
+): object => ({
+  streams: streams.map((name) => ({
+    ...{ stream: { name, json_schema: {} }, sync_mode: "incremental" },
+    ...ids(name),
+  })),
+});
+
+/** How many items the state of a job stream says are done. */
+export const doneIn = ({ done }: { done: readonly (readonly [day: string, packed: string])[] }): number =>
+  done.reduce((sum, [, packed]) => sum + packed.length / 16, 0);
+
+/** A connection with its service and what it saved. Commands run in this process, and what they sleep passes at both. */
 export class JobStage<Of extends Service = Service> {
   readonly service: Of;
-  readonly runtime: JobRuntime;
-  readonly config: object;
+  /** What the platform has saved. */
+  state: unknown;
   readonly #setting: Setting;
   readonly #settings: object;
-  #state: unknown;
+  readonly #config: object;
+  #offset: number;
 
-  constructor(service: Of, setting: Setting, settings: object, config: object) {
+  /** @param offset how far (ms) the service's clock is ahead of this machine's */
+  constructor(service: Of, setting: Setting, settings: object, config: object, offset: number) {
     this.service = service;
     this.#setting = setting;
     this.#settings = settings;
-    this.config = jobConfig(service, { [setting]: settings, ...config });
-    this.runtime = new JobRuntime(this.config, service);
+    this.#config = jobConfig(service, { [setting]: settings, ...config });
+    this.#offset = offset;
   }
 
   /** All that was bought so far, in this order. */
@@ -89,79 +119,104 @@ export class JobStage<Of extends Service = Service> {
     return this.service.requests.map((one) => (typeof one === "string" ? one : `${one.method} ${one.path}`));
   }
 
-  get state(): unknown {
-    return this.#state;
-  }
-
   /** Plays syncs, and holds each against what should come of it. Returns the last. */
   async play(...syncs: readonly [Sync, ...Sync[]]): Promise<Ran> {
     const runs: Ran[] = [];
     for (const [nth, sync] of syncs.entries()) {
-      const before = this.#seen;
-      const ran = await this.#run(sync);
-      const { bought, tried, requests } = this.#seen;
-      const news = { bought: bought.slice(before.bought.length), first: tried[before.tried.length] };
-      const asked = requests.slice(before.requests.length);
-      check(sync, { ...news, ...foundIn(ran, asked) }, ran, `sync ${nth + 1} of ${syncs.length}`);
-      runs.push(ran);
+      const before = [this.bought, this.requests, this.#tried].map(({ length }) => length);
+      const one = await this.#run(sync);
+      const [bought = [], requests = [], tried = []] = [this.bought, this.requests, this.#tried].map(
+        (list, at) => list.slice(before[at]),
+      );
+      const found = {
+        ...{ bought, first: tried[0], warnings: one.warnings() },
+        submissions: requests.filter((request) => request.startsWith("POST")).length,
+        delivered: one.records().map(({ domain, email }) => String(domain ?? email)),
+        polls: requests.filter((request) => /^GET .*\/(job|chk)_(?!0_check)/.test(request)).length,
+      };
+      check(sync, found, one, `sync ${nth + 1} of ${syncs.length}`);
+      runs.push(one);
     }
     return runs.at(-1) as Ran;
   }
 
-  get #seen() {
-    const tried = "tried" in this.service ? [...this.service.tried] : [];
-    return { bought: [...this.bought], requests: [...this.requests], tried };
+  get #tried(): readonly string[] {
+    return "tried" in this.service ? this.service.tried : [];
   }
 
-  async #run({ after = 0, clockMoves = 0, fault, behaviour, settings, ...sync }: Sync): Promise<Ran> {
-    const { runtime, service } = this;
-    runtime.pass(after);
-    if (fault !== undefined && "fault" in service) service.fault(...(fault === "" ? [] : [fault]));
-    if ("behaviour" in service) service.behaviour = behaviour ?? {};
-    service.advance(clockMoves);
-    const { config, streams = `${this.#setting}s`, syncMode, ids, idsOf, isForgotten = false } = sync;
-    const ran = await runtime.readStream(streams, {
-      config: { ...(settings && { [this.#setting]: { ...this.#settings, ...settings } }), ...config },
-      ...{ ids, idsOf, syncMode: syncMode ?? "incremental", state: isForgotten ? undefined : this.#state },
-    });
-    this.#state = ran.state() ?? this.#state;
-    return ran;
+  async #run(sync: Sync): Promise<Ran> {
+    const { service } = this;
+    this.#pass(sync.after ?? 0);
+    if (sync.fault !== undefined && "fault" in service) service.fault(sync.fault);
+    if ("behaviour" in service) service.behaviour = sync.behaviour ?? {};
+    service.advance(sync.clockMoves ?? 0);
+    const { settings, streams = `${this.#setting}s`, syncMode = "incremental", ids, idsOf = {} } = sync;
+    const changed = settings && { [this.#setting]: { ...this.#settings, ...settings } };
+    const catalog = airbyteCatalogOf([streams].flat(), (name) => ({
+      ...{ sync_mode: syncMode, ...ids },
+      ...idsOf[name],
+    }));
+    const isNew = sync.isForgotten === true || this.state === undefined;
+    const files = {
+      config: await file("config.json", { ...this.#config, ...changed, ...sync.config }),
+      catalog: await file("catalog.json", catalog),
+      state: isNew ? undefined : await file("state.json", this.state),
+    };
+    const [stdout, before] = [new Kept(), this.#offset];
+    const runtime = testProcess({ clock: this.#clock, random: () => 0.5, stdout, stderr: new Kept() });
+    const code = await read({ ...files, streams: [], format: "airbyte" }, runtime);
+    const one = ran(code, stdout.text, this.#offset - before);
+    if (one.states.length > 0) this.state = one.states;
+    return one;
+  }
+
+  #pass(ms: number): void {
+    this.#offset += ms;
+    this.service.advance(ms);
+  }
+
+  get #clock(): Clock {
+    return {
+      now: () => Date.now() + this.#offset,
+      monotonic: () => performance.now() + this.#offset,
+      sleep: async (ms, signal) => {
+        signal?.throwIfAborted();
+        this.#pass(ms);
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+    };
   }
 }
 
-const foundIn = (ran: Ran, requests: readonly string[]) => ({
-  fails: ran.errors().map(({ failure_type }) => failure_type),
-  code: ran.code,
-  submissions: requests.filter((request) => request.startsWith("POST")).length,
-  delivered: ran.records().map(({ domain, email }) => String(domain ?? email)),
-  polls: requests.filter((request) => /^GET .*\/(job|chk)_(?!0_check)/.test(request)).length,
-  steps: ran.jobs().map(({ step }) => step),
-  done: ran.done(),
-  warnings: ran.warnings(),
-});
+function ran(code: number, text: string, slept: number) {
+  const messages = expectAirbyteMessages(linesOf(text));
+  const states = messages.flatMap(({ state }) => state ?? []);
+  return {
+    ...{ code, messages, text, slept },
+    /** The last of each stream. */
+    states: [...new Map(states.map((one) => [one.stream.stream_descriptor.name, one])).values()],
+    records: () => messages.flatMap(({ record }) => (record ? [record.data] : [])),
+    warnings: () => messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : [])),
+  };
+}
 
-function check(sync: Sync, found: object, ran: Ran, at: string): void {
+function check(sync: Sync, found: Partial<Record<keyof Sync, unknown>>, one: Ran, at: string): void {
   const { fails, warns = "", says = "", sleeps = Number.POSITIVE_INFINITY } = sync;
-  const ends = fails === undefined ? { fails: [], code: 0 } : { fails: [fails], code: 1 };
-  const values = new Map<string, unknown>(Object.entries(found));
-  for (const [name, wanted] of Object.entries({
-    ...sync,
-    ...(fails === null ? { fails: undefined } : ends),
-  })) {
-    const value = values.get(name);
-    if (wanted === undefined || !values.has(name)) continue;
-    const items = Array.isArray(value) ? value.toSorted() : value;
-    expect(
-      typeof wanted === "number" && Array.isArray(items) ? items.length : items,
-      `${at}: ${name}\n${ran.text.slice(-1_500)}`,
-    ).toEqual(Array.isArray(wanted) ? wanted.toSorted() : wanted);
+  const text = one.text.slice(-1_500);
+  const failed = errorsOf(one.messages).map(({ failure_type }) => failure_type);
+  if (fails !== null)
+    expect([one.code, ...failed], `${at}\n${text}`).toEqual(fails === undefined ? [0] : [1, fails]);
+  for (const [name, value] of Object.entries(found)) {
+    const wanted = sync[name as keyof Sync];
+    if (wanted === undefined) continue;
+    const inOrder = (list: unknown): unknown => (Array.isArray(list) ? list.toSorted() : list);
+    const compared = typeof wanted === "number" && Array.isArray(value) ? value.length : value;
+    expect(inOrder(compared), `${at}: ${name}\n${text}`).toEqual(inOrder(wanted));
   }
-  expect(ran.warnings().join("\n"), at).toContain(warns);
-  expect(ran.text, at).toContain(says);
-  expect(ran.slept, at).toBeLessThanOrEqual(sleeps);
+  expect(one.warnings().join("\n"), at).toContain(warns);
+  expect(one.text, at).toContain(says);
+  expect(one.slept, at).toBeLessThanOrEqual(sleeps);
 }
-
-const MONDAY = "2026-03-02T10:00:00Z";
 
 /** A connection to a sandbox, until the test ends. */
 export async function sandboxStage(
@@ -170,13 +225,12 @@ export async function sandboxStage(
   options: SandboxOptions = {},
   config: object = {},
 ): Promise<JobStage<Sandbox>> {
-  const sandbox = await startSandbox({
-    ...{ people: 20, companies: 4, requestsPerMinute: 0, now: MONDAY },
-    ...(setting === "email_check" && { plan: "agency" }),
-    ...options,
-  });
+  const plan = setting === "email_check" ? ({ plan: "agency" } as const) : {};
+  const now = options.now ?? MONDAY;
+  const small = { people: 20, companies: 4, requestsPerMinute: 0 };
+  const sandbox = await startSandbox({ ...small, ...plan, ...options, now });
   onTestFinished(() => sandbox.close());
-  return new JobStage(sandbox, setting, settings, config);
+  return new JobStage(sandbox, setting, settings, config, Date.parse(now) - Date.now());
 }
 
 /** A connection with receipts to a service that counts, where it is ten in the morning, until the test ends. */
@@ -187,9 +241,21 @@ export async function countingStage(
 ): Promise<JobStage<CountingService>> {
   const service = await CountingService.start();
   onTestFinished(() => service[Symbol.asyncDispose]());
-  service.advance(10 * HOUR - (Date.now() % DAY));
+  const offset = 10 * HOUR - (Date.now() % DAY);
+  service.advance(offset);
   const receipts_file = join(await tempDir(), "receipts.jsonl");
-  const stage = new JobStage(service, setting, settings, { receipts_file, ...config });
-  await stage.runtime.discover();
-  return stage;
+  return new JobStage(service, setting, settings, { receipts_file, ...config }, offset);
+}
+
+/** Plays a scene in a sandbox. */
+export async function playInSandbox({ setting = "company_lookup", settings = {}, ...scene }: Scene) {
+  const stage = await sandboxStage(setting, settings, scene.options, scene.config);
+  await stage.play(...scene.syncs);
+}
+
+/** Plays a scene at a service that counts, where nothing may be bought twice. */
+export async function playScene({ setting = "company_lookup", settings = {}, config, syncs }: Scene) {
+  const stage = await countingStage(setting, settings, config);
+  await stage.play(...syncs);
+  expect(stage.service.orderedTwice).toEqual([]);
 }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { TransientError } from "../../../src/errors.ts";
 import type { SelectedJobs } from "../../../src/jobs/jobs.ts";
-import { answered, DAY, JobService, Tape } from "../../support/job-service.ts";
+import { answered, DAY, JobService } from "../../support/job-service.ts";
 import { runs } from "../../support/runs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -60,7 +60,7 @@ describe("jobs", { timeout: 60_000 }, () => {
         fc.array(fc.nat(1000), { maxLength: 40 }),
         fc.array(LIFE, { maxLength: 5 }),
         async (tape, lives) => {
-          const service = new JobService(hasReceipts ? `${receipts}-${nth++}` : "", new Tape(tape));
+          const service = new JobService(hasReceipts ? `${receipts}-${nth++}` : "", tape);
           await live(service, lives, losesStates);
           expect(boughtTooOften(service)).toEqual([]);
           const settled = new Set([...service.failed, ...service.delivered]);
@@ -181,7 +181,7 @@ describe("jobs", { timeout: 60_000 }, () => {
     const checkState = async (): Promise<void> => {
       if (service.bought.length === 1) throw new TransientError("Another run has the state");
     };
-    const { error } = await service.sync({ items: ITEMS, changes: { checkState } });
+    const { error } = await service.sync({ items: ITEMS, checkState });
     expect([service.bought.length, error?.message]).toEqual([1, "Another run has the state"]);
   });
 });
@@ -299,7 +299,7 @@ describe("a submission", () => {
     const checkState = async (): Promise<void> => {
       throw new TransientError("Another run has the state");
     };
-    await service.sync({ items: ITEMS, changes: { checkState } });
+    await service.sync({ items: ITEMS, checkState });
     expect(service.bought).toEqual([]);
     await service.sync({ items: ITEMS });
     expect(service.bought.toSorted()).toEqual(ITEMS);

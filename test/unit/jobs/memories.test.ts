@@ -7,6 +7,8 @@ import { tempDir } from "../../support/temp-dir.ts";
 const ITEMS = ["a.example", "b.example"];
 const STREAM = "company_lookups";
 
+const OTHERS = /not what this connector writes/;
+
 let folder = "";
 let receipts = "";
 beforeEach(async () => {
@@ -21,6 +23,10 @@ async function bought(path = receipts): Promise<JobService> {
   expect([error, rows.length]).toEqual([undefined, 2]);
   return service;
 }
+
+/** Changes the receipts. */
+const edit = async (change: (text: string) => string): Promise<void> =>
+  writeFile(receipts, change(await readFile(receipts, "utf8")));
 
 /** Another sync. Returns what is bought then, what it delivers, and why it ended. */
 async function next(service: JobService, more: Parameters<JobService["sync"]>[0] = {}) {
@@ -75,13 +81,13 @@ describe("what was bought is known", () => {
 
 describe("nothing is bought", () => {
   it.each<[what: string, damage: () => Promise<unknown>, why: RegExp]>([
-    ["a damaged line", () => appendFile(receipts, "damage\n"), /not what this connector writes/],
-    ["an empty line", () => appendFile(receipts, "\n"), /not what this connector writes/],
-    [
-      "a line of another program",
-      () => appendFile(receipts, '{"for":"other"}\n'),
-      /not what this connector writes/,
-    ],
+    ["a damaged line", () => appendFile(receipts, "damage\n"), OTHERS],
+    ["NULs within", () => edit((text) => text.replace(/\n(.{40}).{20}/, `\n$1${"\0".repeat(20)}`)), OTHERS],
+    ["two halves in one line", () => edit((text) => text.replace(/(\n.{60}).*\n(.*)\n/, "$1$2\n")), OTHERS],
+    ["no header", () => edit((text) => text.slice(text.indexOf("\n") + 1)), /first line/],
+    ["nothing in them", () => writeFile(receipts, ""), /first line/],
+    ["an empty line", () => appendFile(receipts, "\n"), OTHERS],
+    ["a line of another program", () => appendFile(receipts, '{"for":"other"}\n'), OTHERS],
     ["something else in them", () => writeFile(receipts, "something else\n"), /first line/],
     ["a newer format", () => writeFile(receipts, '{"receipts":3,"salt":"s"}\n'), /newer version/],
     [
