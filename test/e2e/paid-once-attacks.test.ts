@@ -16,20 +16,18 @@ import {
 vi.setConfig({ testTimeout: 120_000 });
 
 const ITEMS = ["a.example", "b.example", "c.example", "d.example"];
+const created_at = new Date().toISOString();
 const people = ITEMS.map((companyDomain, nth) => ({ id: String(nth), companyDomain }));
 const emailsOf = (count: number): string[] => Array.from({ length: count }, (_, nth) => `e${nth}@x.example`);
 
 const lookups = (settings: object = {}) => countingStage("company_lookup", { domains: ITEMS, ...settings });
 
-type Answer = (response: ServerResponse) => boolean;
+type Answer = (response: ServerResponse) => unknown;
 
 const reply =
   (status: number, body: string | Buffer = "", headers: OutgoingHttpHeaders = {}): Answer =>
-  (response) => {
-    response.writeHead(status, headers);
-    response.end(body);
-    return true;
-  };
+  (response) =>
+    response.writeHead(status, headers).end(body);
 const GZIP = { "content-encoding": "gzip" };
 
 /** Every way to answer badly that the interface leaves open, or that a proxy invents. */
@@ -41,47 +39,31 @@ const BAD: Readonly<Record<string, Answer>> = {
   "204": reply(204),
   "502 of a gateway": reply(502, "Bad gateway"),
   "a body that breaks off": (response) => {
-    response.writeHead(200, { "content-length": "1000" });
-    response.write('{"success":true,"data":{"job_id":"job');
+    response.writeHead(200, { "content-length": "1000" }).write('{"success":true,"data":{"job_id":"job');
     setTimeout(() => response.destroy(), 20);
-    return true;
   },
   "a body that is no gzip": reply(200, "no gzip", GZIP),
   "33 MiB": reply(200, gzipSync(Buffer.alloc(33 * 1024 * 1024, 32)), GZIP),
   "a nest of 5,000 lists": reply(200, `{"status":"success","x":${"[".repeat(5000)}${"]".repeat(5000)}}`),
-  "a connection that breaks": (response) => {
-    response.destroy();
-    return true;
-  },
-  "bytes that are no HTTP": (response) => {
-    response.socket?.end("garbage\r\n\r\n");
-    return true;
-  },
+  "a connection that breaks": (response) => response.destroy(),
+  "bytes that are no HTTP": (response) => response.socket?.end("garbage\r\n\r\n"),
 };
 
 describe.each(Object.entries(BAD))("%s", (_, answer) => {
   it("for a result keeps no other job from being collected, and buys nothing again", async () => {
     const stage = await lookups();
-    const behaviour = {
-      wild: (method: string, item: string, response: ServerResponse) =>
-        method === "GET" && item === "b.example" && answer(response),
-    };
-    const collected: unknown[] = [];
-    for (const after of [0, 8 * DAY, 8 * DAY, 8 * DAY])
-      collected.push(...(await stage.play({ after, behaviour })).records().map(({ domain }) => domain));
-    expect(collected.toSorted()).toEqual(["a.example", "c.example", "d.example"]);
-    expect(stage.bought.toSorted()).toEqual(ITEMS);
-    await stage.play({ after: 48 * DAY, bought: [], delivered: ["b.example"] });
+    const bad = { behaviour: { wild: { method: "GET", items: ["b.example"], answer } }, after: 8 * DAY };
+    await stage.play(
+      { ...bad, bought: ITEMS, delivered: ["a.example", "c.example", "d.example"] },
+      ...[1, 2, 3].map(() => ({ ...bad, bought: [], delivered: [] })),
+      { after: 48 * DAY, bought: [], delivered: ["b.example"] },
+    );
   });
 
   it("to a submission buys nothing twice, with state, without it and without receipts", async () => {
     const stage = await lookups();
-    const behaviour = {
-      wild: (method: string, _item: string, response: ServerResponse) =>
-        method === "POST" && answer(response),
-    };
-    for (const after of [0, 8 * DAY, 8 * DAY]) await stage.play({ after, behaviour, fails: null });
-    await stage.play({ after: 8 * DAY, behaviour, isForgotten: true, fails: null });
+    const bad = { behaviour: { wild: { method: "POST", answer } }, after: 8 * DAY, fails: null };
+    await stage.play(bad, bad, bad, { ...bad, isForgotten: true });
     expect(stage.service.orderedTwice).toEqual([]);
   });
 });
@@ -160,12 +142,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
 };
 
-/** The body of a result in which the service names this item. */
-const RESULTS: Partial<Record<Setting, (named: string) => object>> = {
-  company_lookup: (domain) => ({ domain, status: "success", contacts: [], credits_used: 0 }),
-  email_check: (email) => ({ email, status: "completed", sources: { s: { is_user: true } } }),
-};
-
 describe("jobs", () => {
   it.each(Object.entries(SCENES))("%s", (_, scene) => playScene(scene));
 
@@ -181,19 +157,18 @@ describe("jobs", () => {
     expect(stage.bought.length).toBeLessThanOrEqual(2 + 10);
   });
 
-  it.each<[Setting, object, readonly string[]]>([
-    ["company_lookup", { domains: ITEMS }, ITEMS],
-    ["email_check", { emails: emailsOf(4) }, emailsOf(4)],
+  it.each<[Setting, string, readonly string[], (item: string) => object]>([
+    ["company_lookup", "domains", ITEMS, (domain) => ({ domain, status: "success", contacts: [] })],
+    ["email_check", "emails", emailsOf(4), (email) => ({ email, status: "completed", sources: { s: {} } })],
   ])(
     "whose answers are swapped are not delivered, and collected once they are not: %s",
-    async (setting, lists, items) => {
+    async (setting, list, items, body) => {
       const [a = "", b = ""] = items.slice(-2);
-      const stage = await countingStage(setting, lists);
-      const result = (job_id: string, item: string) => {
-        if (item !== a && item !== b) return undefined;
-        const created_at = new Date().toISOString();
-        return { status: 200, body: { job_id, created_at, ...RESULTS[setting]?.(item === a ? b : a) } };
-      };
+      const stage = await countingStage(setting, { [list]: items });
+      const result = (job_id: string, item: string) =>
+        item === a || item === b
+          ? { status: 200, body: { job_id, created_at, ...body(item === a ? b : a) } }
+          : undefined;
       await stage.play(
         { behaviour: { result }, delivered: items.slice(0, -2), warns: "the answer names another" },
         { after: 8 * DAY, delivered: [a, b], bought: [] },
@@ -204,9 +179,9 @@ describe("jobs", () => {
 
   it("with one id for two items are charged and bought once each", async () => {
     const stage = await lookups();
-    const wild = (method: string, _item: string, response: ServerResponse) =>
-      method === "POST" && reply(202, '{"success":true,"data":{"job_id":"job_0_x"}}')(response);
-    await stage.play({ behaviour: { wild }, fails: null }, { behaviour: { wild }, fails: null });
+    const answer = reply(202, '{"success":true,"data":{"job_id":"job_0_x"}}');
+    const sync: Sync = { behaviour: { wild: { method: "POST", answer } }, fails: null };
+    await stage.play(sync, sync);
     expect(stage.service.orderedTwice).toEqual([]);
   });
 

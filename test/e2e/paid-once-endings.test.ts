@@ -18,7 +18,7 @@ type Scene = Sync & {
 
 /** The answers to the submissions of these items are lost. */
 const lost = (...items: readonly string[]): Behaviour => ({
-  wild: (method, item, answer) => method === "POST" && items.includes(item) && answer.destroy() === answer,
+  wild: { method: "POST", items, answer: (response) => response.destroy() },
 });
 const result = (answer: ReturnType<typeof envelope>): Behaviour => ({
   result: (_id, item) => (item === "b.example" ? answer : undefined),

@@ -7,8 +7,12 @@ export type Behaviour = {
   readonly refuse?: (item: string) => Refusal | undefined;
   /** The answer to the question for a result, instead of the usual one. */
   readonly result?: (jobId: string, item: string) => Refusal | undefined;
-  /** Answers by itself, after an item was bought, or instead of a result; returns whether it did. */
-  readonly wild?: (method: string, item: string, response: ServerResponse) => boolean;
+  /** Another answer to each request of a method about an item that was bought, or about one of these items. */
+  readonly wild?: {
+    readonly method: string;
+    readonly items?: readonly string[];
+    readonly answer: (response: ServerResponse, item: string) => unknown;
+  };
   /** How many contacts an item brings; default 1. */
   readonly price?: number;
   /** The rows of people. */
@@ -80,7 +84,11 @@ export class CountingService {
     const given = method === "POST" ? this.#submit(url, JSON.parse(text)) : this.#look(url);
     response.setHeader("date", new Date(Date.now() + this.#offset).toUTCString());
     const item = method === "POST" ? (this.bought.at(-1) ?? "") : (this.#jobs.get(jobIdOf(url)) ?? "");
-    if (this.behaviour.wild?.(method, item, response) === true) return;
+    const { wild } = this.behaviour;
+    if (wild?.method === method && item !== "" && (wild.items ?? [item]).includes(item)) {
+      wild.answer(response, item);
+      return;
+    }
     const body = typeof given.body === "string" ? given.body : JSON.stringify(given.body);
     response.writeHead(given.status, { "content-type": "application/json" });
     response.end(body, () => this.behaviour.onStep?.());
