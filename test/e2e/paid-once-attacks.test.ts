@@ -86,7 +86,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "A platform that always throws its state away gets what stands behind refused items": {
     settings: { domains: ITEMS },
-    syncs: [onlyD, { ...onlyD, bought: ["d.example"] }, onlyD, { ...onlyD, submissions: 0 }],
+    syncs: [onlyD, { ...onlyD, bought: ["d.example"] }, onlyD, { ...onlyD, tried: 0 }],
   },
   "Jobs that are queued until tomorrow hold no place in flight": {
     settings: { domains: ITEMS },
@@ -135,7 +135,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
         behaviour: {
           refuse: () => ({ status: 200, body: { status: "error", error_code: "INSUFFICIENT_CREDITS" } }),
         },
-        ...{ bought: [], submissions: 1 },
+        ...{ bought: [], tried: 1 },
       },
       { bought: ITEMS },
     ],

@@ -41,7 +41,7 @@ const WRONG_KEY = { ...refuse(401, "INVALID_API_KEY"), result: () => envelope(40
 const PEOPLE = ["first", "second"].map((id) => ({
   ...{ id, companyDomain: `${id}.example`, discoveredAt: "2026-01-01T00:00:00Z" },
 }));
-const NOTHING: Sync = { after: 40 * DAY, bought: [], delivered: [], submissions: 0 };
+const NOTHING: Sync = { after: 40 * DAY, bought: [], delivered: [], tried: 0 };
 
 /** Every way a sync can end, by the words of the page. */
 const SCENES: Readonly<Record<string, Scene>> = {
@@ -81,7 +81,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       {
         settings: { domains: SIX },
         behaviour: refuse(401, "INVALID_API_KEY"),
-        ...{ bought: [], submissions: 1, first: "d.example" },
+        ...{ bought: [], tried: ["d.example"] },
       },
       { bought: ["d.example"], delivered: ["d.example"] },
     ],
@@ -110,26 +110,23 @@ const SCENES: Readonly<Record<string, Scene>> = {
     behaviour: refuse(402, "INSUFFICIENT_CREDITS"),
     warns: "out of credits or quota, with 4 items waiting. The next sync tries one",
     bought: [],
-    submissions: 1,
-    later: [
-      { behaviour: refuse(402, "INSUFFICIENT_CREDITS"), bought: [], submissions: 1 },
-      { bought: ITEMS },
-    ],
+    tried: 1,
+    later: [{ behaviour: refuse(402, "INSUFFICIENT_CREDITS"), bought: [], tried: 1 }, { bought: ITEMS }],
   },
   "the service refuses an item": {
     behaviour: refuse(400, "SOURCE_NOT_VERIFIABLE", ["b.example"]),
     warns: "company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)",
     bought: ["a.example", "c.example", "d.example"],
     later: [
-      { after: 29 * DAY, bought: [], submissions: 0 },
+      { after: 29 * DAY, bought: [], tried: 0 },
       { after: 2 * DAY, bought: ["b.example"] },
     ],
   },
   "three items are refused for their form before any is taken": {
     behaviour: refuse(400, "INVALID_BODY"),
     bought: [],
-    submissions: 3,
-    later: [{ bought: ITEMS, first: "d.example" }],
+    tried: 3,
+    later: [{ bought: ITEMS }],
   },
   "the key is wrong": {
     behaviour: WRONG_KEY,

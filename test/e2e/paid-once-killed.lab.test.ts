@@ -40,16 +40,13 @@ type Memory = "both" | "state lost" | "receipts lost";
 /** Is given what ends a run at once, and when its first output came. */
 type Kill = (end: () => void, firstOutput: Promise<void>) => void;
 
-type Message = {
-  readonly type: string;
-  readonly stream?: string;
-  readonly record?: Readonly<Record<string, unknown>>;
-  readonly value?: unknown;
-  readonly state?: { readonly stream: { readonly stream_descriptor: { readonly name: string } } };
-};
-
 type Forecast = { readonly setting: string; readonly items: readonly { item: string; step: string }[] };
-type Item = { readonly domain?: string; readonly email?: string };
+type Connection = {
+  readonly service: CountingService;
+  readonly language: Language;
+  readonly memory: Memory;
+  readonly receipts: string;
+};
 
 /** One life of a connection: items that grow in number, runs that are killed, and what reached the destination. */
 class Life {
@@ -59,17 +56,11 @@ class Life {
   readonly #delivered = new Set<string>();
   /** How long (s) runs that are killed wait for answers. */
   readonly #wait = Math.random() < 0.5 ? 20 : 0;
-  readonly #service: CountingService;
-  readonly #language: Language;
-  readonly #memory: Memory;
-  readonly #receipts: string;
   readonly #states = new Map<string, unknown>();
+  readonly #of: Connection;
 
-  constructor(service: CountingService, language: Language, memory: Memory, receipts: string) {
-    this.#service = service;
-    this.#language = language;
-    this.#memory = memory;
-    this.#receipts = receipts;
+  constructor(connection: Connection) {
+    this.#of = connection;
   }
 
   addItems(): void {
@@ -81,9 +72,9 @@ class Life {
 
   /** Runs the program; says how it ended. */
   async sync(kill?: Kill): Promise<string> {
-    if (this.#memory === "receipts lost") await rm(this.#receipts, { force: true });
-    if (this.#memory === "state lost") this.#states.clear();
-    const isAirbyte = this.#language === "airbyte";
+    if (this.#of.memory === "receipts lost") await rm(this.#of.receipts, { force: true });
+    if (this.#of.memory === "state lost") this.#states.clear();
+    const isAirbyte = this.#of.language === "airbyte";
     const config = await this.#config(kill === undefined ? 20 : this.#wait);
     const catalog = isAirbyte ? airbyteCatalogOf(NAMES) : TAP_CATALOG;
     const args = ["--config", config, "--catalog", await file("catalog.json", catalog)];
@@ -97,7 +88,7 @@ class Life {
       ? await run(CONNECTOR, ["read", ...args], options)
       : await run(TAP, args, options);
     for (const line of stdout.slice(0, stdout.lastIndexOf("\n") + 1).split("\n"))
-      if (line !== "") this.#take(JSON.parse(line));
+      if (line !== "") this.#take(line);
     return code === 0 ? "complete" : `code ${code}: ${[stdout, stderr].join("\n").slice(-4_000)}`;
   }
 
@@ -113,7 +104,7 @@ class Life {
       const items = forecasts.find((one) => one.setting === setting)?.items ?? [];
       const unknown = items.flatMap(({ item, step }) => (step === "unknown" ? [item] : []));
       const isMissing = (item: string): boolean =>
-        this.#service.orders.some((order) => order.endsWith(`${path} ${item}`)) &&
+        this.#of.service.orders.some((order) => order.endsWith(`${path} ${item}`)) &&
         !this.#delivered.has(`${stream} ${item}`) &&
         !unknown.includes(item);
       return (setting === "company_lookup" ? this.#domains : this.#emails).filter(isMissing);
@@ -122,28 +113,28 @@ class Life {
 
   #config(wait: number): Promise<string> {
     const settings = {
-      receipts_file: this.#receipts,
+      receipts_file: this.#of.receipts,
       company_lookup: { domains: this.#domains, max_wait_seconds: wait, max_credits_per_sync: 1000 },
       email_check: { emails: this.#emails, max_wait_seconds: wait },
       email_verification: { emails: this.#emails },
     };
-    return file("config.json", jobConfig(this.#service, settings));
+    return file("config.json", jobConfig(this.#of.service, settings));
   }
 
   /** A state per stream in Airbyte, one for all in Singer. */
   get #state(): unknown {
-    return this.#language === "airbyte" ? [...this.#states.values()] : this.#states.get("");
+    return this.#of.language === "airbyte" ? [...this.#states.values()] : this.#states.get("");
   }
 
-  #take({ type, stream, record, value, state }: Message): void {
-    if (type === "STATE")
-      this.#states.set(
-        state?.stream.stream_descriptor.name ?? "",
-        state === undefined ? value : { type: "STREAM", ...state },
-      );
-    if (type !== "RECORD" || record === undefined) return;
-    const { domain, email } = (this.#language === "airbyte" ? record["data"] : record) as Item;
-    this.#delivered.add(`${this.#language === "airbyte" ? record["stream"] : stream} ${domain ?? email}`);
+  #take(line: string): void {
+    const { type, stream, record, value, state } = JSON.parse(line);
+    if (type === "STATE") {
+      const name = state?.stream.stream_descriptor.name ?? "";
+      this.#states.set(name, state === undefined ? value : { type: "STREAM", ...state });
+    }
+    if (type !== "RECORD") return;
+    const { domain, email } = record.data ?? record;
+    this.#delivered.add(`${stream ?? record.stream} ${domain ?? email}`);
   }
 }
 
@@ -172,7 +163,7 @@ const delay = () => new Promise<void>((resolve) => setTimeout(resolve, Math.rand
 async function live(language: Language, memory: Memory, kills: number): Promise<void> {
   await using service = await CountingService.start();
   const folder = await tempDir();
-  const life = new Life(service, language, memory, join(folder, RECEIPTS));
+  const life = new Life({ service, language, memory, receipts: join(folder, RECEIPTS) });
   for (let kill = 0; kill < kills; kill++) {
     life.addItems();
     service.behaviour = { until: delay };

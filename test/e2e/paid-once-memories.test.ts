@@ -162,7 +162,7 @@ describe("what is remembered of jobs", () => {
       `\n$1${"\0".repeat(20)}`,
     );
     await writeFile(receipts_file, damaged);
-    const all: Sync = { settings: { domains: ITEMS }, fails: "config_error", bought: [], submissions: 0 };
+    const all: Sync = { settings: { domains: ITEMS }, fails: "config_error", bought: [], tried: 0 };
     await stage.play(
       { ...all, delivered: [C] },
       { ...all, isForgotten: true, says: "Cannot use the receipts" },

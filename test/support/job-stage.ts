@@ -12,6 +12,8 @@ import { testProcess } from "./terminal.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
+/** A question for a result, but for that which tells whether this is the service. */
+const POLL = /^GET .*\/(job|chk)_(?!0_check)/;
 const MONDAY = "2026-03-02T10:00:00Z";
 
 export type Setting = "company_lookup" | "email_check" | "email_verification";
@@ -40,9 +42,8 @@ export type Sync = {
   readonly fails?: string | null | undefined;
   /** The items that are bought, or how many. */
   readonly bought?: readonly string[] | number;
-  /** How many submissions the service gets, those that it refuses included, and the item of the first. */
-  readonly submissions?: number;
-  readonly first?: string;
+  /** The items that a service that counts is asked for, those that it refuses included, or how many. */
+  readonly tried?: readonly string[] | number;
   /** The items of the records, or how many records there are. */
   readonly delivered?: readonly string[] | number;
   /** How many questions for results there are. */
@@ -123,16 +124,15 @@ export class JobStage<Of extends Service = Service> {
   async play(...syncs: readonly [Sync, ...Sync[]]): Promise<Ran> {
     const runs: Ran[] = [];
     for (const [nth, sync] of syncs.entries()) {
-      const before = [this.bought, this.requests, this.#tried].map(({ length }) => length);
+      const before = this.#seen;
       const one = await this.#run(sync);
-      const [bought = [], requests = [], tried = []] = [this.bought, this.requests, this.#tried].map(
-        (list, at) => list.slice(before[at]),
-      );
+      const { bought, tried, requests } = this.#seen;
       const found = {
-        ...{ bought, first: tried[0], warnings: one.warnings() },
-        submissions: requests.filter((request) => request.startsWith("POST")).length,
+        bought: bought.slice(before.bought.length),
+        tried: tried.slice(before.tried.length),
+        polls: requests.slice(before.requests.length).filter((request) => POLL.test(request)).length,
         delivered: one.records().map(({ domain, email }) => String(domain ?? email)),
-        polls: requests.filter((request) => /^GET .*\/(job|chk)_(?!0_check)/.test(request)).length,
+        warnings: one.warnings(),
       };
       check(sync, found, one, `sync ${nth + 1} of ${syncs.length}`);
       runs.push(one);
@@ -140,8 +140,9 @@ export class JobStage<Of extends Service = Service> {
     return runs.at(-1) as Ran;
   }
 
-  get #tried(): readonly string[] {
-    return "tried" in this.service ? this.service.tried : [];
+  get #seen() {
+    const { bought, requests, service } = this;
+    return { bought: [...bought], requests, tried: "tried" in service ? [...service.tried] : [] };
   }
 
   async #run(sync: Sync): Promise<Ran> {
