@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Behaviour, envelope } from "../support/counting-service.ts";
+import { type Behaviour, envelope, refusing } from "../support/counting-service.ts";
 import { countingStage, DAY, HOUR, type Sync } from "../support/job-stage.ts";
 import { ROOT } from "../support/run.ts";
 
@@ -23,21 +23,24 @@ const lost = (...items: readonly string[]): Behaviour => ({
 const result = (answer: ReturnType<typeof envelope>): Behaviour => ({
   result: (_id, item) => (item === "b.example" ? answer : undefined),
 });
-const refuse = (status: number, code: string, items = ITEMS): Behaviour => ({
-  refuse: (item) => (items.includes(item) ? envelope(status, code) : undefined),
-});
 /** A job that brings nothing is not asked for too early, and is delivered once it answers. */
-const askedAgain = (behaviour: Behaviour): readonly Sync[] => [
-  { after: HOUR / 2, bought: [], delivered: [] },
-  {
-    // A job of this sync is answered properly, so that the next question waits for longer.
-    ...{ after: HOUR, behaviour, settings: { domains: [...ITEMS, "e.example"] } },
-    ...{ bought: ["e.example"], delivered: ["e.example"] },
-  },
-  { after: HOUR, bought: [], delivered: [] },
-  { after: DAY, bought: [], delivered: ["b.example"] },
-];
-const WRONG_KEY = { ...refuse(401, "INVALID_API_KEY"), result: () => envelope(401, "INVALID_API_KEY") };
+const withoutResult = (status: number, code: string): Scene => {
+  const behaviour = result(envelope(status, code));
+  return {
+    ...{ behaviour, warns: `no result for 1 job (${code})`, bought: ITEMS },
+    later: [
+      { after: HOUR / 2, bought: [], delivered: [] },
+      {
+        // A job of this sync is answered properly, so that the next question waits for longer.
+        ...{ after: HOUR, behaviour, settings: { domains: [...ITEMS, "e.example"] } },
+        ...{ bought: ["e.example"], delivered: ["e.example"] },
+      },
+      { after: HOUR, bought: [], delivered: [] },
+      { after: DAY, bought: [], delivered: ["b.example"] },
+    ],
+  };
+};
+const WRONG_KEY = { ...refusing(401, "INVALID_API_KEY"), result: () => envelope(401, "INVALID_API_KEY") };
 const PEOPLE = ["first", "second"].map((id) => ({
   ...{ id, companyDomain: `${id}.example`, discoveredAt: "2026-01-01T00:00:00Z" },
 }));
@@ -80,23 +83,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
     later: [
       {
         settings: { domains: SIX },
-        behaviour: refuse(401, "INVALID_API_KEY"),
+        behaviour: refusing(401, "INVALID_API_KEY"),
         ...{ bought: [], tried: ["d.example"] },
       },
       { bought: ["d.example"], delivered: ["d.example"] },
     ],
   },
-  "a job answers 404, an error, nonsense or for another item": {
-    behaviour: result(envelope(404, "JOB_NOT_FOUND")),
-    warns: "no result for 1 job (JOB_NOT_FOUND)",
-    bought: ITEMS,
-    later: askedAgain(result(envelope(404, "JOB_NOT_FOUND"))),
-  },
-  "the key may not see a job (403)": {
-    behaviour: result(envelope(403, "ACCESS_DENIED")),
-    bought: ITEMS,
-    later: askedAgain(result(envelope(403, "ACCESS_DENIED"))),
-  },
+  "a job answers 404, an error, nonsense or for another item": withoutResult(404, "JOB_NOT_FOUND"),
+  "the key may not see a job (403)": withoutResult(403, "ACCESS_DENIED"),
   "a result is longer than 32 MiB": {
     behaviour: result({ status: 200, body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}` }),
     ...{ bought: ITEMS, delivered: ["a.example", "c.example", "d.example"], says: "an answer of 34 MiB" },
@@ -107,14 +101,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "out of credits or quota": {
-    behaviour: refuse(402, "INSUFFICIENT_CREDITS"),
+    behaviour: refusing(402, "INSUFFICIENT_CREDITS"),
     warns: "out of credits or quota, with 4 items waiting. The next sync tries one",
     bought: [],
     tried: 1,
-    later: [{ behaviour: refuse(402, "INSUFFICIENT_CREDITS"), bought: [], tried: 1 }, { bought: ITEMS }],
+    later: [{ behaviour: refusing(402, "INSUFFICIENT_CREDITS"), bought: [], tried: 1 }, { bought: ITEMS }],
   },
   "the service refuses an item": {
-    behaviour: refuse(400, "SOURCE_NOT_VERIFIABLE", ["b.example"]),
+    behaviour: refusing(400, "SOURCE_NOT_VERIFIABLE", ["b.example"]),
     warns: "company_lookup.domains[1] (SOURCE_NOT_VERIFIABLE)",
     bought: ["a.example", "c.example", "d.example"],
     later: [
@@ -123,7 +117,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     ],
   },
   "three items are refused for their form before any is taken": {
-    behaviour: refuse(400, "INVALID_BODY"),
+    behaviour: refusing(400, "INVALID_BODY"),
     bought: [],
     tried: 3,
     later: [{ bought: ITEMS }],
@@ -157,9 +151,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "a full refresh": {
     isSecond: true,
-    syncMode: "full_refresh",
-    bought: [],
-    delivered: ITEMS,
+    ...{ syncMode: "full_refresh", bought: [], delivered: ITEMS },
     later: [NOTHING],
   },
   "the service's clock is more than 26 hours off": {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { envelope } from "../support/counting-service.ts";
+import { refusing } from "../support/counting-service.ts";
 import { countingStage, playScene, type Scene, type Sync } from "../support/job-stage.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -21,14 +21,8 @@ const TWO = ["a@x.example", "a@xn--bcher-kva.example"];
 const CONTACTS = "company_lookup_contacts";
 const BOTH = ["company_lookups", CONTACTS];
 /** All rows but one came long before the days that a second pass reads. */
-const ofPeople: Sync = {
-  behaviour: {
-    people: [
-      ...people.map((row) => ({ ...row, discoveredAt: "2026-01-01T00:00:00Z" })),
-      ...people.slice(0, 1),
-    ],
-  },
-};
+const long = people.map((row) => ({ ...row, discoveredAt: "2026-01-01T00:00:00Z" }));
+const ofPeople: Sync = { behaviour: { people: [...long, ...people.slice(0, 1)] } };
 const fromThird: Sync = {
   settings: { domains: [], from_people: true },
   behaviour: { people: people.slice(2) },
@@ -40,9 +34,6 @@ const refresh = (generation: number, sync: number): Sync => ({
 });
 /** As PyAirbyte numbers every sync, of whatever mode. */
 const PYAIRBYTE: Sync = { ids: { ...refresh(1, 1).ids, destination_sync_mode: "overwrite" } };
-const REFUSES_D: Sync = {
-  behaviour: { refuse: (item) => (item === D ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined) },
-};
 const incomplete: Sync = {
   ...{ fails: "transient_error", says: '"INCOMPLETE"' },
   warns: "this refresh is not complete, so that the destination keeps its rows",
@@ -94,7 +85,12 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "ids that never change make no refresh, and tell nothing of one": {
     settings: { domains: ITEMS.slice(0, 4) },
     syncs: [
-      { ...PYAIRBYTE, ...REFUSES_D, bought: [A, B, C], delivered: [A, B, C] },
+      {
+        ...PYAIRBYTE,
+        behaviour: refusing(400, "SOURCE_NOT_VERIFIABLE", [D]),
+        bought: [A, B, C],
+        delivered: [A, B, C],
+      },
       { ...PYAIRBYTE, bought: [], delivered: [] },
       { ...PYAIRBYTE, syncMode: "full_refresh", bought: [], delivered: [A, B, C] },
       { ...PYAIRBYTE, syncMode: "full_refresh", isForgotten: true, bought: [], delivered: [A, B, C] },

@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { CountingService, envelope } from "../support/counting-service.ts";
+import { CountingService, envelope, refusing } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { jobConfig } from "../support/job-stage.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -97,7 +97,7 @@ describe("jobs", () => {
     const stateFile = join(folder, "state.json");
     const service = await CountingService.start();
     service.behaviour = {
-      refuse: (item) => (item === "refused.example" ? envelope(400, "SOURCE_NOT_VERIFIABLE") : undefined),
+      ...refusing(400, "SOURCE_NOT_VERIFIABLE", ["refused.example"]),
       result: (_id, item) => (item === "b.example" ? envelope(404, "JOB_\u001b[31mGONE") : undefined),
       price: 3,
     };

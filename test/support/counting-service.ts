@@ -27,6 +27,11 @@ export type Behaviour = {
 
 export type Refusal = { readonly status: number; readonly body: unknown };
 
+/** Refuses these items, or all. */
+export const refusing = (status: number, code: string, items?: readonly string[]): Behaviour => ({
+  refuse: (item) => (items?.includes(item) === false ? undefined : envelope(status, code)),
+});
+
 /** A service for jobs that counts every purchase. */
 export class CountingService {
   /** Every item that was bought, once for each time. */

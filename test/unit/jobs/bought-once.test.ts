@@ -199,6 +199,11 @@ describe("a submission", () => {
       () => answered(0, 400, { success: false, error: { code: "INVALID_BODY" } }),
       true,
     ],
+    [
+      "is that of a result that failed",
+      () => answered(0, 200, { status: "error", error_code: "INSUFFICIENT_CREDITS" }),
+      true,
+    ],
     ["is 401", () => answered(0, 401, { success: false, error: { code: "INVALID_API_KEY" } }), true],
     ["is 408", () => answered(0, 408, {}), false],
     ["is 500", () => answered(0, 500, { success: false, error: { code: "INTERNAL_ERROR" } }), false],
