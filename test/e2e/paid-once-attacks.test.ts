@@ -17,7 +17,6 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const ITEMS = ["a.example", "b.example", "c.example", "d.example"];
 const created_at = new Date().toISOString();
-const people = ITEMS.map((companyDomain, nth) => ({ id: String(nth), companyDomain }));
 const emailsOf = (count: number): string[] => Array.from({ length: count }, (_, nth) => `e${nth}@x.example`);
 
 const lookups = (settings: object = {}) => countingStage("company_lookup", { domains: ITEMS, ...settings });
@@ -77,13 +76,6 @@ const onlyD: Sync = {
 };
 
 const SCENES: Readonly<Record<string, Scene>> = {
-  "A clock that is 30 hours behind buys nothing, nor do rows of people": {
-    settings: { domains: [], from_people: true },
-    syncs: [
-      { clockMoves: -30 * HOUR, behaviour: { people }, bought: [], warns: "30 hours behind" },
-      { clockMoves: 30 * HOUR, behaviour: { people }, bought: ITEMS },
-    ],
-  },
   "A platform that always throws its state away gets what stands behind refused items": {
     settings: { domains: ITEMS },
     syncs: [onlyD, { ...onlyD, bought: ["d.example"] }, onlyD, { ...onlyD, tried: 0 }],

@@ -155,9 +155,12 @@ const SCENES: Readonly<Record<string, Scene>> = {
     later: [NOTHING],
   },
   "the service's clock is more than 26 hours off": {
-    clockMoves: 30 * HOUR,
+    ...{ clockMoves: 30 * HOUR, settings: { from_people: true }, behaviour: { people: PEOPLE } },
     bought: [],
-    later: [{ clockMoves: -30 * HOUR, bought: ITEMS, delivered: ITEMS }],
+    later: [
+      { clockMoves: -60 * HOUR, bought: [], warns: "30 hours behind" },
+      { clockMoves: 30 * HOUR, bought: ITEMS, delivered: ITEMS },
+    ],
   },
 };
 /** Played with processes of their own. */

@@ -78,11 +78,12 @@ export function jobConfig({ url, key = "k" }: { url: string; key?: string }, set
 /** Airbyte's catalog of these streams. */
 export const airbyteCatalogOf = (
   streams: readonly string[],
-  ids = (_stream: string): object => ({}),
+  ids: object = {},
+  idsOf: Readonly<Record<string, object>> = {},
 ): object => ({
   streams: streams.map((name) => ({
-    ...{ stream: { name, json_schema: {} }, sync_mode: "incremental" },
-    ...ids(name),
+    ...{ stream: { name, json_schema: {} }, sync_mode: "incremental", ...ids },
+    ...idsOf[name],
   })),
 });
 
@@ -151,12 +152,9 @@ export class JobStage<Of extends Service = Service> {
     if (sync.fault !== undefined && "fault" in service) service.fault(sync.fault);
     if ("behaviour" in service) service.behaviour = sync.behaviour ?? {};
     service.advance(sync.clockMoves ?? 0);
-    const { settings, streams = `${this.#setting}s`, syncMode = "incremental", ids, idsOf = {} } = sync;
+    const { settings, streams = `${this.#setting}s`, syncMode = "incremental", ids, idsOf } = sync;
     const changed = settings && { [this.#setting]: { ...this.#settings, ...settings } };
-    const catalog = airbyteCatalogOf([streams].flat(), (name) => ({
-      ...{ sync_mode: syncMode, ...ids },
-      ...idsOf[name],
-    }));
+    const catalog = airbyteCatalogOf([streams].flat(), { sync_mode: syncMode, ...ids }, idsOf);
     const isNew = sync.isForgotten === true || this.state === undefined;
     const files = {
       config: await file("config.json", { ...this.#config, ...changed, ...sync.config }),

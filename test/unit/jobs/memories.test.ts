@@ -1,7 +1,7 @@
 import { appendFile, chmod, link, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { DAY, JobService } from "../../support/job-service.ts";
+import { JobService } from "../../support/job-service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const ITEMS = ["a.example", "b.example"];
@@ -140,16 +140,4 @@ it("the receipts and their folder are only for their owner, and name no item", a
   const other = join(folder, "other.jsonl");
   await bought(other);
   expect(await itemsIn(other), "each file has a salt of its own").not.toEqual(one);
-});
-
-it("receipts are compacted when they are opened, and nothing that counts is lost", async () => {
-  const service = new JobService(receipts);
-  const settings = { company_lookup: { domains: ITEMS, refresh_after_days: 1 } };
-  for (let nth = 0; nth < 6; nth++) {
-    await service.sync({ settings });
-    service.now += 3 * DAY;
-  }
-  const before = service.bought.length;
-  expect(before).toBe(12);
-  expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
 });
