@@ -11,8 +11,8 @@ import {
   sandboxStage,
 } from "../support/job-stage.ts";
 
-const csv = (name: string, ...lines: readonly string[]): Promise<string> =>
-  file(name, lines.map((line) => `${line}\r\n`).join(""));
+const csv = (...lines: readonly string[]): Promise<string> =>
+  file("items.csv", lines.map((line) => `${line}\r\n`).join(""));
 
 const CONTACTS = { streams: "company_lookup_contacts" };
 
@@ -31,57 +31,34 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "come from the export of a service without a list of companies": {
     settings: { from_companies: true },
     options: { companyList: false },
-    syncs: [
-      {
-        bought: 4,
-        warns: "Put the right path into endpoints.companies. Until then nobody can tell whether all rows",
-      },
-    ],
+    syncs: [{ bought: 4, warns: "Put the right path into endpoints.companies. Until then nobody can tell" }],
   },
   "are all known to a refresh of a service without totals, by the user's choice": {
     setting: "email_verification",
     settings: { from_people: true },
     config: { verify_counts: false },
     syncs: [
-      {
-        fault: "null-total:times=always",
-        ids: { generation_id: 2, minimum_generation_id: 2, sync_id: 7 },
-      },
+      { fault: "null-total:times=always", ids: { generation_id: 2, minimum_generation_id: 2, sync_id: 7 } },
     ],
   },
-  "come from a CSV file; what is none is named by its line": {
+  "come from their column of a CSV file, however many lines a cell has; what is none is named by its line": {
     settings: {
       domains_file: await csv(
-        "domains.csv",
-        ...["\ufeffname,Domain", '"A, Inc.",WWW.1.example', "B,not a domain", "C,1.example."],
+        ...["\ufeffname,Domain,notes", '"A, Inc.",WWW.1.example,"met at', '2.example, twice"'],
+        ...["B,not a domain,", "C,1.example.,", "D,3.example,"],
       ),
     },
-    syncs: [{ bought: ["1.example"], warns: "line 3 of " }],
-  },
-  "come from no other cell of a CSV file, however many lines that one has": {
-    settings: {
-      domains_file: await csv(
-        "crm.csv",
-        ...["domain,notes", '1.example,"met at', '2.example, twice"', "3.example,"],
-      ),
-    },
-    syncs: [{ bought: ["1.example", "3.example"] }],
+    syncs: [{ bought: ["1.example", "3.example"], warns: "line 4 of " }],
   },
   "come from no CSV file that lacks their column; those of the config are submitted": {
     setting: "email_verification",
-    settings: {
-      emails: ["a@x.example"],
-      emails_file: await csv("people.csv", "name,manager_email", "A,boss@x.example"),
-    },
+    settings: { emails: ["a@x.example"], emails_file: await csv("name,manager_email", "A,boss@x.example") },
     syncs: [{ bought: ["a@x.example"], fails: "config_error", says: 'has no column \\"email\\"' }],
   },
   "are submitted although the rows of a stream cannot be read": {
     settings: { domains: ["1.example"], from_people: true },
     syncs: [
-      {
-        ...{ fault: "status=500:times=always:path=people", fails: "transient_error" },
-        bought: ["1.example"],
-      },
+      { fault: "status=500:times=always:path=people", fails: "transient_error", bought: ["1.example"] },
     ],
   },
 };
