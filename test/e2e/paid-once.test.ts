@@ -20,6 +20,7 @@ const OFFICE_HOURS: SandboxOptions = {
   ...{ now: "2026-03-06T20:00:00Z", jobs: { timezone: "America/New_York" }, sources: 1 },
 };
 const [EARLY, LATE] = [["a@x.example", "b@x.example"], ["c@x.example"]];
+const LATER: Sync = { settings: { emails: LATE } };
 
 const lookups = (settings: object, options?: SandboxOptions, config?: object) =>
   sandboxStage("company_lookup", settings, options, config);
@@ -40,11 +41,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "fails where the only job brings nothing, but not for a week: then that is no news": {
     settings: { domains: ONE, max_wait_seconds: 60 },
     syncs: [
-      {
-        fault: "status=500:code=INTERNAL_ERROR:times=always:path=/job_1_",
-        fails: "transient_error",
-        bought: ONE,
-      },
+      { fault: "status=500:times=always:path=/job_1_", fails: "transient_error", bought: ONE },
       { after: 6 * DAY, fails: "transient_error" },
       { after: DAY, bought: [], warns: "no result for" },
     ],
@@ -68,12 +65,9 @@ const SCENES: Readonly<Record<string, Scene>> = {
     options: OFFICE_HOURS,
     syncs: [
       { bought: EARLY },
-      {
-        ...{ after: 5 * HOUR, settings: { emails: LATE }, bought: LATE },
-        says: "the first answer is due at 2026-03-09T13:00:00.000Z",
-      },
-      { settings: { emails: LATE }, polls: 0, delivered: [] },
-      { after: 3 * DAY, settings: { emails: LATE }, bought: 0, delivered: LATE },
+      { after: 5 * HOUR, ...LATER, bought: LATE, says: "first answer is due at 2026-03-09T13:00:00.000Z" },
+      { ...LATER, polls: 0, delivered: [] },
+      { after: 3 * DAY, ...LATER, bought: 0, delivered: LATE },
     ],
   },
 };
