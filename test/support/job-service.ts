@@ -122,10 +122,9 @@ export class JobService {
     /** Once the process is dead, it sends nothing and hears nothing. */
     const alive = async <T>(work: () => T | Promise<T>): Promise<T> =>
       life === this.#life ? await work() : await new Promise<never>(() => {});
+    const soon = () => alive(() => undefined);
     const client = {
-      ...{ now, knowsTime: true },
-      requestSlot: () => alive(() => undefined),
-      backOff: () => alive(() => undefined),
+      ...{ now, knowsTime: true, requestSlot: soon, backOff: soon },
       refusal: (what: string, status: number, code?: string) =>
         new TransientError(`Cannot ${what}: ${code ?? status}`),
       post: (_what: string, _path: string, body: object) =>
@@ -184,11 +183,8 @@ export class JobService {
       ? "ready"
       : this.#choose("ready", "ready", "failed", "pending", "later", "unusable");
     if (fate === "pending") return [202, { status: "processing" }];
-    if (fate === "later")
-      return [
-        202,
-        { status: "queued", scheduled_processing_time: new Date(this.now + DAY / 3).toISOString() },
-      ];
+    const inEightHours = new Date(this.now + DAY / 3).toISOString();
+    if (fate === "later") return [202, { status: "queued", scheduled_processing_time: inEightHours }];
     if (fate === "unusable") return [200, "nonsense"];
     if (fate === "failed") {
       this.failed.push(job.item);
