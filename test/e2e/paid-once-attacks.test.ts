@@ -3,23 +3,14 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { CountingService, envelope, refusing } from "../support/counting-service.ts";
-import {
-  countingStage,
-  DAY,
-  HOUR,
-  playScene,
-  type Scene,
-  type Setting,
-  type Sync,
-} from "../support/job-stage.ts";
+import { countingStage, DAY, HOUR, playScene, type Scene, type Sync } from "../support/job-stage.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 
 const ITEMS = ["a.example", "b.example", "c.example", "d.example"];
 const created_at = new Date().toISOString();
 const emailsOf = (count: number): string[] => Array.from({ length: count }, (_, nth) => `e${nth}@x.example`);
-
-const lookups = (settings: object = {}) => countingStage("company_lookup", { domains: ITEMS, ...settings });
+const EMAILS = emailsOf(4);
 
 type Answer = (response: ServerResponse) => unknown;
 
@@ -50,7 +41,7 @@ const BAD: Readonly<Record<string, Answer>> = {
 
 describe.each(Object.entries(BAD))("%s", (_, answer) => {
   it("for a result keeps no other job from being collected, and buys nothing again", async () => {
-    const stage = await lookups();
+    const stage = await countingStage("company_lookup", { domains: ITEMS });
     const bad = { behaviour: { wild: { method: "GET", items: ["b.example"], answer } }, after: 8 * DAY };
     await stage.play(
       { ...bad, bought: ITEMS, delivered: ["a.example", "c.example", "d.example"] },
@@ -60,10 +51,9 @@ describe.each(Object.entries(BAD))("%s", (_, answer) => {
   });
 
   it("to a submission buys nothing twice, with state, without it and without receipts", async () => {
-    const stage = await lookups();
     const bad = { behaviour: { wild: { method: "POST", answer } }, after: 8 * DAY, fails: null };
-    await stage.play(bad, bad, bad, { ...bad, isForgotten: true });
-    expect(stage.service.orderedTwice).toEqual([]);
+    const settings = { domains: ITEMS };
+    await playScene({ settings, syncs: [bad, bad, bad, { ...bad, isForgotten: true }] });
   });
 });
 
@@ -78,7 +68,35 @@ const onlyD: Sync = {
   behaviour: refusing(400, "INVALID_REQUEST", ITEMS.slice(0, 3)),
 };
 
+/** The last two e-mails have each other's answer. */
+const swapped = (job_id: string, item: string) => {
+  const email = new Map([
+    ["e2@x.example", "e3@x.example"],
+    ["e3@x.example", "e2@x.example"],
+  ]).get(item);
+  const body = { job_id, created_at, email, status: "completed", sources: { s: { is_user: true } } };
+  return email === undefined ? undefined : { status: 200, body };
+};
+const ONE_ID: Sync = {
+  behaviour: {
+    wild: { method: "POST", answer: reply(202, '{"success":true,"data":{"job_id":"job_0_x"}}') },
+  },
+  fails: null,
+};
+
 const SCENES: Readonly<Record<string, Scene>> = {
+  "Answers that are swapped are not delivered, and collected once they are not": {
+    setting: "email_check",
+    settings: { emails: EMAILS },
+    syncs: [
+      { behaviour: { result: swapped }, delivered: EMAILS.slice(0, 2), warns: "the answer names another" },
+      { after: 8 * DAY, delivered: EMAILS.slice(2), bought: [] },
+    ],
+  },
+  "Two items with one id are charged and bought once each": {
+    settings: { domains: ITEMS },
+    syncs: [ONE_ID, ONE_ID],
+  },
   "A platform that always throws its state away gets what stands behind refused items": {
     settings: { domains: ITEMS },
     syncs: [onlyD, { ...onlyD, bought: ["d.example"] }, onlyD, { ...onlyD, tried: 0 }],
@@ -126,34 +144,6 @@ describe("jobs", () => {
     };
     await stage.play({ behaviour: { refuse }, warns: "30 hours" });
     expect(stage.bought.length).toBeLessThanOrEqual(2 + 10);
-  });
-
-  it.each<[Setting, string, readonly string[], (item: string) => object]>([
-    ["company_lookup", "domains", ITEMS, (domain) => ({ domain, status: "success", contacts: [] })],
-    ["email_check", "emails", emailsOf(4), (email) => ({ email, status: "completed", sources: { s: {} } })],
-  ])(
-    "whose answers are swapped are not delivered, and collected once they are not: %s",
-    async (setting, list, items, body) => {
-      const [a = "", b = ""] = items.slice(-2);
-      const stage = await countingStage(setting, { [list]: items });
-      const result = (job_id: string, item: string) =>
-        item === a || item === b
-          ? { status: 200, body: { job_id, created_at, ...body(item === a ? b : a) } }
-          : undefined;
-      await stage.play(
-        { behaviour: { result }, delivered: items.slice(0, -2), warns: "the answer names another" },
-        { after: 8 * DAY, delivered: [a, b], bought: [] },
-      );
-      expect(stage.bought.toSorted()).toEqual(items);
-    },
-  );
-
-  it("with one id for two items are charged and bought once each", async () => {
-    const stage = await lookups();
-    const answer = reply(202, '{"success":true,"data":{"job_id":"job_0_x"}}');
-    const sync: Sync = { behaviour: { wild: { method: "POST", answer } }, fails: null };
-    await stage.play(sync, sync);
-    expect(stage.service.orderedTwice).toEqual([]);
   });
 
   it("are refused before any request, with exit 2, by a bare record stream without a memory", async () => {

@@ -32,6 +32,7 @@ describe("the result of a look-up", () => {
     ["a failure that cost nothing", 200, failure("INTERNAL_ERROR"), 1, 0, true],
     ["a failure without a code", 200, { status: "error" }, 1, 0, true],
     ["a failure with status 422", 422, failure("INVALID_DOMAIN"), 1, 0, true],
+    ["an answer about another item", 200, success({ domain: "b.example" }), 0, 0, false],
     ["processing", 202, { status: "processing" }, 0, 0, false],
     ["queued, with status 200", 200, { status: "queued" }, 0, 0, false],
     ["no JSON", 200, "<html>", 0, 0, false],
