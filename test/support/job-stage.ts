@@ -48,8 +48,7 @@ export type Sync = {
   readonly delivered?: readonly string[] | number;
   /** How many questions for results there are. */
   readonly polls?: number;
-  /** All warnings, or a part of them; a part of the output. */
-  readonly warnings?: readonly string[] | number;
+  /** A part of the warnings; a part of the output. */
   readonly warns?: string;
   readonly says?: string;
   /** How long (ms) the run sleeps at most. */
@@ -133,7 +132,6 @@ export class JobStage<Of extends Service = Service> {
         tried: tried.slice(before.tried.length),
         polls: requests.slice(before.requests.length).filter((request) => POLL.test(request)).length,
         delivered: one.records().map(({ domain, email }) => String(domain ?? email)),
-        warnings: one.warnings(),
       };
       check(sync, found, one, `sync ${nth + 1} of ${syncs.length}`);
       runs.push(one);
