@@ -21,8 +21,8 @@ const CONTACTS = "company_lookup_contacts";
 const BOTH = ["company_lookups", CONTACTS];
 /** All rows but one came long before the days that a second pass reads. */
 const long = people.map((row) => ({ ...row, discoveredAt: "2026-01-01T00:00:00Z" }));
-const rowsOf = (rows: typeof people): Sync => ({
-  settings: { domains: [], from_people: true },
+const rowsOf = (rows: typeof people, domains: readonly string[] = []): Sync => ({
+  settings: { domains, from_people: true },
   behaviour: { people: rows },
 });
 const ofPeople = rowsOf([...long, ...people.slice(0, 1)]);
@@ -105,6 +105,12 @@ const SCENES: Readonly<Record<string, Scene>> = {
         ...{ ...ofPeople, ...numbered(3), idsOf: { [CONTACTS]: refresh(2, 3).ids ?? {} } },
         ...{ streams: BOTH, bought: [], delivered: ITEMS },
       },
+    ],
+  },
+  "a full refresh looks for items among people, and buys none": {
+    syncs: [
+      { ...listing(A), bought: [A] },
+      { ...rowsOf(people, [A]), syncMode: "full_refresh", bought: [], delivered: [A] },
     ],
   },
   "what is taken off a list comes back to no stream": {
