@@ -73,7 +73,10 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "three answers in a row are lost": [
     { settings: { domains: SIX }, behaviour: lost(...SIX), bought: [...A, ...B, ...C] },
     { settings: { domains: SIX }, behaviour: refusing(401, "INVALID_API_KEY"), bought: [], tried: D },
-    { bought: D, delivered: D },
+    // One is tried a day, until an answer comes.
+    { settings: { domains: SIX }, behaviour: lost(...SIX), bought: D },
+    { settings: { domains: SIX }, bought: [] },
+    { after: DAY, settings: { domains: SIX }, bought: ["e.example", "f.example"] },
   ],
   "a job answers 404, an error, nonsense or for another item": withoutResult(404, "JOB_NOT_FOUND"),
   "the key may not see a job (403)": withoutResult(403, "ACCESS_DENIED"),
