@@ -1,6 +1,41 @@
+import { readFile } from "node:fs/promises";
+import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { catalogBreaks } from "../support/catalog-rules.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
+import { ROOT } from "../support/run.ts";
+import { specBreaks } from "../support/spec-rules.ts";
+
+// test/released holds the last released forms. A config or a connection that was made with them may never break.
+
+const released = async (name: string) =>
+  JSON.parse(await readFile(`${ROOT}test/released/${name}.json`, "utf8"));
+
+it("CS18: a config of the released version is still valid: no setting is gone, narrower or newly required", async () => {
+  const before = (await released("spec")).connectionSpecification;
+  const { stdout } = await run(CONNECTOR, ["spec"]);
+  const now = JSON.parse(stdout).spec.connectionSpecification;
+  expect(specBreaks(before, now)).toEqual([]);
+  const isValid = new Ajv({ strict: false, validateFormats: false }).compile(now);
+  const config = {
+    ...{ base_url: "https://contacts.example.com", api_key: "k", start_date: "2026-01-02", is_user: "all" },
+    ...{ num_workers: 8, max_window_rows: 1_000, ignore_missing_days: ["2026-01-02"], endpoints: {} },
+    external_api: { api_url: "https://external.example.com", api_key: "k" },
+    company_lookup: { domains: ["a.example"], from_companies: false, max_wait_seconds: null },
+  };
+  expect([isValid(config), isValid.errors]).toEqual([true, null]);
+});
+
+it("CD9: a connection of the released version still has its streams, fields, types, keys and cursors", async () => {
+  const { config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
+  const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+  const now = JSON.parse(stdout).catalog;
+  const before = await released("catalog");
+  expect(before.streams.length).toBeGreaterThan(2);
+  expect(catalogBreaks(before, now)).toEqual([]);
+});
 
 /** The state of people by version 0.1.0, and the same by later ones. */
 const FIRST = {
@@ -60,12 +95,7 @@ describe("the state of people", () => {
     const state = await file("state.json", { bookmarks: { people } });
     const words = ["read", "--config", config, "--stream", "people", "--format", "jsonl", "--state", state];
     const { stdout, stderr } = await run(CONNECTOR, words);
-    const dates = new Set(
-      stdout
-        .trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line).discoveredAt?.slice(0, 10)),
-    );
+    const dates = new Set(linesOf(stdout).map((line) => JSON.parse(line).discoveredAt?.slice(0, 10)));
     const everyone = sandbox.people().map(({ discoveredAt }) => discoveredAt?.slice(0, 10));
     const due = everyone.filter((day) => day === undefined || day === "2026-01-02" || day >= "2026-03-19");
     expect(
