@@ -1,33 +1,57 @@
+import { existsSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import { CONNECTOR, file, run } from "../support/cli.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { recordsOf, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const SMALL: SandboxOptions = { people: 40, companies: 3, sources: 2, requestsPerMinute: 0 };
 
+/** Reads people as JSON lines. */
+const JSONL = ["read", "--format", "jsonl", "--stream", "people"];
+
+const idsOf = (text: string): string[] => linesOf(text).map((line) => JSON.parse(line).id);
+
+/** The cursor of people in a state file, whichever language wrote it last. */
+const cursorIn = (path: string): string =>
+  /"discoveredAt":\s*"([^"]+)"/.exec(readFileSync(path, "utf8"))?.[1] ?? "none";
+
 const read = (sandbox: Sandbox, ...words: readonly string[]) =>
   run(CONNECTOR, ["read", ...words], { env: environmentOf(sandbox), clock: hurriedClock() });
 
-const showState = async (state: unknown, ...words: readonly string[]) =>
-  await run(CONNECTOR, ["state", "show", ...words, await file("state.json", state)]);
-
 describe("read with a saved state", () => {
-  it("brings only who is new, and asks for no older day", async () => {
-    const { sandbox } = await sandboxWith({ ...SMALL, undated: 0, days: 30 });
-    const to = ["--stream", "people", "--format", "jsonl", "--state-file", join(await tempDir(), "s.json")];
-    expect((await read(sandbox, ...to)).stdout.trimEnd().split("\n")).toHaveLength(40);
-    sandbox.advance(86_400_000);
-    sandbox.arrive(2);
+  it("goes on where the last run ended, in every language, and asks for no older day", async () => {
+    const { sandbox, config } = await sandboxWith({ ...SMALL, people: 60 });
+    const state = join(await tempDir(), "state.json");
+    const jsonl = [...JSONL, "--config", config, "--state-file", state];
+    const first = await run(CONNECTOR, jsonl);
+    expect(first.code).toBe(0);
+    expect(new Set(idsOf(first.stdout))).toEqual(new Set(sandbox.people().map(({ id }) => id)));
+    expect(JSON.parse(linesOf(first.stderr).at(-1) ?? "").message).toContain("63 rows of 1 stream");
     const asked = sandbox.requests.length;
-    const { code, stdout } = await read(sandbox, ...to);
-    const { length } = stdout.trimEnd().split("\n");
-    expect([code, length >= 2 && length < 10]).toEqual([0, true]);
+    const numbers = {
+      airbyte: async () => {
+        const words = ["read", "--config", config, "--stream", "people", "--state-file", state];
+        return (await connector(words)).messages.filter(({ type }) => type === "RECORD").length;
+      },
+      singer: async () =>
+        recordsOf((await tap(["--config", config, "--state-file", state])).messages, "people").length,
+      jsonl: async () => idsOf((await run(CONNECTOR, jsonl)).stdout).length,
+    };
+    for (const [language, numberOf] of Object.entries(numbers)) {
+      sandbox.arrive(2);
+      const rows = await numberOf();
+      expect([language, rows >= 2 && rows < 20]).toEqual([language, true]);
+    }
     const exports = sandbox.requests.slice(asked).filter(({ path }) => path.endsWith("/people/stream"));
     expect(exports.every(({ query }) => query["discovered_from"] !== undefined)).toBe(true);
+    expect(Object.keys(JSON.parse(await readFile(state, "utf8")).bookmarks)).toContain("sources");
+    expect(existsSync(`${state}.previous`)).toBe(true);
   });
 
   it.each([
@@ -41,24 +65,6 @@ describe("read with a saved state", () => {
     expect([code === 0, stdout.includes('"RECORD"')]).toEqual([false, false]);
     expect(stdout).toContain('"failure_type":"config_error"');
     expect(sandbox.requests.filter(({ path }) => path.includes("/people"))).toEqual([]);
-  });
-
-  it("reads everything again where the state was made under other filters", async () => {
-    const { sandbox } = await sandboxWith({ ...SMALL, now: "2026-01-07T00:00:00Z" });
-    const given = await file("state.json", { bookmarks: { people: ofFilters("true") } });
-    const words = ["--stream", "people", "--format", "jsonl", "--state", given];
-    const { code, stdout } = await read(sandbox, ...words);
-    const came = stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line).id);
-    expect([code, came.sort()]).toEqual([
-      0,
-      sandbox
-        .people()
-        .map(({ id }) => id)
-        .sort(),
-    ]);
   });
 
   it.each([[[]], [["--stream", "people"]]])(
@@ -106,45 +112,103 @@ describe("read with a saved state", () => {
     expect(later.stdout).toMatch(/shows none of the newest rows.*remove \\"witness\\" from the state/);
     expect(later.stdout).not.toContain('"RECORD"');
   });
+
+  it("ends within its budget, and goes on from there", async () => {
+    const { sandbox, config } = await sandboxWith(
+      { ...SMALL, people: 2_500, latencyMs: 10 },
+      { max_window_rows: 1000, max_run_seconds: 10 },
+    );
+    const folder = await tempDir();
+    const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
+    const args = [...JSONL, "--config", config, "--state-file", state, "--summary", summary];
+    const seen = new Set<string>();
+    const limits: boolean[] = [];
+    while (seen.size < sandbox.people().length && limits.length < 10) {
+      const { code, stdout, stderr } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
+      const { outcome, time_limit_reached: isLimited } = JSON.parse(await readFile(summary, "utf8"));
+      expect([code, outcome]).toEqual([0, "complete"]);
+      const saved = `saved up to ${(cursorIn(state)).slice(0, 10)}. Run again`;
+      expect([stderr.includes("Time limit reached"), stderr.includes(saved)]).toEqual([isLimited, isLimited]);
+      limits.push(isLimited);
+      for (const id of idsOf(stdout)) seen.add(id);
+    }
+    expect([seen.size, limits[0]]).toEqual([sandbox.people().length, true]);
+  });
 });
 
-function ofFilters(is_user: string): object {
-  const days = [["0001-01-01", "2026-01-05", 5]];
-  const filters = { source_slug: null, is_user };
-  return { version: 2, discoveredAt: "2026-01-05T01:00:00.000Z", days, undated: null, filters };
-}
+describe("read --summary", () => {
+  it("writes what the run did, also of one that failed, without any secret", async () => {
+    const { sandbox, config } = await sandboxWith({ ...SMALL, people: 200 });
+    const path = join(await tempDir(), "summary.json");
+    const args = ["read", "--config", config, "--stream", "people", "--summary", path];
+    const summaryOf = async (words: readonly string[]): Promise<Record<string, unknown>> => {
+      await run(CONNECTOR, words);
+      return JSON.parse(await readFile(path, "utf8"));
+    };
+    const state = join(await tempDir(), "state.json");
+    const first = await summaryOf([...args, "--state-file", state]);
+    expect(first).toMatchObject({ outcome: "complete", rows: sandbox.people().length, saved_to: state });
+    expect(first["streams"]).toMatchObject([
+      { stream: "people", requests: first["requests"], state_before: null, saved_up_to: expect.any(String) },
+    ]);
+    const second = await summaryOf([...args, "--state-file", state]);
+    const [{ state_after: after }] = first["streams"] as [{ state_after: unknown }];
+    expect(second["streams"]).toMatchObject([{ state_before: after }]);
+    sandbox.fault("status=401:times=always");
+    expect(await summaryOf(args)).toMatchObject({
+      outcome: "incomplete",
+      streams: [{ error: expect.any(String) }],
+    });
+    expect(await readFile(path, "utf8")).not.toContain(sandbox.key);
+    expect(await summaryOf([...args, "--catalog", "/nowhere.json"])).toMatchObject({
+      outcome: "failed",
+      error: expect.stringContaining("/nowhere.json"),
+    });
+  });
+
+  it("refuses a place where it cannot write, before the first request", async () => {
+    const { sandbox } = await sandboxWith(SMALL);
+    const { code, stderr } = await read(sandbox, "--summary", "/nowhere/summary.json");
+    expect([code, sandbox.requests.length]).toEqual([1, 0]);
+    expect(stderr).toContain('the summary "/nowhere/summary.json"');
+  });
+});
 
 describe("state show", () => {
-  it("counts jobs by step from stdin, and says what is read from the start", async () => {
+  it("says from stdin what became of jobs, under what a stream was read, and what this program does not know", async () => {
     const job = { item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "j1" };
     const jobs = [job, { ...job, item: "B".repeat(16), step: "done" }];
     const state = {
+      people: {
+        ...{ version: 2, discoveredAt: "2026-01-05T01:00:00.000Z", undated: null, plan: "abc" },
+        days: [["0001-01-01", "2026-01-05", 5]],
+        filters: { source_slug: null, is_user: "true" },
+        full_refresh: { generation_id: 1, sync_id: 2, done: false },
+      },
       company_lookups: { version: 1, created_at: null, jobs },
       sources: { version: 1, full_refresh: null },
+      elsewhere: { version: 9 },
     };
-    const { stdout } = await run(CONNECTOR, ["state", "show", "-"], { input: JSON.stringify(state) });
-    expect(stdout).toContain("items: 1 open, 1 finished\n");
-    expect(stdout).toMatch(/^sources\n.*\n {2}is read from the start in every run$/m);
-  });
-
-  it("says under what a stream was read, and what this program does not know", async () => {
-    const full_refresh = { generation_id: 1, sync_id: 2, done: false };
-    const people = { ...ofFilters("true"), full_refresh, plan: "abc" };
-    const { stdout } = await showState({ people, elsewhere: { version: 9 } });
-    const said = [
+    const shown = async (value: object) =>
+      (await run(CONNECTOR, ["state", "show", "-"], { input: JSON.stringify(value) })).stdout;
+    const stdout = await shown(state);
+    for (const words of [
       "days that are covered: the beginning to 2026-01-05",
       "no missing days",
       "rows without a date: not read yet",
       "is_user true",
       "full refresh: not complete",
       "part of the plan abc",
+      "items: 1 open, 1 finished\n",
       "this program has no such stream",
-    ];
-    for (const words of said) expect(stdout).toContain(words);
-    expect((await showState({ bookmarks: {} })).stdout).toBe(
-      "The state is empty: the next run reads everything.\n",
-    );
+    ])
+      expect(stdout).toContain(words);
+    expect(stdout).toMatch(/^sources\n.*\n {2}is read from the start in every run$/m);
+    expect(await shown({ bookmarks: {} })).toBe("The state is empty: the next run reads everything.\n");
   });
+
+  const tooOld = async (state: object) =>
+    await run(CONNECTOR, ["state", "show", "--max-age", "1m", await file("state.json", state)]);
 
   it("exits with 1 for streams that are older than --max-age: up to the first day that no window covers", async () => {
     const [first, last] = [
@@ -158,7 +222,7 @@ describe("state show", () => {
       "b/people": of(first, last),
       "c/people": of(["2026-01-01", "2026-02-26", 3]),
     };
-    const { code, stderr } = await showState({ bookmarks: state }, "--max-age", "1m");
+    const { code, stderr } = await tooOld({ bookmarks: state });
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
       1,
       [
@@ -169,4 +233,11 @@ describe("state show", () => {
       ],
     ]);
   });
+
+  it.each([{}, { bookmarks: { sources: { version: 2, full_refresh: null } } }])(
+    "fails with --max-age for a state of no stream that has dates: %j",
+    async (state) => {
+      expect((await tooOld(state)).code).toBe(1);
+    },
+  );
 });
