@@ -29,10 +29,10 @@ import { mutationAt, mutationsOf } from "../test/mutation/rules.js";
 const WITH_PROCESSES = {
   jobs: ["e2e/paid-once-killed.lab"],
   protocol: ["e2e/process"],
-  run: ["e2e/process", "e2e/standalone", "e2e/terminal", "e2e/files-killed.lab", "e2e/process.lab"],
+  run: ["e2e/process", "e2e/files-killed.lab", "e2e/process.lab"],
   files: ["e2e/process", "e2e/files-killed.lab", "e2e/process.lab"],
-  commands: ["e2e/process", "e2e/standalone", "e2e/terminal", "e2e/init"],
-  "": ["e2e/process", "e2e/standalone", "e2e/process.lab"],
+  commands: ["e2e/process", "e2e/init"],
+  "": ["e2e/process", "e2e/process.lab"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");
 const cache = join(root, ".cache", "mutation");
@@ -50,7 +50,7 @@ const { values } = parseArgs({
     tests: {
       type: "string",
       default:
-        "^test/(unit|e2e|lab)/(?!.*(-memory|cron|e2e/process|standalone|terminal|architecture|repository|docs|metadata|transcripts|lab\\.test))",
+        "^test/(unit|e2e|lab)/(?!.*(-memory|e2e/process|architecture|repository|docs|transcripts|lab\\.test))",
     },
     results: { type: "string", default: join(cache, "results.jsonl") },
   },

@@ -1,17 +1,24 @@
-import { readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
-import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
+import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
+import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { run as runAny } from "../support/run.ts";
-import { serve } from "../support/serve.ts";
-import { KEY } from "../support/session.ts";
+import { atTerminal } from "../support/pty.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const QUICK = { requestsPerMinute: 0, undated: 0 } as const;
+const FEW = { people: 5, undated: 0, companies: 3, sources: 2, requestsPerMinute: 0 };
+
+/** What a shell says, with the program as `$1` and the config as `$2`. */
+const shell = async (script: string, ...words: readonly string[]): Promise<string> => {
+  const { stdout, stderr } = await promisify(execFile)("bash", ["-c", script, "bash", CONNECTOR, ...words], {
+    timeout: 60_000,
+  });
+  return stdout + stderr;
+};
 
 describe("the process", () => {
   it("exits 2 for a command line that is wrong, and says so on stderr without a stack", async () => {
@@ -19,8 +26,6 @@ describe("the process", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("confg");
     expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
-    for (const words of [["reed"], ["check", "--config"], ["read", "--format", "jsonl"], ["state", "show"]])
-      expect(await run(CONNECTOR, words)).toMatchObject({ code: 2, stdout: "" });
   });
 
   it("says its version", async () => {
@@ -54,20 +59,29 @@ describe("the process", () => {
     expect(wrong.stderr).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
   });
 
-  it("reads the config, or the state, from stdin for -", async () => {
-    const { config } = await sandboxWith({ people: 3 });
-    const input = await readFile(config, "utf8");
-    const checked = await connector(["check", "--config", "-"], { input });
-    expect(checked.messages).toMatchObject([{ connectionStatus: { status: "SUCCEEDED" } }]);
+  it("reads the config, which may begin with a byte order mark, and the state from stdin", async () => {
+    const { config } = await sandboxWith(FEW);
+    const piped = 'printf "\\357\\273\\277" | cat - "$2" | node "$1" check --config';
+    for (const place of ["/dev/stdin", "-"])
+      expect(await shell(`${piped} ${place}`, config)).toContain("SUCCEEDED");
     const args = ["read", "--config", config, "--format", "jsonl", "--stream", "people", "--state", "-"];
-    expect(await run(CONNECTOR, args, { input: '{"x"' })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("state"),
-    });
+    const { code, stderr } = await run(CONNECTOR, args, { input: '{"x"' });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("state")]);
+  });
+
+  it("uses config.json in its folder where no config is named and no variable is set", async () => {
+    const { config } = await sandboxWith(FEW);
+    const folder = await tempDir();
+    const check = 'cp "$2" "$3/config.json"; cd "$3"; env -i "$(command -v node)" "$1" check';
+    const said = await shell(check, config, folder);
+    expect(said).toContain("config.json");
+    expect(said).toContain("SUCCEEDED");
+    const own = check.replace("env -i", "env -i CONTACT_INTELLIGENCE_API_KEY=none");
+    expect(await shell(own, config, folder)).toContain("base_url is missing");
   });
 
   it("ends at SIGTERM while it waits for a service that does not answer, and says so", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 5, faults: ["stall-headers:times=always"] });
+    const { sandbox, config } = await sandboxWith({ ...FEW, faults: ["stall-headers:times=always"] });
     const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000 });
     const ended = await run(CONNECTOR, ["read", "--stream", "people", "--config", config], {
       started: (child) => void asked.toBeGreaterThan(0).then(() => child.kill("SIGTERM")),
@@ -78,20 +92,11 @@ describe("the process", () => {
   });
 
   it("that is killed has delivered all that its state file covers, and the next run brings the rest", async () => {
-    const steady = { ...QUICK, people: 3_000, bytesPerSecond: 4_000_000 };
+    const steady = { ...FEW, people: 3_000, bytesPerSecond: 4_000_000 };
     const { sandbox, config } = await sandboxWith(steady, { max_window_rows: 1_000, num_workers: 1 });
     const state = join(await tempDir(), "state.json");
-    const args = [
-      "read",
-      "--format",
-      "jsonl",
-      "--stream",
-      "people",
-      "--config",
-      config,
-      "--state-file",
-      state,
-    ];
+    const words = ["--format", "jsonl", "--stream", "people", "--config", config, "--state-file", state];
+    const args = ["read", ...words];
     let bytes = 0;
     const killed = await run(CONNECTOR, args, {
       started: (child) =>
@@ -113,7 +118,7 @@ describe("the process", () => {
   ])(
     "in %s ends with %i and without an error when nobody reads its output any more",
     async (format, code) => {
-      const { config } = await sandboxWith({ ...QUICK, people: 3_000, bytesPerSecond: 200_000 });
+      const { config } = await sandboxWith({ ...FEW, people: 3_000, bytesPerSecond: 200_000 });
       const args = ["read", "--format", format, "--stream", "people", "--config", config];
       const ended = await run(CONNECTOR, args, {
         started: (child) => child.stdout?.once("data", () => child.stdout?.destroy()),
@@ -124,71 +129,85 @@ describe("the process", () => {
   );
 
   it.runIf(process.platform === "linux")("names the reason when the disk of its stdout is full", async () => {
-    const { config } = await sandboxWith({ people: 300, requestsPerMinute: 0 });
-    const script = `"$0" "$1" read --config "$2" --format jsonl --stream people > /dev/full`;
-    const { code, stderr } = await runAny("sh", ["-c", script, process.execPath, CONNECTOR, config]);
-    expect([code, stderr]).toEqual([1, expect.stringContaining("no space left on device")]);
-  });
-
-  it("honours proxies and NO_PROXY", async () => {
-    await using sandbox = await startSandbox({ people: 5 });
-    const asked: string[] = [];
-    const { url: proxy } = await serve((request, response) => {
-      asked.push(String(request.url));
-      response.writeHead(502, { "content-type": "text/html" });
-      response.end(`<html>${request.headers["x-api-key"]}</html>`);
-    });
-    const env = { HTTP_PROXY: proxy };
-    const config = await configFor(sandbox, {
-      base_url: "http://service.invalid",
-      allow_insecure_http: true,
-    });
-    const check = async (path: string, environment: Record<string, string>): Promise<string> =>
-      (await connector(["check", "--config", path], { env: environment, clock: hurriedClock() })).stdout;
-    const through = await check(config, env);
-    expect(asked[0]).toContain("http://service.invalid/api/v1/public/people");
-    expect(through).toContain("FAILED");
-    expect(through).not.toContain("00112233445566778899aabbccddeeff");
-    const requests = asked.length;
-    expect(await check(config, { ...env, NO_PROXY: "service.invalid" })).toMatch(/ENOTFOUND|EAI_AGAIN/);
-    expect(await check(await configFor(sandbox), env)).toContain("SUCCEEDED");
-    expect(asked).toHaveLength(requests);
+    const { config } = await sandboxWith({ ...FEW, people: 300 });
+    const script = 'node "$1" read -c "$2" --format jsonl --stream people > /dev/full || echo "exit $?"';
+    expect(await shell(script, config)).toMatch(/^exit 1\n(?:.|\n)*no space left on device/);
   });
 });
 
-describe("the key and the rows", () => {
-  const LONG_PART = "00112233445566778899aabbccddeeff";
-  const SHAPES = [KEY, LONG_PART, Buffer.from(KEY).toString("base64"), encodeURIComponent(KEY)];
-
-  it.concurrent.each([
-    ["an error body", "leak:times=always"],
-    ["a redirect", `redirect=https://elsewhere.example/${KEY}?key=${KEY}:times=always`],
-    ["a web page", "html:times=always"],
-    ["a line that is no JSON", "garbage:times=always"],
-    ["bytes that are no UTF-8", "bad-utf8:times=always"],
-    ["a row without a key", "no-key:times=always"],
-  ])("stay out of every message but RECORD when the service answers with %s", async (_what, fault) => {
-    const small = { people: 5, undated: 0, days: 1, requestsPerMinute: 0 };
-    await using sandbox = await startSandbox({ ...small, key: KEY, faults: [fault] });
-    const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-    const args = ["--config", await configFor(sandbox, { start_date })];
-    const catalog = await catalogFor({ people: {} });
-    const ended = await connector(["read", ...args, "--catalog", catalog], { clock: hurriedClock() });
-    const others = linesOf(ended.stdout).filter((line) => !line.startsWith('{"type":"RECORD"'));
-    const said = others.join("\n") + ended.stderr;
-    const rows = sandbox.people().flatMap(({ email, id }) => [id, ...(email === null ? [] : [email])]);
-    for (const secret of [...SHAPES, ...rows]) expect(said).not.toContain(secret);
-    expect(said.length).toBeGreaterThan(100);
+describe("at a terminal", () => {
+  it("read asks where the rows go before it sends a request, and writes them there if --json says so", async () => {
+    const { sandbox, config } = await sandboxWith(FEW);
+    const words = [CONNECTOR, "read", "--config", config, "--stream", "people"];
+    expect([(await atTerminal(words)).code, sandbox.requests.length]).toEqual([2, 0]);
+    const { code, shown } = await atTerminal([...words, "--json"]);
+    expect([code, shown]).toEqual([0, expect.stringContaining(sandbox.people()[0]?.id ?? "?")]);
   });
 
-  it("stay out of the message about a config that is wrong", async () => {
-    const config = await file("config.json", {
-      base_url: `https://user:${KEY}@service.example`,
-      api_key: `${KEY}\n x`,
-      start_date: KEY,
+  it("progress never mixes with rows that go to the same terminal", async () => {
+    const { config } = await sandboxWith({ ...FEW, people: 500 });
+    const command = "node '$1' read -c '$2' --stream people --format jsonl | head -n 3";
+    const shown = await shell(`env -u CI TERM=xterm script -qec "${command}" /dev/null`, config);
+    const lines = shown.trim().split("\r\n");
+    expect(lines.map((line) => Object.keys(JSON.parse(line))[0])).toEqual(["id", "id", "id"]);
+  });
+});
+
+const MANY = { ...FEW, people: 4_000, undated: 5, days: 200, latencyMs: 20 };
+const SMALL_WINDOWS = { max_window_rows: 1_000, num_workers: 1 };
+
+/** What the disk says of people: the day up to which the state goes, and the rows of all published files. */
+function onDisk(state: string): { readonly until: string | undefined; readonly rows: number } {
+  const saved = existsSync(state) ? JSON.parse(readFileSync(state, "utf8")) : {};
+  const manifest = join(state, "../manifest.json");
+  const { files = [] } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")) : {};
+  const rows = (files as { rows: number }[]).reduce((sum, file) => sum + file.rows, 0);
+  return { until: saved.bookmarks?.people?.discoveredAt, rows };
+}
+
+describe("the last words of a run", () => {
+  it.each([
+    ["a folder", CONNECTOR, ["read", "--stream", "people", "--output"]],
+    ["Airbyte's language", CONNECTOR, ["read", "--stream", "people", "--state-file"]],
+    ["JSON lines", CONNECTOR, ["read", "--stream", "people", "--format", "jsonl", "--state-file"]],
+    ["Singer's language", TAP, ["--state-file"]],
+    [
+      "JSON lines without a state",
+      CONNECTOR,
+      ["read", "--stream", "people", "--format", "jsonl", "--summary"],
+    ],
+  ])("say after SIGINT, in %s, up to which moment all is saved", async (where, program, words) => {
+    const { sandbox, config } = await sandboxWith(MANY, SMALL_WINDOWS);
+    const path = join(await tempDir(), "out");
+    const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000, interval: 5 });
+    const { stdout, stderr, signal } = await run(program, [...words, path, "--config", config], {
+      started: (child) => void asked.toBeGreaterThan(12).then(() => child.kill("SIGINT")),
     });
-    const { stdout } = await connector(["check", "--config", config]);
-    expect(stdout).toContain("FAILED");
-    for (const shape of SHAPES) expect(stdout).not.toContain(shape);
+    expect(signal).toBe("SIGINT");
+    if (words.includes("--summary")) {
+      expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({
+        outcome: "interrupted",
+        saved_to: null,
+      });
+      expect(stderr).toContain("Interrupted by SIGINT: no state is saved");
+      return;
+    }
+    const { until, rows } = onDisk(where === "a folder" ? join(path, "state.json") : path);
+    expect(until).toHaveLength(24);
+    expect(stdout + stderr).toContain(`saved people up to ${until}`);
+    if (where === "a folder") expect(stderr).toContain(`(${rows.toLocaleString("en-US")} rows in`);
+  });
+
+  it.each([
+    ["an error", { faults: ["status=403:skip=8:times=always"] }, {}],
+    ["the time limit", { latencyMs: 10 }, { max_run_seconds: 10 }],
+  ])("say after %s what the folder holds", async (_what, options, settings) => {
+    const { config } = await sandboxWith({ ...MANY, ...options }, { ...SMALL_WINDOWS, ...settings });
+    const folder = join(await tempDir(), "out");
+    const words = ["read", "--config", config, "--output", folder, "--stream", "people"];
+    const { stderr } = await run(CONNECTOR, words, { clock: hurriedClock(100) });
+    const { until, rows } = onDisk(join(folder, "state.json"));
+    expect(stderr).toContain(`${rows.toLocaleString("en-US")}`);
+    expect(stderr).toContain(`up to ${until?.slice(0, 10)}`);
   });
 });
