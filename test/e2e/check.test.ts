@@ -1,7 +1,12 @@
+import { readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { request as ask, createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { connect } from "node:net";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { idsOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
@@ -18,7 +23,6 @@ async function checked(config: string): Promise<{ status: string; message: strin
   return { status, message };
 }
 
-const ELSEWHERE = "redirect=https://elsewhere.example/login?x=1:times=always";
 const WRONG = { api_key: KEY.replace("ff", "00") };
 
 /** What a service answers that refuses one stream, has no list of another, and gives no total of the third. */
@@ -31,14 +35,6 @@ const ANSWERS: readonly (readonly [path: RegExp, status: number, body: unknown])
 ];
 
 describe("check", () => {
-  it("says what the key can read", async () => {
-    const { config } = await sandboxWith({ people: 20, undated: 1, companies: 3, sources: 2 });
-    expect(await checked(config)).toEqual({
-      status: "SUCCEEDED",
-      message: "This key can read people (21), companies (3), sources (2)",
-    });
-  });
-
   it("says of a wrong key whether it is from the file or the environment, as read and the tap do, once", async () => {
     await using sandbox = await startSandbox({ people: 3 });
     const inFile = await configFor(sandbox, WRONG);
@@ -107,17 +103,6 @@ describe("check", () => {
     });
   });
 
-  it("names the path at which there is no list, and the setting that corrects it", async () => {
-    const endpoints = { sources: "/api/v1/public/products" };
-    const { config } = await sandboxWith({ people: 2, undated: 0, companies: 3 }, { endpoints });
-    const { status, message } = await checked(config);
-    expect(status).toBe("SUCCEEDED");
-    expect(message).toContain(
-      "sources: Cannot read sources: the service has nothing at /api/v1/public/products (status 404). " +
-        "Put the right path into endpoints.sources",
-    );
-  });
-
   it("says all that it learnt, in the order of the streams: refusals, counts, costs and who is held back", async () => {
     const { url } = await serve((request, response) => {
       const path = (request.url ?? "").replace(/\?.*/, "");
@@ -144,37 +129,18 @@ describe("check", () => {
     expect(message).toMatch(new RegExp(parts.join(".*")));
   });
 
-  it.each<[string, SandboxOptions, object, RegExp]>([
-    ["a wrong key", {}, WRONG, /INVALID_API_KEY/],
-    ["a wrong plan", { plan: "agency" }, {}, /plan.*ENDPOINT_NOT_ON_PLAN.*Use a key of the right plan/],
-    ["no subscription", { plan: "inactive" }, {}, /no active subscription.*Renew/],
-    ["a foreign source", { allowedSources: [] }, { source_slug: "harborline-crm" }, /no access.*source_slug/],
-    ["a service that fails", { faults: ["status=500:times=always"] }, {}, /INTERNAL_ERROR/],
-    ["a redirect", { faults: [ELSEWHERE] }, {}, /redirects to https:\/\/elsewhere\.example .*base_url/],
-    ["a web page", { faults: ["html:times=always"] }, {}, /not JSON.*base_url/],
-    ["a wrong path", {}, { base_url: "elsewhere" }, /status 404.*base_url/],
-  ])("fails for %s and says what to do", async (_what, options, settings, message) => {
+  it.each<[string, SandboxOptions, string, object, RegExp]>([
+    ["a wrong plan", { plan: "agency" }, "", {}, /plan.*ENDPOINT_NOT_ON_PLAN.*Use a key of the right plan/],
+    ["no subscription", { plan: "inactive" }, "", {}, /no active subscription.*Renew/],
+    ["a foreign source", { allowedSources: [] }, "", { source_slug: "crm" }, /no access.*source_slug/],
+    ["a web page", { faults: ["html:times=always"] }, "", {}, /not JSON.*base_url/],
+    ["a wrong path", {}, "/elsewhere", {}, /status 404.*base_url/],
+    ["a service that speaks http", {}, "https", {}, /not in https/],
+  ])("fails for %s and says what to do", async (_what, options, place, settings, message) => {
     await using sandbox = await startSandbox({ people: 5, ...options });
-    const changed = "base_url" in settings ? { base_url: `${sandbox.url}/elsewhere` } : settings;
-    const { status, message: said } = await checked(await configFor(sandbox, changed));
-    expect(status).toBe("FAILED");
-    expect(said).toMatch(message);
-    expect(said).not.toContain("00112233445566778899aabbccddee");
-  });
-
-  it("fails for an address with https where the service speaks http, and says so", async () => {
-    await using sandbox = await startSandbox({ people: 1 });
-    const config = await configFor(sandbox, { base_url: sandbox.url.replace("http:", "https:") });
-    const { status, message } = await checked(config);
-    expect([status, message]).toEqual(["FAILED", expect.stringContaining("not in https")]);
-  });
-
-  it("names the variable of a proxy that may be what refused the connection", async () => {
-    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
-    const env = { HTTPS_PROXY: `http://someone:hunter2@127.0.0.1:${await deadPort()}` };
-    const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
-    expect(stdout).toMatch(/refused.*HTTPS_PROXY is set: check that proxy, too/);
-    expect(stdout).not.toContain("hunter2");
+    const base_url = place === "https" ? sandbox.url.replace("http", "https") : `${sandbox.url}${place}`;
+    const { status, message: said } = await checked(await configFor(sandbox, { base_url, ...settings }));
+    expect([status, said]).toEqual(["FAILED", expect.stringMatching(message)]);
   });
 
   it.each([
@@ -196,18 +162,22 @@ describe("check", () => {
   });
 
   it.each([
-    ["https_proxy", "HTTPS_PROXY", { HTTP_PROXY: "http://proxy.invalid" }],
-    ["http_proxy", "HTTP_PROXY", {}],
-  ])("asks the proxy that %s or %s names, with and without a scheme", async (lower, upper, others) => {
-    const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
-    const proxy = `127.0.0.1:${await deadPort()}`;
-    for (const variable of [lower, upper])
-      for (const value of [proxy, `http://${proxy}`]) {
-        const env = { ...others, [variable]: value };
+    ["https_proxy", { HTTP_PROXY: "http://proxy.invalid" }],
+    ["HTTPS_PROXY", { HTTP_PROXY: "http://proxy.invalid" }],
+    ["http_proxy", {}],
+    ["HTTP_PROXY", {}],
+  ])(
+    "names %s, whose proxy may be what refused the connection, and not its password",
+    async (name, others) => {
+      const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
+      for (const scheme of ["", "http://someone:hunter2@"]) {
+        const env = { ...others, [name]: `${scheme}127.0.0.1:${await deadPort()}` };
         const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
-        expect(stdout).toMatch(new RegExp(`refused.*${variable} is set: check that proxy, too`));
+        expect(stdout).toMatch(new RegExp(`refused.*${name} is set: check that proxy, too`));
+        expect(stdout).not.toContain("hunter2");
       }
-  });
+    },
+  );
 
   it.each([
     [
@@ -215,7 +185,6 @@ describe("check", () => {
       /contacts.example:443: the proxy refused to connect to the host \(PROXY_REFUSED\)\. Check .*HTTPS_PROXY/,
     ],
     [407, /the proxy wants credentials \(PROXY_407\)\. Put them into HTTPS_PROXY/],
-    [503, /the proxy refused to connect to the host \(PROXY_REFUSED\)\. Check .*HTTPS_PROXY/],
   ])("says that a proxy answered with %i", async (status, message) => {
     const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
     const server = createServer();
@@ -224,20 +193,63 @@ describe("check", () => {
     const { stdout } = await connector(["check", "--config", config], { clock: hurriedClock(), env });
     expect(stdout).toMatch(message);
   });
+});
 
-  it.each([
-    ["no JSON", "{", /config file.*not JSON/],
-    ["no object", "[1]", /not an object/],
-    ["without an address", { api_key: KEY }, /base_url is missing/],
-    ["http to elsewhere", { base_url: "http://service.example", api_key: KEY }, /https.*allow_insecure_http/],
-  ])("fails for a config that is %s", async (_what, content, message) => {
-    const { status, message: said } = await checked(await file("config.json", content));
-    expect(status).toBe("FAILED");
-    expect(said).toMatch(message);
+/** A key and a certificate for localhost and service.invalid that it signs itself, made for these tests: `openssl req -x509 …`, until 2126. */
+const PEM = fileURLToPath(new URL("../support/localhost.pem", import.meta.url));
+
+/** A sandbox behind TLS, and a proxy, until the test ends; `tunnels` is what the proxy was asked to connect to. */
+async function serveTls() {
+  const { sandbox } = await sandboxWith({ people: 20, undated: 0 });
+  const pem = readFileSync(PEM);
+  const front = createTlsServer({ key: pem, cert: pem }, ({ url, headers }, response) => {
+    const onward = ask(`${sandbox.url}${url}`, { headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    onward.end();
+  });
+  const tunnels: string[] = [];
+  const proxy = createServer((_, response) => response.writeHead(502).end());
+  proxy.on("connect", ({ url = "" }, socket) => {
+    tunnels.push(url);
+    const onward = connect(Number(url.split(":")[1]), "127.0.0.1", () => {
+      socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      socket.pipe(onward).pipe(socket);
+    });
+    onward.on("error", () => socket.destroy());
+    socket.on("error", () => onward.destroy());
+  });
+  const url = `https://localhost:${await listen(front)}`;
+  /** A config for the service at an address. */
+  const configAt = (base_url: string) => file("config.json", { base_url, api_key: sandbox.key });
+  return { sandbox, url, configAt, proxy: `http://127.0.0.1:${await listen(proxy)}`, tunnels };
+}
+
+describe("a service behind TLS", () => {
+  it.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])("is trusted by the CA that %s names", async (name) => {
+    const { url, configAt } = await serveTls();
+    const args = ["read", "--config", await configAt(url), "--stream", "people"];
+    const { code, messages, stderr } = await connector(args, { asProcess: true, env: { [name]: PEM } });
+    expect(code, stderr).toBe(0);
+    expect(idsOf(messages)).toHaveLength(20);
   });
 
-  it("fails for a config file that is not there", async () => {
-    const message = expect.stringMatching(/there is none/);
-    expect(await checked("/nowhere/config.json")).toMatchObject({ status: "FAILED", message });
+  it("is not trusted otherwise, and the error says what to do", async () => {
+    const { sandbox, url, configAt } = await serveTls();
+    const { stdout } = await connector(["check", "--config", await configAt(url)]);
+    expect(stdout).toContain("FAILED");
+    expect(stdout).toMatch(/certificate .*NODE_EXTRA_CA_CERTS/);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it("is reached through a tunnel where HTTPS_PROXY says so", async () => {
+    const { url, configAt, proxy, tunnels } = await serveTls();
+    // No proxy is asked for localhost.
+    const away = url.replace("localhost", "service.invalid");
+    const env = { NODE_EXTRA_CA_CERTS: PEM, HTTPS_PROXY: proxy };
+    const { stdout } = await connector(["check", "--config", await configAt(away)], { env });
+    expect(stdout).toContain("SUCCEEDED");
+    expect(tunnels).toContain(new URL(away).host);
   });
 });
