@@ -31,7 +31,7 @@ const WITH_PROCESSES = {
   protocol: ["e2e/process"],
   run: ["e2e/process", "e2e/files-killed.lab", "e2e/process.lab"],
   files: ["e2e/process", "e2e/files-killed.lab", "e2e/process.lab"],
-  commands: ["e2e/process", "e2e/init"],
+  commands: ["e2e/process", "e2e/command-line"],
   "": ["e2e/process", "e2e/process.lab"],
 };
 const root = fileURLToPath(new URL("..", import.meta.url)).replace(/[\\/]$/, "");

@@ -1,10 +1,19 @@
 import { readdirSync, statSync } from "node:fs";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
+import { startSandbox } from "../../sandbox/server.ts";
+import { init } from "../../src/commands/init.ts";
+import { CONNECTOR, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { atTerminal } from "../support/pty.ts";
+import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { Terminal, testProcess } from "../support/terminal.ts";
+
+const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddee00";
 
 const QUICK = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
 
@@ -50,6 +59,9 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["output", "compact"],
   ["output compat x", "Did you mean compact?"],
   ["reconcile --yes-gone many", '"many"'],
+  ["reconcile --stream company_lookups --table t", "--stream must be people, companies or sources, not"],
+  ["reconcile", "--table is missing: name a file with key and cursor of every row. --sql prints the query"],
+  ["reconcile --sql mysql", "--sql must be one of duckdb, postgres, bigquery, snowflake"],
   ["reconcile --config - --table -", "Only one file"],
   ["tap extra", "extra"],
   ["tap --catlog x", "Did you mean --catalog?"],
@@ -164,28 +176,14 @@ describe("read", () => {
   it("--dry-run counts rows, asks for none, and leaves no file", async () => {
     const { sandbox, config } = await sandboxWith(QUICK, { email_check: { emails: ["a@x.example"] } });
     const folder = await tempDir();
-    const words = [
-      "read",
-      "--config",
-      config,
-      "--output",
-      join(folder, "out"),
-      "--dry-run",
-      "--stream",
-      "people",
-      "--stream",
-      "email_checks",
-    ];
-    const { code, stdout } = await run(CONNECTOR, words);
+    const words = ["read", "--config", config, "--output", join(folder, "out"), "--dry-run"];
+    const chosen = ["--stream", "people", "--stream", "email_checks"];
+    const { code, stdout } = await run(CONNECTOR, [...words, ...chosen]);
     const { streams, jobs } = JSON.parse(stdout);
-    expect([code, streams[0], jobs]).toMatchObject([
-      0,
-      { rows: sandbox.people().length },
-      [{ would_submit: 1 }],
-    ]);
-    expect(
-      sandbox.requests.filter(({ path, method }) => path.endsWith("/stream") || method !== "GET"),
-    ).toEqual([]);
+    expect([code, streams[0].rows, jobs[0].would_submit]).toEqual([0, sandbox.people().length, 1]);
+    const forRows = ({ path, method }: { path: string; method: string }): boolean =>
+      path.endsWith("/stream") || method !== "GET";
+    expect(sandbox.requests.filter(forRows)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   });
 
@@ -195,14 +193,6 @@ describe("read", () => {
     const of = (type: string) =>
       stdout.split("\n").filter((line) => line.includes(`"type":"${type}"`)).length;
     expect([code, of("RECORD"), of("STATE")]).toEqual([0, 5 + 3 + 2, 0]);
-  });
-
-  it("refuses a sync_mode of a catalog that is none", async () => {
-    const { config } = await sandboxWith(QUICK);
-    const stream = { name: "people", json_schema: {}, supported_sync_modes: ["full_refresh"] };
-    const catalog = await file("catalog.json", { streams: [{ stream, sync_mode: "full-refresh" }] });
-    const ended = await run(CONNECTOR, ["read", "--config", config, "--catalog", catalog]);
-    expect([ended.code, ended.stdout]).toEqual([1, expect.stringContaining("full_refresh")]);
   });
 });
 
@@ -222,4 +212,68 @@ it("files of a run are only for their owner, whatever the umask", async () => {
     const stats = statSync(join(folder, name));
     expect([name, stats.mode & 0o777]).toEqual([name, stats.isDirectory() ? 0o700 : 0o600]);
   }
+});
+
+describe("init", () => {
+  it("checks each answer at a terminal, asks again, shows no key, and writes a file that works", async () => {
+    await using sandbox = await startSandbox({ people: 5, undated: 0, companies: 2, sources: 1 });
+    const path = join(await tempDir(), "config.json");
+    const { host } = new URL(sandbox.url);
+    const answers = ["", `127.0.0.1:${await deadPort()}`, host, KEY, "a key", sandbox.key];
+    const { code, shown } = await atTerminal([CONNECTOR, "init", "--config", path], answers);
+    expect(shown).toMatch(/base_url is missing(?:.|\n)*the connection was refused/);
+    expect(shown).toContain(`The service answers at http://${host}`);
+    expect(shown.match(/Address of the Public API/g)?.length).toBeGreaterThanOrEqual(3);
+    expect(shown).toMatch(
+      /INVALID_API_KEY(?:.|\n)*api_key must look like this(?:.|\n)*This key can read people/,
+    );
+    for (const key of [KEY, sandbox.key]) expect(shown).not.toContain(key);
+    const written = { base_url: sandbox.url, api_key: sandbox.key };
+    expect([code, JSON.parse(await readFile(path, "utf8"))]).toEqual([0, written]);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await run(CONNECTOR, ["check", "--config", path, "--exit-code"])).code).toBe(0);
+  });
+
+  it.each([
+    ["a key that does not work", (url: string) => `${url}\n${KEY}\n`, "INVALID_API_KEY"],
+    ["an address that is none", () => `contacts\n${KEY}\n`, "base_url must look like this"],
+    ["no answers", () => "", "stdin ended before all was answered"],
+  ])("writes nothing for %s, and says why", async (_what, input, why) => {
+    await using sandbox = await startSandbox({ people: 5 });
+    const folder = await tempDir();
+    const args = ["init", "--config", join(folder, "config.json")];
+    const ended = await run(CONNECTOR, args, { input: input(sandbox.url) });
+    expect(ended).toMatchObject({ code: 1, stdout: "" });
+    expect(ended.stderr).toContain(why);
+    expect(ended.stderr).toMatch(/No file was written\n$/);
+    expect(ended.stderr).not.toContain("0a1b2c3d");
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("replaces a file only after a yes, and then only its owner can read it", async () => {
+    await using sandbox = await startSandbox({ people: 5 });
+    const path = join(await tempDir(), "my config.json");
+    await writeFile(path, "mine", { mode: 0o644 });
+    const answer = async (text: string): Promise<{ readonly code: number; readonly said: string }> => {
+      const stdin = (): Readable => Readable.from([text]);
+      const stdout = new Terminal();
+      return { code: await init({ config: path }, testProcess({ stdin, stdout })), said: stdout.text };
+    };
+    expect(await answer("\n")).toEqual({ code: 1, said: `"${path}" is as it was\n` });
+    expect(await readFile(path, "utf8")).toBe("mine");
+    const words = `--config "${path}"`;
+    const { code, said } = await answer(`y\n${sandbox.url}\n${sandbox.key}\n`);
+    expect(code).toBe(0);
+    expect(said.split("\n")).toEqual([
+      expect.stringMatching(/^This key can read people \(\d+\), companies \(\d+\)/),
+      `Wrote "${path}", which only you can read`,
+      "Next:",
+      `  source-contact-intelligence check ${words}`,
+      `  source-contact-intelligence discover ${words} > catalog.json`,
+      `  source-contact-intelligence read ${words} --output contacts`,
+      "",
+    ]);
+    expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ api_key: sandbox.key });
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
 });

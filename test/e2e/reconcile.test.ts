@@ -274,15 +274,6 @@ describe("reconcile refuses", () => {
     }
     expect(sandbox.requests.filter(({ path }) => path.includes("/stream"))).toHaveLength(before);
   });
-
-  it.each([
-    [["--stream", "company_lookups", "--table", "t"], "--stream must be people, companies or sources, not"],
-    [[], "--table is missing: name a file with key and cursor of every row. --sql prints the query for it"],
-    [["--sql", "mysql"], "--sql must be one of duckdb, postgres, bigquery, snowflake"],
-  ])("the words %j", async (words, why) => {
-    const ended = await run(CONNECTOR, ["reconcile", ...words]);
-    expect(ended).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(why) });
-  });
 });
 
 it.each(["duckdb", "postgres", "bigquery", "snowflake"])(
