@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
@@ -60,41 +61,34 @@ describe("read --output", () => {
   });
 
   it.each([
-    { more: [] as string[], people: 60 },
     { more: ["--compress", "gzip"], people: 60 },
     { more: [], people: 2_000 },
-  ])("writes no file where nothing is new: %o", async ({ more, people }) => {
+  ])("writes no file where nothing is new, and again what was taken away or asked for: %o", async (given) => {
+    const { more, people } = given;
     await using sandbox = await startSandbox({ ...SMALL, people, days: 5 });
     const folder = await tempDir();
-    expect((await read(sandbox, folder, ...more)).code).toBe(0);
-    const rows = (): Map<string, string> => filesIn(folder);
-    const before = rows();
-    const again = await read(sandbox, folder, ...more);
-    expect(again.stderr).toMatch(/Run complete: 0 rows of 3 streams/);
-    expect(rows()).toEqual(before);
+    const readMore = (...words: readonly string[]): Promise<Ended> =>
+      read(sandbox, folder, ...words, ...more);
+    /** The streams of the files that a read adds. */
+    const added = async (...words: readonly string[]): Promise<readonly (string | undefined)[]> => {
+      const before = filesIn(folder);
+      await readMore(...words);
+      const names = [...filesIn(folder).keys()].filter((name) => !before.has(name));
+      return names.map((name) => name.split("/")[0]);
+    };
+    expect((await readMore()).code).toBe(0);
+    const first = filesIn(folder);
+    expect((await readMore()).stderr).toMatch(/Run complete: 0 rows of 3 streams/);
+    expect(filesIn(folder)).toEqual(first);
     sandbox.arrive(1);
-    await read(sandbox, folder, ...more);
-    expect([...rows().keys()].filter((name) => !before.has(name))).toEqual([
-      expect.stringMatching(/^people\//),
-    ]);
-    // What was taken away is written again, and so is what someone asks for.
-    const last = rows();
-    for (const name of last.keys()) if (!name.startsWith("companies/")) rmSync(join(folder, name));
-    await read(sandbox, folder, ...more);
-    const added = [...rows().keys()].filter((name) => !last.has(name));
-    expect(added.map((name) => name.split("/")[0])).toEqual(["people", "sources"]);
-    const full = rows().size;
-    for (let run = 1; run < 3; run++) {
-      await read(sandbox, folder, "--full-refresh", "--stream", "sources", ...more);
-      expect(rows().size).toBe(full + run);
-    }
+    expect(await added()).toEqual(["people"]);
+    for (const name of filesIn(folder).keys()) if (!name.startsWith("companies/")) rmSync(join(folder, name));
+    expect(await added()).toEqual(["people", "sources"]);
+    expect(await added("--full-refresh", "--stream", "sources")).toEqual(["sources"]);
     // What is older than a full refresh may be removed, and not everyone reads the refresh.
-    const sizes: number[] = [];
-    for (const flags of [["--full-refresh", "--stream", "people"], [], []]) {
-      await read(sandbox, folder, ...flags, ...more);
-      sizes.push(rows().size - full - 2);
-    }
-    expect(sizes).toEqual([1, 2, 2]);
+    expect(await added("--full-refresh", "--stream", "people")).toEqual(["people"]);
+    expect(await added()).toEqual(["people"]);
+    expect(await added()).toEqual([]);
   });
 
   it("compresses files if it is told to, and counts them in the summary", async () => {
@@ -183,26 +177,32 @@ describe("read --output", () => {
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
   });
 
-  it.each([
-    ["was removed", (path: string) => rmSync(path), "is not there"],
-    ["was changed", (path: string) => writeFileSync(path, "{}\n"), "bytes instead of"],
-  ])("state merge refuses a folder of which a file %s", async (_what, change, said) => {
-    await using sandbox = await startSandbox(SMALL);
-    const folder = await tempDir();
-    await read(sandbox, folder, "--stream", "people");
-    const words = ["state", "merge", folder, folder];
-    const [name = ""] = filesIn(folder).keys();
-    change(join(folder, name));
-    const merged = await run(CONNECTOR, words);
-    expect([merged.code, merged.stdout]).toEqual([expect.any(Number), ""]);
-    expect(merged.code).not.toBe(0);
-    expect(merged.stderr).toContain(said);
-  });
-
   it("says that the folder above is not there", async () => {
     await using sandbox = await startSandbox(SMALL);
     const ended = await read(sandbox, join(await tempDir(), "not", "there"));
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringMatching(/Cannot .*not.*there/) });
     expect(await read(sandbox, await file("a-file", "x"))).toMatchObject({ code: 2 });
   });
+});
+
+it("output compact makes one file of a stream, with each row once or the newest of each key", async () => {
+  await using sandbox = await startSandbox({ ...SMALL, people: 10 });
+  const folder = await tempDir();
+  await read(sandbox, folder, "--stream", "people");
+  sandbox.recheck(2);
+  sandbox.arrive(2);
+  await read(sandbox, folder, "--stream", "people");
+  const linesIn = (): readonly string[] => [...filesIn(folder).values()].flatMap(linesOf);
+  const before = linesIn();
+  const compact = async (...flags: readonly string[]) =>
+    await run(CONNECTOR, ["output", "compact", ...flags, folder]);
+  expect(await compact()).toMatchObject({ code: 0, stderr: "" });
+  expect(new Set(linesIn())).toEqual(new Set(before));
+  expect((await compact("--newest")).stdout).toMatch(/^people: 1 file with \d+ rows became /);
+  expect(readdirSync(join(folder, "people"))).toHaveLength(1);
+  const served = sandbox.people();
+  const rows = new Map(linesIn().map((line) => [JSON.parse(line).id, JSON.parse(line)]));
+  expect([rows.size, linesIn().length]).toEqual([served.length, served.length]);
+  for (const person of served) expect(rows.get(person.id)).toEqual(person);
+  expect((await read(sandbox, folder, "--stream", "people")).stderr).toContain("Run complete: 0 rows");
 });
