@@ -47,6 +47,7 @@ const STORIES: Readonly<Record<string, Story>> = {
       ...["!faults status=429:times=2", "read --output contacts --stream people"],
       "!faults redirect=https://elsewhere.example/x:times=always",
       ...["check", "read --output contacts --stream people"],
+      ...["!faults status=403:code=ENDPOINT_NOT_ON_PLAN:path=companies:times=always", "discover"],
     ],
   },
   "a Singer tap": {
