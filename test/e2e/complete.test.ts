@@ -10,7 +10,7 @@ import {
   statusesOf,
 } from "../support/airbyte-messages.ts";
 import { connector, file, type RunOptions } from "../support/cli.ts";
-import { catalogFor, configFor, environmentOf, sandboxWith } from "../support/configs.ts";
+import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
 const stateLines = (stdout: string): string =>
@@ -97,6 +97,7 @@ describe("read", () => {
     const ids = { sync_mode: "full_refresh", generation_id: 3, sync_id: 7 };
     const streams = { people: ids, companies: ids, sources: ids };
     const first = await read(sandbox, { streams });
+    expect(recordsOf(first.messages, "people")).toHaveLength(303);
     const again = await read(sandbox, { streams, state: stateLines(first.stdout) });
     expect(again.code).toBe(0);
     expect(again.messages.filter(({ type }) => type === "RECORD")).toHaveLength(0);
@@ -125,25 +126,10 @@ describe("read", () => {
       first.messages
         .flatMap(({ state }) => state ?? [])
         .findLast(({ stream }) => stream.stream_descriptor.namespace === place);
-    const countsFrom = async (...states: readonly unknown[]): Promise<number[]> =>
-      countsOf(await connector([...args, "--state", await file("state.json", states)]));
-    expect(Math.max(...(await countsFrom(stateOf("eu"), stateOf("us"))))).toBeLessThan(20);
-    const [eu, us] = await countsFrom(stateOf("us"));
+    const again = await connector([...args, "--state", await file("state.json", [stateOf("us")])]);
+    const [eu, us] = countsOf(again);
     expect(eu).toBe(303);
     expect(us).toBeLessThan(20);
-  });
-
-  it("reads what the key can without a catalog, or the named streams, from the environment", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const env = environmentOf(sandbox);
-    const all = await connector(["read"], { env });
-    expect(["people", "companies", "sources"].map((name) => recordsOf(all.messages, name).length)).toEqual([
-      303, 12, 4,
-    ]);
-    const some = await connector(["read", "--stream", "sources"], { env });
-    expect(new Set(some.messages.flatMap(({ record }) => record?.stream ?? []))).toEqual(
-      new Set(["sources"]),
-    );
   });
 
   it("lets the other streams finish when some fail, and names what failed last", async () => {

@@ -128,10 +128,6 @@ describe("code in the docs", () => {
   });
 });
 
-it.each(["docs/jobs.md", "docs/troubleshooting.md"])("%s has at most 1,500 words", (page) => {
-  expect(readFileSync(`${ROOT}${page}`, "utf8").trim().split(/\s+/).length).toBeLessThanOrEqual(1500);
-});
-
 /** A user's folder: the commands on PATH, and a config for the sandbox. */
 async function prepare(folder: string, { url, key }: Sandbox): Promise<void> {
   const { bin } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8")) as { bin: Record<string, string> };

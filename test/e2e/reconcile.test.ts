@@ -209,17 +209,11 @@ describe("reconcile --recheck", () => {
     expect(ids(await sync(config, state))).toEqual(expect.arrayContaining(ids([...lost, stale])));
   });
 
-  it("changes nothing where nobody was lost, and refuses a state of other streams", async () => {
+  it("changes nothing where nobody was lost", async () => {
     const { config, state, all } = await synced(SMALL);
     const before = JSON.parse(readFileSync(state, "utf8"));
     expect((await reconcile(config, all, ["--full", "--recheck", state])).code).toBe(0);
     expect(JSON.parse(readFileSync(state, "utf8"))).toEqual(before);
-    const other = await file("state.json", { bookmarks: { sources: { version: 2 } } });
-    const refused = await reconcile(config, all.slice(1), ["--full", "--recheck", other]);
-    expect([refused.code, refused.stderr]).toEqual([
-      2,
-      expect.stringContaining('holds nothing of \\"people\\"'),
-    ]);
   });
 
   it("counts rows of before 1970 as rows without a date, and brings them again", async () => {

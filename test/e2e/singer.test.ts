@@ -32,20 +32,6 @@ describe("a sync", () => {
     for (const line of linesOf(served)) expect(sent).toContain(`${escaped(line)}}`);
   });
 
-  it("goes on from its last state, and hands on what it does not know of it", async () => {
-    const { sandbox, config } = await sandboxWith({ ...QUICK, people: 120 });
-    const first = await tap(["--config", config]);
-    const saved = first.messages.at(-1)?.value ?? { bookmarks: {} };
-    const known = new Set(sandbox.people().map(({ id }) => id));
-    sandbox.arrive(3);
-    const state = { ...saved, currently_syncing: null, bookmarks: { ...saved.bookmarks, other: { x: 1 } } };
-    const { messages } = await tap(["--config", config, "--state", await file("state.json", state)]);
-    const people = recordsOf(messages, "people").map(({ record }) => String(record?.["id"]));
-    expect(people.filter((id) => !known.has(id))).toHaveLength(3);
-    expect(people.length).toBeLessThan(30);
-    expect(messages.at(-1)?.value).toMatchObject({ currently_syncing: null, bookmarks: { other: { x: 1 } } });
-  });
-
   it("reads a table from the start whatever the state says, and activates its version, if the user asks", async () => {
     const settings = { emit_activate_version_messages: true };
     const { sandbox, config } = await sandboxWith({ ...QUICK, people: 60 }, settings);
@@ -63,11 +49,8 @@ describe("a sync", () => {
   });
 
   it("announces a new field by a second SCHEMA ahead of its records", async () => {
-    const { config } = await sandboxWith({
-      ...QUICK,
-      people: 50,
-      faults: ["new-field:path=/people/stream:after=20"],
-    });
+    const faults = ["new-field:path=/people/stream:after=20"];
+    const { config } = await sandboxWith({ ...QUICK, people: 50, faults });
     const { messages, logs } = await tap(["--config", config]);
     const schemas = schemasOf(messages, "people").map(({ schema }) => schema?.properties["engagement"]);
     expect(schemas).toEqual([undefined, expect.any(Object)]);
@@ -77,17 +60,13 @@ describe("a sync", () => {
   it("buys only what both the settings and the catalog ask for, and once", async () => {
     const { sandbox } = await sandboxWith(QUICK);
     const external_api = { api_url: sandbox.url, api_key: sandbox.key };
-    const config = await configFor(sandbox, {
-      external_api,
-      email_verification: { emails: ["a@example.com"] },
-    });
+    const email_verification = { emails: ["a@example.com"] };
+    const config = await configFor(sandbox, { external_api, email_verification });
     const bought = (): number => sandbox.requests.filter(({ method }) => method !== "GET").length;
     await tap(["--config", config]);
     const { stderr } = await run(TAP, ["--config", config, "--test"]);
-    expect([bought(), stderr]).toEqual([
-      0,
-      expect.stringContaining('\\"email_verifications\\": can be submitted'),
-    ]);
+    expect(stderr).toContain('\\"email_verifications\\": can be submitted');
+    expect(bought()).toBe(0);
     const args = ["--catalog", await selection(await discover(config), ["email_verifications"])];
     const { messages } = await tap(["--config", config, ...args]);
     expect([bought(), recordsOf(messages, "email_verifications").length]).toEqual([1, 1]);
@@ -105,10 +84,8 @@ describe("a catalog", () => {
     await tap(["--config", await configFor(empty), "--catalog", chosen]);
     const { sandbox, config } = await sandboxWith(QUICK);
     const { messages, logs } = await tap(["--config", config, "--catalog", chosen], { exits: 1 });
-    expect([recordsOf(messages, "companies"), Object.hasOwn(bookmarksOf(messages), "companies")]).toEqual([
-      [],
-      false,
-    ]);
+    expect(recordsOf(messages, "companies")).toEqual([]);
+    expect(bookmarksOf(messages)).not.toHaveProperty("companies");
     expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
     expect(logs.at(-1)?.message).toMatch(/"companies": when the catalog was made .*refresh-catalog/);
     const fresh = await selection(await discover(config), ["people", "companies"]);
@@ -118,10 +95,8 @@ describe("a catalog", () => {
   it("fails for a stream that the key's plan leaves out, which a sync without one just does not read", async () => {
     const { config } = await sandboxWith({ ...QUICK, plan: "agency" });
     const { messages } = await tap(["--config", config]);
-    expect([recordsOf(messages, "people").length, recordsOf(messages, "sources").length > 0]).toEqual([
-      0,
-      true,
-    ]);
+    expect(recordsOf(messages, "people")).toEqual([]);
+    expect(recordsOf(messages, "sources")).not.toEqual([]);
     const chosen = await selection(await discover(config), ["people"]);
     await tap(["--config", config, "--catalog", chosen], { exits: 1 });
   });
@@ -135,11 +110,8 @@ describe("--discover", () => {
     expect([code, stderr]).toEqual([0, ""]);
     expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThan(1000);
     const { streams } = JSON.parse(stdout);
-    expect(streams.map(({ stream }: { stream: string }) => stream)).toEqual([
-      "people",
-      "companies",
-      "sources",
-    ]);
+    const names = streams.map(({ stream }: { stream: string }) => stream);
+    expect(names).toEqual(["people", "companies", "sources"]);
     expect(streams[1].schema.properties).toHaveProperty("headquarters.properties.city");
     const sampledOf = async (options: SandboxOptions): Promise<unknown[]> => {
       const other = await sandboxWith({ ...QUICK, ...options });
