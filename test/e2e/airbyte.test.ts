@@ -1,94 +1,63 @@
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import {
   type AirbyteMessage,
   type CatalogStream,
-  recordsOf as dataOf,
   type Json,
+  recordsOf,
   statusesOf,
 } from "../support/airbyte-messages.ts";
 import { CATALOG_RULES } from "../support/catalog-rules.ts";
-import { CONNECTOR, connector, type Ended, run } from "../support/cli.ts";
-import { sandboxWith } from "../support/configs.ts";
+import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { configFor, sandboxWith } from "../support/configs.ts";
 import { schemasIn } from "../support/json-schema.ts";
 import { ROOT } from "../support/run.ts";
 import { runs } from "../support/runs.ts";
 import { SPEC_RULES } from "../support/spec-rules.ts";
-import { tempDir } from "../support/temp-dir.ts";
 
 // Airbyte's acceptance tests ask this of a connector, each rule under its id, by command lines against the sandbox.
-
-type SyncMode = "full_refresh" | "incremental";
-type Said = { readonly ended: Ended; readonly messages: readonly AirbyteMessage[] };
 
 const PEOPLE = runs(2_500, 12_000);
 const DAY = 86_400_000;
 const SAMPLES = runs(2, 10);
 
 let sandbox: Sandbox;
-let folder: string;
+let config: string;
 let catalog: { readonly streams: readonly CatalogStream[] };
-let first: Said;
+let first: readonly AirbyteMessage[];
 
 beforeAll(async () => {
-  folder = await tempDir();
   // Small windows, so that one read has many states to go on from.
   sandbox = await startSandbox({ people: PEOPLE, undated: 7, requestsPerMinute: 0 });
-  await put("config.json", configOf({ max_window_rows: 1000, requests_per_minute: 6000 }));
-  const { messages } = await say("discover", "config.json");
-  catalog = messages[0]?.catalog ?? { streams: [] };
-  first = await read("incremental");
+  config = await configFor(sandbox, { max_window_rows: 1000 });
+  const [discovered] = await say("discover");
+  catalog = discovered?.catalog ?? { streams: [] };
+  first = await read();
 });
 
 afterAll(async () => {
   await sandbox.close();
 });
 
-const configOf = (settings: object = {}): object => ({
-  base_url: sandbox.url,
-  api_key: sandbox.key,
-  ...settings,
-});
-
-async function put(name: string, value: unknown): Promise<string> {
-  const path = join(folder, name);
-  await writeFile(path, JSON.stringify(value));
-  return path;
+/** Runs a command that succeeds. */
+async function say(command: string, ...args: readonly string[]): Promise<readonly AirbyteMessage[]> {
+  const { messages, code, stderr } = await connector([command, "--config", config, ...args]);
+  expect([code, stderr], "the platform shows all of stderr as errors").toEqual([0, ""]);
+  return messages;
 }
 
-/** Runs a command; `config` names a file of this test's folder. */
-async function say(command: string, config: string, ...args: readonly string[]): Promise<Said> {
-  const { messages, ...ended } = await connector([command, "--config", join(folder, config), ...args]);
-  expect(ended.stderr, "the platform shows all of stderr as errors").toBe("");
-  return { ended, messages };
+/** Reads incrementally, where a stream has it. */
+async function read(state?: unknown): Promise<readonly AirbyteMessage[]> {
+  const streams = catalog.streams.map((stream) => ({
+    stream,
+    sync_mode: stream.supported_sync_modes.at(-1),
+    destination_sync_mode: "append_dedup",
+  }));
+  const given = state === undefined ? [] : ["--state", await file("state.json", state)];
+  return await say("read", "--catalog", await file("catalog.json", { streams }), ...given);
 }
-
-type Ask = { readonly state?: unknown; readonly streams?: readonly string[] };
-
-/** Reads in the mode that is asked for, where a stream has it. */
-async function read(mode: SyncMode, { state, streams }: Ask = {}): Promise<Said> {
-  const chosen = catalog.streams.filter(({ name }) => streams?.includes(name) ?? true);
-  const configured = await put("catalog.json", {
-    streams: chosen.map((stream) => ({
-      stream,
-      sync_mode: stream.supported_sync_modes.includes(mode) ? mode : "full_refresh",
-      destination_sync_mode: "append_dedup",
-    })),
-  });
-  const given = state === undefined ? [] : ["--state", await put("state.json", state)];
-  const said = await say("read", "config.json", "--catalog", configured, ...given);
-  expect(said.ended.code).toBe(0);
-  return said;
-}
-
-const recordsOf = ({ messages }: Pick<Said, "messages">, stream: string): readonly Json[] =>
-  dataOf(messages, stream);
-
-const statesOf = ({ messages }: Said, stream?: string): AirbyteMessage[] =>
-  messages.filter(({ state }) => state && [undefined, state.stream.stream_descriptor.name].includes(stream));
 
 const textsOf = (rows: readonly unknown[]): Set<string> => new Set(rows.map((row) => JSON.stringify(row)));
 
@@ -110,10 +79,10 @@ describe("specification", () => {
 
   it("CS1: takes the config of a connection, and nulls that a form sends", () => {
     const isValid = new Ajv({ strict: false, validateFormats: false }).compile(settings());
+    const account = { base_url: sandbox.url, api_key: sandbox.key };
     const nulls = { start_date: null, max_run_seconds: null, ignore_missing_days: null };
-    expect(
-      [{}, nulls, { start_date: "2026-01-02T03:04:05Z" }].map((more) => isValid(configOf(more))),
-    ).toEqual([...[true, true, true]]);
+    for (const more of [{}, nulls, { start_date: "2026-01-02T03:04:05Z" }])
+      expect(isValid({ ...account, ...more })).toBe(true);
     expect(isValid({ api_key: "k" })).toBe(false);
   });
 
@@ -147,9 +116,9 @@ describe("connection", () => {
   ])(
     "%s: %s gives exactly one status, and exit code 0: %j %s",
     async (_id, _what, settings, status, said) => {
-      await put("checked.json", configOf(settings));
-      const { ended, messages } = await say("check", "checked.json");
-      expect(ended.code).toBe(0);
+      const args = ["check", "--config", await configFor(sandbox, settings)];
+      const { code, messages } = await connector(args);
+      expect(code).toBe(0);
       expect(messages).toMatchObject([
         { connectionStatus: { status, message: expect.stringMatching(said) } },
       ]);
@@ -176,19 +145,19 @@ describe("discovery", () => {
   });
 
   it("takes two requests, and learns the fields of companies and sources from live rows", async () => {
-    const { sandbox: other, config } = await sandboxWith({ people: 20, seed: 3 });
-    const { messages } = await connector(["discover", "--config", config]);
+    const other = await sandboxWith({ people: 20, seed: 3 });
+    const { messages } = await connector(["discover", "--config", other.config]);
     const streams = messages[0]?.catalog?.streams ?? [];
     await expect(streams.map(shown).join("\n")).toMatchFileSnapshot("../golden/catalog.txt");
-    expect(other.requests.map(({ path }) => path)).toEqual([
+    expect(other.sandbox.requests.map(({ path }) => path)).toEqual([
       "/api/v1/public/companies/stream",
       "/api/v1/public/sources",
     ]);
   });
 
   it("keeps every stream whatever the plan of the key", async () => {
-    const { config } = await sandboxWith({ people: 5, plan: "agency" });
-    const { messages } = await connector(["discover", "--config", config]);
+    const other = await sandboxWith({ people: 5, plan: "agency" });
+    const { messages } = await connector(["discover", "--config", other.config]);
     expect(messages[0]?.catalog?.streams.map(({ name }) => name)).toEqual(["people", "companies", "sources"]);
   });
 });
@@ -219,20 +188,18 @@ describe("basic read", () => {
       const records = recordsOf(first, stream);
       expect(textsOf(records), stream).toEqual(textsOf(rows));
       expect(records, stream).toHaveLength(rows.length);
-      expect(statusesOf(first.messages, stream).at(-1), stream).toBe("COMPLETE");
+      expect(statusesOf(first, stream).at(-1), stream).toBe("COMPLETE");
     }
   });
 });
 
 it("CI1, CI3: every state is a point to go on from: nothing is lost, and only the lookback repeats", async () => {
-  const states = statesOf(first, "people");
+  const states = first.filter(({ state }) => state?.stream.stream_descriptor.name === "people");
   expect(states.length).toBeGreaterThan(SAMPLES);
   const step = Math.max(1, Math.floor(states.length / SAMPLES));
   for (const state of states.filter((_, index) => index % step === 0)) {
-    const at = first.messages.indexOf(state);
-    const after = textsOf(recordsOf({ messages: first.messages.slice(at) }, "people"));
-    const resumed = await read("incremental", { state: [state.state], streams: ["people"] });
-    const records = recordsOf(resumed, "people");
+    const after = textsOf(recordsOf(first.slice(first.indexOf(state)), "people"));
+    const records = recordsOf(await read([state.state]), "people");
     const delivered = textsOf(records);
     expect([...after].filter((row) => !delivered.has(row))).toEqual([]);
     const { discoveredAt } = { discoveredAt: null, ...state.state?.stream.stream_state };
