@@ -169,11 +169,6 @@ describe("a setting that cannot be obeyed", () => {
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?', "none"],
     [{ suppress_file: "/nowhere.txt" }, 'Cannot read the suppress_file "/nowhere.txt"', "none"],
     [{ drop_fields: ["emial"] }, 'a field that no stream of this account has. Did you mean "email"?', "some"],
-    [
-      { hash_fields: ["headquarters.citty"], hash_salt: SALT },
-      'hash_fields "headquarters.citty" names',
-      "some",
-    ],
   ])("lets no row out and fails every command: %j", async (settings, why, requests) => {
     const { sandbox, config } = await sandboxWith(QUICK, settings);
     const said = JSON.stringify(why).slice(1, -1);
@@ -199,10 +194,8 @@ describe("a catalog", () => {
   it("that Airbyte made before the settings lets no row out of a stream whose hashed field it types as a number", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);
     const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
-    const streams = JSON.parse(stdout).catalog.streams.map((stream: object) => ({
-      stream,
-      sync_mode: "full_refresh",
-    }));
+    const { streams: found } = JSON.parse(stdout).catalog;
+    const streams = found.map((stream: object) => ({ stream, sync_mode: "full_refresh" }));
     const words = ["--catalog", await file("catalog.json", { streams })];
     const hashed = await configFor(sandbox, HASHED);
     const { code, messages } = await connector(["read", "--config", hashed, ...words]);
@@ -249,19 +242,15 @@ describe("a catalog", () => {
 describe("a suppressed person", () => {
   it("is counted as shown, in the summary, the states and the next run", async () => {
     const { sandbox } = await sandboxWith(QUICK);
-    const named = sandbox
-      .people()
-      .filter(({ discoveredAt }) => discoveredAt !== null)
-      .slice(0, 20);
+    const dated = sandbox.people().filter(({ discoveredAt }) => discoveredAt !== null);
+    const named = dated.slice(0, 20);
     const suppress_file = await file("suppressed.txt", named.map(({ id }) => id).join("\n"));
     const config = await configFor(sandbox, { suppress_file });
     expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("holds back 20 entries");
     const first = await connector(["read", "--config", config]);
     expect(first.stdout).toContain("43 rows in 1 window, 20 suppressed");
-    const { days } = statesOf(first.messages, "people").at(-1) as {
-      days: [string, string, number, null, number?][];
-    };
-    expect(days.reduce((sum, [, , , , suppressed = 0]) => sum + suppressed, 0)).toBe(20);
+    const { days } = Object(statesOf(first.messages, "people").at(-1));
+    expect(days.reduce((sum: number, span: number[]) => sum + (span[4] ?? 0), 0)).toBe(20);
     const states = first.messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
     const again = await connector(["read", "-c", config, "--state", await file("state.json", states)]);
     expect([again.code, first.code]).toEqual([0, 0]);
@@ -314,10 +303,8 @@ describe("a suppressed person", () => {
 it("only_fields holds for look-ups and their contacts", async () => {
   const only_fields = ["company_lookups.contacts.first_name", "company_lookup_contacts.job_title"];
   const stage = await sandboxStage("company_lookup", { domains: ["2.example"] }, {}, { only_fields });
-  const ran = await stage.play({
-    streams: ["company_lookups", "company_lookup_contacts"],
-    bought: ["2.example"],
-  });
+  const streams = ["company_lookups", "company_lookup_contacts"];
+  const ran = await stage.play({ streams, bought: ["2.example"] });
   expect(ran.records().map((row) => Object.keys(row).toSorted())).toEqual([
     ["contacts", "created_at", "job_id"],
     ...[0, 1].map(() => ["created_at", "job_id", "job_title", "position"]),

@@ -22,9 +22,7 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["chek", "Did you mean check?"],
   ["xyzzy", "See --help"],
   ["check --confg c", "Did you mean --config?"],
-  ["check --nonsense", "nonsense"],
   ["read extra", "extra"],
-  ["read --full-refrehs", "--full-refresh"],
   ["read --stream", "--stream needs a value"],
   ["read --log-level warn", '"warning"'],
   ["read --format csv", '"jsonl"'],
@@ -36,13 +34,11 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["read --state a --state-file b", "give one of them"],
   ["read --dry-run --summary s.json", "give one of them"],
   ["read --limit 0", '"0"'],
-  ["read --limit ten", '"ten"'],
   ["read --limit 1000000000", "whole number"],
   ["read --limit 5 --stream email_checks", "it costs money"],
   ["read --plan p.jsonl", "--shard"],
   ["read --shard 0", "--plan"],
   ["read --shards-at-once 4", "--plan"],
-  ["read --plan p.jsonl --shard -1", '"-1"'],
   ["read --plan p.jsonl --shard x", '"open"'],
   ["read --plan p --shard 3 --shards-at-once 0", '"0"'],
   ["read --config - --state -", "Only one file"],
@@ -52,7 +48,6 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["plan --shards none", '"none"'],
   ["state", "show or merge"],
   ["state show", "state file"],
-  ["state show a b", "b"],
   ["state shw s.json", "Did you mean show?"],
   ["state show --max-age 26 s.json", "such as 26h"],
   ["state merge", "state file"],
@@ -63,7 +58,6 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["reconcile", "--table is missing: name a file with key and cursor of every row. --sql prints the query"],
   ["reconcile --sql mysql", "--sql must be one of duckdb, postgres, bigquery, snowflake"],
   ["reconcile --config - --table -", "Only one file"],
-  ["tap extra", "extra"],
   ["tap --catlog x", "Did you mean --catalog?"],
   ["tap -c - --state -", "Only one file"],
   ["tap --state x --state-file x", "give one of them"],
@@ -105,7 +99,6 @@ describe("a command line", () => {
   });
 
   it("has this help", async () => {
-    expect((await run(CONNECTOR, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+.*\n$/);
     const commands =
       "|init|spec|check|discover|read|jobs|plan|state|state show|state merge|output|output compact|reconcile|tap";
     const parts: string[] = [];

@@ -153,7 +153,7 @@ describe("read", () => {
   it("never moves state over a window that no reading brings whole", async () => {
     await using sandbox = await startSandbox({
       ...SMALL,
-      people: 3_000,
+      people: 1_500,
       days: 2,
       faults: ["stream-failed:path=people/stream:times=always", "page-repeats"],
     });
