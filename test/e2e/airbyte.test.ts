@@ -154,12 +154,6 @@ describe("discovery", () => {
       "/api/v1/public/sources",
     ]);
   });
-
-  it("keeps every stream whatever the plan of the key", async () => {
-    const other = await sandboxWith({ people: 5, plan: "agency" });
-    const { messages } = await connector(["discover", "--config", other.config]);
-    expect(messages[0]?.catalog?.streams.map(({ name }) => name)).toEqual(["people", "companies", "sources"]);
-  });
 });
 
 describe("basic read", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import type { Clock } from "../../src/api/clock.ts";
 import {
   type AirbyteMessage,
   errorsOf,
@@ -9,7 +10,7 @@ import {
   statesOf,
   statusesOf,
 } from "../support/airbyte-messages.ts";
-import { connector, file, type RunOptions } from "../support/cli.ts";
+import { connector, file } from "../support/cli.ts";
 import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 
@@ -18,26 +19,24 @@ const stateLines = (stdout: string): string =>
     .filter((line) => line.startsWith('{"type":"STATE"'))
     .join("\n");
 
-type Settings = Readonly<Record<string, unknown>>;
-type Streams = Parameters<typeof catalogFor>[0];
-
-type Asked = { readonly settings?: Settings; readonly streams?: Streams; readonly state?: unknown };
+type Asked = {
+  readonly settings?: object;
+  readonly streams?: Parameters<typeof catalogFor>[0];
+  readonly state?: string;
+};
 
 async function read(
   sandbox: Sandbox,
-  { settings = {}, streams = { people: {} }, state }: Asked = {},
-  options: RunOptions = {},
+  { settings, streams = { people: {} }, state }: Asked = {},
+  clock?: Clock,
 ) {
   const given = state === undefined ? [] : ["--state", await file("state.txt", state)];
   const [config, catalog] = [await configFor(sandbox, settings), await catalogFor(streams)];
-  const ended = await connector(["read", "--config", config, "--catalog", catalog, ...given], options);
+  const args = ["read", "--config", config, "--catalog", catalog, ...given];
+  const ended = await connector(args, clock && { clock });
   expect(ended.stderr).toBe("");
   return ended;
 }
-
-/** Reads people from a service that has to be asked more than once. */
-const readHurried = (sandbox: Sandbox, settings: Settings = {}) =>
-  read(sandbox, { settings }, { clock: hurriedClock() });
 
 const warningIn = (messages: readonly AirbyteMessage[]): string | undefined =>
   messages.find(({ log }) => log?.level === "WARN")?.log?.message;
@@ -51,7 +50,8 @@ describe("read", () => {
     const streams = { people: {}, companies: {}, sources: {} };
     const first = await read(sandbox, { streams });
     expect(first.code).toBe(0);
-    expect(recordsOf(first.messages, "people").toSorted(byId)).toEqual(sandbox.people().toSorted(byId));
+    const [came, held] = [recordsOf(first.messages, "people"), sandbox.people()];
+    expect([came.length, new Set(came)]).toEqual([held.length, new Set(held)]);
     expect(recordsOf(first.messages, "companies")).toHaveLength(12);
     expect(recordsOf(first.messages, "sources")).toEqual(sandbox.sources());
     sandbox.recheck(7);
@@ -122,21 +122,17 @@ describe("read", () => {
           messages.filter(({ record }) => record?.namespace === place && record.stream === "people").length,
       );
     expect(countsOf(first)).toEqual([303, 303]);
-    const stateOf = (place: string) =>
-      first.messages
-        .flatMap(({ state }) => state ?? [])
-        .findLast(({ stream }) => stream.stream_descriptor.namespace === place);
-    const again = await connector([...args, "--state", await file("state.json", [stateOf("us")])]);
+    const states = first.messages.flatMap(({ state }) => state ?? []);
+    const ofUs = states.findLast(({ stream }) => stream.stream_descriptor.namespace === "us");
+    const again = await connector([...args, "--state", await file("state.json", [ofUs])]);
     const [eu, us] = countsOf(again);
     expect(eu).toBe(303);
     expect(us).toBeLessThan(20);
   });
 
   it("lets the other streams finish when some fail, and names what failed last", async () => {
-    await using sandbox = await startSandbox({
-      ...SMALL,
-      faults: ["status=403:code=SOURCE_NOT_ALLOWED:path=companies:times=always"],
-    });
+    const faults = ["status=403:code=SOURCE_NOT_ALLOWED:path=companies:times=always"];
+    await using sandbox = await startSandbox({ ...SMALL, faults });
     const streams = { nobody: {}, companies: {}, people: { sync_mode: "INVALID" }, sources: {} };
     const { code, messages } = await read(sandbox, { streams });
     expect(code).toBe(1);
@@ -151,14 +147,10 @@ describe("read", () => {
   });
 
   it("never moves state over a window that no reading brings whole", async () => {
-    await using sandbox = await startSandbox({
-      ...SMALL,
-      people: 1_500,
-      days: 2,
-      faults: ["stream-failed:path=people/stream:times=always", "page-repeats"],
-    });
-    const start = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-    const { code, messages } = await readHurried(sandbox, { start_date: start });
+    const faults = ["stream-failed:path=people/stream:times=always", "page-repeats"];
+    await using sandbox = await startSandbox({ ...SMALL, people: 1_500, days: 2, faults });
+    const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const { code, messages } = await read(sandbox, { settings: { start_date } }, hurriedClock());
     expect(code).toBe(1);
     expect(statusesOf(messages, "people").at(-1)).toBe("INCOMPLETE");
     expect(statesOf(messages, "people").filter(({ discoveredAt }) => discoveredAt !== null)).toEqual([]);
@@ -167,10 +159,8 @@ describe("read", () => {
 });
 
 it("sync_windows says once of each window what was counted and shown, though a run was cut before it", async () => {
-  const { config } = await sandboxWith(
-    { requestsPerMinute: 0, people: 120, companies: 8 },
-    { proof_stream: true },
-  );
+  const account = { requestsPerMinute: 0, people: 120, companies: 8 };
+  const { config } = await sandboxWith(account, { proof_stream: true });
   const first = await connector(["read", "--config", config]);
   const rows = recordsOf(first.messages, "sync_windows");
   expect(rows).toMatchObject([
@@ -189,5 +179,3 @@ it("sync_windows says once of each window what was counted and shown, though a r
   expect((await idsAfter(cut)).slice(0, ids.length)).toEqual(ids);
   expect((await idsAfter(states)).filter((id) => ids.includes(id as never))).toEqual([]);
 });
-
-const byId = (a: { id?: unknown }, b: { id?: unknown }): number => (String(a.id) < String(b.id) ? -1 : 1);

@@ -99,16 +99,10 @@ describe("read --output", () => {
     const [[name, text] = []] = filesIn(folder);
     expect(name).toMatch(/\.jsonl\.gz$/);
     expect(rowsIn(text)).toBe(62);
+    const people = { rows: 62, files: 1, saved_up_to: expect.stringMatching(/^20\d\d-/) };
     expect(JSON.parse(readFileSync(summary, "utf8"))).toMatchObject({
       saved_to: join(folder, "state.json"),
-      streams: [
-        {
-          ...{ stream: "people", rows: 62, files: 1, saved_up_to: expect.stringMatching(/^20\d\d-/) },
-          state_after: expect.objectContaining({
-            undated: { rows: 2, seen: [expect.any(String), expect.any(String)] },
-          }),
-        },
-      ],
+      streams: [{ stream: "people", ...people, state_after: { undated: { rows: 2 } } }],
     });
   });
 
