@@ -50,7 +50,7 @@ const { values } = parseArgs({
     tests: {
       type: "string",
       default:
-        "^test/(unit|e2e|lab)/(?!.*(-memory|e2e/process|architecture|repository|docs|transcripts|lab\\.test))",
+        "^test/(?!.*(-memory|e2e/process|architecture|repository|docs|transcripts|lab\\.test))(unit|e2e|lab)/",
     },
     results: { type: "string", default: join(cache, "results.jsonl") },
   },

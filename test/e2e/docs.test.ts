@@ -66,10 +66,8 @@ describe("code in the docs", () => {
         const used = new RegExp(
           `documented\\("${claim?.by}"\\)|\\[[^\\]]*"${claim?.by}"[^\\]]*\\]\\.map\\(documented\\)`,
         );
-        expect(
-          suite.some((text) => used.test(text)),
-          `${page}:${line}`,
-        ).toBe(true);
+        const isUsed = suite.some((text) => used.test(text));
+        expect(isUsed, `${page}:${line}`).toBe(true);
       }
     }
   });

@@ -114,10 +114,8 @@ describe("read with a saved state", () => {
   });
 
   it("ends within its budget, and goes on from there", async () => {
-    const { sandbox, config } = await sandboxWith(
-      { ...SMALL, people: 2_500, latencyMs: 10 },
-      { max_window_rows: 1000, max_run_seconds: 10 },
-    );
+    const settings = { max_window_rows: 1000, max_run_seconds: 10 };
+    const { sandbox, config } = await sandboxWith({ ...SMALL, people: 2_500, latencyMs: 10 }, settings);
     const folder = await tempDir();
     const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
     const args = [...JSONL, "--config", config, "--state-file", state, "--summary", summary];
@@ -127,7 +125,7 @@ describe("read with a saved state", () => {
       const { code, stdout, stderr } = await run(CONNECTOR, args, { clock: hurriedClock(100) });
       const { outcome, time_limit_reached: isLimited } = JSON.parse(await readFile(summary, "utf8"));
       expect([code, outcome]).toEqual([0, "complete"]);
-      const saved = `saved up to ${(cursorIn(state)).slice(0, 10)}. Run again`;
+      const saved = `saved up to ${cursorIn(state).slice(0, 10)}. Run again`;
       expect([stderr.includes("Time limit reached"), stderr.includes(saved)]).toEqual([isLimited, isLimited]);
       limits.push(isLimited);
       for (const id of idsOf(stdout)) seen.add(id);

@@ -136,13 +136,12 @@ it.each([
   for (const secret of [...formsOf(KEY), KEY.slice(-32), ...rows]) expect(said).not.toContain(secret);
 });
 
+const SPACED = { base_url: "https://x", api_key: `${KEYS.public} x` };
+
 it.each([
   ["a config that is no JSON", `{"base_url": "https://x", "api_key": "${KEYS.public}"`],
   ["a config with a key in its address", { base_url: `https://user:${KEYS.public}@x`, api_key: KEYS.public }],
-  [
-    "a key with a space, and as a date",
-    { base_url: "https://x", api_key: `${KEYS.public} x`, start_date: KEYS.public },
-  ],
+  ["a key with a space, and as a date", { ...SPACED, start_date: KEYS.public }],
 ])("%s is refused without its key", async (_, content) => {
   const config = await file("config.json", content);
   const { stdout } = await connector(["check", "--config", config]);
