@@ -192,7 +192,10 @@ describe("the last words of a run", () => {
     const { until, rows } = onDisk(where === "a folder" ? join(path, "state.json") : path);
     expect(until).toHaveLength(24);
     expect(stdout + stderr).toContain(`saved people up to ${until}`);
-    if (where === "a folder") expect(stderr).toContain(`(${rows.toLocaleString("en-US")} rows in`);
+    const sent = new Set(stdout.match(/per_\w+/g));
+    const covered = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "9") <= `${until}`);
+    if (where !== "a folder") expect(covered.filter(({ id }) => !sent.has(id))).toEqual([]);
+    else expect(stderr).toContain(`(${rows.toLocaleString("en-US")} rows in`);
   });
 
   it.each([

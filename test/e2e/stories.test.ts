@@ -25,7 +25,8 @@ type Story = {
 const STORIES: Readonly<Record<string, Story>> = {
   "a folder": {
     lines: [
-      ...["check", "discover", "read", "read --output contacts", "!arrive", "read --output contacts"],
+      ...["check", "discover", "discover --json", "read"],
+      ...["read --output contacts", "!arrive", "read --output contacts"],
       ...["read --output contacts --stream people --full-refresh", "read --output contacts"],
       ...["state show contacts/state.json", "output compact contacts", "read --dry-run --output contacts"],
     ],
