@@ -70,7 +70,6 @@ describe("check", () => {
     ["email_check", 200, { success: true, job_id: "job_0_check", status: "pending" }, true],
     ["email_check", 404, { success: false, error: { code: "NOT_FOUND", message: "?" } }, false],
     ["email_check", 200, "<html>", false],
-    ["email_check", 403, { success: false, error: { code: "FORBIDDEN", message: "?" } }, false],
     ["company_lookup", 404, { error: "no such job" }, true],
     ["company_lookup", 202, "", true],
     ["company_lookup", 401, { error: "who are you" }, false],

@@ -205,7 +205,6 @@ it("the demo shows two syncs by commands that work when they are typed", async (
 
 it.each([
   [["--port", "65536"], "Cannot use --port: it must be a whole number from 0 to 65535\n"],
-  [["--plan", "gold"], "Cannot use --plan: it must be enterprise or agency\n"],
   [["--nonsense"], "Unknown option '--nonsense'. See contact-intelligence-sandbox --help\n"],
   [["--fault", "nonsense"], 'Cannot read the fault "nonsense": it names no fault; known are reset, '],
 ])("the sandbox refuses %j and says why", async (words, message) => {

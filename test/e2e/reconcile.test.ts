@@ -208,6 +208,9 @@ describe("reconcile --recheck", () => {
       [dated[40], dated[15]].map((row) => [dayOf(row as Row), dayOf(row as Row), null, "again"]),
     );
     expect(ids(await sync(config, state))).toEqual(expect.arrayContaining(ids([...lost, stale])));
+    const other = await file("none.json", { bookmarks: { sources: {} } });
+    const { code, stderr } = await reconcile(config, table, ["--full", "--recheck", other]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('holds nothing of \\"people\\"')]);
   });
 
   it("counts rows of before 1970 as rows without a date, and brings them again", async () => {

@@ -34,11 +34,8 @@ const STORIES: Readonly<Record<string, Story>> = {
   "an export that breaks off": {
     options: { faults: ["midline:after=10:times=2:path=people/stream"] },
     lines: [
-      "read --output contacts --stream people",
-      "!faults status=500:path=people/stream:times=always",
-      "read --output contacts --stream people",
-      "!faults",
-      "read --output contacts --stream people",
+      ...["read --output contacts --stream people", "!faults status=500:path=people/stream:times=always"],
+      ...["read --output contacts --stream people", "!faults", "read --output contacts --stream people"],
     ],
   },
   "a service that fails": {
