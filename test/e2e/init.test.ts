@@ -5,10 +5,9 @@ import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, run } from "../support/cli.ts";
-import { atTerminal } from "../support/pty.ts";
 import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { Terminal, testProcess } from "../support/terminal.ts";
+import { atTerminal, Terminal, testProcess } from "../support/terminal.ts";
 
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddee00";
 

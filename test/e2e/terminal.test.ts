@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, type Ended, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
-import { atTerminal } from "../support/pty.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { atTerminal } from "../support/terminal.ts";
 
 const FEW = { people: 500, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
 

@@ -6,10 +6,9 @@ import { discover } from "../../src/commands/discover.ts";
 import { read } from "../../src/commands/read.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
-import { Kept } from "./in-process.ts";
 import { doneIn, type JobState, subsIn } from "./job-types.ts";
 import { tempDir } from "./temp-dir.ts";
-import { testProcess } from "./terminal.ts";
+import { Kept, testProcess } from "./terminal.ts";
 
 export type Ran = ReturnType<typeof ran>;
 

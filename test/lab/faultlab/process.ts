@@ -5,7 +5,6 @@ import type { Sandbox } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
 import type { StreamState } from "../../../src/streams/event.ts";
 import { CONNECTOR, run } from "../../support/cli.ts";
-import { runInProcess } from "../../support/in-process.ts";
 import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "./read-once.ts";
 
 export type ProcessSettings = {
@@ -35,7 +34,7 @@ export type ProcessOutcome = Outcome & {
 
 /** Runs the command within this process, to its end. */
 export async function readInProcess(settings: ProcessSettings): Promise<ProcessOutcome> {
-  const ended = await runInProcess("connector", ["read", ...argumentsOf(settings)], {});
+  const ended = await run(CONNECTOR, ["read", ...argumentsOf(settings)]);
   return { ...readOutput(ended.stdout), ...ended, complete: ended.code === 0, killed: false, endedBy: null };
 }
 

@@ -1,28 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
+import { startSandbox } from "../../../sandbox/server.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../../../src/catalog/airbyte.ts";
 import { type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
-import { read } from "../../../src/commands/read.ts";
 import { type Asked, type StreamRun, streamRun } from "../../../src/run/read-stream.ts";
 import { connector } from "../../support/cli.ts";
 import { catalogFor, configFor } from "../../support/configs.ts";
-import { hurriedClock, readOptions, runtimeWith } from "../../support/in-process.ts";
+import { hurriedClock } from "../../support/in-process.ts";
 import { openSession } from "../../support/session.ts";
-
-/** Reads one stream of a sandbox in Airbyte's language; returns the exit code and the lines. */
-async function readOf(
-  stream: string,
-  options: SandboxOptions,
-  ...faults: readonly string[]
-): Promise<readonly [number, readonly string[]]> {
-  await using sandbox = await startSandbox({ requestsPerMinute: 0, ...options });
-  sandbox.fault(...faults);
-  let written = "";
-  const runtime = runtimeWith(sandbox, (text) => {
-    written += text;
-  });
-  return [await read(readOptions(stream), runtime), written.trimEnd().split("\n")];
-}
 
 describe("streamRun()", () => {
   const REFRESH = { sync_mode: "full_refresh", generation_id: 1, sync_id: 2 };
@@ -107,10 +91,13 @@ describe("streamEvents()", () => {
   });
 
   it("says in every run that companies without a list cannot be counted, and what to do", async () => {
-    const [code, lines] = await readOf("companies", { people: 5, companies: 7, companyList: false });
-    const messages = lines.map((line) => JSON.parse(line));
+    const options = { people: 5, companies: 7, companyList: false, requestsPerMinute: 0 };
+    await using sandbox = await startSandbox(options);
+    const config = await configFor(sandbox);
+    const args = ["read", "--config", config, "--stream", "companies", "--format", "airbyte"];
+    const { code, messages } = await connector(args);
     expect([code, messages.filter(({ type }) => type === "RECORD").length]).toEqual([0, 7]);
-    const warnings = messages.filter(({ log }) => log?.level === "WARN").map(({ log }) => log.message);
+    const warnings = messages.flatMap(({ log }) => (log?.level === "WARN" ? [log.message] : []));
     expect(warnings).toEqual([expect.stringMatching(/Cannot count.*endpoints\.companies.*verify_counts/)]);
   });
 });
