@@ -114,3 +114,13 @@ export function repeated(lines: readonly string[]): string[] {
   const seen = new Set<string>();
   return lines.filter((line) => seen.size === seen.add(line).size);
 }
+
+/** A service that no part of it may be asked of, save what a test gives. */
+export function apiWith(given: Partial<StreamApi>): StreamApi {
+  const absent = (): never => {
+    throw new Error("Not asked for");
+  };
+  const reads = { count: absent, stream: absent, hasRows: absent, rowAt: absent, page: absent };
+  const others = { sources: absent, backOff: absent, now: () => 0, monotonic: () => 0, notify: () => {} };
+  return { ...reads, ...others, ...given };
+}
