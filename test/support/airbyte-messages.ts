@@ -9,11 +9,8 @@ type Descriptor = { readonly name: string; readonly namespace?: string | null };
 type Trace = {
   readonly type: string;
   readonly emitted_at: number;
-  readonly error?: {
-    readonly message: string;
-    readonly internal_message: string;
+  readonly error?: Readonly<Record<"message" | "internal_message" | "failure_type", string>> & {
     readonly stack_trace?: string;
-    readonly failure_type: string;
     readonly stream_descriptor?: Descriptor;
   };
   readonly stream_status?: {
@@ -21,10 +18,11 @@ type Trace = {
     readonly status: string;
     readonly reasons?: readonly { readonly type: string; readonly rate_limited: { quota_reset: number } }[];
   };
-  readonly estimate?: { readonly name: string; readonly namespace?: string; readonly row_estimate: number };
+  readonly estimate?: Descriptor & { readonly row_estimate: number };
 };
 
-export type AirbyteMessage = { readonly type: string } & {
+export type AirbyteMessage = {
+  readonly type: string;
   readonly record?: {
     readonly stream: string;
     readonly namespace?: string;
@@ -37,7 +35,7 @@ export type AirbyteMessage = { readonly type: string } & {
     readonly sourceStats: { readonly recordCount: number };
   };
   readonly trace?: Trace;
-  readonly log?: { readonly level: string; readonly message: string };
+  readonly log?: Readonly<Record<"level" | "message", string>>;
   readonly connectionStatus?: { readonly status: string; readonly message?: string };
   readonly catalog?: { readonly streams: readonly CatalogStream[] };
 };

@@ -112,26 +112,19 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
   });
 }
 
-const streamsOf = (catalog: unknown): Node[] => listAt(nodeAt(catalog)["streams"]).map(nodeAt);
+/** What a connection relies on in a catalog: cursor and key of each stream, type and format of each field. */
+const factsOf = (catalog: unknown): [what: string, fact: string][] =>
+  listAt(nodeAt(catalog)["streams"])
+    .map(nodeAt)
+    .flatMap(({ name, json_schema, default_cursor_field, source_defined_primary_key }) => [
+      [`cursor and key of ${name}`, JSON.stringify([default_cursor_field, source_defined_primary_key])],
+      ...[...schemasIn(json_schema)].map(({ path, schema }): [string, string] => {
+        return [`${name}${path}`, JSON.stringify([schema["type"], schema["format"]])];
+      }),
+    ]);
 
 /** CD9: what a connection made with the previous catalog would lose. */
 export function catalogBreaks(previous: unknown, current: unknown): string[] {
-  const now = new Map(streamsOf(current).map((stream) => [stream["name"], stream]));
-  return streamsOf(previous).flatMap((stream) => {
-    const { name } = stream;
-    const next = now.get(name);
-    if (next === undefined) return [`${name} was removed`];
-    const fixed = ["default_cursor_field", "source_defined_primary_key"].filter(
-      (key) => JSON.stringify(stream[key]) !== JSON.stringify(next[key]),
-    );
-    const after = schemasByPath(next["json_schema"]);
-    const fields = [...schemasIn(stream["json_schema"])].filter(({ path, schema }) => {
-      const { type, format } = after.get(path) ?? { type: "removed" };
-      return JSON.stringify([type, format]) !== JSON.stringify([schema["type"], schema["format"]]);
-    });
-    return [
-      ...fixed.map((key) => `${name} has another ${key}`),
-      ...fields.map(({ path }) => `${name}${path} changed`),
-    ];
-  });
+  const now = new Map(factsOf(current));
+  return factsOf(previous).flatMap(([what, fact]) => (now.get(what) === fact ? [] : [what]));
 }

@@ -17,46 +17,32 @@ export type Person = { readonly id: string; at: number | null; user: boolean; re
 /** How one reading of an export goes wrong: after `rows` rows it throws, or ends as if it were whole. */
 export type Cut = { readonly rows: number; readonly loud: boolean };
 
-export type ModelOptions = {
-  /** Epoch ms at which the service's clock starts. */
-  readonly now: number;
-  readonly people: Person[];
-  readonly filter?: (person: Person) => boolean;
-  readonly batch?: number;
-  /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
-  readonly cut?: (window: Window, nth: number) => Cut | undefined;
-  /** What the service says where `rows` is true. */
-  readonly total?: (rows: number, window: Window) => number | null;
-  /** Happens between any two things the service does. */
-  readonly moment?: (model: ModelService) => void;
-  /** Ms that pass with every thing the service does. */
-  readonly latency?: number;
-  /** Rows that exports leave out. */
-  readonly omits?: (person: Person) => boolean;
-  /** What the list makes of its rows before they are cut into pages. */
-  readonly list?: (rows: Person[]) => Person[];
-  /** Whether the list shows its last row at every place past its end. */
-  readonly turnsBack?: boolean;
-  /** How a row is written. */
-  readonly row?: (person: Person) => Row;
-  /** Whether a page is broken; `nth` counts the pages so far, from 0. */
-  readonly breaks?: (window: Window, number: number, nth: number) => boolean;
-};
-
 /** What a service does unless a test says otherwise. */
 const USUAL = {
-  filter: () => true,
+  filter: (_person: Person): boolean => true,
   batch: 7,
-  cut: () => undefined,
-  total: (rows) => rows,
-  moment: () => {},
+  /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
+  cut: (_window: Window, _nth: number): Cut | undefined => undefined,
+  /** What the service says where `rows` is true. */
+  total: (rows: number, _window: Window): number | null => rows,
+  /** Happens between any two things the service does. */
+  moment: (_model: ModelService): void => {},
+  /** Ms that pass with every thing the service does. */
   latency: 0,
-  omits: () => false,
-  list: (rows) => rows,
+  /** Rows that exports leave out. */
+  omits: (_person: Person): boolean => false,
+  /** What the list makes of its rows before they are cut into pages. */
+  list: (rows: Person[]): Person[] => rows,
+  /** Whether the list shows its last row at every place past its end. */
   turnsBack: false,
+  /** How a row is written. */
   row: rowOf,
-  breaks: () => false,
-} satisfies Partial<ModelOptions>;
+  /** Whether a page is broken; `nth` counts the pages so far, from 0. */
+  breaks: (_window: Window, _number: number, _nth: number): boolean => false,
+};
+
+/** `now`: epoch ms at which the service's clock starts. */
+export type ModelOptions = { readonly now: number; readonly people: Person[] } & Partial<typeof USUAL>;
 
 /** A request in short. */
 type Asked = { readonly what: "count" | "stream" | "page" | "any"; readonly window: Window };
@@ -70,7 +56,7 @@ export class ModelService {
   /** What the key can read; undefined: the service does not say. */
   sources: readonly string[] | undefined;
   now: number;
-  readonly #options: Required<ModelOptions>;
+  readonly #options: typeof USUAL;
   #exports = 0;
   #pages = 0;
 

@@ -36,16 +36,14 @@ export async function tap(
   return { ...ended, logs, messages: expectSingerMessages(linesOf(ended.stdout)) };
 }
 
-type Metadata = { breadcrumb: string[]; metadata: Record<string, unknown> };
-
-type Entry = {
-  tap_stream_id: string;
-  replication_method: string;
-  schema: { properties: Record<string, { properties?: Record<string, unknown> }> };
-  metadata: Metadata[];
+export type Catalog = {
+  streams: {
+    tap_stream_id: string;
+    replication_method: string;
+    schema: { properties: Record<string, { properties?: Record<string, unknown> }> };
+    metadata: { breadcrumb: string[]; metadata: Record<string, unknown> }[];
+  }[];
 };
-
-export type Catalog = { streams: Entry[] };
 
 export async function discover(config: string): Promise<Catalog> {
   return JSON.parse((await run(TAP, ["--config", config, "--discover"])).stdout);
