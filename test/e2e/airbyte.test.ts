@@ -124,7 +124,7 @@ describe("specification", () => {
 
   it("CS5: requires an address and a key, and hides every key, the salt and the webhook", () => {
     expect(settings()).toMatchObject({ required: ["base_url", "api_key"] });
-    const secrets = [...schemasIn(settings())].filter(({ schema }) => schema["airbyte_secret"] === true);
+    const secrets = [...schemasIn(settings())].filter(({ schema }) => schema.airbyte_secret === true);
     expect(secrets.map(({ path }) => path)).toEqual([
       ...["/api_key", "/external_api/api_key", "/hash_salt", "/company_lookup/webhook_url"],
     ]);

@@ -20,9 +20,11 @@ const PARSERS = {
   tap: async () => (await import("../../src/tap-cli.ts")).parseTapCommand,
 };
 
+export type Program = keyof typeof PARSERS;
+
 /** Runs a command line within this process, as the program runs it. */
 export async function runInProcess(
-  program: keyof typeof PARSERS,
+  program: Program,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   clock = systemClock,

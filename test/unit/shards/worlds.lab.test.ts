@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Cut, cutRange, shardWindow } from "../../../src/shards/cut.ts";
+import type { Cut } from "../../../src/shards/cut.ts";
 import { type ShardState, unite } from "../../../src/shards/unite.ts";
 import { uncovered } from "../../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
-import type { StreamApi } from "../../../src/streams/stream-api.ts";
 import { addDays, BEGINNING, type Day, instant } from "../../../src/time.ts";
+import { cutAll } from "../../support/cut-all.ts";
 import { dice } from "../../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../../support/model-service.ts";
 import { runs } from "../../support/runs.ts";
@@ -36,15 +36,6 @@ const WORLD = fc.record({
 
 const partsOf = (states: readonly DatedState[]): readonly ShardState[] =>
   states.map((state, nth) => ({ name: `${nth}`, state }));
-
-/** All shards of everything, as `plan` cuts them. */
-async function cutAll(api: StreamApi, wanted: number): Promise<readonly Cut[]> {
-  const cuts: Cut[] = [];
-  const all = { from: null, to: null };
-  const size = await api.count(shardWindow(null, null));
-  for await (const cut of cutRange(api, all, size, wanted)) cuts.push(cut);
-  return cuts;
-}
 
 type Read = Awaited<ReturnType<typeof runStream>>;
 
@@ -100,7 +91,7 @@ describe("shards that are read apart and joined", () => {
           return ran.state ?? state;
         };
 
-        const cuts = await cutAll(model.api(), world.shards);
+        const cuts = await cutAll(model.api(), { from: null, to: null }, world.shards);
         // All shards but the lost one in any order, some of them twice and some from the state of another.
         const states: DatedState[] = [];
         const order = cuts.map((cut, nth) => ({ cut, nth, place: roll(1_000) }));

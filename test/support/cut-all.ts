@@ -1,0 +1,14 @@
+import { type Cut, cutRange, shardWindow } from "../../src/shards/cut.ts";
+import type { StreamApi } from "../../src/streams/stream-api.ts";
+
+/** All shards of a range, as `plan` cuts them. */
+export async function cutAll(
+  api: Pick<StreamApi, "count" | "rowAt">,
+  { from, to }: Pick<Cut, "from" | "to">,
+  wanted: number | undefined,
+): Promise<readonly Cut[]> {
+  const cuts: Cut[] = [];
+  const size = await api.count(shardWindow(from, to));
+  for await (const cut of cutRange(api, { from, to }, size, wanted)) cuts.push(cut);
+  return cuts;
+}
