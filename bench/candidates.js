@@ -6,14 +6,16 @@ import { fileURLToPath } from "node:url";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** The sandbox's own. */
-export const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 
 export const CLI = at("../dist/source-contact-intelligence.js");
+/** Everything in one window, as exports of other programs are. */
+export const ONE_WINDOW = { max_window_rows: 100_000_000 };
 
 /** Our own program, with all that a user has on. */
-export const ours = (url, config = {}) => [
-  ...[process.execPath, CLI, "read", "--stream", "people"],
+export const ours = (url, config = {}, program = CLI) => [
+  ...[process.execPath, program, "read", "--stream", "people"],
   ...["--config", configFile({ base_url: url, ...config })],
 ];
 
@@ -30,12 +32,21 @@ export function configFile(config) {
 export const prototype = (name, url) => [process.execPath, at(`peers/${name}.js`), url];
 
 export function shellCandidates(url) {
-  const wire = `curl -sf ${url}/api/v1/public/people/stream`;
-  const shell = (name, command) => ({ name, command: ["bash", "-c", command] });
+  const shell = (needs, name, words) =>
+    needs.every((program) => spawnSync(program, ["--version"]).status === 0)
+      ? [
+          {
+            name,
+            command: [
+              "bash",
+              "-c",
+              `set -o pipefail; curl -sf ${url}/api/v1/public/people/stream | ${words}`,
+            ],
+          },
+        ]
+      : [];
   return [
-    ...(has("curl") && has("jq") ? [shell("jq", `set -o pipefail; ${wire} | jq -c '${JQ}'`)] : []),
-    ...(has("curl") ? [shell("wire", `set -o pipefail; ${wire} | wc -c`)] : []),
+    ...shell(["curl", "jq"], "`curl` into `jq -c`", `jq -c '${JQ}'`),
+    ...shell(["curl"], "the wire alone: `curl` into `wc`", "wc -c"),
   ];
 }
-
-const has = (program) => spawnSync(program, ["--version"], { stdio: "ignore" }).status === 0;

@@ -1,98 +1,93 @@
-// Times whole processes: a candidate's start to its exit, its output read through a pipe as it comes.
+// Times whole processes, from a candidate's start to its exit, and says in tables of Markdown how they compare.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 const USAGE = new URL("./usage.js", import.meta.url).href;
 
 /**
- * One run. `command`: a program and its arguments. Node tells its own use of the processor and its peak memory at its
- * exit; of other programs the kernel's record is read while they run, where there is one. `tells`: false where having
- * Node tell would cost more than what is measured.
+ * One run of a command, its output read through a pipe as it comes. Node tells its processor time and its peak memory at its
+ * exit. `tells`: false where telling would cost more than what is measured.
  */
-export async function measure([program, ...args], tells = true, ends = [0]) {
+export async function measure([program, ...args], tells = true) {
   const isNode = tells && basename(program) === "node";
   const began = process.hrtime.bigint();
-  const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, {
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  const stdio = ["ignore", "pipe", "pipe", "pipe"];
+  const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, { stdio });
+  let [bytes, complaint, usage] = [0, "", "{}"];
+  child.stdout.on("data", (chunk) => {
+    bytes += chunk.length;
   });
-  let complaint = "";
   child.stderr.on("data", (chunk) => {
     complaint = `${complaint}${chunk}`.slice(-2000);
   });
-  const run = { seconds: 0, cpu: undefined, peakMiB: undefined, bytes: 0 };
-  child.stdout.on("data", (chunk) => {
-    run.bytes += chunk.length;
+  child.stdio[3].on("data", (text) => {
+    usage = text;
   });
-  let usage = "";
-  child.stdio[3].on("data", (chunk) => {
-    usage += chunk;
-  });
-  const watch =
-    isNode || program === "bash" ? undefined : setInterval(() => Object.assign(run, recordOf(child.pid)), 20);
   const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
-  clearInterval(watch);
-  run.seconds = Number(process.hrtime.bigint() - began) / 1e9;
-  if (!ends.includes(code)) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
-  return isNode ? { ...run, ...JSON.parse(usage) } : run;
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
+  return { seconds, bytes, ...JSON.parse(usage) };
 }
-
-/** What Linux knows of a running process; nothing elsewhere. */
-function recordOf(pid) {
-  try {
-    const [, rest] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
-    const fields = rest.split(" ");
-    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-    if (peak === undefined) return {};
-    return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, peakMiB: Number(peak) / 1024 };
-  } catch {
-    return {};
-  }
-}
-
-/** Runs candidates in turn (`command`: a command, or what makes one for each run), so that a machine whose speed drifts is the same to all of them. The first turn is not counted. */
-export const takeTurns = (candidates, runs, said, tells = true) =>
-  inTurns(candidates, runs, said, (candidate) => once(candidate, tells));
 
 /**
- * As `takeTurns`, but each candidate runs at the same moment as the first, so that a machine whose speed drifts within seconds
- * is the same to both; one that is `alone` by itself. A run's `beside` is that of the first.
+ * Runs candidates in turn (`command`: a command, or what makes one for each run), so that a machine whose speed drifts is the
+ * same to all of them. The first turn is not counted.
  */
-export async function takePairs([first, ...others], runs, said) {
-  const results = await inTurns(others, runs, said, async (candidate) => {
-    if (candidate.alone) return await once(candidate);
-    const [run, beside] = await Promise.all([once(candidate), once(first)]);
-    return { ...run, beside };
-  });
-  const besides = [...results.values()].flat().flatMap(({ beside }) => beside ?? []);
-  return results.set(
-    first.name,
-    besides.map((run) => ({ ...run, beside: run })),
-  );
-}
-
-async function inTurns(candidates, runs, said, take) {
-  const results = new Map(candidates.map(({ name }) => [name, []]));
+export async function takeTurns(candidates, runs, tells = true) {
+  const results = candidates.map((candidate) => ({ ...candidate, runs: [] }));
   for (let turn = 0; turn <= runs; turn++) {
-    for (const candidate of candidates) {
-      const run = await take(candidate);
-      if (turn > 0) results.get(candidate.name).push(run);
-      said(`${turn === 0 ? "warm-up" : `${turn}/${runs}`} ${candidate.name}: ${run.seconds.toFixed(2)} s`);
+    console.error(turn === 0 ? "warm-up" : `turn ${turn} of ${runs}`);
+    for (const { command, runs } of results) {
+      const run = await measure(typeof command === "function" ? command() : command, tells);
+      if (turn > 0) runs.push(run);
     }
   }
   return results;
 }
 
-const once = ({ command }, tells) => measure(typeof command === "function" ? command() : command, tells);
+/** A table whose first columns (one, unless said otherwise) are texts. */
+export function table(head, rows, texts = 1) {
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  const rule = head.map((_, nth) => (nth < texts ? "---" : "---:"));
+  return [line(head), line(rule), ...rows.map(line)].join("\n");
+}
 
-export function median(values) {
-  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b);
+/**
+ * What candidates took, and how much of it by the first one: the median of the pairs, the least and the most. Ratios mean
+ * something on any machine. `rows`: how many rows each of them passed on.
+ */
+export function resultsTable(results, rows) {
+  const [first] = results;
+  const lines = results.map(({ name, goal = "", runs }) => {
+    const middle = (of, digits) => (of(runs[0]) === undefined ? "" : median(runs.map(of)).toFixed(digits));
+    const speed = rows && Math.round(rows / median(runs.map(seconds)) / 1000).toLocaleString("en");
+    const times = [seconds, cpu].map((of) => [middle(of, 2), ratioOf(runs, first.runs, of)]);
+    return [name, goal, ...times.flat(), middle(peak, 0), ...(rows ? [speed] : [])];
+  });
+  const head = ["program", "to reach", "seconds", "by the first", "processor s", "by the first", "peak MiB"];
+  return table([...head, ...(rows ? ["1,000 rows/s"] : [])], lines, 2);
+}
+
+const seconds = (run) => run.seconds;
+const cpu = (run) => run.cpu;
+const peak = ({ peakMiB }) => peakMiB;
+
+/** The ratio of two candidates, pair by pair. */
+function ratioOf(above, below, of) {
+  if (of(above[0]) === undefined || of(below[0]) === undefined) return "";
+  const ratios = above.map((run, turn) => of(run) / of(below[turn]));
+  const [middle, least, most] = [median(ratios), Math.min(...ratios), Math.max(...ratios)];
+  return `**${middle.toFixed(2)}** (${least.toFixed(2)}–${most.toFixed(2)})`;
+}
+
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The ratio of two candidates, pair by pair: its median, least and most. */
-export function ratio(above, below, of) {
-  const ratios = above.map((run, turn) => of(run) / of(below[turn]));
-  return { median: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
+export function lineFeedsIn(chunk) {
+  let count = 0;
+  for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) count += 1;
+  return count;
 }

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { ours } from "./candidates.js";
+import { lineFeedsIn } from "./measure.js";
 import { startServer } from "./server-process.js";
 
 const MOST_MIB = 300;
@@ -21,7 +22,7 @@ child.stdio[3].on("data", (chunk) => {
 });
 let [lines, sincePause] = [0, 0];
 for await (const chunk of child.stdout) {
-  for (let next = chunk.indexOf(10); next >= 0; next = chunk.indexOf(10, next + 1)) lines += 1;
+  lines += lineFeedsIn(chunk);
   sincePause += chunk.length;
   if (sincePause < PAUSE_EVERY_BYTES) continue;
   sincePause = 0;

@@ -7,7 +7,7 @@ import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ours } from "./candidates.js";
-import { table } from "./report.js";
+import { lineFeedsIn, table } from "./measure.js";
 import { startServer } from "./server-process.js";
 
 const ROWS_PER_SECOND = 50_000;
@@ -57,25 +57,21 @@ const ACCOUNTS = [
   ],
 ];
 
-/** @param said told what is under way */
-export async function planning(said) {
+export async function planning() {
   const rows = [];
-  for (const [{ windows, ...service }, ...syncs] of ACCOUNTS) {
-    const config = windows === undefined ? {} : { max_window_rows: windows };
-    const server = await startServer(
-      "./sandbox.js",
-      JSON.stringify({ bytesPerSecond: ROWS_PER_SECOND * ROW_BYTES, ...service }),
-    );
+  for (const [{ windows: max_window_rows, ...service }, ...syncs] of ACCOUNTS) {
+    const options = { bytesPerSecond: ROWS_PER_SECOND * ROW_BYTES, ...service };
+    const server = await startServer("./sandbox.js", JSON.stringify(options));
     const meter = await startMeter(server.url);
     const folder = mkdtempSync(join(tmpdir(), "planning-"));
     try {
-      for (const [name, reach, before = {}] of syncs) {
-        said(name);
+      for (const [name, goal, before = {}] of syncs) {
+        console.error(name);
         await server.ask(before);
-        const { exit, passedOn } = await sync(meter, folder, config);
+        const { exit, passedOn } = await sync(meter.url, folder, { max_window_rows });
         const { requests, exports, firstExport, rows: read } = meter.take();
         const share = (read / service.people).toFixed(2);
-        rows.push([name, reach, requests, exports, firstExport, share, passedOn, exit]);
+        rows.push([name, goal, requests, exports, firstExport, share, passedOn, exit]);
       }
     } finally {
       rmSync(folder, { recursive: true });
@@ -85,62 +81,51 @@ export async function planning(said) {
   }
   const head =
     "account,to reach,requests,exports,first row with request,rows read / of the account,rows passed on,exit";
-  return [table(head.split(","), rows, 2)];
+  return table(head.split(","), rows, 2);
 }
 
 /** Runs one sync to its end: its exit code, and how many rows it passed on. The state stays in the folder. */
-async function sync({ url }, folder, config) {
-  const summary = join(folder, "summary.json");
-  const command = [...ours(url, config), "--state-file", join(folder, "state.json"), "--summary", summary];
-  const child = spawn(command[0], command.slice(1), { stdio: "ignore" });
-  const [code] = await once(child, "close");
-  const { rows } = JSON.parse(readFileSync(summary, "utf8"));
-  return { exit: code, passedOn: rows.toLocaleString("en-US") };
+async function sync(url, folder, config) {
+  const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
+  const [program, ...args] = [...ours(url, config), "--state-file", state, "--summary", summary];
+  const [exit] = await once(spawn(program, args, { stdio: "ignore" }), "close");
+  return { exit, passedOn: JSON.parse(readFileSync(summary, "utf8")).rows.toLocaleString("en") };
 }
 
 /** A way to a service that counts requests and the rows in their answers. */
 async function startMeter(serviceUrl) {
-  const none = { requests: 0, exports: 0, firstExport: 0, rows: 0 };
-  let counts = { ...none };
+  let counts;
+  /** What was counted since the last call. */
+  const take = () => {
+    const taken = counts;
+    counts = { requests: 0, exports: 0, firstExport: 0, rows: 0 };
+    return taken;
+  };
+  take();
   const proxy = createServer(({ method, url, headers }, response) => {
-    const isExport = new URL(url, serviceUrl).pathname.endsWith("/stream");
+    const to = new URL(url, serviceUrl);
+    const isExport = to.pathname.endsWith("/stream");
     counts.requests += 1;
     if (isExport) {
       counts.exports += 1;
       counts.firstExport ||= counts.requests;
     }
     const options = { method, headers: { ...headers, "accept-encoding": "identity" } };
-    const onward = request(new URL(url, serviceUrl), options, (answer) => {
+    const onward = request(to, options, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
-      const pieces = [];
+      let page = "";
       answer.on("data", (chunk) => {
         if (isExport) counts.rows += lineFeedsIn(chunk);
-        else pieces.push(chunk);
+        else page += chunk.toString("latin1");
       });
       answer.on("end", () => {
-        if (!isExport) counts.rows += JSON.parse(Buffer.concat(pieces)).data.length;
+        if (!isExport) counts.rows += JSON.parse(page).data.length;
       });
       answer.pipe(response);
     });
     response.on("close", () => onward.destroy());
     onward.on("error", () => response.destroy()).end();
   });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  return {
-    url: `http://127.0.0.1:${proxy.address().port}`,
-    /** What was counted since the last call. */
-    take: () => {
-      const taken = counts;
-      counts = { ...none };
-      return taken;
-    },
-    close: () => proxy.close(),
-  };
-}
-
-function lineFeedsIn(chunk) {
-  let count = 0;
-  for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) count += 1;
-  return count;
+  await once(proxy.listen(0, "127.0.0.1"), "listening");
+  return { url: `http://127.0.0.1:${proxy.address().port}`, take, close: () => proxy.close() };
 }

@@ -31,16 +31,10 @@ rewrite("package.json", (text) => {
   };
   return `${JSON.stringify({ name, version, description, ...addresses, ...rest }, null, 2)}\n`;
 });
-const others = ["spec.json", "metadata.yaml", "packaging/python/pyproject.toml", ...definitions("meltano")];
-for (const name of others)
+const definitions = readdirSync(join(root, "meltano"), { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".yml"))
+  .map((name) => join("meltano", name));
+for (const name of ["spec.json", "metadata.yaml", "packaging/python/pyproject.toml", ...definitions])
   rewrite(name, (text) =>
     text.replaceAll(`${UNRELEASED}/blob/main/`, `${address}/blob/${tag}/`).replaceAll(UNRELEASED, address),
   );
-
-/** Meltano's definitions below a folder. */
-function definitions(folder) {
-  const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
-  return names
-    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
-    .filter((name) => name.endsWith(".yml"));
-}

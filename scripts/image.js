@@ -10,8 +10,8 @@ const read = (name) => readFileSync(join(root, name), "utf8");
 
 const dockerfile = read("Dockerfile");
 const [, tagged, digest] = /^FROM (\S+)(@sha256:[0-9a-f]{64})/m.exec(dockerfile);
-const [, repository] = /^ {2}dockerRepository: (\S+)$/m.exec(read("metadata.yaml"));
-const [, tag] = /^ {2}dockerImageTag: (\S+)$/m.exec(read("metadata.yaml"));
+const image = /^ {2}dockerRepository: (\S+)\n {2}dockerImageTag: (\S+)$/m;
+const name = image.exec(read("metadata.yaml")).slice(1).join(":");
 
 const hasImage = (name) => spawnSync("docker", ["image", "inspect", name], { stdio: "ignore" }).status === 0;
 
@@ -23,15 +23,11 @@ function withLocalBase() {
   return ["-f", file];
 }
 
-const isLocal = !hasImage(`${tagged}${digest}`) && hasImage(tagged);
-const base = isLocal ? withLocalBase() : [];
+const base = !hasImage(`${tagged}${digest}`) && hasImage(tagged) ? withLocalBase() : [];
 
 if (process.argv.includes("--arguments")) console.log(base.join(" "));
 else {
-  const name = `${repository}:${tag}`;
-  execFileSync("docker", ["build", "-q", ...base, "-t", name, "."], {
-    cwd: root,
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  const stdio = ["ignore", "ignore", "inherit"];
+  execFileSync("docker", ["build", "-q", ...base, "-t", name, "."], { cwd: root, stdio });
   console.log(name);
 }

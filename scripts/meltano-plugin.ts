@@ -5,7 +5,9 @@ import {
   describedSettings,
   type Program,
 } from "../src/protocol/singer-about.ts";
-import { toYaml, type YamlObject } from "./yaml.ts";
+
+type YamlValue = string | number | boolean | readonly YamlValue[] | YamlObject;
+type YamlObject = { readonly [key: string]: YamlValue };
 
 /**
  * The tap as a plugin that `meltano add --from-ref` takes, in YAML. It has no `pip_url`, so Meltano installs nothing:
@@ -15,20 +17,15 @@ export function meltanoPlugin(program: Program, spec: Spec): string {
   return `# Made by: ${program.name} --about --format meltano\n${toYaml(definitionOf(program, spec))}`;
 }
 
-/** The same plugin as Meltano's Hub lists it, in YAML that obeys the Hub's lint. */
+/** The same plugin as Meltano's Hub lists it, by its schema and its lint. Meltano installs the wheel, which brings its own Node. */
 export function meltanoHubPlugin(program: Program, spec: Spec): string {
-  return toYaml(hubDefinition(program, spec));
-}
-
-/** What the Hub's schema of extractors asks for. Meltano installs the Python wheel, which brings its own Node. */
-export function hubDefinition(program: Program, spec: Spec): YamlObject {
-  return {
+  return toYaml({
     ...definitionOf(program, spec),
     keywords: ["api"],
     maintenance_status: "active",
     pip_url: PACKAGE,
     supported_python_versions: ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"],
-  };
+  });
 }
 
 /** The name of the package, and of its wheel. */
@@ -74,3 +71,30 @@ function kindOf({ property }: DescribedSetting): string {
   if (property.format === "date") return "date_iso8601";
   return property.enum === undefined ? typeOf(property) : "options";
 }
+
+/** Block YAML with sorted keys and sequences that are not indented, which is what Meltano's Hub lints for. */
+function linesOf(value: YamlValue): string[] {
+  if (isList(value)) return value.flatMap((one) => indented("- ", linesOf(one)));
+  if (typeof value !== "object") return [scalar(value)];
+  return Object.entries(value)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([key, inner]) => {
+      if (typeof inner !== "object") return [`${key}: ${scalar(inner)}`];
+      return [`${key}:`, ...(isList(inner) ? linesOf(inner) : indented("  ", linesOf(inner)))];
+    });
+}
+
+const toYaml = (object: YamlObject): string => `${linesOf(object).join("\n")}\n`;
+
+const indented = (head: string, lines: readonly string[]): string[] =>
+  lines.map((line, nth) => `${nth === 0 ? head : "  "}${line}`);
+
+const isList = (value: YamlValue): value is readonly YamlValue[] => Array.isArray(value);
+
+/** Words that other readers of YAML take for a boolean or null are quoted, and so is all that is more than a word. */
+function scalar(value: YamlValue): string {
+  const isWord = typeof value === "string" && /^[a-z][\w.-]*$/.test(value) && !RESERVED.has(value);
+  return isWord ? value : JSON.stringify(value);
+}
+
+const RESERVED = new Set(["true", "false", "yes", "no", "on", "off", "null", "y", "n"]);

@@ -1,18 +1,16 @@
 // Runs the demo and draws what it says, as it says it, into docs/demo.svg: `node scripts/record-demo.js`.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const LINE = 19;
-const LEFT = 18;
-const TOP = 58;
+const [LINE, LEFT, TOP] = [19, 18, 58];
 /** Characters of a line, and how wide one is at this size of letters. */
-const COLUMNS = 118;
-const CHARACTER = 7.83;
+const [COLUMNS, CHARACTER] = [118, 7.83];
 /** Between two lines at the least, and where the demo is silent at the most (seconds): nobody wants to wait for a machine. */
-const SHORTEST = 0.05;
-const LONGEST = 0.9;
+const [SHORTEST, LONGEST] = [0.05, 0.9];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const child = spawn(process.execPath, [join(root, "dist/sandbox/contact-intelligence-sandbox.js"), "demo"], {
@@ -20,20 +18,17 @@ const child = spawn(process.execPath, [join(root, "dist/sandbox/contact-intellig
   env: { ...process.env, NO_COLOR: "1" },
 });
 
+const ended = once(child, "close");
+
 /** Every line, and when it came (seconds since the line before). */
 const lines = [];
-let rest = "";
 let last = performance.now();
-child.stdout.setEncoding("utf8").on("data", (text) => {
-  const parts = (rest + text).split("\n");
-  rest = parts.pop() ?? "";
-  for (const line of parts) {
-    const now = performance.now();
-    lines.push({ text: line, pause: (now - last) / 1000 });
-    last = now;
-  }
-});
-const code = await new Promise((resolve) => child.on("close", resolve));
+for await (const text of createInterface({ input: child.stdout })) {
+  const now = performance.now();
+  lines.push({ text, pause: (now - last) / 1000 });
+  last = now;
+}
+const [code] = await ended;
 if (code !== 0) throw new Error(`Cannot record the demo: it ended with ${code}`);
 
 const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const CACHE = fileURLToPath(new URL("../../.cache/peers", import.meta.url));
+export const CACHE = fileURLToPath(new URL("../../.cache/peers", import.meta.url));
 const MESSAGES = ["read", "--config", "config.json", "--catalog", "catalog.json"];
 const STATE = ["--state", "state.json"];
 

@@ -6,10 +6,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { startSandbox } from "../../dist/sandbox/server.js";
-import { commandOf, install, PEERS } from "./peers.js";
+import { CACHE, commandOf, install, PEERS } from "./peers.js";
 
 const [PEOPLE, DAYS, DAY_MS] = [5_000, 20, 86_400_000];
 /** A run that has not ended by then is stopped. */
@@ -78,28 +77,19 @@ const SITUATIONS = [
 
 /** What everybody reads. Its dates end where today begins, so that every play of a day has the same days. */
 function accountOf(options, daysAgo = 0) {
-  const newest = Math.floor(Date.now() / DAY_MS) * DAY_MS - daysAgo * DAY_MS;
-  const now = daysAgo === 0 ? {} : { now: new Date(Date.now() - daysAgo * DAY_MS).toISOString() };
-  return {
-    people: PEOPLE,
-    undated: 0,
-    days: DAYS,
-    newest: new Date(newest).toISOString(),
-    ...now,
-    ...options,
-  };
+  const ago = (ms) => new Date(ms - daysAgo * DAY_MS).toISOString();
+  const newest = ago(Math.floor(Date.now() / DAY_MS) * DAY_MS);
+  const now = daysAgo > 0 && { now: ago(Date.now()) };
+  return { people: PEOPLE, undated: 0, days: DAYS, newest, ...now, ...options };
 }
 
 const versionOf = ({ id, discoveredAt }) => `${id} ${discoveredAt}`;
 
 /** Plays a situation: the run with its fault, and an ordinary run after it with the state that it left. */
 async function play(peer, [name, fault = "", options = {}, plot], noise) {
-  const folder = fileURLToPath(
-    new URL(`../../.cache/peers/runs/${peer.id}/${name.replace(/\W+/g, "-")}`, import.meta.url),
-  );
+  const folder = join(CACHE, "runs", peer.id, name.replace(/\W+/g, "-"));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const elsewhere = await startElsewhere();
   const sandbox = await startSandbox(accountOf(options, plot === "other account" ? 5 : 0));
   const other = await startSandbox(accountOf({ people: 300, seed: 2 }));
   const held = new Set();
@@ -117,7 +107,7 @@ async function play(peer, [name, fault = "", options = {}, plot], noise) {
       sandbox.arrive(50);
       sandbox.advance(3 * DAY_MS);
     }
-    if (fault !== "") sandbox.fault(fault.replace("{elsewhere}", elsewhere.url));
+    if (fault !== "") sandbox.fault(fault.replace("{elsewhere}", elsewhere));
     const isDead = plot === "killed" && (await run(sandbox, struck)).exit === "stopped";
     if (isDead) sandbox.fault();
     const before = new Set(sandbox.people().map(versionOf));
@@ -132,10 +122,9 @@ async function play(peer, [name, fault = "", options = {}, plot], noise) {
     const forGood = lacks(sandbox.people());
     const twice = first.rows.length - new Set(first.rows.map(versionOf)).size;
     const told = first.exit !== 0 || first.complaints.some((complaint) => !noise.has(gist(complaint)));
-    const outcome = { ...first, lost, forGood, twice, told, met, requests, keys: elsewhere.keys() };
-    return { ...outcome, word: wordOf(outcome) };
+    return { ...first, twice, told, requests, word: wordOf({ ...first, lost, forGood, told, met }) };
   } finally {
-    await Promise.all([sandbox, other, elsewhere].map((server) => server.close()));
+    await Promise.all([sandbox, other].map((server) => server.close()));
   }
 }
 
@@ -171,15 +160,10 @@ async function runPeer(peer, folder, base_url, api_key, until = () => false) {
   writeFileSync(join(folder, "catalog.json"), JSON.stringify(CATALOG));
   const before = filesOf(peer, folder);
   const [program, ...args] = commandOf(peer, existsSync(join(folder, "state.json")));
-  const settings = Object.entries(process.env).filter(
-    ([name]) => !/^(npm_|contact_intel|.*_proxy$|node_opt)/i.test(name),
-  );
-  const env = {
-    ...Object.fromEntries(settings),
-    PYTHONDONTWRITEBYTECODE: "1",
-    PYTHONUNBUFFERED: "1",
-    TZ: "UTC",
-  };
+  const hidden = /^(npm_|contact_intel|.*_proxy$|node_opt)/i;
+  const kept = Object.entries(process.env).filter(([name]) => !hidden.test(name));
+  const python = { PYTHONDONTWRITEBYTECODE: "1", PYTHONUNBUFFERED: "1" };
+  const env = { ...Object.fromEntries(kept), ...python, TZ: "UTC" };
   const began = performance.now();
   const child = spawn(program, args, { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const [stdout, stderr] = [[], []];
@@ -193,18 +177,14 @@ async function runPeer(peer, folder, base_url, api_key, until = () => false) {
   }
   if (!isOver) process.kill(-child.pid, "SIGKILL");
   const [code] = await ended;
-  const lines = Buffer.concat(stdout).toString("utf8").split("\n").slice(0, -1);
-  const messages = peer.speaks === "files" ? [] : lines.flatMap(parsed);
-  const state = messages
-    .filter(({ type }) => type === "STATE")
-    .map(stateOf)
-    .at(-1);
-  if (state !== undefined) writeFileSync(join(folder, "state.json"), JSON.stringify(state));
+  const messages = peer.speaks === "files" ? [] : objectsIn(Buffer.concat(stdout).toString("utf8"));
+  const state = messages.findLast(({ type }) => type === "STATE");
+  if (state !== undefined) writeFileSync(join(folder, "state.json"), JSON.stringify(stateOf(state)));
   const written = [...filesOf(peer, folder)].filter(([path, version]) => before.get(path) !== version);
-  const objects =
-    peer.speaks === "files"
-      ? written.flatMap(([path]) => readFileSync(path, "utf8").split("\n").flatMap(parsed))
-      : messages.flatMap(({ type, record }) => (type === "RECORD" ? [record.data ?? record] : []));
+  const objects = [
+    ...written.flatMap(([path]) => objectsIn(readFileSync(path, "utf8"))),
+    ...messages.flatMap(({ type, record }) => (type === "RECORD" ? [record.data ?? record] : [])),
+  ];
   const said = Buffer.concat(stderr).toString("utf8").split("\n");
   return {
     exit: code ?? "stopped",
@@ -218,12 +198,14 @@ async function runPeer(peer, folder, base_url, api_key, until = () => false) {
 }
 
 /** Half a line at the end, of a run that was killed, says nothing. */
-function parsed(line) {
-  try {
-    return [JSON.parse(line)].filter((value) => typeof value === "object" && value !== null);
-  } catch {
-    return [];
-  }
+function objectsIn(text) {
+  return text.split("\n").flatMap((line) => {
+    try {
+      return [JSON.parse(line)].filter((value) => typeof value === "object" && value !== null);
+    } catch {
+      return [];
+    }
+  });
 }
 
 function toRow({ id, ...row }, cursor = "discoveredAt") {
@@ -243,24 +225,18 @@ const stateOf = ({ state, value }) => value ?? (state?.type === "STREAM" ? [stat
 function filesOf({ rows = "" }, folder) {
   const home = join(folder, rows);
   if (rows === "" || !existsSync(home)) return new Map();
-  const paths = readdirSync(home, { recursive: true })
-    .map((name) => join(home, name))
-    .sort();
-  const files = paths.filter((path) => path.endsWith(".jsonl"));
-  return new Map(files.map((path) => [path, `${statSync(path).mtimeMs} ${statSync(path).size}`]));
+  const paths = readdirSync(home, { recursive: true }).filter((name) => name.endsWith(".jsonl"));
+  return new Map(paths.sort().map((name) => [join(home, name), statSync(join(home, name)).mtimeMs]));
 }
 
-/** A server of somebody else, which answers everything with a login page and counts the keys that it is sent. */
-async function startElsewhere() {
-  let keys = 0;
-  const server = createServer(({ headers }, response) => {
-    if (headers["x-api-key"] !== undefined || headers.authorization !== undefined) keys++;
-    response.setHeader("content-type", "text/html").end("<!doctype html><title>Sign in</title>\n");
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const close = () => new Promise((resolve) => server.close(resolve).closeAllConnections());
-  return { url: `http://127.0.0.1:${server.address().port}`, keys: () => keys, close };
-}
+/** Somebody else's server, which answers everything with a login page, and counts the keys that it is sent. */
+let keys = 0;
+const login = createServer(({ headers }, response) => {
+  if (headers["x-api-key"] !== undefined || headers.authorization !== undefined) keys++;
+  response.setHeader("content-type", "text/html").end("<!doctype html><title>Sign in</title>\n");
+});
+await once(login.listen(0, "127.0.0.1"), "listening");
+const elsewhere = `http://127.0.0.1:${login.address().port}`;
 
 const { who, only } = parseArgs({ options: { who: { type: "string" }, only: { type: "string" } } }).values;
 const peers = PEERS.filter(({ id }) => who === undefined || id === who).filter((peer) => {
@@ -276,11 +252,9 @@ const playOne = async ([peer, situation]) => {
   const outcome = await play(peer, situation, noise.get(peer.id) ?? new Set());
   if (situation === calm) noise.set(peer.id, new Set(outcome.complaints.map(gist)));
   outcomes.set(`${peer.id} ${situation[0]}`, outcome);
-  const { word, twice, exit, told, requests, seconds, keys } = outcome;
+  const { word, twice, exit, told, requests, seconds } = outcome;
   const more = `exit ${exit}, ${told ? "told" : "not told"}, ${twice} twice, ${requests} requests, ${seconds} s`;
-  console.error(
-    `${peer.id}, ${situation[0]}: ${word}; ${more}${keys > 0 ? `, key sent elsewhere ${keys} times` : ""}`,
-  );
+  console.error(`${peer.id}, ${situation[0]}: ${word}; ${more}, ${keys} keys sent elsewhere so far`);
 };
 /** What a peer says when nothing is wrong is nobody's alarm later, so it comes first. */
 for (const situations of [[calm], chosen]) {
@@ -293,3 +267,4 @@ for (const situations of [[calm], chosen]) {
 console.log(`|  | ${peers.map(({ name }) => name).join(" | ")} |\n| --- |${" --- |".repeat(peers.length)}`);
 for (const [name] of [calm, ...chosen])
   console.log(`| ${name} | ${peers.map(({ id }) => outcomes.get(`${id} ${name}`).word).join(" | ")} |`);
+login.close();

@@ -9,13 +9,11 @@ import {
   recordsOf,
   statusesOf,
 } from "../support/airbyte-messages.ts";
-import { CATALOG_RULES } from "../support/catalog-rules.ts";
+import { SPEC_RULES, schemasIn } from "../support/airbyte-rules.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
-import { schemasIn } from "../support/json-schema.ts";
 import { ROOT } from "../support/run.ts";
 import { runs } from "../support/runs.ts";
-import { SPEC_RULES } from "../support/spec-rules.ts";
 
 // Airbyte's acceptance tests ask this of a connector, each rule under its id, by command lines against the sandbox.
 
@@ -138,10 +136,6 @@ function shown({ json_schema: schema, ...stream }: CatalogStream): string {
 }
 
 describe("discovery", () => {
-  it.each(CATALOG_RULES)("$id: $says", ({ broken }) => {
-    expect(broken(catalog)).toEqual([]);
-  });
-
   it("takes two requests, and learns the fields of companies and sources from live rows", async () => {
     const other = await sandboxWith({ people: 20, seed: 3 });
     const { messages } = await connector(["discover", "--config", other.config]);

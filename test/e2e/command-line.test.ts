@@ -8,10 +8,10 @@ import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { atTerminal } from "../support/pty.ts";
+
 import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { Terminal, testProcess } from "../support/terminal.ts";
+import { atTerminal, Terminal, testProcess } from "../support/terminal.ts";
 
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddee00";
 

@@ -7,8 +7,8 @@ import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { atTerminal } from "../support/pty.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { atTerminal } from "../support/terminal.ts";
 
 const FEW = { people: 5, undated: 0, companies: 3, sources: 2, requestsPerMinute: 0 };
 

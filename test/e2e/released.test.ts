@@ -2,11 +2,10 @@ import { readFile } from "node:fs/promises";
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { catalogBreaks } from "../support/catalog-rules.ts";
+import { catalogBreaks, specBreaks } from "../support/airbyte-rules.ts";
 import { CONNECTOR, file, run } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { ROOT } from "../support/run.ts";
-import { specBreaks } from "../support/spec-rules.ts";
 
 // test/released holds the last released forms. A config or a connection that was made with them may never break.
 

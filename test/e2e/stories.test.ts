@@ -5,9 +5,9 @@ import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/s
 import { parseCommand } from "../../src/cli.ts";
 import { runProgram } from "../../src/main.ts";
 import { parseTapCommand } from "../../src/tap-cli.ts";
-import { hurriedClock, Kept } from "../support/in-process.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { Terminal, testProcess } from "../support/terminal.ts";
+import { Kept, Terminal, testProcess } from "../support/terminal.ts";
 
 const NOON = "2026-03-20T12:00:00Z";
 const ACCOUNT = {

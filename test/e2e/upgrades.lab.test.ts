@@ -4,12 +4,12 @@ import { beforeAll, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { dice } from "../support/dice.ts";
-import { hurriedClock, Kept, readOptions } from "../support/in-process.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { airbyteCatalogOf, jobConfig } from "../support/job-stage.ts";
 import { hasHistory, released } from "../support/released.ts";
 import { runs } from "../support/runs.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { testProcess } from "../support/terminal.ts";
+import { Kept, testProcess } from "../support/terminal.ts";
 
 const STREAMS = ["people", "company_lookups"];
 const DAY = 86_400_000;
@@ -83,7 +83,14 @@ class Life {
     const words = ["read", "--config", config, "--catalog", catalog, "--state-file", this.#state];
     if (build === "today") return await run(CONNECTOR, words, { clock });
     const [stdout, stderr] = [new Kept(), new Kept()];
-    const options = { ...readOptions("people"), config, catalog, streams: [], stateFile: this.#state };
+    const options = {
+      config,
+      catalog,
+      state: undefined,
+      streams: [],
+      format: "airbyte" as const,
+      stateFile: this.#state,
+    };
     const code = await old.read(options, testProcess({ clock, stdout, stderr }));
     return { code, stdout: stdout.text, stderr: stderr.text };
   }

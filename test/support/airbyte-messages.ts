@@ -6,7 +6,23 @@ export type Json = Readonly<Record<string, unknown>>;
 /** A stream as the protocol names it. */
 type Descriptor = { readonly name: string; readonly namespace?: string | null };
 
-export type AirbyteMessage = { readonly type: string } & {
+type Trace = {
+  readonly type: string;
+  readonly emitted_at: number;
+  readonly error?: Readonly<Record<"message" | "internal_message" | "failure_type", string>> & {
+    readonly stack_trace?: string;
+    readonly stream_descriptor?: Descriptor;
+  };
+  readonly stream_status?: {
+    readonly stream_descriptor: Descriptor;
+    readonly status: string;
+    readonly reasons?: readonly { readonly type: string; readonly rate_limited: { quota_reset: number } }[];
+  };
+  readonly estimate?: Descriptor & { readonly row_estimate: number };
+};
+
+export type AirbyteMessage = {
+  readonly type: string;
   readonly record?: {
     readonly stream: string;
     readonly namespace?: string;
@@ -19,7 +35,7 @@ export type AirbyteMessage = { readonly type: string } & {
     readonly sourceStats: { readonly recordCount: number };
   };
   readonly trace?: Trace;
-  readonly log?: { readonly level: string; readonly message: string };
+  readonly log?: Readonly<Record<"level" | "message", string>>;
   readonly connectionStatus?: { readonly status: string; readonly message?: string };
   readonly catalog?: { readonly streams: readonly CatalogStream[] };
 };
@@ -52,24 +68,6 @@ export const statusesOf = (messages: readonly AirbyteMessage[], stream: string):
 export const errorsOf = (messages: readonly AirbyteMessage[]): readonly NonNullable<Trace["error"]>[] =>
   messages.flatMap(({ trace }) => trace?.error ?? []);
 
-type Trace = {
-  readonly type: string;
-  readonly emitted_at: number;
-  readonly error?: {
-    readonly message: string;
-    readonly internal_message: string;
-    readonly stack_trace?: string;
-    readonly failure_type: string;
-    readonly stream_descriptor?: Descriptor;
-  };
-  readonly stream_status?: {
-    readonly stream_descriptor: Descriptor;
-    readonly status: string;
-    readonly reasons?: readonly { readonly type: string; readonly rate_limited: { quota_reset: number } }[];
-  };
-  readonly estimate?: { readonly name: string; readonly namespace?: string; readonly row_estimate: number };
-};
-
 // The schema has keys of a code generator beside JSON Schema's own, hence not strict.
 const schema: object = JSON.parse(readFileSync(new URL("airbyte_protocol.json", import.meta.url), "utf8"));
 const ajv = new Ajv({ strict: false, validateFormats: false });
@@ -91,6 +89,12 @@ export function must(keeps: boolean, rule: string, text = ""): asserts keeps {
   if (!keeps) throw new Error(`Not kept: ${rule}: ${text.slice(0, 1_000)}`);
 }
 
+/** Throws unless no reader splits a line, and all but records is ASCII. */
+export function expectLine(line: string, isRecord: boolean): void {
+  must(!/[\u0085\u2028\u2029\r]/.test(line), "no reader splits the line", line);
+  must(isRecord || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
+}
+
 /**
  * Parses the lines of one Airbyte command, decoded as UTF-8, and throws unless each is a message of the protocol and, for a
  * `read`, their order is the one that platforms rely on.
@@ -98,35 +102,34 @@ export function must(keeps: boolean, rule: string, text = ""): asserts keeps {
 export function expectAirbyteMessages(lines: readonly string[]): AirbyteMessage[] {
   const messages = lines.map(expectAirbyteMessage);
   expectTraceOrder(messages);
-  const said = new Map<string, Said[]>();
-  for (const [index, message] of messages.entries()) {
-    const stream = streamOf(message);
-    if (stream === undefined) continue;
-    const one = { line: lines[index] ?? "", message, status: message.trace?.stream_status?.status };
-    if (said.get(stream)?.push(one) === undefined) said.set(stream, [one]);
+  const streams = messages.map(streamOf);
+  for (const stream of new Set(streams)) {
+    const isMine = (_: unknown, index: number): boolean => streams[index] === stream;
+    if (stream !== undefined) expectStreamOrder(stream, messages.filter(isMine));
   }
-  for (const [stream, mine] of said) expectStreamOrder(stream, mine);
   return messages;
 }
 
 export function expectAirbyteMessage(line: string): AirbyteMessage {
   const message = JSON.parse(line);
-  must(!/[\u0085\u2028\u2029\r]/.test(line), "no reader splits the line", line);
   if (!isMessage(message)) throw new Error(`No message: ${ajv.errorsText(isMessage.errors)}: ${line}`);
-  const body = bodyOf(message.type);
-  must(Object.hasOwn(message, body), "a message has the body that its type names", line);
-  const isRecord = message.type === "RECORD";
-  must(isRecord || /^[\x20-\x7e]*$/.test(line), "all but records is ASCII", line);
-  const isEmpty = isRecord && Object.keys(message.record?.data ?? {}).length === 0;
-  must(!isEmpty, "the platform drops empty records", line);
+  const { type, record, state } = message;
+  expectLine(line, type === "RECORD");
+  must(Object.hasOwn(message, bodyOf(type)), "a message has the body that its type names", line);
+  must(record === undefined || Object.keys(record.data).length > 0, "the platform drops empty records", line);
+  if (state === undefined) return message;
+  must(state.type === "STREAM", "only STREAM states are understood", line);
+  must(typeof state.stream.stream_state === "object", "null would mean a reset", line);
+  must(/"recordCount":\d+\.0\}/.test(line), "recordCount has a decimal point", line);
   return message;
 }
 
 /** The stream of a RECORD, STATE or STREAM_STATUS. */
 export function streamOf({ record, state, trace }: AirbyteMessage): string | undefined {
   const descriptor = state?.stream.stream_descriptor ?? trace?.stream_status?.stream_descriptor;
-  const [name, namespace] =
-    record === undefined ? [descriptor?.name, descriptor?.namespace] : [record.stream, record.namespace];
+  const { name, namespace } = record
+    ? { name: record.stream, ...record }
+    : { name: undefined, ...descriptor };
   return namespace === undefined || namespace === null ? name : `${namespace}/${name}`;
 }
 
@@ -143,40 +146,27 @@ function expectTraceOrder(messages: readonly AirbyteMessage[]): void {
   }
 }
 
-type Said = { readonly line: string; readonly message: AirbyteMessage; readonly status: string | undefined };
-
-function expectStreamOrder(stream: string, said: readonly Said[]): void {
-  const statuses = said.flatMap(({ status }) => status ?? []);
-  const [first, last] = [said[0]?.status, said.at(-1)?.status];
+function expectStreamOrder(stream: string, messages: readonly AirbyteMessage[]): void {
+  const at = messages.map(({ trace }) => trace?.stream_status?.status);
+  const statuses = at.filter((status) => status !== undefined);
+  const isComplete = at.at(-1) === "COMPLETE";
   must(statuses.length >= 3, "a stream has at least three statuses", stream);
-  must(first === "STARTED", "a stream begins with STARTED", stream);
-  must(last === "COMPLETE" || last === "INCOMPLETE", "a stream ends with a terminal status", stream);
-  must(
-    statuses.slice(1, -1).every((status) => status === "RUNNING"),
-    "a stream is RUNNING in between",
-    stream,
-  );
-  expectCounts(stream, said, last === "COMPLETE");
-}
-
-function expectCounts(stream: string, said: readonly Said[], complete: boolean): void {
-  let [since, states, isRunning] = [0, 0, false];
-  for (const { line, message, status } of said) {
-    isRunning ||= status === "RUNNING";
-    if (message.type === "RECORD") since++;
-    must(isRunning || since === 0, "a stream is RUNNING before its first record", stream);
-    if (message.state === undefined) continue;
-    must(message.state.type === "STREAM", "only STREAM states are understood", line);
-    must(/"recordCount":\d+\.0\}/.test(line), "recordCount has a decimal point", line);
-    must(
-      message.state.sourceStats.recordCount === since,
-      `a STATE counts the ${since} records before it`,
-      line,
-    );
-    must(typeof message.state.stream.stream_state === "object", "null would mean a reset", line);
+  must(at[0] === "STARTED", "a stream begins with STARTED", stream);
+  must(isComplete || at.at(-1) === "INCOMPLETE", "a stream ends with a terminal status", stream);
+  const isRunning = statuses.slice(1, -1).every((status) => status === "RUNNING");
+  must(isRunning, "a stream is RUNNING in between", stream);
+  let [since, states] = [0, 0];
+  for (const [index, { record, state }] of messages.entries()) {
+    if (record !== undefined) {
+      must(index > at.indexOf("RUNNING"), "a stream is RUNNING before its first record", stream);
+      since++;
+    }
+    if (state === undefined) continue;
+    const { recordCount } = state.sourceStats;
+    must(recordCount === since, `a STATE counts the ${since} records before it, not ${recordCount}`, stream);
     since = 0;
     states++;
   }
-  must(!complete || states > 0, "a stream has a STATE before COMPLETE", stream);
-  must(!complete || since === 0, "a stream has a STATE after its last record", stream);
+  must(!isComplete || states > 0, "a stream has a STATE before COMPLETE", stream);
+  must(!isComplete || since === 0, "a stream has a STATE after its last record", stream);
 }

@@ -2,23 +2,18 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Clock } from "../../src/api/clock.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { runInProcess } from "./in-process.ts";
-import { type Ended, endOf } from "./run.ts";
+import { type Ended, endOf, ROOT } from "./run.ts";
 import { commonTempDir } from "./temp-dir.ts";
 
 export type { Ended } from "./run.ts";
 
-/** The built program, as package.json's "bin" names it. */
-export const CONNECTOR = fileURLToPath(new URL("../../dist/source-contact-intelligence.js", import.meta.url));
-/** The built tap, as package.json's "bin" names it. */
-export const TAP = fileURLToPath(new URL("../../dist/tap-contact-intelligence.js", import.meta.url));
-/** The built sandbox, as package.json's "bin" names it: always run with `asProcess`. */
-export const SANDBOX = fileURLToPath(
-  new URL("../../dist/sandbox/contact-intelligence-sandbox.js", import.meta.url),
-);
+/** The built programs, as package.json's "bin" names them. The sandbox always runs with `asProcess`. */
+export const CONNECTOR = `${ROOT}dist/source-contact-intelligence.js`;
+export const TAP = `${ROOT}dist/tap-contact-intelligence.js`;
+export const SANDBOX = `${ROOT}dist/sandbox/contact-intelligence-sandbox.js`;
 
 export type RunOptions = {
   readonly env?: Readonly<Record<string, string>>;
@@ -50,8 +45,7 @@ export async function run(
     child.stdin.on("error", () => undefined).end(input ?? "");
     return await endOf(child);
   }
-  const ended = await runInProcess(program === TAP ? "tap" : "connector", args, environment, clock);
-  return { ...ended, signal: null };
+  return await runInProcess(program === TAP ? "tap" : "connector", args, environment, clock);
 }
 
 /** Runs the connector and holds every message that it wrote against the protocol. */
@@ -60,19 +54,15 @@ export async function connector(
   options: RunOptions = {},
 ): Promise<Ended & { readonly messages: readonly AirbyteMessage[] }> {
   const ended = await run(CONNECTOR, args, options);
-  return {
-    ...ended,
-    messages: expectAirbyteMessages(linesOf(ended.stdout)),
-  };
+  return { ...ended, messages: expectAirbyteMessages(linesOf(ended.stdout)) };
 }
 
 let files = 0;
 
 /** Writes a file of this test run and returns its path. */
 export async function file(name: string, content: unknown): Promise<string> {
-  files += 1;
   // Named before anything is waited for: several tests may write files at once.
-  const unique = `${files}-${name}`;
+  const unique = `${files++}-${name}`;
   const path = join(await commonTempDir(), unique);
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
   return path;

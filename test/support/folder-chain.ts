@@ -11,30 +11,21 @@ import { checkpoint, close, END, open } from "./events.ts";
 import { Crash, type CrashKind, MemoryDisk, mounted } from "./memory-disk.ts";
 
 /** One run: what it reads, how it goes about it, and how it ends. */
-export type Plan = {
+export const plan = fc.record({
   /** How many rows each of its windows has. */
-  readonly windows: readonly number[];
-  readonly width: number;
-  readonly choices: readonly number[];
-  readonly cutBytes: number;
-  /** How much time (ms) passes each time that somebody looks at the clock: rows are committed once a minute. */
-  readonly pace: number;
-  readonly end: "complete" | "failed" | "interrupted" | CrashKind;
-  readonly crashAt: number;
-  /** Whether a reader takes the files that it sees afterwards. */
-  readonly isTaken: boolean;
-};
-
-export const plan: fc.Arbitrary<Plan> = fc.record({
   windows: fc.array(fc.nat({ max: 3 }), { maxLength: 6 }),
   width: fc.integer({ min: 1, max: 3 }),
   choices: fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
-  cutBytes: fc.constantFrom(1, 12, 40, 1_000),
-  pace: fc.constantFrom(0, 25_000, 60_000),
-  end: fc.constantFrom("complete", "failed", "interrupted", "kill", "power", "kill", "power"),
+  cutBytes: fc.constantFrom<number[]>(1, 12, 40, 1_000),
+  /** How much time (ms) passes each time that somebody looks at the clock: rows are committed once a minute. */
+  pace: fc.constantFrom<number[]>(0, 25_000, 60_000),
+  end: fc.constantFrom<End[]>("complete", "failed", "interrupted", "kill", "power", "kill", "power"),
   crashAt: fc.integer({ min: 1, max: 150 }),
+  /** Whether a reader takes the files that it sees afterwards. */
   isTaken: fc.boolean(),
 });
+type End = "complete" | "failed" | "interrupted" | CrashKind;
+export type Plan = typeof plan extends fc.Arbitrary<infer Value> ? Value : never;
 
 export const ONE_ROW: Plan = {
   ...{ windows: [1], width: 1, choices: [0], cutBytes: 1 },
@@ -51,16 +42,13 @@ export function runtimeOf(pid: number, pace = 0): SinkRuntime {
     if (ms === RENEW_MS) await new Promise(() => undefined);
     time += ms;
   };
-  const monotonic = (): number => {
-    time += pace;
-    return time;
+  return {
+    ...{ pid, stdout: new PassThrough(), signal: new AbortController().signal },
+    clock: { now: () => Date.UTC(2026, 0, 1), monotonic: () => (time += pace), sleep },
+    // Whoever held the lock before is dead: this test is about what it left.
+    processes: { ownName: String(pid), stateOf: () => "ended" },
+    stats: { noteSaved: () => undefined, notePublished: () => undefined },
   };
-  const clock = { now: () => Date.UTC(2026, 0, 1), monotonic, sleep };
-  // Whoever held the lock before is dead: this test is about what it left.
-  const processes = { ownName: String(pid), stateOf: () => "ended" as const };
-  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
-  const signal = new AbortController().signal;
-  return { clock, signal, pid, processes, stats, stdout: new PassThrough() };
 }
 
 export const openFolder = (runtime: SinkRuntime, cutBytes?: number): Promise<Sink> =>
@@ -73,22 +61,17 @@ export const rowsOf = (window: number, rows: number): RawLine[] =>
   Array.from({ length: rows }, (_, row) => `w${window}.${row}` as RawLine);
 
 /** Runs windows side by side, as the reader of a stream does, until the plan's end. */
-export async function play(
-  output: Sink,
-  { windows, width, choices, end }: Plan,
-  sizes: number[],
-): Promise<void> {
+export async function play(output: Sink, plan: Plan, sizes: number[]): Promise<void> {
+  const { windows, width, choices, end } = plan;
   const stream = "people";
   const from = cursorOf(output.saved.streams.get(stream));
-  sizes.length = from;
-  sizes.push(...windows);
+  sizes.splice(from, Number.POSITIVE_INFINITY, ...windows);
   const at = 0;
   await output.emit(open(stream));
-  const state = (covered: number) => ({
-    version: 1,
-    discoveredAt: String(from + covered),
-    full_refresh: null,
-  });
+  const saved = (windows: number): Promise<void> => {
+    const state = { version: 1, discoveredAt: String(from + windows), full_refresh: null };
+    return output.emit({ kind: "checkpoint", stream, state, windows });
+  };
   const running: { window: number; left: RawLine[] }[] = [];
   const ended = new Set<number>();
   let [begun, prefix, step] = [0, 0, 0];
@@ -109,12 +92,10 @@ export async function play(
     ended.add(one?.window ?? 0);
     const before = prefix;
     while (ended.has(prefix)) prefix += 1;
-    if (prefix > before)
-      await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
+    if (prefix > before) await saved(prefix);
   }
   if (end === "interrupted") return await output.emit(END);
-  if (end === "complete")
-    await output.emit({ kind: "checkpoint", stream, state: state(prefix), windows: prefix });
+  if (end === "complete") await saved(prefix);
   const source = (...lines: RawLine[]): Event => ({ kind: "records", stream: "sources", lines, at });
   for (const event of [
     end === "failed" ? close(stream, false, new Error()) : close(stream),
@@ -136,15 +117,18 @@ export const visible = (disk: MemoryDisk, stream: string): [path: string, text: 
 export const linesIn = (files: readonly (readonly [string, string])[]): string[] =>
   files.flatMap(([, text]) => text.split("\n").slice(0, -1));
 
+const inOrder = <File extends { readonly file: string }>(files: readonly File[]): File[] =>
+  files.toSorted((a, b) => (a.file < b.file ? -1 : 1));
+
 /** What the folder's manifest must say of some files. */
 export const described = (files: readonly (readonly [string, string])[]): unknown[] =>
-  files
-    .map(([path, text]) => ({
+  inOrder(
+    files.map(([path, text]) => ({
       file: path.slice(FOLDER.length + 1),
       ...{ rows: linesIn([[path, text]]).length, bytes: text.length },
       sha256: createHash("sha256").update(text).digest("hex"),
-    }))
-    .toSorted((a, b) => (a.file < b.file ? -1 : 1));
+    })),
+  );
 
 export function expectedRows(disk: MemoryDisk, sizes: readonly number[]): string[] {
   const text = disk.files(FOLDER).get(`${FOLDER}/state.json`) ?? "";
@@ -165,10 +149,7 @@ export async function check(plans: readonly Plan[]): Promise<number> {
     const people = [...taken, ...visible(disk, "people")];
     expect(linesIn(people).toSorted()).toEqual(expectedRows(disk, sizes).toSorted());
     const manifest = disk.files(FOLDER).get(`${FOLDER}/manifest.json`) ?? '{"files":[]}';
-    const { files } = JSON.parse(manifest) as { files: { file: string }[] };
-    expect(files.toSorted((a, b) => (a.file < b.file ? -1 : 1))).toEqual(
-      described([...people, ...visible(disk, "sources")]),
-    );
+    expect(inOrder(JSON.parse(manifest).files)).toEqual(described([...people, ...visible(disk, "sources")]));
     const folders = visible(disk, "sources").map(([path]) => path.split("/").slice(0, 3).join("/"));
     for (const folder of new Set(folders)) expect(linesIn([...disk.files(folder)])).toEqual(SOURCES);
     const now = new Map([...visible(disk, "people"), ...visible(disk, "sources")]);
@@ -177,7 +158,8 @@ export async function check(plans: readonly Plan[]): Promise<number> {
   };
 
   for (const [index, one] of plans.entries()) {
-    const crashes = one.end === "kill" || one.end === "power";
+    const { end, choices } = one;
+    const crashes = end === "kill" || end === "power";
     disk.start(crashes ? one.crashAt : undefined);
     try {
       const output = await openFolder(runtimeOf(index, one.pace), one.cutBytes);
@@ -191,19 +173,16 @@ export async function check(plans: readonly Plan[]): Promise<number> {
     }
     operations = Math.max(operations, disk.operations);
     let choice = 0;
-    if (crashes)
-      disk.crash(one.end === "kill" ? "kill" : "power", (below) => (one.choices[choice++ % 20] ?? 0) % below);
+    if (crashes) disk.crash(end, (below) => (choices[choice++ % 20] ?? 0) % below);
     // A reader sees no row before a state covers it.
     const early = linesIn([...taken, ...visible(disk, "people")]);
     const covered = new Set(expectedRows(disk, sizes));
     expect(early.filter((row) => !covered.has(row))).toEqual([]);
     expect(new Set(early).size).toBe(early.length);
-    if (one.isTaken) {
-      for (const file of visible(disk, "people")) {
-        taken.push(file);
-        disk.take(file[0]);
-        seen.delete(file[0]);
-      }
+    for (const file of one.isTaken ? visible(disk, "people") : []) {
+      taken.push(file);
+      disk.take(file[0]);
+      seen.delete(file[0]);
     }
   }
   disk.start();

@@ -3,11 +3,8 @@ import { outputOf, ROOT } from "./run.ts";
 
 /** Where the metadata says that the image is to be found, and its tag. */
 export function imageOf(metadata: string): { readonly repository: string; readonly tag: string } {
-  const { repository, tag } = {
-    repository: /^ {2}dockerRepository: (\S+)$/m.exec(metadata)?.[1],
-    tag: /^ {2}dockerImageTag: (\S+)$/m.exec(metadata)?.[1],
-  };
-  if (repository === undefined || tag === undefined) throw new Error("metadata.yaml names no image");
+  const [, repository = "", tag = ""] =
+    /^ {2}dockerRepository: (\S+)\n {2}dockerImageTag: (\S+)$/m.exec(metadata) ?? [];
   return { repository, tag };
 }
 

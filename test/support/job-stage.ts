@@ -6,9 +6,8 @@ import { read } from "../../src/commands/read.ts";
 import { errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { file } from "./cli.ts";
 import { type Behaviour, CountingService } from "./counting-service.ts";
-import { Kept } from "./in-process.ts";
 import { tempDir } from "./temp-dir.ts";
-import { testProcess } from "./terminal.ts";
+import { Kept, testProcess } from "./terminal.ts";
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;

@@ -1,13 +1,14 @@
 /** Entries that change together, as those of a rename in one folder do. */
-type Change = ReadonlyMap<string, Inode | undefined>;
+type Change = readonly (readonly [name: string, inode: Inode | undefined])[];
 
 /** A file or a folder: what programs see of it, and what of that would survive a power cut. */
 type Inode = {
   readonly number: number;
+  readonly isFolder: boolean;
   data: Buffer;
   synced: Buffer;
   /** Of a folder: each change of an entry, in order, and how many of them are on the disk. */
-  readonly changes: Change[] | undefined;
+  readonly changes: Change[];
   syncedChanges: number;
 };
 
@@ -53,7 +54,7 @@ export class MemoryDisk {
     const found = new Map<string, string>();
     for (const [name, inode] of entriesOf(this.#find(folder) ?? this.#root)) {
       const path = folder === "" ? name : `${folder}/${name}`;
-      if (inode.changes === undefined) found.set(path, inode.data.toString("latin1"));
+      if (!inode.isFolder) found.set(path, inode.data.toString("latin1"));
       else for (const [below, text] of this.files(path)) found.set(below, text);
     }
     return found;
@@ -61,50 +62,42 @@ export class MemoryDisk {
 
   /** A reader takes a file away. */
   take(path: string): void {
-    const [folder, name] = this.#place(path);
-    folder.changes?.push(new Map([[name, undefined]]));
-    folder.syncedChanges = folder.changes?.length ?? 0;
+    this.#set(path, undefined);
+    const [folder] = this.#place(path);
+    folder.syncedChanges = folder.changes.length;
   }
 
-  /** The functions that stand in for the module's own. */
-  readonly module = {
-    open: (path: string, flags: string) => this.#do(() => this.#open(path, flags)),
-    writeFile: (file: { writeFile(content: string): Promise<void> }, content: string) =>
-      file.writeFile(content),
-    readFile: (path: string, _encoding: string) =>
-      this.#do(() => {
-        const inode = this.#existing(path);
-        if (inode.changes !== undefined) throw failure("EISDIR");
-        return inode.data.toString("utf8");
-      }),
-    readdir: (path: string) => this.#do(() => [...entriesOf(this.#existing(path)).keys()]),
-    lstat: (path: string) => this.#do(() => statsOf(this.#existing(path))),
-    stat: (path: string) => this.#do(() => statsOf(this.#existing(path))),
-    mkdir: (path: string) => this.#do(() => this.#add(path, this.#inode(true))),
-    link: (from: string, to: string) =>
-      this.#do(() => {
-        const inode = this.#existing(from);
-        if (inode.changes !== undefined) throw failure("EPERM");
-        this.#add(to, inode);
-      }),
-    rename: (from: string, to: string) =>
-      this.#do(() => {
-        const inode = this.#existing(from);
-        const [[source, old], [target, name]] = [this.#place(from), this.#place(to)];
-        if (source === target) {
-          source.changes?.push(
-            new Map([
-              [name, inode],
-              [old, undefined],
-            ]),
-          );
-        } else {
-          this.#set(to, inode);
-          this.#set(from, undefined);
-        }
-      }),
-    rm: (path: string, _options: object) => this.#do(() => this.#find(path) && this.#set(path, undefined)),
-    copyFile: () => Promise.reject(failure("ENOTSUP")),
+  /** Does what a function of the module would do. */
+  perform(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#do(() => this.#functions[name]?.(...args));
+  }
+
+  readonly #functions: Readonly<Record<string, (...args: string[]) => unknown>> = {
+    open: (path: string, flags: string) => this.#open(path, flags),
+    readFile: (path: string) => this.#existing(path).data.toString("utf8"),
+    readdir: (path: string) => [...entriesOf(this.#existing(path)).keys()],
+    lstat: (path: string) => statsOf(this.#existing(path)),
+    stat: (path: string) => statsOf(this.#existing(path)),
+    mkdir: (path: string) => void this.#add(path, this.#inode(true)),
+    link: (from: string, to: string) => void this.#add(to, this.#existing(from)),
+    rename: (from: string, to: string) => {
+      const [[source, old], [target, name]] = [this.#place(from), this.#place(to)];
+      const changes: Change = [
+        [name, this.#existing(from)],
+        [old, undefined],
+      ];
+      // Across folders nothing keeps the two together.
+      if (source === target) source.changes.push(changes);
+      else
+        for (const [nth, folder] of [target, source].entries())
+          folder.changes.push(changes.slice(nth, nth + 1));
+    },
+    rm: (path: string) => {
+      if (this.#find(path) !== undefined) this.#set(path, undefined);
+    },
+    copyFile: () => {
+      throw failure("ENOTSUP");
+    },
   };
 
   async #do<Result>(operation: () => Result, life = this.#life): Promise<Result> {
@@ -114,49 +107,41 @@ export class MemoryDisk {
     return operation();
   }
 
-  #open(path: string, flags: string): object {
+  #open(path: string, flags: string): Handle {
     if (this.refuses(path)) throw failure("EIO");
     const inode = flags === "wx" ? this.#add(path, this.#inode(false)) : this.#existing(path);
     const life = this.#life;
     let end = 0;
-    const write = (bytes: Buffer, position: number): void => {
-      const size = Math.max(inode.data.length, position + bytes.length);
-      const data = Buffer.concat([inode.data, Buffer.alloc(size - inode.data.length)]);
-      bytes.copy(data, position);
-      inode.data = data;
-    };
-    const sync = (): void => {
-      inode.synced = inode.data;
-      inode.syncedChanges = inode.changes?.length ?? 0;
-    };
+    const write = (bytes: Buffer, position: number): Promise<void> =>
+      this.#do(() => {
+        const data = Buffer.alloc(Math.max(inode.data.length, position + bytes.length));
+        inode.data.copy(data);
+        bytes.copy(data, position);
+        inode.data = data;
+      }, life);
+    const sync = (): Promise<void> =>
+      this.#do(() => {
+        inode.synced = inode.data;
+        inode.syncedChanges = inode.changes.length;
+      }, life);
     return {
-      write: (text: string, position: number) => this.#do(() => write(Buffer.from(text), position), life),
-      appendFile: async (bytes: Buffer) => {
+      write: (text, position) => write(Buffer.from(text), position),
+      appendFile: async (bytes) => {
         // In two steps, between which the process may end.
         const half = Math.ceil(bytes.length / 2);
         for (const piece of [bytes.subarray(0, half), bytes.subarray(half)]) {
-          await this.#do(() => write(piece, end), life);
+          await write(piece, end);
           end += piece.length;
         }
       },
-      writeFile: (content: string) => this.#do(() => write(Buffer.from(content), 0), life),
-      sync: () => this.#do(sync, life),
-      datasync: () => this.#do(sync, life),
-      chown: async () => undefined,
-      chmod: async () => undefined,
-      close: async () => undefined,
+      ...{ sync, datasync: sync },
+      ...{ chown: async () => {}, chmod: async () => {}, close: async () => {} },
     };
   }
 
   #inode(isFolder: boolean): Inode {
     this.#numbers += 1;
-    return {
-      number: this.#numbers,
-      data: EMPTY,
-      synced: EMPTY,
-      changes: isFolder ? [] : undefined,
-      syncedChanges: 0,
-    };
+    return { number: this.#numbers, isFolder, data: EMPTY, synced: EMPTY, changes: [], syncedChanges: 0 };
   }
 
   #add(path: string, inode: Inode): Inode {
@@ -167,7 +152,7 @@ export class MemoryDisk {
 
   #set(path: string, inode: Inode | undefined): void {
     const [folder, name] = this.#place(path);
-    folder.changes?.push(new Map([[name, inode]]));
+    folder.changes.push([[name, inode]]);
   }
 
   #place(path: string): [folder: Inode, name: string] {
@@ -183,41 +168,40 @@ export class MemoryDisk {
   }
 
   #find(path: string): Inode | undefined {
-    let inode: Inode | undefined = this.#root;
-    for (const name of path.split("/").filter((part) => part !== "" && part !== "."))
-      inode = inode === undefined ? undefined : entriesOf(inode).get(name);
-    return inode;
+    const names = path.split("/").filter((part) => part !== "" && part !== ".");
+    return names.reduce<Inode | undefined>((inode, name) => inode && entriesOf(inode).get(name), this.#root);
   }
 
   #lose(inode: Inode, choose: (below: number) => number): void {
     if (choose(2) === 0) inode.data = inode.synced;
     inode.synced = inode.data;
-    if (inode.changes === undefined) return;
+    if (!inode.isFolder) return;
     inode.changes.length = inode.syncedChanges + choose(inode.changes.length - inode.syncedChanges + 1);
     inode.syncedChanges = inode.changes.length;
     for (const below of entriesOf(inode).values()) this.#lose(below, choose);
   }
 }
 
+type Handle = {
+  write(text: string, position: number): Promise<void>;
+  appendFile(bytes: Buffer): Promise<void>;
+} & Readonly<Record<"sync" | "datasync" | "chown" | "chmod" | "close", () => Promise<void>>>;
+
 const EMPTY = Buffer.alloc(0);
 
-function entriesOf({ changes = [] }: Inode): Map<string, Inode> {
+function entriesOf({ changes }: Inode): Map<string, Inode> {
   const entries = new Map<string, Inode>();
-  for (const [name, inode] of changes.flatMap((change) => [...change])) {
+  for (const [name, inode] of changes.flat()) {
     if (inode === undefined) entries.delete(name);
     else entries.set(name, inode);
   }
   return entries;
 }
 
-const statsOf = ({ number, changes }: Inode): object => ({
-  ino: number,
-  dev: 1,
-  mode: 0o600,
-  uid: 0,
-  gid: 0,
-  isFile: () => changes === undefined,
-  isDirectory: () => changes !== undefined,
+const statsOf = ({ number, isFolder }: Inode): object => ({
+  ...{ ino: number, dev: 1, mode: 0o600, uid: 0, gid: 0 },
+  isFile: () => !isFolder,
+  isDirectory: () => isFolder,
   isSymbolicLink: () => false,
 });
 
@@ -227,10 +211,8 @@ const failure = (code: string): Error => Object.assign(new Error(code), { code }
 export const mounted: { disk?: MemoryDisk } = {};
 
 export async function standIns(original: () => Promise<unknown>): Promise<object> {
-  const disk = ["readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
-  const made = ["open", "readFile", "writeFile", ...disk].map((name) => [
-    name,
-    (...args: unknown[]) => Reflect.get(mounted.disk?.module ?? {}, name)(...args),
-  ]);
-  return { ...((await original()) as object), ...Object.fromEntries(made) };
+  const names = ["open", "readFile", "readdir", "lstat", "stat", "mkdir", "link", "rename", "rm", "copyFile"];
+  const made = names.map((name) => [name, (...args: string[]) => mounted.disk?.perform(name, args)]);
+  const writeFile = (file: Handle, content: string): Promise<void> => file.write(content, 0);
+  return { ...((await original()) as object), ...Object.fromEntries(made), writeFile };
 }

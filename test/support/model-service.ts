@@ -17,34 +17,35 @@ export type Person = { readonly id: string; at: number | null; user: boolean; re
 /** How one reading of an export goes wrong: after `rows` rows it throws, or ends as if it were whole. */
 export type Cut = { readonly rows: number; readonly loud: boolean };
 
-export type ModelOptions = {
-  /** Epoch ms at which the service's clock starts. */
-  readonly now: number;
-  readonly people: Person[];
-  readonly filter?: (person: Person) => boolean;
-  readonly batch?: number;
+/** What a service does unless a test says otherwise. */
+const USUAL = {
+  filter: (_person: Person): boolean => true,
+  batch: 7,
   /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
-  readonly cut?: (window: Window, nth: number) => Cut | undefined;
+  cut: (_window: Window, _nth: number): Cut | undefined => undefined,
   /** What the service says where `rows` is true. */
-  readonly total?: (rows: number, window: Window) => number | null;
+  total: (rows: number, _window: Window): number | null => rows,
   /** Happens between any two things the service does. */
-  readonly moment?: (model: ModelService) => void;
+  moment: (_model: ModelService): void => {},
   /** Ms that pass with every thing the service does. */
-  readonly latency?: number;
+  latency: 0,
   /** Rows that exports leave out. */
-  readonly omits?: (person: Person) => boolean;
+  omits: (_person: Person): boolean => false,
   /** What the list makes of its rows before they are cut into pages. */
-  readonly list?: (rows: Person[]) => Person[];
+  list: (rows: Person[]): Person[] => rows,
   /** Whether the list shows its last row at every place past its end. */
-  readonly turnsBack?: boolean;
+  turnsBack: false,
   /** How a row is written. */
-  readonly row?: (person: Person) => Row;
+  row: rowOf,
   /** Whether a page is broken; `nth` counts the pages so far, from 0. */
-  readonly breaks?: (window: Window, number: number, nth: number) => boolean;
+  breaks: (_window: Window, _number: number, _nth: number): boolean => false,
 };
 
-/** Requests that a model was asked for, in short. */
-export type Asked = { readonly what: "count" | "stream" | "page" | "any"; readonly window: Window };
+/** `now`: epoch ms at which the service's clock starts. */
+export type ModelOptions = { readonly now: number; readonly people: Person[] } & Partial<typeof USUAL>;
+
+/** A request in short. */
+type Asked = { readonly what: "count" | "stream" | "page" | "any"; readonly window: Window };
 
 /** A service in memory that counts, lists and exports people by UTC days, and whose time is the test's. */
 export class ModelService {
@@ -55,38 +56,36 @@ export class ModelService {
   /** What the key can read; undefined: the service does not say. */
   sources: readonly string[] | undefined;
   now: number;
-  readonly #options: ModelOptions;
+  readonly #options: typeof USUAL;
   #exports = 0;
   #pages = 0;
 
   constructor(options: ModelOptions) {
-    this.#options = options;
+    this.#options = { ...USUAL, ...options };
     this.people = options.people;
     this.now = options.now;
   }
 
   /** The rows that the service would serve now, as lines. */
   served(): Map<string, string> {
-    return new Map(this.people.filter((person) => this.#matches(person)).map((p) => [p.id, lineOf(p)]));
+    return new Map(this.people.filter(this.#options.filter).map((person) => [person.id, lineOf(person)]));
   }
 
   api(verify = true): StreamApi {
     return {
-      count: async (window) => await this.#count(window, verify),
+      count: (window) => this.#count(window, verify),
       stream: (window) => this.#stream(window),
       hasRows: async (window) => {
-        this.asked.push({ what: "any", window });
-        await this.#tick();
+        await this.#ask("any", window);
         return this.#rows(window).length > 0;
       },
       rowAt: async (window, place) => {
-        this.asked.push({ what: "any", window });
-        await this.#tick();
+        await this.#ask("any", window);
         const listed = this.#listed(window);
-        const person = listed[place - 1] ?? (this.#options.turnsBack === true ? listed.at(-1) : undefined);
-        return { row: person === undefined ? undefined : this.#row(person), total: this.#total(window) };
+        const person = listed[place - 1] ?? (this.#options.turnsBack ? listed.at(-1) : undefined);
+        return { row: person && this.#options.row(person), total: this.#total(window) };
       },
-      page: async (window, number) => await this.#page(window, number),
+      page: (window, number) => this.#page(window, number),
       sources: async () => {
         this.asked.push({ what: "any", window: { kind: "all" } });
         return this.sources;
@@ -101,47 +100,37 @@ export class ModelService {
     };
   }
 
-  #matches(person: Person): boolean {
-    return this.#options.filter?.(person) ?? true;
-  }
-
   #rows(window: Window): Person[] {
-    const { from, to } = rangeOf(window);
     const source = window.kind === "closed" ? window.source : undefined;
     return this.people
-      .filter((person) => this.#matches(person) && (source === undefined || person.source === source))
-      .filter(({ at }) => (at === null ? from === undefined : at >= (from ?? -Infinity) && at < to))
+      .filter((person) => this.#options.filter(person) && inWindow(person, window))
+      .filter((person) => source === undefined || person.source === source)
       .sort((a, b) => (b.at ?? -Infinity) - (a.at ?? -Infinity) || (a.id < b.id ? -1 : 1));
   }
 
-  #row(person: Person): Row {
-    return this.#options.row?.(person) ?? rowOf(person);
-  }
-
   #listed(window: Window): Person[] {
-    const rows = this.#rows(window);
-    return this.#options.list?.(rows) ?? rows;
-  }
-
-  async #tick(): Promise<void> {
-    this.now += this.#options.latency ?? 0;
-    this.#options.moment?.(this);
-    await Promise.resolve();
+    return this.#options.list(this.#rows(window));
   }
 
   #total(window: Window): number | null {
-    const rows = this.#rows(window).length;
-    return this.#options.total === undefined ? rows : this.#options.total(rows, window);
+    return this.#options.total(this.#rows(window).length, window);
+  }
+
+  async #tick(): Promise<void> {
+    this.now += this.#options.latency;
+    this.#options.moment(this);
+    await Promise.resolve();
+  }
+
+  async #ask(what: Asked["what"], window: Window): Promise<void> {
+    this.asked.push({ what, window });
+    await this.#tick();
   }
 
   /** One request, and the moments that an HTTP client can know of it: whole seconds, from a Date header. */
-  async #counted(
-    window: Window,
-    verify: boolean,
-  ): Promise<{ total: number | null; asked: number; answered: number }> {
-    this.asked.push({ what: "count", window });
+  async #counted(window: Window, verify: boolean) {
     const sent = this.now;
-    await this.#tick();
+    await this.#ask("count", window);
     const total = this.#total(window);
     if (verify && total === 0 && this.#listed(window).length > 0)
       throw untrusted("a count says 0 beside 1 row");
@@ -165,8 +154,9 @@ export class ModelService {
 
   async *#stream(window: Window): AsyncGenerator<Batch> {
     this.asked.push({ what: "stream", window });
-    const cut = this.#options.cut?.(window, this.#exports++);
-    const { batch = 7, omits } = this.#options;
+    const { batch, omits, filter, row } = this.#options;
+    const cut = this.#options.cut(window, this.#exports++);
+    const most = cut?.rows ?? Number.POSITIVE_INFINITY;
     const mark = Symbol("export");
     this.open.add(mark);
     try {
@@ -174,17 +164,12 @@ export class ModelService {
       const planned = this.#rows(window);
       let shown = 0;
       for (let at = 0; at < planned.length; at += batch) {
-        const rows: Row[] = [];
-        for (const person of planned.slice(at, at + batch)) {
-          if (cut !== undefined && shown >= cut.rows) break;
-          // Like a cursor over an index: who has moved on is not shown where they were.
-          const isGone = !inWindow(person, window);
-          if (omits?.(person) === true || isGone || !this.#matches(person)) continue;
-          shown += 1;
-          rows.push(this.#row(person));
-        }
-        yield { rows };
-        if (cut !== undefined && shown >= cut.rows) break;
+        // Like a cursor over an index: who has moved on is not shown where they were.
+        const left = planned.slice(at, at + batch).filter((person) => inWindow(person, window));
+        const rows = left.filter((person) => filter(person) && !omits(person)).slice(0, most - shown);
+        shown += rows.length;
+        yield { rows: rows.map(row) };
+        if (shown >= most) break;
         await this.#tick();
       }
       if (cut?.loud === true) throw new BodyError("The body broke off");
@@ -194,38 +179,30 @@ export class ModelService {
   }
 
   async #page(window: Window, number: number): Promise<Page> {
-    this.asked.push({ what: "page", window });
-    await this.#tick();
-    if (this.#options.breaks?.(window, number, this.#pages++) === true)
-      throw new BodyError("The page is no JSON");
+    await this.#ask("page", window);
+    if (this.#options.breaks(window, number, this.#pages++)) throw new BodyError("The page is no JSON");
     const rows = this.#listed(window).slice((number - 1) * PAGE_SIZE, number * PAGE_SIZE);
-    return { rows: rows.map((person) => this.#row(person)), size: PAGE_SIZE, total: this.#total(window) };
+    return { rows: rows.map(this.#options.row), size: PAGE_SIZE, total: this.#total(window) };
   }
 }
 
 const PAGE_SIZE = 10;
 const DATED: Window = { kind: "open", from: BEGINNING, undated: false };
 
-function rangeOf(window: Window): { from: number | undefined; to: number } {
-  if (window.kind === "closed") return { from: startOf(window.from), to: startOf(addDays(window.to, 1)) };
-  const from = window.kind === "open" && !window.undated ? startOf(window.from) : undefined;
-  return { from, to: Infinity };
-}
-
 function inWindow({ at }: Person, window: Window): boolean {
-  const { from, to } = rangeOf(window);
-  return at === null ? from === undefined : at >= (from ?? -Infinity) && at < to;
+  const to = window.kind === "closed" ? startOf(addDays(window.to, 1)) : Infinity;
+  const isFrom = window.kind === "closed" || (window.kind === "open" && !window.undated);
+  if (at === null) return !isFrom;
+  return (!isFrom || at >= startOf(window.from)) && at < to;
 }
 
 const cursorOf = ({ at }: Person): string | null => (at === null ? null : new Date(at).toISOString());
 
 const lineOf = (person: Person): string => JSON.stringify({ id: person.id, discoveredAt: cursorOf(person) });
 
-export const rowOf = (person: Person): Row => ({
-  raw: lineOf(person) as RawLine,
-  key: JSON.stringify(person.id),
-  cursor: cursorOf(person),
-});
+export function rowOf(person: Person): Row {
+  return { raw: lineOf(person) as RawLine, key: JSON.stringify(person.id), cursor: cursorOf(person) };
+}
 
 /** People one after the other, `perDay` on each day of the list. */
 export function peopleOn(days: readonly string[], perDay: number): Person[] {

@@ -37,8 +37,7 @@ export function expectAll(service: ModelService, ran: Ran): void {
 }
 
 /** What a service was asked since the last look. */
-export const requestsOf = (service: ModelService): string[] =>
-  service.asked.splice(0).map(({ what }) => what);
+export const requestsOf = ({ asked }: ModelService): string[] => asked.splice(0).map(({ what }) => what);
 
 /** The days of lines, each once. */
 export const daysIn = (lines: readonly string[]): string[] => [

@@ -14,10 +14,7 @@ export const ids = (rows: readonly Row[]): string[] => rows.map(({ id }) => id).
 export const dayOf = ({ discoveredAt }: Row): string => discoveredAt?.slice(0, 10) ?? "none";
 export const OLD = "2020-01-01T00:00:00Z";
 /** Somebody whom the service does not have. */
-export const ghost = (nth: number, discoveredAt: string = OLD): Row => ({
-  id: `erased-${nth}`,
-  discoveredAt,
-});
+export const ghost = (nth: number, discoveredAt = OLD): Row => ({ id: `erased-${nth}`, discoveredAt });
 
 export const csvOf = (rows: readonly Row[]): string =>
   `id,discoveredAt\n${rows.map(({ id, discoveredAt }) => `${id},${discoveredAt ?? ""}\n`).join("")}`;

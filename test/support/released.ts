@@ -23,17 +23,11 @@ export const hasHistory = (): boolean =>
 
 function build(): void {
   const folder = `${FOLDER}.${process.pid}`;
+  const parts = ["src", "schemas", "spec.json", "package.json", "tsconfig.json"];
   mkdirSync(folder, { recursive: true });
   try {
-    const archive = execFileSync(
-      "git",
-      ["archive", COMMIT, "src", "schemas", "spec.json", "package.json", "tsconfig.json"],
-      {
-        cwd: ROOT,
-        maxBuffer: 1 << 28,
-      },
-    );
-    execFileSync("tar", ["x", "-C", folder], { input: archive });
+    const input = execFileSync("git", ["archive", COMMIT, ...parts], { cwd: ROOT, maxBuffer: 1 << 28 });
+    execFileSync("tar", ["x", "-C", folder], { input });
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", folder]);
     if (!existsSync(FOLDER)) renameSync(folder, FOLDER);

@@ -1,10 +1,5 @@
 import { once } from "node:events";
-import {
-  createServer,
-  type Server as HttpServer,
-  type IncomingMessage,
-  type RequestListener,
-} from "node:http";
+import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
@@ -33,7 +28,7 @@ export type Served = { readonly url: string; readonly requests: readonly Incomin
 
 export async function serve(answer: RequestListener): Promise<Served> {
   const requests: IncomingMessage[] = [];
-  const server: HttpServer = createServer((request, response) => {
+  const server = createServer((request, response) => {
     requests.push(request);
     answer(request, response);
   });

@@ -1,12 +1,5 @@
 import { readStream, type Source, type StreamRun } from "../../src/run/read-stream.ts";
-import {
-  type Coverage,
-  covered,
-  type DayRange,
-  missingDaysOf,
-  put,
-  withStatus,
-} from "../../src/streams/coverage.ts";
+import { type Coverage, covered, missingDaysOf, put, withStatus } from "../../src/streams/coverage.ts";
 import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
 import type { Event } from "../../src/streams/event.ts";
 import type { ReadSettings } from "../../src/streams/range.ts";
@@ -28,21 +21,6 @@ const PEOPLE: Source = { isDated: true, isExported: true, isListed: true, onMiss
 
 const REFRESH = { generation_id: 1, sync_id: 1, done: false };
 
-/** What a run delivered. */
-export type Ran = {
-  readonly events: readonly Event[];
-  /** Lines in the order in which they were emitted. */
-  readonly lines: readonly string[];
-  /** The last checkpoint, read back from JSON; the state before the run if there was none. */
-  readonly state: DatedState | null;
-  readonly complete: boolean;
-  readonly error: unknown;
-  /** What the state says: days that are missing, ranges to read again, and ranges that were read without a hole. */
-  readonly missing: readonly Day[];
-  readonly again: readonly DayRange[];
-  readonly covered: readonly DayRange[];
-};
-
 export type RunOptions = {
   readonly state?: DatedState | null;
   readonly settings?: Partial<ReadSettings>;
@@ -54,19 +32,21 @@ export type RunOptions = {
   readonly stopAfter?: number;
 };
 
+/** What a run delivered. */
+export type Ran = Awaited<ReturnType<typeof runStream>>;
+
 /** Runs a stream to its end, to its error, or to where it is cut. */
-export async function runStream(api: StreamApi, options: RunOptions = {}): Promise<Ran> {
-  const { state = null, settings, source, isFullRefresh = false, endsAt } = options;
+export async function runStream(api: StreamApi, options: RunOptions = {}) {
+  const { state: before = null, settings, source, isFullRefresh = false, endsAt } = options;
   const { stopAfter = Number.POSITIVE_INFINITY } = options;
-  const fresh = { ...NEW_STATE, full_refresh: isFullRefresh ? REFRESH : null };
   const run: StreamRun = {
-    stream: "people",
+    ...{ stream: "people", api, keyId: "key", endsAt },
     source: { ...PEOPLE, ...source },
-    api,
-    saved: { kind: "read", state: state === null ? fresh : { ...state, full_refresh: fresh.full_refresh } },
+    saved: {
+      kind: "read",
+      state: { ...(before ?? NEW_STATE), full_refresh: isFullRefresh ? REFRESH : null },
+    },
     settings: { ...SETTINGS, ...settings },
-    keyId: "key",
-    endsAt,
   };
   const events: Event[] = [];
   let error: unknown;
@@ -78,23 +58,18 @@ export async function runStream(api: StreamApi, options: RunOptions = {}): Promi
   } catch (thrown) {
     error = thrown;
   }
-  return summary(events, state, error);
-}
-
-function summary(events: readonly Event[], before: DatedState | null, thrown: unknown): Ran {
-  const lines = events.flatMap((event) => (event.kind === "records" ? [...event.lines] : []));
-  const states = events.flatMap((event) => (event.kind === "checkpoint" ? [event.state] : []));
-  const last = states.at(-1);
+  const last = events.findLast((event) => event.kind === "checkpoint")?.state;
   const close = events.find((event) => event.kind === "close");
+  /** The last checkpoint, read back from JSON; the state before the run if there was none. */
   const state = last === undefined ? before : (JSON.parse(JSON.stringify(last)) as DatedState);
   const days = state?.days ?? [];
   return {
-    events,
-    lines,
-    state,
+    ...{ events, state, error: error ?? close?.error },
+    complete: error === undefined && close?.complete === true,
+    /** In the order in which they were emitted. */
+    lines: events.flatMap((event) => (event.kind === "records" ? event.lines : [])),
+    /** What the state says: days that are missing, ranges to read again, and ranges that were read without a hole. */
     ...{ missing: missingDaysOf(days), again: withStatus(days, "again"), covered: covered(days) },
-    complete: close?.kind === "close" && close.complete && thrown === undefined,
-    error: thrown ?? (close?.kind === "close" ? close.error : undefined),
   };
 }
 
@@ -113,4 +88,14 @@ export function byId(lines: readonly string[]): Map<string, string> {
 export function repeated(lines: readonly string[]): string[] {
   const seen = new Set<string>();
   return lines.filter((line) => seen.size === seen.add(line).size);
+}
+
+/** A service that no part of it may be asked of, save what a test gives. */
+export function apiWith(given: Partial<StreamApi>): StreamApi {
+  const absent = (): never => {
+    throw new Error("Not asked for");
+  };
+  const reads = { count: absent, stream: absent, hasRows: absent, rowAt: absent, page: absent };
+  const others = { sources: absent, backOff: absent, now: () => 0, monotonic: () => 0, notify: () => {} };
+  return { ...reads, ...others, ...given };
 }

@@ -1,6 +1,8 @@
+import { readdirSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ROOT } from "./run.ts";
 
 const made: string[] = [];
 let common: Promise<string> | undefined;
@@ -29,4 +31,13 @@ export async function textsIn(path: string): Promise<Record<string, string | nul
     return [name, await readFile(join(path, name), "utf8").catch(() => null)] as const;
   });
   return Object.fromEntries(await Promise.all(entries));
+}
+
+/** The paths of all files in folders of the repository, from its root. */
+export function filesBelow(...folders: readonly string[]): string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(`${ROOT}${folder}`, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name, parentPath }) => join(parentPath, name).slice(ROOT.length)),
+  );
 }

@@ -5,9 +5,8 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { parseCommand } from "../../src/cli.ts";
 import { main, runProgram } from "../../src/main.ts";
 import { environmentOf, sandboxWith } from "../support/configs.ts";
-import { Kept } from "../support/in-process.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { testProcess } from "../support/terminal.ts";
+import { Kept, testProcess } from "../support/terminal.ts";
 
 const openParse = async () => parseCommand;
 

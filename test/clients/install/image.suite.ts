@@ -11,10 +11,9 @@ import {
 } from "../../support/airbyte-messages.ts";
 import type { Ended } from "../../support/cli.ts";
 import { docBlocks } from "../../support/docs.ts";
-import { filesBelow } from "../../support/files-below.ts";
 import { buildArguments, buildImage, IMAGE } from "../../support/image.ts";
 import { outputOf, ROOT, run } from "../../support/run.ts";
-import { tempDir } from "../../support/temp-dir.ts";
+import { filesBelow, tempDir } from "../../support/temp-dir.ts";
 
 const PEOPLE = 400;
 const HOME = "/airbyte/integration_code";

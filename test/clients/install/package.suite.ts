@@ -5,9 +5,8 @@ import { startSandbox } from "../../../sandbox/server.ts";
 import { expectAirbyteMessages, idsOf, linesOf } from "../../support/airbyte-messages.ts";
 import { environmentOf } from "../../support/configs.ts";
 import { docBlock } from "../../support/docs.ts";
-import { filesBelow } from "../../support/files-below.ts";
 import { outputOf, ROOT, run } from "../../support/run.ts";
-import { tempDir } from "../../support/temp-dir.ts";
+import { filesBelow, tempDir } from "../../support/temp-dir.ts";
 
 const PUBLINT = "publint@0.3.25";
 const KILOBYTE = 1000;

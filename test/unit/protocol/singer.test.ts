@@ -5,7 +5,7 @@ import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
 import type { Event } from "../../../src/streams/event.ts";
 import { linesOf } from "../../support/airbyte-messages.ts";
 import { checkpoint, close, END, open, records, sayAll } from "../../support/events.ts";
-import { expectSingerMessages, type SingerMessage } from "../../support/singer-messages.ts";
+import { expectSingerMessages, type SingerMessage } from "../../support/tap.ts";
 
 const PEOPLE: Selection = {
   stream: "people",

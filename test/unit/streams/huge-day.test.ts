@@ -4,8 +4,7 @@ import type { RawLine } from "../../../src/streams/event.ts";
 import { SeenRows } from "../../../src/streams/seen-rows.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import { day, NOW } from "../../support/people-sync.ts";
-import { apiWith } from "../../support/run-rules.ts";
-import { type Ran, runStream } from "../../support/sync-run.ts";
+import { apiWith, type Ran, runStream } from "../../support/sync-run.ts";
 
 const DAY = day("2026-03-02");
 const IDS = Array.from({ length: 180 }, (_, id) => id);

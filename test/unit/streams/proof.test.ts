@@ -15,8 +15,7 @@ import {
   serviceOf,
   sync,
 } from "../../support/people-sync.ts";
-import { apiWith } from "../../support/run-rules.ts";
-import { type Ran, type RunOptions, runStream } from "../../support/sync-run.ts";
+import { apiWith, type Ran, type RunOptions, runStream } from "../../support/sync-run.ts";
 
 const rowOf = (id: number, cursor: string | null): Row => ({
   raw: JSON.stringify({ id, discoveredAt: cursor }) as RawLine,

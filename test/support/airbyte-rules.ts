@@ -1,0 +1,130 @@
+import { isObject } from "../../src/json.ts";
+
+/** A node of a specification or a catalog. */
+type Node = Readonly<Record<string, unknown>> & { readonly airbyte_secret?: unknown };
+type Check = (node: Node, path: string) => boolean;
+
+/** A rule of Airbyte's acceptance tests: where a specification breaks it. */
+type Rule = { readonly id: string; readonly says: string; readonly broken: (spec: unknown) => string[] };
+
+const nodeAt = (value: unknown): Node => (isObject(value) ? value : {});
+const listAt = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+/** Every schema below `properties` and `items` of one, with its path; the schema itself first. */
+export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string; schema: Node }> {
+  if (!isObject(schema)) return;
+  yield { path, schema };
+  for (const [name, inner] of Object.entries(nodeAt(schema["properties"])))
+    yield* schemasIn(inner, `${path}/${name}`);
+  yield* schemasIn(schema["items"], `${path}/[]`);
+}
+
+/** The types of a schema, null left out. */
+const typesOf = ({ type }: Node): unknown[] => [type ?? []].flat().filter((name) => name !== "null");
+
+const schemasByPath = (whole: unknown) =>
+  new Map([...schemasIn(whole)].map(({ path, schema }) => [path, schema]));
+
+const rule = (id: string, says: string, isBroken: Check): Rule => ({
+  ...{ id, says },
+  broken: (spec) =>
+    [...schemasIn(spec)].filter(({ schema, path }) => isBroken(schema, path)).map(({ path }) => path || "/"),
+});
+
+const SECRET_NAMES =
+  /token$|secret$|password$|^(.*_)?key$|^service_account|certificate|jwt|credentials|^app_?id$/;
+const FORBIDDEN =
+  "$ref oneOf anyOf allOf not patternProperties prefixItems if then else dependentSchemas dependentRequired " +
+  "advanced_auth display_type";
+const isDatePattern = (pattern: unknown): boolean =>
+  typeof pattern === "string" && new RegExp(pattern).test("2026-01-02") && !new RegExp(pattern).test("2026");
+
+/** All but CS1, CS2 and CS18, which compare a specification with something else. */
+export const SPEC_RULES: readonly Rule[] = [
+  rule("CS3", "enum values are unique", ({ enum: values }) => {
+    return new Set(listAt(values)).size < listAt(values).length;
+  }),
+  rule("CS4, CS10, CS14, CS15, CS17", "no keyword that forms cannot show", (schema) => {
+    return FORBIDDEN.split(" ").some((word) => word in schema);
+  }),
+  rule("CS5", "what is required exists", ({ required, properties }) => {
+    return listAt(required).some((name) => !(String(name) in nodeAt(properties)));
+  }),
+  rule("CS6", "what is named like a secret is one", (schema, path) => {
+    const isNamed = SECRET_NAMES.test(path.split("/").at(-1) ?? "");
+    return isNamed && !typesOf(schema).includes("object") && schema.airbyte_secret !== true;
+  }),
+  rule("CS7", "a type is x, [x] or [x, null]", ({ type }) => {
+    const [first, second = "null", ...others] = [type].flat();
+    return typeof first !== "string" || second !== "null" || others.length > 0;
+  }),
+  rule("CS8, CS9", "an object has properties, and an array items of one plain type", (schema) => {
+    const { items, properties } = schema;
+    const isEmpty = Object.keys(nodeAt(properties)).length === 0;
+    const isMixed = typeof nodeAt(items)["type"] !== "string";
+    return (typesOf(schema).includes("object") && isEmpty) || (typesOf(schema).includes("array") && isMixed);
+  }),
+  rule("CS11", "a date has a pattern for dates, and the reverse", ({ format, pattern }) => {
+    return (format === "date") !== isDatePattern(pattern) || format === "date-time";
+  }),
+  rule("CS12", "order is unique within a group", ({ properties }) => {
+    const ordered = Object.values(nodeAt(properties)).map(nodeAt);
+    const orders = ordered.flatMap(({ group, order }) => (order === undefined ? [] : `${group} ${order}`));
+    return new Set(orders).size < orders.length;
+  }),
+  rule("CS13", "only top-level properties have a group, and it exists", ({ properties, groups }, path) => {
+    const ids = [undefined, ...listAt(path === "" ? groups : []).map((group) => nodeAt(group)["id"])];
+    return Object.values(nodeAt(properties)).some((property) => !ids.includes(nodeAt(property)["group"]));
+  }),
+  rule("CS16", "additionalProperties is true where it is given", ({ additionalProperties = true }) => {
+    return additionalProperties !== true;
+  }),
+];
+
+const bound = (value: unknown, none: number): number => Number(value ?? none);
+
+/** Whether a pattern lets in what another does, and more beside it. */
+const isWider = (before: unknown, after: unknown): boolean =>
+  String(after).startsWith(String(before).replace(/^(\^\\s\*)(.*)\$$/, "$1($2|"));
+
+/** CS18: what a config that was valid under the previous specification may stumble over. */
+export function specBreaks(previous: unknown, current: unknown): string[] {
+  const now = schemasByPath(current);
+  return [...schemasIn(previous)].flatMap(({ path, schema: old }) => {
+    const next = now.get(path);
+    if (next === undefined) return [`${path} was removed`];
+    const added = listAt(next["required"]).filter((name) => !listAt(old["required"]).includes(name));
+    const lacks = (values: unknown, others: unknown): boolean =>
+      [values].flat().some((value) => ![others].flat().includes(value));
+    const { pattern } = next;
+    const narrower = {
+      type: lacks(old["type"], next["type"]),
+      enum: next["enum"] !== undefined && lacks(old["enum"], next["enum"]),
+      minimum: bound(next["minimum"], -Infinity) > bound(old["minimum"], -Infinity),
+      maximum: bound(next["maximum"], Infinity) < bound(old["maximum"], Infinity),
+      pattern: pattern !== undefined && pattern !== old["pattern"] && !isWider(old["pattern"], pattern),
+    };
+    const names = Object.entries(narrower).flatMap(([name, is]) => (is ? [name] : []));
+    return [
+      ...added.map((name) => `${path}/${name} became required`),
+      ...names.map((name) => `${path} has a narrower ${name}`),
+    ];
+  });
+}
+
+/** What a connection relies on in a catalog: cursor and key of each stream, type and format of each field. */
+const factsOf = (catalog: unknown): [what: string, fact: string][] =>
+  listAt(nodeAt(catalog)["streams"])
+    .map(nodeAt)
+    .flatMap(({ name, json_schema, default_cursor_field, source_defined_primary_key }) => [
+      [`cursor and key of ${name}`, JSON.stringify([default_cursor_field, source_defined_primary_key])],
+      ...[...schemasIn(json_schema)].map(({ path, schema }): [string, string] => {
+        return [`${name}${path}`, JSON.stringify([schema["type"], schema["format"]])];
+      }),
+    ]);
+
+/** CD9: what a connection made with the previous catalog would lose. */
+export function catalogBreaks(previous: unknown, current: unknown): string[] {
+  const now = new Map(factsOf(current));
+  return factsOf(previous).flatMap(([what, fact]) => (now.get(what) === fact ? [] : [what]));
+}
