@@ -1,54 +1,70 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { startSandbox } from "../../../sandbox/server.ts";
 import { expectAirbyteMessages, idsOf, linesOf } from "../../support/airbyte-messages.ts";
-import { environmentOf } from "../../support/configs.ts";
+import { configFor } from "../../support/configs.ts";
 import { docBlock } from "../../support/docs.ts";
 import { outputOf, ROOT, run } from "../../support/run.ts";
+import { expectSingerMessages, recordsOf } from "../../support/tap.ts";
 import { filesBelow, tempDir } from "../../support/temp-dir.ts";
 
 const PUBLINT = "publint@0.3.25";
-const KILOBYTE = 1000;
-
-type Packed = {
-  readonly filename: string;
-  readonly size: number;
-  readonly files: readonly { readonly path: string }[];
-};
+const { bin, version, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
 
 let folder: string;
-let packed: Packed;
-let bin: Readonly<Record<string, string>>;
+let clone: string;
 
 beforeAll(async () => {
   folder = await tempDir();
-  const [first] = JSON.parse(
-    await outputOf("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder]),
-  );
-  packed = first;
-  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "elsewhere", private: true }));
-  const install = ["install", "--no-audit", "--no-fund", "--offline", join(folder, packed.filename)];
-  await outputOf("npm", install, { cwd: folder });
-  ({ bin } = JSON.parse(await readFile(`${ROOT}package.json`, "utf8")));
+  clone = join(folder, "clone");
+  await outputOf("git", ["clone", "--quiet", ROOT, clone]);
 });
 
-const command = (name: string): string => join(folder, "node_modules", ".bin", name);
+/** Runs commands of README.md in the clone. */
+async function typeIn(words: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const shell = ["-euo", "pipefail", "-c", docBlock("README.md", "sh", words)];
+  await outputOf("bash", shell, { cwd: clone, env: { npm_config_prefer_offline: "true", ...env } });
+}
 
-describe("the npm package", () => {
-  it("holds what it needs and nothing else", () => {
+/** Fails unless every command in a folder of programs does its work. */
+async function expectCommands(programs: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  await using sandbox = await startSandbox({ people: 300, requestsPerMinute: 0 });
+  const config = ["--config", await configFor(sandbox)];
+  const call = (name: string, ...args: readonly string[]): Promise<string> =>
+    outputOf(join(programs, name), args, { cwd: folder, env });
+  for (const name of Object.keys(bin)) {
+    expect(await call(name, "--version"), name).toBe(`${version}\n`);
+    expect(await call(name, "--help"), name).toContain(name);
+  }
+  const people = sandbox.people().length;
+  const read = linesOf(await call("source-contact-intelligence", "read", ...config));
+  expect(idsOf(expectAirbyteMessages(read))).toHaveLength(people);
+  const tapped = linesOf(await call("tap-contact-intelligence", ...config));
+  expect(recordsOf(expectSingerMessages(tapped), "people")).toHaveLength(people);
+  expect(await call("contact-intelligence-sandbox", "demo")).toContain("What to do next:");
+}
+
+describe("the npm package", { timeout: 600_000 }, () => {
+  it("holds what it needs and nothing else", async () => {
+    const [packed] = JSON.parse(await outputOf("npm", ["pack", "--json", "--dry-run", "--ignore-scripts"]));
+    const files = packed.files.map(({ path }: { path: string }) => path);
     const plain = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "spec.json"];
     const kept = filesBelow("schemas", "meltano").filter((path) => !path.endsWith(".ts"));
     const built = filesBelow("dist");
-    expect(packed.files.map(({ path }) => path).toSorted()).toEqual([...plain, ...kept, ...built].toSorted());
+    expect(files.toSorted()).toEqual([...plain, ...kept, ...built].toSorted());
     expect(
       built.filter((path) => !/\.js$|^dist\/(third-party-licenses\.txt|package\.json)$/.test(path)),
     ).toEqual([]);
-    expect(packed.size).toBeLessThan(600 * KILOBYTE);
+    expect(packed.size).toBeLessThan(600_000);
+    expect(dependencies).toBeUndefined();
   });
 
-  it("names the license of each package whose code it holds", async () => {
-    const licenses = await readFile(`${ROOT}dist/third-party-licenses.txt`, "utf8");
+  it("names the license of each package whose code it holds", () => {
+    const licenses = readFileSync(`${ROOT}dist/third-party-licenses.txt`, "utf8");
     for (const name of ["undici", "ajv", "yargs", "split2"])
       expect(licenses).toMatch(new RegExp(`^${name}@\\d`, "m"));
   });
@@ -59,40 +75,35 @@ describe("the npm package", () => {
     expect(stdout).not.toMatch(/^(Errors|Warnings|Suggestions):/m);
   });
 
-  it("has commands that run where it is installed", async () => {
-    for (const name of Object.keys(bin)) {
-      expect((await stat(command(name))).mode & 0o111, name).toBe(0o111);
-      expect(await outputOf(command(name), ["--help"], { cwd: folder }), name).toContain(name);
-    }
-    const spec = JSON.parse(
-      await outputOf(command("source-contact-intelligence"), ["spec"], { cwd: folder }),
-    );
-    expect(spec).toMatchObject({ type: "SPEC" });
+  it("has commands that work where README.md's commands have installed it", async () => {
+    await typeIn("npm pack", { npm_config_prefix: join(folder, "global") });
+    await expectCommands(join(folder, "global", "bin"));
+  });
+});
+
+describe("the wheel", { timeout: 600_000 }, () => {
+  it("has commands that work where README.md's commands have installed it, without any other Node", async () => {
+    const { UV_PYTHON = "python3", PATH = "" } = process.env;
+    await outputOf(UV_PYTHON, ["-m", "venv", join(folder, "venv")]);
+    const programs = join(folder, "venv", "bin");
+    await typeIn("scripts/wheel.js", { PATH: `${programs}:${PATH}` });
+    await expectCommands(programs, { PATH: "/usr/bin:/bin" });
+    const spec = await outputOf(join(programs, "python"), ["-m", "source_contact_intelligence", "spec"]);
+    expect(JSON.parse(spec)).toMatchObject({ type: "SPEC" });
+
+    // Its commands are Node itself, so that signals reach them.
+    const running = spawn(join(programs, "contact-intelligence-sandbox"), ["--port", "0"]);
+    await once(running.stdout, "data");
+    running.kill("SIGTERM");
+    expect(await once(running, "exit")).toEqual([null, "SIGTERM"]);
   });
 
-  it("installs from a clone, as README.md says", async () => {
-    const clone = join(folder, "clone");
-    await outputOf("git", ["clone", "--quiet", ROOT, clone]);
-    const env = { npm_config_prefix: join(folder, "global"), npm_config_prefer_offline: "true" };
-    const commands = docBlock("README.md", "sh", "npm pack");
-    await outputOf("bash", ["-euo", "pipefail", "-c", commands], { cwd: clone, env });
-    for (const name of Object.keys(bin)) {
-      expect(await outputOf(join(folder, "global", "bin", name), ["--version"]), name).toMatch(
-        /^\d+\.\d+\.\d+\n/,
-      );
-    }
-  });
-
-  it("syncs from where it is installed", async () => {
-    await using sandbox = await startSandbox({ people: 100, requestsPerMinute: 0 });
-    const env = environmentOf(sandbox);
-    const output = await outputOf(command("source-contact-intelligence"), ["read"], { cwd: folder, env });
-    expect(idsOf(expectAirbyteMessages(linesOf(output)))).toHaveLength(sandbox.people().length);
-  });
-
-  it("needs no other package", async () => {
-    const { dependencies } = JSON.parse(await outputOf("npm", ["ls", "--all", "--json"], { cwd: folder }));
-    expect(Object.keys(dependencies)).toEqual(["source-contact-intelligence"]);
-    expect(dependencies["source-contact-intelligence"].dependencies).toBeUndefined();
+  it("holds the bundle and nothing else", async () => {
+    const wheel = process.env["TEST_WHEEL"] ?? (await outputOf("node", ["scripts/wheel.js"])).trim();
+    const script = "import sys, zipfile; print('\\n'.join(zipfile.ZipFile(sys.argv[1]).namelist()))";
+    const names = linesOf(await outputOf("python3", ["-c", script, wheel]));
+    const known = /\.dist-info\/|\/program\/(dist|schemas|meltano)\/|\/program\/\w+(\.json)?$|\/__\w+__\.py$/;
+    expect(names.filter((name) => !known.test(name))).toEqual([]);
+    expect((await stat(wheel)).size).toBeLessThan(700_000);
   });
 });
