@@ -1,5 +1,6 @@
 // `npm run test:clients -- NAME [more words for pytest or vitest]` runs a suite of real programs: a folder of test/clients. Its
-// Python packages are those of requirements.txt, in an environment below .cache/ that is made when they change.
+// Python packages are those of requirements.txt, in an environment below .cache/ that is made when they change. Suites that load
+// tables get a throwaway PostgreSQL, which the variables of psql name.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -31,19 +32,37 @@ function pytest() {
     writeFileSync(stamp, wanted);
   }
   const env = { ...process.env, PYTHONPATH: join(suites, "support"), PYTHONDONTWRITEBYTECODE: "1" };
-  const args = ["-m", "pytest", "-p", "no:cacheprovider", ...words, suite];
-  return spawnSync(join(home, "bin/python"), args, { cwd: root, stdio: "inherit", env }).status;
+  return run([join(home, "bin/python"), "-m", "pytest", "-p", "no:cacheprovider", ...words, suite], env);
 }
 
 /** Runs the tests that are written in TypeScript. */
 function vitest() {
   const project = name === "meltano" ? "meltano" : "clients";
-  const args = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", project, suite, ...words];
-  return spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status;
+  const program = join(root, "node_modules/vitest/vitest.mjs");
+  return run([process.execPath, program, "run", "--project", project, suite, ...words], process.env);
+}
+
+function run(command, env) {
+  const [program, ...args] = hasTables ? ["pg_virtualenv", "-t", ...command] : command;
+  return spawnSync(program, args, { cwd: root, stdio: "inherit", env }).status;
+}
+
+/** Installs Debian's package of PostgreSQL if there is none yet; needs root for that. */
+function installPostgres() {
+  if (existsSync("/usr/lib/postgresql")) return;
+  if (process.getuid?.() !== 0)
+    throw new Error(
+      "The suite needs PostgreSQL: install Debian's package postgresql, or run it as root once",
+    );
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const args = ["install", "-y", "--no-install-recommends", "postgresql"];
+  execFileSync("apt-get", args, { stdio: "inherit", env });
 }
 
 process.env.PATH = [dirname(findUv()), process.env.PATH].join(delimiter);
 process.env.UV_PYTHON = findPython();
+const hasTables = ["meltano", "recipes"].includes(name);
+if (hasTables) installPostgres();
 const has = (end) => readdirSync(suite).some((file) => file.endsWith(end));
 const ended = [has(".suite.ts") ? vitest() : 0, has("requirements.txt") ? pytest() : 0];
 process.exitCode = ended.every((status) => status === 0) ? 0 : 1;

@@ -1,58 +1,48 @@
-"""The scripts of docs/erasure.md from the first load to the deletion, word for word."""
+"""The scripts of docs/erasure.md from the first load to the deletion, word for word, on DuckDB and PostgreSQL."""
 
+import datetime
 import json
-import os
-import subprocess
 
+import duckdb
 import pytest
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
-from user_folder import blocks, path_with_program
+from conftest import psql, serve, shell
+from sandbox_process import EXECUTABLE, ROOT
+from user_folder import blocks
 
-duckdb = pytest.importorskip("duckdb")
 READ, LOAD = blocks("sh")[:2]
+VIEW = blocks("sql")[0]
 QUERY, COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
 DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
-MOVES = ["recheck=5:path=/people/stream", "arrive=3:path=/people/stream"]
 
 
 class Desk:
     """A user's folder beside a service that has 300 people, and later no longer has 20 of them."""
 
-    def __init__(self, folder, postgres):
+    def __init__(self, folder):
         self.folder = folder
-        self.env = {**os.environ, **postgres, "PATH": path_with_program(folder)}
         for name in ("erase-files.sh", "erase-postgres.sh"):
             (folder / name).write_text((ROOT / "docs" / "sql" / name).read_text())
         (folder / "load.sh").write_text(LOAD)
-        self.service = Sandbox(people=300, undated=4, requestsPerMinute=0)
-        config = {**self.service.config, "requests_per_minute": 6000}
-        (folder / "config.json").write_text(json.dumps(config))
-
-    def run(self, script):
-        """Whether a script succeeds."""
-        words = ["bash", "-uo", "pipefail", "-c", script]
-        return subprocess.run(words, cwd=self.folder, env=self.env, timeout=120).returncode == 0
+        self.service = serve(folder, 300)
 
     def lose(self):
         """Twenty people are erased, and others move and arrive while they are read."""
-        port = self.service.port
         self.service.stop()
-        self.service = Sandbox(people=280, undated=4, requestsPerMinute=0, port=port)
-        self.service.call("fault", *MOVES)
+        self.service = serve(self.folder, 280, port=self.service.port)
+        self.service.call("fault", "recheck=5:path=/people/stream", "arrive=3:path=/people/stream")
+
+    def move(self):
+        """Others arrive and move afterwards."""
+        self.service.call("fault")
+        self.service.call("arrive", 6)
+        self.service.call("recheck", 9)
+
+    def configure(self, **settings):
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), **settings}))
 
     def living(self):
         return sorted(person["id"] for person in self.service.call("people"))
-
-    def in_view(self):
-        """Whom the view of docs/files.md shows."""
-        view = blocks("sql")[0].replace("contacts/", f"{self.folder}/contacts/")
-        with duckdb.connect() as database:
-            database.execute(view)
-            return sorted(key for (key,) in database.execute("SELECT id FROM people").fetchall())
-
-    def in_postgres(self):
-        words = ["psql", "-At", "-c", "SELECT record ->> 'id' FROM people ORDER BY 1"]
-        return sorted(subprocess.run(words, env=self.env, check=True, capture_output=True, text=True).stdout.split())
 
     def in_files(self):
         files = [file for folder in ("contacts/people", "loaded") for file in (self.folder / folder).rglob("*.jsonl*")]
@@ -60,93 +50,155 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path, request):
-    postgres = request.getfixturevalue("postgres") if "postgres" in request.fixturenames else {}
-    desk = Desk(tmp_path, postgres)
+def desk(folder):
+    desk = Desk(folder)
     yield desk
     desk.service.stop()
 
 
-def test_files(desk):
-    assert desk.run(READ)
-    before = desk.in_view()
-    with duckdb.connect(str(desk.folder / "own.duckdb")) as database:
-        database.execute(f"CREATE TABLE my_people AS SELECT unnest({before}) AS id")
+def ids(rows):
+    return sorted(row[0] for row in rows)
+
+
+def in_view():
+    """Whom the view of docs/files.md shows."""
+    duckdb.sql(VIEW)
+    return ids(duckdb.sql("SELECT id FROM people").fetchall())
+
+
+def in_postgres():
+    return ids(psql("SELECT record ->> 'id' FROM people"))
+
+
+@pytest.mark.parametrize(
+    "load, erase, shown",
+    [(READ, ERASE_FILES, in_view), (f"{READ}\nsh load.sh", ERASE_POSTGRES, in_postgres)],
+    ids=["files", "postgresql"],
+)
+def test_files_and_what_is_loaded_from_them(desk, load, erase, shown):
+    assert shell(load)
+    before = shown()
     desk.lose()
-    assert desk.in_view() == before
-    assert desk.run(ERASE_FILES)
-    desk.service.call("arrive", 6)
-    desk.service.call("recheck", 9)
-    assert desk.run(READ)
-    assert desk.in_view() == desk.living() == desk.in_files()
-    with duckdb.connect(str(desk.folder / "own.duckdb")) as database:
-        database.execute(blocks("sql")[0].replace("contacts/", f"{desk.folder}/contacts/"))
-        database.execute(DELETE_OTHERS)
-        left = [key for (key,) in database.execute("SELECT id FROM my_people ORDER BY id").fetchall()]
-    assert left == sorted(set(before) & set(desk.living()))
+    assert shown() == before
+    assert shell(erase)
+    desk.move()
+    assert shell(load)
+    assert shown() == desk.living() == desk.in_files()
 
 
-def test_a_start_that_moves_removes_nobody(desk):
-    assert desk.run(READ)
-    before = desk.in_files()
-    desk.env["CONTACT_INTELLIGENCE_START_DATE"] = "30d"
-    assert not desk.run(ERASE_FILES)
-    assert desk.in_files() == before
-
-
-def test_postgresql(desk, postgres):
-    assert desk.run(f"{READ}\nsh load.sh")
-    before = desk.in_postgres()
+def test_a_table_that_was_made_from_the_view(desk):
+    assert shell(READ)
+    before = in_view()
+    duckdb.sql("CREATE OR REPLACE TABLE my_people AS SELECT id FROM people")
     desk.lose()
-    (desk.folder / "load.sh").write_text("exit 0")
-    assert not desk.run(ERASE_POSTGRES), "what was read anew is not in the table"
-    assert desk.in_postgres() == before
-    (desk.folder / "load.sh").write_text(LOAD)
-    assert desk.run(ERASE_POSTGRES)
-    desk.service.call("arrive", 6)
-    desk.service.call("recheck", 9)
-    assert desk.run(f"{READ}\nsh load.sh")
-    assert desk.in_postgres() == desk.living() == desk.in_files()
+    assert shell(ERASE_FILES)
+    duckdb.sql(DELETE_OTHERS)
+    assert ids(duckdb.sql("FROM my_people").fetchall()) == sorted(set(before) & set(desk.living()))
 
 
-def forget(desk):
-    """Twenty people are erased, and the user names two; returns a way to say later whom the table must still have."""
+def test_nobody_is_erased_over_a_start_that_moves_or_while_the_table_lacks_what_was_read_anew(desk):
+    assert shell(f"{READ}\nsh load.sh")
+    before = in_postgres()
+    desk.lose()
+    for trouble in ("export CONTACT_INTELLIGENCE_START_DATE=30d", "echo exit 0 > load.sh"):
+        assert not shell(f"{trouble}\n{ERASE_POSTGRES}")
+        assert in_postgres() == before and set(before) <= set(desk.in_files())
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_any_table(desk, dialect):
+    rows = {(row["id"], row["discoveredAt"]) for row in desk.service.call("people")}
     before = desk.living()
     desk.lose()
     named = [desk.living()[7], next(key for key in before if key not in desk.living())]
     (desk.folder / "suppressed.txt").write_text("\n".join(named))
-    config = {**json.loads((desk.folder / "config.json").read_text()), "suppress_file": "suppressed.txt"}
-    (desk.folder / "config.json").write_text(json.dumps(config))
-    return lambda: sorted(set(before) & set(desk.living()) - set(named))
+    desk.configure(suppress_file="suppressed.txt")
+    assert shell(QUERY.replace("duckdb", dialect))
+    query = (desk.folder / "keys.sql").read_text()
+    table = f'CREATE TABLE people (id varchar, "discoveredAt" timestamptz); INSERT INTO people VALUES {values(rows)};'
+    if dialect == "duckdb":
+        with duckdb.connect() as database:
+            database.execute(f"{table}\n{query}")
+            assert shell(COMPARE)
+            left = database.execute(f"{DELETE_DUCKDB}FROM people").fetchall()
+    else:
+        psql(f"{table}\n{query}")
+        assert shell(COMPARE)
+        left = psql(f"{DELETE_POSTGRES}SELECT * FROM people;")
+    assert ids(left) == sorted(set(before) & set(desk.living()) - set(named))
 
 
-def test_any_table_of_duckdb(desk):
-    assert desk.run(READ)
-    with duckdb.connect(str(desk.folder / "own.duckdb")) as database:
-        database.execute(f"SET file_search_path = '{desk.folder}'")
-        database.execute(f"CREATE TABLE people AS FROM read_json('{desk.folder}/contacts/people/*.jsonl')")
-        left = forget(desk)
-        assert desk.run(QUERY)
-        database.execute((desk.folder / "keys.sql").read_text().replace("keys.csv", str(desk.folder / "keys.csv")))
-        assert desk.run(COMPARE)
-        database.execute(DELETE_DUCKDB)
-        assert [key for (key,) in database.execute("SELECT id FROM people ORDER BY id").fetchall()] == left()
+def values(rows):
+    return ", ".join(f"({', '.join('NULL' if value is None else repr(str(value)) for value in row)})" for row in rows)
 
 
-def test_any_table_of_postgresql(desk, postgres):
-    assert desk.run(READ)
-    rows = [json.loads(line) for file in (desk.folder / "contacts" / "people").iterdir() for line in file.open()]
-    values = "\n".join(f"{row['id']}\t{row['discoveredAt'] or chr(92) + 'N'}" for row in rows)
-    table = 'CREATE TABLE people (id text, "discoveredAt" timestamptz);\nCOPY people FROM stdin;'
-    (desk.folder / "table.sql").write_text(f"{table}\n{values}\n\\.\n")
-    left = forget(desk)
-    (desk.folder / "delete.sql").write_text(DELETE_POSTGRES)
-    assert desk.run(f"psql -q -f table.sql\n{QUERY.replace('duckdb', 'postgres')}\npsql -q -f keys.sql")
-    assert desk.run(COMPARE)
-    assert desk.run("psql -q -v ON_ERROR_STOP=1 -f delete.sql")
-    words = ["psql", "-At", "-c", 'SELECT id FROM people ORDER BY id COLLATE "C"']
-    found = subprocess.run(words, env=desk.env, check=True, capture_output=True, text=True).stdout.split()
-    assert found == left()
+def left_after(script, columns, rows):
+    """Whom a table of these rows has after a script of docs/sql, in both databases alike."""
+    table = f"CREATE OR REPLACE TABLE people ({columns}); INSERT INTO people VALUES {values(rows)};"
+    script = f"{table}\n{(ROOT / 'docs' / 'sql' / script).read_text()}\nSELECT DISTINCT id FROM people;"
+    with duckdb.connect() as database:
+        left = ids(database.execute(script).fetchall())
+    assert left == ids(psql(script.replace("CREATE OR REPLACE", "DROP TABLE IF EXISTS people; CREATE")))
+    return left
+
+
+def messages_of(desk, program, catalog, state):
+    (desk.folder / "catalog.json").write_text(json.dumps(catalog))
+    (desk.folder / "saved.json").write_text(json.dumps(state))
+    assert shell(f"{program} --config config.json --catalog catalog.json --state saved.json > messages.jsonl")
+    return [json.loads(line) for line in (desk.folder / "messages.jsonl").open()]
+
+
+def test_a_refresh_by_airbyte(desk):
+    def read(mode, generation, state):
+        stream = {"stream": {"name": "people"}, "sync_mode": mode, "generation_id": generation, "sync_id": generation}
+        messages = messages_of(desk, "source-contact-intelligence read", {"streams": [stream]}, state)
+        rows = [(one["record"]["data"]["id"], generation) for one in messages if one["type"] == "RECORD"]
+        return rows, [one["state"] for one in messages if one["type"] == "STATE"]
+
+    before, _ = read("full_refresh", 1, [])
+    desk.lose()
+    refreshed, state = read("full_refresh", 2, [])
+    desk.move()
+    later, _ = read("incremental", 2, state)
+    rows = [*before, *refreshed, *later]
+    assert set(ids(rows)) > set(desk.living())
+    for kept in (rows, {row[0]: row for row in rows}.values()):
+        columns = "id varchar, _airbyte_generation_id bigint"
+        assert left_after("erased-airbyte.sql", columns, kept) == desk.living()
+
+
+def test_a_full_table_in_meltano(desk):
+    desk.configure(emit_activate_version_messages=True)
+    tap = f"node {EXECUTABLE.with_name('tap-contact-intelligence.js')}"
+    assert shell(f"{tap} --config config.json --discover > catalog.json")
+    catalog = json.loads((desk.folder / "catalog.json").read_text())
+    received = datetime.datetime(2026, 1, 1)
+
+    def read(method, state):
+        nonlocal received
+        for stream in catalog["streams"]:
+            (root,) = [entry["metadata"] for entry in stream["metadata"] if not entry["breadcrumb"]]
+            root |= {"selected": stream["tap_stream_id"] == "people", "replication-method": method}
+        messages = messages_of(desk, tap, catalog, state)
+        rows = []
+        for one in messages:
+            if one["type"] == "RECORD":
+                received += datetime.timedelta(milliseconds=1)
+                rows.append((one["record"]["id"], received, one.get("version")))
+        return rows, messages[-1]["value"]
+
+    columns = "id varchar, _sdc_received_at timestamp, _sdc_table_version bigint"
+    before, _ = read("INCREMENTAL", {})
+    assert left_after("erased-meltano.sql", columns, before) == desk.living(), "without a full table"
+    desk.lose()
+    desk.configure(emit_activate_version_messages=True)
+    refreshed, state = read("FULL_TABLE", {})
+    desk.move()
+    later, _ = read("INCREMENTAL", state)
+    rows = {row[0]: row for row in [*before, *refreshed, *later]}.values()
+    assert set(ids(rows)) > set(desk.living())
+    assert left_after("erased-meltano.sql", columns, rows) == desk.living()
 
 
 @pytest.mark.parametrize(
@@ -159,16 +211,16 @@ def test_any_table_of_postgresql(desk, postgres):
     ids=["the refresh fails", "the run after it fails", "days to check again"],
 )
 def test_nobody_is_erased_unless_everyone_was_read(desk, trouble):
-    assert desk.run(READ)
-    before = desk.in_view()
+    assert shell(READ)
+    before = in_view()
     desk.lose()
     program = desk.folder / "bin" / "source-contact-intelligence"
     program.unlink()
     program.write_text(f'#!/bin/bash\n{trouble}\nnode {EXECUTABLE} "$@"\n')
     program.chmod(0o755)
-    assert not desk.run(ERASE_FILES)
-    assert set(before) <= set(desk.in_view())
+    assert not shell(ERASE_FILES)
+    assert set(before) <= set(in_view())
     program.unlink()
     program.symlink_to(EXECUTABLE)
-    assert desk.run(ERASE_FILES), "later"
-    assert desk.in_view() == desk.living()
+    assert shell(ERASE_FILES), "later"
+    assert in_view() == desk.living()

@@ -2,100 +2,83 @@
 
 import datetime
 import json
-import os
 import subprocess
 import sys
 
+import duckdb
 import pytest
-from conftest import shell
+from conftest import psql, serve, shell
 from user_folder import blocks
 
-duckdb = pytest.importorskip("duckdb")
-polars = pytest.importorskip("polars")
+SQL, SHELL, PYTHON = blocks("sql"), blocks("sh"), blocks("python")
+NEWEST = """SELECT id, email, strftime("discoveredAt"::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"""
 
 
-def expect_newest(rows, people):
+def newest(sandbox):
     """Each person once, with what the service says last."""
-    assert len(rows) == len(people)
-    for row in rows:
-        person = people[row["id"]]
-        assert person["discoveredAt"] == row["discoveredAt"]
-        assert person["email"] == row["email"]
+    return sorted((row["id"], row["email"], row["discoveredAt"]) for row in sandbox.call("people"))
 
 
-def test_duckdb_and_parquet(contacts, monkeypatch):
-    folder, people = contacts
-    monkeypatch.chdir(folder)
-    view, copy, *_ = blocks("sql")
-    with duckdb.connect() as database:
-        database.execute(view)
-        database.execute(copy)
-        as_text = "strftime(discoveredAt::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"
-        for source in ("people", "'people.parquet'"):
-            rows = database.execute(f"SELECT id, email, {as_text} FROM {source}").fetchall()
-            expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
+@pytest.fixture
+def people(folder):
+    """The people of the service. The folder has files of two runs: who was checked again stands in both."""
+    with serve(folder, 300) as sandbox:
+        assert shell(SHELL[0])
+        sandbox.call("arrive", 5)
+        sandbox.call("recheck", 7)
+        assert shell(SHELL[0])
+        assert shell(SHELL[0].strip() + " --full-refresh --stream companies --stream sources")
+        people = newest(sandbox)
+    files = [file.read_text().splitlines() for file in (folder / "contacts" / "people").iterdir()]
+    assert len(files) == 2 and sum(map(len, files)) > len(people)
+    return people
 
 
-def test_polars(contacts, monkeypatch):
-    folder, people = contacts
-    monkeypatch.chdir(folder)
+def test_duckdb_and_parquet(people):
+    for query in SQL[:2]:
+        duckdb.sql(query)
+    for source in ("people", "'people.parquet'"):
+        assert duckdb.sql(f"{NEWEST} FROM {source} ORDER BY id").fetchall() == people
+
+
+@pytest.mark.parametrize("code", PYTHON[:2], ids=["polars", "pandas"])
+def test_a_notebook(people, code):
     names = {}
-    exec(blocks("python")[0], names)
-    expect_newest(names["people"].to_dicts(), people)
+    exec(code, names)
+    rows = names["people"]
+    rows = rows.to_dicts() if "polars" in code else rows.astype(object).where(rows.notna(), None).to_dict("records")
+    assert sorted((row["id"], row["email"], row["discoveredAt"]) for row in rows) == people
 
 
-def test_pandas(contacts, monkeypatch):
-    folder, people = contacts
-    monkeypatch.chdir(folder)
-    names = {}
-    exec(blocks("python")[1], names)
-    rows = names["people"][["id", "email", "discoveredAt"]].astype(object)
-    expect_newest(rows.where(rows.notna(), None).to_dict("records"), people)
+def test_companies_and_sources(people, folder):
+    for view in SQL[2:4]:
+        duckdb.sql(view)
+    for stream, key in (("sources", "slug"), ("companies", "domain")):
+        files = [json.loads(line) for file in (folder / "contacts" / stream).rglob("*.jsonl") for line in file.open()]
+        keys = [key for (key,) in duckdb.sql(f"SELECT {key} FROM {stream}").fetchall()]
+        assert len(files) > len(keys), "two runs, each with all of them"
+        assert sorted(keys) == sorted({row[key] for row in files})
 
 
-def test_companies_and_sources(contacts, monkeypatch):
-    folder, _ = contacts
-    monkeypatch.chdir(folder)
-    with duckdb.connect() as database:
-        for view in blocks("sql")[2:4]:
-            database.execute(view)
-        for stream, key in (("sources", "slug"), ("companies", "domain")):
-            files = [json.loads(line) for file in (folder / "contacts" / stream).rglob("*.jsonl") for line in file.open()]
-            keys = [key for (key,) in database.execute(f"SELECT {key} FROM {stream}").fetchall()]
-            assert len(files) > len(keys), "two runs, each with all of them"
-            assert sorted(keys) == sorted({row[key] for row in files})
+def test_since_when_every_day_is_proven(people):
+    duckdb.sql(SQL[4])
+    query = "SELECT stream, proven_from::VARCHAR, proven_to::VARCHAR, current_date - 2 FROM proven ORDER BY stream"
+    for (stream, first, last, closed), expected in zip(duckdb.sql(query).fetchall(), ("companies", "people"), strict=True):
+        assert (stream, first) == (expected, "1970-01-02")
+        assert abs((datetime.date.fromisoformat(last) - closed).days) <= 1, "UTC and local days"
 
 
-def test_since_when_every_day_is_proven(contacts, monkeypatch):
-    folder, _ = contacts
-    monkeypatch.chdir(folder)
-    with duckdb.connect() as database:
-        database.execute(blocks("sql")[4])
-        query = "SELECT stream, proven_from::VARCHAR, proven_to::VARCHAR, current_date - 2 FROM proven ORDER BY stream"
-        for (stream, first, last, closed), expected in zip(database.execute(query).fetchall(), ("companies", "people"), strict=True):
-            assert (stream, first) == (expected, "1970-01-02")
-            assert abs((datetime.date.fromisoformat(last) - closed).days) <= 1, "UTC and local days"
-
-
-def test_dlt(contacts, monkeypatch):
+def test_dlt(people, folder, monkeypatch):
     """Loads what two runs left, then finds nothing new; a process of its own, because dlt keeps much of it."""
-    folder, people = contacts
-    script = f"import os; os.chdir({str(folder)!r})\n{blocks('python')[2]}"
+    monkeypatch.setenv("DLT_DATA_DIR", str(folder))
     for _ in ("the files", "nothing new"):
-        subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "DLT_DATA_DIR": str(folder)})
-    with duckdb.connect(str(folder / "warehouse.duckdb")) as database:
-        as_text = "strftime(discovered_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"
-        rows = database.execute(f"SELECT id, email, {as_text} FROM contacts.people").fetchall()
-    expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
+        subprocess.run([sys.executable, "-c", PYTHON[2]], check=True)
+    with duckdb.connect("warehouse.duckdb") as database:
+        query = f"{NEWEST.replace('discoveredAt', 'discovered_at')} FROM contacts.people ORDER BY id"
+        assert database.sql(query).fetchall() == people
 
 
-def test_postgresql(contacts, postgres):
-    folder, people = contacts
+def test_postgresql(people):
     for _ in ("the files", "nothing new"):
-        shell(blocks("sh")[1], folder, **postgres)
-    query = "SELECT record ->> 'id', record ->> 'email', record ->> 'discoveredAt' FROM people"
-    words = ["psql", "-At", "-F", "\t", "--pset=null=NULL", "-c", query]
-    text = subprocess.run(words, env={**os.environ, **postgres}, check=True, capture_output=True, text=True).stdout
-    rows = [[None if value == "NULL" else value for value in line.split("\t")] for line in text.splitlines()]
-    expect_newest([dict(zip(("id", "email", "discoveredAt"), row)) for row in rows], people)
-    assert list((folder / "contacts" / "people").iterdir()) == []
+        assert shell(SHELL[1])
+    assert sorted(psql("SELECT record ->> 'id', record ->> 'email', record ->> 'discoveredAt' FROM people")) == people
