@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -15,19 +14,15 @@ import time
 
 import pytest
 from sandbox_process import ROOT, Sandbox
-from shard_rows import newest_rows, state_in
-from user_folder import account, path_with_program
+from shard_rows import newest_rows, state_of_people
+from user_folder import account, blocks, path_with_program
 
 AIRFLOW = pathlib.Path(sys.executable).with_name("airflow")
-PAGE = (ROOT / "docs" / "airflow.md").read_text()
-PEOPLE = 20_003
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def sandbox():
-    with Sandbox(
-        people=PEOPLE, undated=11, companies=30, days=400, requestsPerMinute=0, bytesPerSecond=300_000
-    ) as service:
+    with Sandbox(people=20_003, undated=11, companies=30, days=400, requestsPerMinute=0, bytesPerSecond=300_000) as service:
         yield service
 
 
@@ -66,31 +61,18 @@ class Airflow:
         self.run("db", "migrate")
         for name, *words in (["api-server", "--workers", "1"], ["dag-processor"], ["scheduler"]):
             log = (self.home / f"{name}.log").open("w")
-            service = subprocess.Popen(
-                [AIRFLOW, name, *words],
-                env=self.environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self.services.append(service)
+            how = {"stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True}
+            self.services.append(subprocess.Popen([AIRFLOW, name, *words], env=self.environment, **how))
         self.until(lambda: len(self.ask("SELECT dag_id FROM dag")) == 4, "the DAGs are known")
         return self
 
     def __exit__(self, *_):
         for service in self.services:
-            os.killpg(service.pid, signal.SIGTERM)
-        for service in self.services:
-            try:
-                service.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                os.killpg(service.pid, signal.SIGKILL)
+            os.killpg(service.pid, signal.SIGKILL)
+            service.wait()
 
     def run(self, *words):
-        ended = subprocess.run(
-            [AIRFLOW, *words], env=self.environment, capture_output=True, text=True, timeout=120
-        )
-        assert ended.returncode == 0, (ended.stdout + ended.stderr)[-5000:]
+        subprocess.run([AIRFLOW, *words], env=self.environment, check=True, timeout=120)
 
     def ask(self, query, *values):
         with sqlite3.connect(self.home / "airflow.db", timeout=30) as database:
@@ -104,92 +86,77 @@ class Airflow:
             time.sleep(0.5)
         raise AssertionError(f"gave up waiting: {what}\n{self.logs()}")
 
-    def states(self, dag):
-        return [state for (state,) in self.ask("SELECT state FROM dag_run WHERE dag_id = ? ORDER BY id", dag)]
-
-    def finished(self, dag, run):
-        """The state in which the nth run of a DAG has ended."""
-        self.until(lambda: self.states(dag)[run:][:1] in (["success"], ["failed"]), f"{dag} ends")
-        return self.states(dag)[run]
+    def expect(self, dag, *states):
+        """Waits until all runs of a DAG have ended, in these states."""
+        query = "SELECT state FROM dag_run WHERE dag_id = ? AND state IN ('success', 'failed') ORDER BY id"
+        self.until(lambda: len(self.ask(query, dag)) == len(states), f"{dag} ends")
+        assert [state for (state,) in self.ask(query, dag)] == [*states], self.logs()
 
     def logs(self):
         files = [*self.home.glob("*.log"), *self.home.glob("logs/dag_id=*/**/*.log")]
         return "\n".join(f"{file}\n{file.read_text()[-1500:]}" for file in files)
 
 
-@pytest.fixture(scope="module")
-def airflow(sandbox, tmp_path_factory):
-    with Airflow(tmp_path_factory.mktemp("airflow"), sandbox) as running:
+@pytest.fixture
+def airflow(sandbox, tmp_path):
+    with Airflow(tmp_path, sandbox) as running:
         yield running
 
 
-def commands():
-    """What the page says to type, each as a list of words."""
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines() if line.startswith("airflow ")]
-
-
-def shard_process(shard, folder):
-    """The process id of a run that reads this shard of this folder's plan; None if there is none."""
-    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = entry.read_bytes().decode().split("\0")
-        except OSError:
-            continue
-        if any(word.startswith(str(folder / "plan-")) for word in words) and shard in words and "node" in words[0]:
-            return int(entry.parent.name)
-    return None
-
-
 def kill_once(shard, folder, killed):
-    """Kills the run that reads a shard, once it has asked for rows."""
+    """Kills the run that reads a shard of this folder's plan, once it has asked for rows."""
     for _ in range(12_000):
-        found = shard_process(shard, folder)
-        if found is not None and list((folder / "rows").glob(f"shard-*-{shard}-*/people/.*")):
-            os.kill(found, signal.SIGKILL)
-            killed.append(found)
-            return
         time.sleep(0.01)
+        if not list((folder / "rows").glob(f"shard-*-{shard}-*/people/.*")):
+            continue
+        pattern = f"^[^ ]*node .*{folder}/plan-[^ ]+ --shard {shard} "
+        found = subprocess.run(["pgrep", "-f", pattern], stdout=subprocess.PIPE, text=True).stdout.split()
+        for pid in found:
+            os.kill(int(pid), signal.SIGKILL)
+        killed += found
+        if found:
+            return
 
 
-def exports(sandbox, stream):
-    return [request for request in sandbox.call("requests") if request["path"].endswith(f"/{stream}/stream")]
+def exports(sandbox):
+    return sum(request["path"].endswith("/people/stream") for request in sandbox.call("requests"))
 
 
 def test_the_page_brings_everyone_though_a_worker_dies(airflow, sandbox):
     folder, killed = airflow.shared, []
     threading.Thread(target=kill_once, args=("1", folder, killed), daemon=True).start()
-    first_load, unpause = commands()[:2]
+    first_load, unpause = [command.split()[1:] for command in blocks("sh", "airflow.md")[:2]]
     airflow.run(*first_load)
-    assert airflow.finished("contact_intelligence_first_load", 0) == "success", airflow.logs()
+    airflow.expect("contact_intelligence_first_load", "success")
     assert len(killed) == 1
     assert newest_rows(folder / "rows") == {row["id"]: row for row in sandbox.call("people")}
-    state = state_in(folder / "state.json")
+    state = state_of_people(folder / "state.json")
     assert state["undated"] is not None
     assert all(len(span) == 3 for span in state["days"])
 
     sandbox.call("recheck", 40)
     sandbox.call("arrive", 7)
-    before = len(exports(sandbox, "people"))
+    before = exports(sandbox)
     airflow.run(*unpause)
-    assert airflow.finished("contact_intelligence_daily", 0) == "success", airflow.logs()
+    airflow.expect("contact_intelligence_daily", "success")
     assert newest_rows(folder / "rows") == {row["id"]: row for row in sandbox.call("people")}
     assert len(newest_rows(folder / "rows", "companies", "domain")) == 30, "one setting decides what is read"
-    assert len(exports(sandbox, "people")) == before + 1, "the daily run goes on from the merged state"
+    assert exports(sandbox) == before + 1, "the daily run goes on from the merged state"
 
     # A key that may not read one of the streams: only a person can mend that, so nothing is tried again.
     sandbox.call("fault", "status=403:code=ENTERPRISE_REQUIRED:times=always:path=/companies")
-    before = len(exports(sandbox, "people"))
+    before = exports(sandbox)
     airflow.run("dags", "trigger", "contact_intelligence_daily")
-    assert airflow.finished("contact_intelligence_daily", 1) == "failed", airflow.logs()
-    assert len(exports(sandbox, "people")) <= before + 1
+    airflow.expect("contact_intelligence_daily", "success", "failed")
+    assert exports(sandbox) <= before + 1
     tries = airflow.ask("SELECT max(try_number) FROM task_instance WHERE dag_id = 'contact_intelligence_daily'")
     assert tries == [(1,)]
 
 
 def test_the_page_names_the_variables_and_the_dags():
+    page = (ROOT / "docs" / "airflow.md").read_text()
     code = "".join(path.read_text() for path in (ROOT / "deploy" / "airflow").glob("*.py"))
     for name in ("SHARED_FOLDER", "SHARDS", "SHARDS_AT_ONCE", "STREAMS"):
-        assert f"CONTACT_INTELLIGENCE_{name}" in PAGE and f"CONTACT_INTELLIGENCE_{name}" in code
+        assert f"CONTACT_INTELLIGENCE_{name}" in page and f"CONTACT_INTELLIGENCE_{name}" in code
     for dag in re.findall(r'dag_id="(\w+)"', code):
-        assert dag in PAGE
+        assert dag in page
