@@ -15,17 +15,16 @@ import subprocess
 import time
 
 import pytest
+from conftest import FOLDER, PAGE, served
 from products import image
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
-from shard_rows import newest_rows, state_in
-from user_folder import account
+from sandbox_process import Sandbox
+from shard_rows import newest_rows, state_of_people
 
 CLUSTER = os.environ.get("TEST_CLUSTER", "")
 # docs/scale.md says what 200,000 people and 60 requests a minute took.
 PEOPLE = int(os.environ.get("TEST_CLUSTER_PEOPLE", "20003"))
 PER_MINUTE = int(os.environ.get("TEST_CLUSTER_REQUESTS_PER_MINUTE", "0"))
 NAMESPACE = "contact-intelligence"
-PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 
 if not pathlib.Path(CLUSTER, "up").is_file() or CLUSTER == "":
     if os.environ.get("TEST_CLUSTER_REQUIRED"):
@@ -33,16 +32,18 @@ if not pathlib.Path(CLUSTER, "up").is_file() or CLUSTER == "":
     pytest.skip("there is no cluster: TEST_CLUSTER is not set", allow_module_level=True)
 
 
+def output_of(*words):
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, f"{words}\n{ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
 def program(name, *words):
-    ended = subprocess.run([f"{CLUSTER}/{name}", *words], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    return output_of(f"{CLUSTER}/{name}", *words)
 
 
-def kubectl(*words, **options):
-    ended = subprocess.run(["kubectl", "--namespace", NAMESPACE, *words], capture_output=True, text=True, **options)
-    assert ended.returncode == 0, " ".join(map(str, words)) + "\n" + ended.stdout + ended.stderr
-    return ended.stdout
+def kubectl(*words):
+    return output_of("kubectl", "--namespace", NAMESPACE, *words)
 
 
 def until(seconds, condition, why):
@@ -54,12 +55,9 @@ def until(seconds, condition, why):
 
 
 def describe():
-    pods = kubectl("get", "pods", "-o", "wide")
-    logs = subprocess.run(
-        ["kubectl", "--namespace", NAMESPACE, "logs", "-l", "app=contact-intelligence", "--all-containers", "--prefix", "--tail=5"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    return pods + logs.stdout[-5000:]
+    words = f"kubectl --namespace {NAMESPACE} logs -l app=contact-intelligence --all-containers --prefix --tail=5"
+    logs = subprocess.run(words.split(), capture_output=True, text=True).stdout
+    return kubectl("get", "pods", "-o", "wide") + logs[-5000:]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +82,7 @@ def cluster(tmp_path_factory):
 
 def manifests(home, address):
     """The manifests with this address, plus what this machine needs: the host's network and a volume that is a folder."""
-    shutil.copytree(ROOT / "deploy" / "kubernetes", home / "deploy" / "kubernetes")
+    shutil.copytree(FOLDER, home / "deploy" / "kubernetes")
     setup = home / "deploy" / "kubernetes" / "setup" / "kustomization.yaml"
     setup.write_text(setup.read_text().replace("https://contacts.example.com:443", address))
     volume = {
@@ -128,7 +126,7 @@ def commands(heading):
 def type_in(home, words):
     """Runs a command of the page."""
     here = [word.replace("deploy/kubernetes/", f"{home}/here/") for word in words]
-    return kubectl(*here, timeout=300)
+    return kubectl(*here)
 
 
 def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(cluster):
@@ -155,7 +153,7 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
             folder.chmod(0o777)
         (obstacle / "state.json").write_text("{")
         type_in(cluster, wait)
-        until(30, lambda: exhausted("contact-intelligence-finish"), "the finish Job fails")
+        until(30, lambda: ended("contact-intelligence-finish", "Failed"), "the finish Job fails")
         see, why, remove, *again = commands("When something fails")
         assert "shard 5 failed with exit code 2. Try 1 of 9, the last" in type_in(cluster, see)
         type_in(cluster, [word.replace("=3", "=5") for word in why])
@@ -164,7 +162,7 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
             type_in(cluster, command)
 
         type_in(cluster, wait)
-        until(60, lambda: succeeded("contact-intelligence-finish"), "the finish Job ends")
+        until(60, lambda: ended("contact-intelligence-finish", "Complete"), "the finish Job ends")
 
         # Another number of shards, and another plan.
         type_in(cluster, remove)
@@ -173,18 +171,17 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         type_in(cluster, load)
         until(120, lambda: busy_on("node2"), "a shard runs on node2")
         program("node", "stop", "2")
-        while not succeeded("contact-intelligence-finish"):
+        while not ended("contact-intelligence-finish", "Complete"):
             sandbox.call("recheck", 5)
             time.sleep(2)
-            assert not exhausted("contact-intelligence-finish"), describe()
+            assert not ended("contact-intelligence-finish", "Failed"), describe()
         type_in(cluster, wait)
-        until(60, lambda: succeeded("contact-intelligence-shards"), "the Job of the shards ends")
+        until(60, lambda: ended("contact-intelligence-shards", "Complete"), "the Job of the shards ends")
 
-        served = {row["id"]: row for row in sandbox.call("people")}
         held = newest_rows(data / "rows")
         # People who were checked again after the open shard had read them come with the daily run.
-        assert set(held) == set(served)
-        state = state_in(data / "state.json")
+        assert set(held) == set(served(sandbox))
+        state = state_of_people(data / "state.json")
         assert state["undated"] is not None
         # People left some days while they were read: the daily run reads these again.
         assert not any("missing" in span for span in state["days"])
@@ -195,10 +192,8 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         sandbox.call("arrive", 7)
         type_in(cluster, start_daily)
         kubectl("create", "job", "first-day", "--from=cronjob/contact-intelligence-daily")
-        until(240, lambda: succeeded("first-day"), "the daily run")
-        served = {row["id"]: row for row in sandbox.call("people")}
-        assert newest_rows(data / "rows") == served
-        assert newest_rows(plain_run(sandbox, cluster / "plain")) == served
+        until(240, lambda: ended("first-day", "Complete"), "the daily run")
+        assert newest_rows(data / "rows") == served(sandbox)
 
         stop_load, stop_daily, *_ = commands("Remove it")
         type_in(cluster, stop_load)
@@ -212,14 +207,6 @@ def load_figures(requests, people):
     worst = max(sum(1 for at in moments if begin <= at < begin + 60_000) for begin in moments)
     refused = sum(request["status"] == 429 for request in requests)
     return f"{people} people, {len(moments)} requests, {worst} in the worst minute, {refused} refused with 429"
-
-
-def succeeded(job):
-    return ended(job, "Complete")
-
-
-def exhausted(job):
-    return ended(job, "Failed")
 
 
 def ended(job, how):
@@ -236,11 +223,3 @@ def busy_on(node):
         and any("running" in status["state"] for status in pod["status"].get("containerStatuses", []))
         for pod in pods
     )
-
-
-def plain_run(sandbox, folder):
-    """One run of one process, to compare with."""
-    environment = {"PATH": os.environ["PATH"], **account(sandbox)}
-    words = ["node", EXECUTABLE, "read", "--stream", "people", "--output", folder]
-    subprocess.run(words, env=environment, check=True)
-    return folder

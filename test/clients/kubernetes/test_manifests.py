@@ -1,6 +1,5 @@
 """The manifests are valid, and their numbers agree. Claims docs/kubernetes.md."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -8,12 +7,10 @@ import subprocess
 import kubernetes_validate
 import pytest
 import yaml
-from sandbox_process import EXECUTABLE, ROOT, Sandbox
-from shard_rows import newest_rows, state_in
-from user_folder import account
+from conftest import FOLDER, PAGE, STEPS, pod, served, shell
+from sandbox_process import ROOT
+from shard_rows import newest_rows, state_of_people
 
-FOLDER = ROOT / "deploy" / "kubernetes"
-STEPS = FOLDER / "setup" / "steps.sh"
 METADATA = yaml.safe_load((ROOT / "metadata.yaml").read_text())["data"]
 OBJECTS = [
     thing
@@ -24,17 +21,13 @@ OBJECTS = [
 JOBS = {thing["metadata"]["name"]: thing["spec"] for thing in OBJECTS if thing["kind"] == "Job"}
 
 
-def pods():
-    for thing in OBJECTS:
-        if thing["kind"] == "Job":
-            yield thing["spec"]["template"]["spec"]
-        if thing["kind"] == "CronJob":
-            yield thing["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+def pods(things):
+    jobs = [thing["spec"] for thing in things if thing["kind"] in ("Job", "CronJob")]
+    return [job.get("jobTemplate", {"spec": job})["spec"]["template"]["spec"] for job in jobs]
 
 
-def containers():
-    for pod in pods():
-        yield from [*pod.get("initContainers", []), *pod["containers"]]
+PODS = pods(OBJECTS)
+CONTAINERS = [container for each in PODS for container in [*each.get("initContainers", []), *each["containers"]]]
 
 
 @pytest.mark.parametrize("version", ["1.29", "1.37"])
@@ -45,65 +38,61 @@ def test_each_object_is_valid(thing, version):
 
 def test_every_pod_runs_the_image_of_the_metadata_without_rights():
     image = f"{METADATA['dockerRepository']}:{METADATA['dockerImageTag']}"
-    for container in containers():
+    for container in CONTAINERS:
         assert container["image"] == image
         security = container["securityContext"]
         assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
         assert security["capabilities"] == {"drop": ["ALL"]}
         assert container["resources"]["requests"]["memory"] and container["resources"]["limits"]["memory"]
-    for pod in pods():
-        assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
-        assert {rule["tolerationSeconds"] for rule in pod["tolerations"]} == {15}
+    for each in PODS:
+        assert each["securityContext"]["runAsNonRoot"] and not each["automountServiceAccountToken"]
+        assert {rule["tolerationSeconds"] for rule in each["tolerations"]} == {15}
 
 
 def test_the_key_comes_from_a_secret_and_stands_in_no_file():
     for path in FOLDER.glob("**/*"):
         if path.is_file():
             assert "API_KEY" not in path.read_text(), path
-    with_key = [c["name"] for c in containers() if any("secretRef" in source for source in c["envFrom"])]
+    with_key = [c["name"] for c in CONTAINERS if any("secretRef" in source for source in c["envFrom"])]
     assert with_key == ["read", "finish", "plan", "shard"]
 
 
-def test_a_step_is_tried_as_often_as_its_script_says():
+def test_a_step_is_tried_as_often_as_its_script_says_and_again_when_a_node_dies():
     tries = int(re.search(r"^tries=(\d+)", STEPS.read_text(), re.MULTILINE)[1])
     for job in ("plan", "shards"):
         assert JOBS[f"contact-intelligence-{job}"]["backoffLimitPerIndex"] == tries - 1
-
-
-def test_a_pod_of_a_dead_node_is_replaced():
-    """With a podFailurePolicy, a Job waits for the end of a pod whose node cannot tell it."""
-    for thing in OBJECTS:
-        assert "podFailurePolicy" not in str(thing)
+    # With a podFailurePolicy, a Job waits for the end of a pod whose node cannot tell it.
+    assert "podFailurePolicy" not in str(OBJECTS)
 
 
 def test_the_commands_of_docs_kubernetes_md_name_what_is_there():
-    page = (ROOT / "docs" / "kubernetes.md").read_text()
-    for path in re.findall(r"kubectl (?:apply|delete) -k (\S+)", page):
+    for path in re.findall(r"kubectl (?:apply|delete) -k (\S+)", PAGE):
         assert (ROOT / path / "kustomization.yaml").is_file()
-    for waited in re.findall(r"job/(contact-intelligence-\w+)", page):
+    for waited in re.findall(r"job/(contact-intelligence-\w+)", PAGE):
         assert waited in JOBS
 
 
-def built(folder, home=None, change=()):
+@pytest.fixture
+def built(tmp_path):
     """What kustomize makes of a folder, after a change of its text."""
-    if change:
-        shutil.copytree(FOLDER, home / "manifests")
-        folder = home / "manifests" / folder
-        text = (folder / "kustomization.yaml").read_text()
-        assert change[0] in text
-        (folder / "kustomization.yaml").write_text(text.replace(*change))
-    else:
-        folder = FOLDER / folder
-    try:
-        ended = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True)
-    except FileNotFoundError:
+    if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
-    assert ended.returncode == 0, ended.stderr
-    return {(thing["kind"], thing["metadata"]["name"]): thing for thing in yaml.safe_load_all(ended.stdout)}
+    shutil.copytree(FOLDER, tmp_path / "manifests")
+
+    def build(name, old="", new=""):
+        folder = tmp_path / "manifests" / name
+        text = (folder / "kustomization.yaml").read_text()
+        assert old in text
+        (folder / "kustomization.yaml").write_text(text.replace(old, new) if old else text + new)
+        words = ["kubectl", "kustomize", folder]
+        made = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
+        return {(thing["kind"], thing["metadata"]["name"]): thing for thing in yaml.safe_load_all(made)}
+
+    return build
 
 
-def test_one_number_decides_how_many_shards_there_are(tmp_path):
-    things = built("first-load", tmp_path, ("SHARDS=10", "SHARDS=24"))
+def test_one_number_decides_how_many_shards_there_are(built):
+    things = built("first-load", "SHARDS=10", "SHARDS=24")
     shards = things["Job", "contact-intelligence-shards"]["spec"]
     assert (shards["completions"], shards["maxFailedIndexes"]) == (24, 24)
     assert shards["parallelism"] == int(things["ConfigMap", "contact-intelligence-first-load"]["data"]["SHARDS_AT_ONCE"])
@@ -111,62 +100,36 @@ def test_one_number_decides_how_many_shards_there_are(tmp_path):
     assert plan["metadata"]["annotations"] == {"completions": "24"}
 
 
-def test_the_open_port_is_the_one_of_the_address(tmp_path):
-    things = built("setup", tmp_path, ("example.com:443", "example.com:8443"))
+def test_the_open_port_is_the_one_of_the_address(built):
+    things = built("setup", "example.com:443", "example.com:8443")
     policy = things["NetworkPolicy", "contact-intelligence"]["spec"]["egress"]
     assert policy[1]["ports"] == [{"port": 8443, "protocol": "TCP"}]
 
 
-def test_what_holds_rows_and_state_goes_with_the_setup_alone():
+def test_what_holds_rows_and_state_goes_with_the_setup_alone(built):
     kinds = {name: {kind for kind, _ in built(name)} for name in ("setup", "first-load", "daily")}
     assert {"PersistentVolumeClaim", "Namespace", "NetworkPolicy"} <= kinds["setup"]
     assert kinds["first-load"] == {"Job", "ConfigMap"}
     assert kinds["daily"] == {"CronJob"}
 
 
-def test_a_bucket_takes_the_place_of_the_volume(tmp_path):
-    manifests = tmp_path / "manifests"
-    shutil.copytree(FOLDER, manifests)
-    for name, part in (("setup", "settings"), ("first-load", "pods"), ("daily", "pods")):
-        with (manifests / name / "kustomization.yaml").open("a") as file:
-            file.write(f"components:\n  - ../bucket/{part}\n")
-        things = built(manifests / name)
-        assert not any(kind == "PersistentVolumeClaim" for kind, _ in things)
-        for (kind, _), thing in things.items():
-            if kind not in ("Job", "CronJob"):
-                continue
-            kubernetes_validate.validate(thing, "1.29", strict=True)
-            job = thing["spec"] if kind == "Job" else thing["spec"]["jobTemplate"]["spec"]
-            pod = job["template"]["spec"]
-            assert [len(pod["initContainers"]), len(pod["containers"])] == [2, 1]
-            first, step, last = [*pod["initContainers"], *pod["containers"]]
-            assert (first["name"], last["name"]) == ("pull", "push") and "/steps/steps.sh" in step["command"]
-            assert {"name": "data", "emptyDir": {}} in pod["volumes"]
+@pytest.mark.parametrize("name, part", [("setup", "settings"), ("first-load", "pods"), ("daily", "pods")])
+def test_a_bucket_takes_the_place_of_the_volume(built, name, part):
+    things = built(name, new=f"components:\n  - ../bucket/{part}\n").values()
+    for thing in things:
+        assert thing["kind"] != "PersistentVolumeClaim"
+        kubernetes_validate.validate(thing, "1.29", strict=True)
+    for each in pods(things):
+        first, step = each["initContainers"]
+        (last,) = each["containers"]
+        assert (first["name"], last["name"]) == ("pull", "push") and "/steps/steps.sh" in step["command"]
+        assert {"name": "data", "emptyDir": {}} in each["volumes"]
 
 
-def steps(home, sandbox, **variables):
-    """Runs one step of a first load as a pod does, in a folder in place of the volume."""
-
-    def run(name, **more):
-        environment = {
-            "PATH": os.environ["PATH"],
-            "AIRBYTE_ENTRYPOINT": f"node {EXECUTABLE}",
-            **account(sandbox),
-            "DATA": str(home),
-            **{"PLAN": "first", "SHARDS": "3", "COMPLETIONS": "3", "STREAMS": "people", **variables, **more},
-        }
-        ended = subprocess.run(
-            ["sh", STEPS, name], env=environment, capture_output=True, text=True, timeout=60
-        )
-        return ended.returncode, ended.stderr
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    with Sandbox(people=300, undated=3, days=100, requestsPerMinute=0) as service:
-        yield service
+@pytest.fixture
+def step(sandbox, tmp_path):
+    """Runs one step of a first load."""
+    return lambda name, **more: shell(STEPS, name, {**pod(sandbox, tmp_path), **more})
 
 
 def begun(home, *jobs):
@@ -176,52 +139,49 @@ def begun(home, *jobs):
         (home / "plans" / "first" / f"begun-{job}").touch()
 
 
-def test_the_plan_refuses_numbers_that_do_not_agree_and_the_finish_says_so(sandbox, tmp_path):
-    run = steps(tmp_path, sandbox)
-    code, said = run("plan", COMPLETIONS="5")
+def test_the_plan_refuses_numbers_that_do_not_agree_and_the_finish_says_so(step, tmp_path):
+    code, said = step("plan", COMPLETIONS="5")
     assert code == 2 and "SHARDS is 3, but the Job has 5 completions" in said
     begun(tmp_path, "a", "b")
-    assert run("finish", JOB_UID="a")[0] == 2
-    assert run("plan")[0] == 0
-    code, said = run("plan", SHARDS="5", COMPLETIONS="5")
+    assert step("finish", JOB_UID="a")[0] == 2
+    assert step("plan")[0] == 0
+    code, said = step("plan", SHARDS="5", COMPLETIONS="5")
     assert code == 2 and 'the plan "first" has 3 shards of people, not 5' in said
-    code, said = run("finish", JOB_UID="b")
+    code, said = step("finish", JOB_UID="b")
     assert code == 2 and "plan failed with exit code 2" in said and "give PLAN another name" in said
 
 
-def test_a_plan_that_was_cut_off_goes_on(sandbox, tmp_path):
-    run = steps(tmp_path, sandbox)
-    assert run("plan")[0] == 0
+def test_a_plan_that_was_cut_off_goes_on(step, tmp_path):
+    assert step("plan")[0] == 0
     plan = tmp_path / "plans" / "first" / "plan.jsonl"
     whole = plan.read_text()
     plan.unlink()
     plan.with_name("plan.jsonl.part").write_text(whole[: whole.index("\n") + 20])
-    assert run("plan")[0] == 0
+    assert step("plan")[0] == 0
     assert plan.read_text().splitlines()[0] == whole.splitlines()[0]
     assert len(plan.read_text().splitlines()) == 3
 
 
-def test_a_shard_that_fails_is_named_and_a_new_plan_is_never_mixed_with_the_old_one(sandbox, tmp_path):
-    run = steps(tmp_path, sandbox)
-    assert run("plan")[0] == 0
-    assert run("shard", JOB_COMPLETION_INDEX="1", CONTACT_INTELLIGENCE_BASE_URL="http://127.0.0.1:1")[0] == 2
+def test_a_shard_that_fails_is_named_and_a_new_plan_is_never_mixed_with_the_old_one(sandbox, step, tmp_path):
+    assert step("plan")[0] == 0
+    assert step("shard", JOB_COMPLETION_INDEX="1", CONTACT_INTELLIGENCE_BASE_URL="http://127.0.0.1:1")[0] == 2
     begun(tmp_path, "a")
-    code, said = run("finish", JOB_UID="a")
-    assert run("finish", JOB_UID="a")[0] == 2, "another try of the same Job ends at once"
+    code, said = step("finish", JOB_UID="a")
+    assert step("finish", JOB_UID="a")[0] == 2, "another try of the same Job ends at once"
     assert code == 2 and "shard 1 failed with exit code 2. Try 1 of 9, the last" in said
     # Some rows with e-mails, then a plan without: nothing of the first may be taken for the second.
-    assert run("shard", JOB_COMPLETION_INDEX="0")[0] == 0
+    assert step("shard", JOB_COMPLETION_INDEX="0")[0] == 0
     drop = {"CONTACT_INTELLIGENCE_DROP_FIELDS": "email"}
-    code, said = run("shard", JOB_COMPLETION_INDEX="1", **drop)
+    code, said = step("shard", JOB_COMPLETION_INDEX="1", **drop)
     assert code == 2 and "the config differs" in said
-    again = steps(tmp_path, sandbox, PLAN="second", **drop)
-    assert again("plan")[0] == 0
+    again = {"PLAN": "second", **drop}
+    assert step("plan", **again)[0] == 0
     for index in "012":
-        assert again("shard", JOB_COMPLETION_INDEX=index)[0] == 0
-    code, said = again("finish")
+        assert step("shard", JOB_COMPLETION_INDEX=index, **again)[0] == 0
+    code, said = step("finish", **again)
     assert code == 0 and said.count("is of another plan: remove it") == 1
     shutil.rmtree(re.search(r"steps.sh: (\S+) is of another plan", said)[1])
     held = newest_rows(tmp_path / "rows")
-    assert set(held) == {row["id"] for row in sandbox.call("people")}
+    assert set(held) == set(served(sandbox))
     assert not any("email" in row for row in held.values())
-    assert state_in(tmp_path / "state.json")["undated"] is not None
+    assert state_of_people(tmp_path / "state.json")["undated"] is not None
