@@ -1,105 +1,104 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Sandbox, startSandbox } from "../../../sandbox/server.ts";
-import { type Postgres, startPostgres } from "./postgres.ts";
-import { documented, shareProject } from "./project.ts";
+// Tables that target-postgres fills: docs/meltano.md and docs/reconcile.md.
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { SandboxOptions } from "../../../sandbox/server.ts";
+import { CONNECTOR } from "../../support/cli.ts";
+import { configFor } from "../../support/configs.ts";
+import { docBlock } from "../../support/docs.ts";
+import { dayOf, ghost, ids, people, type Row, reconcile } from "../../support/reconcile.ts";
+import { outputOf } from "../../support/run.ts";
+import { documented, newProject, type Project, settings, TAP } from "./project.ts";
 
-const shared = shareProject({ people: 100, companies: 5 });
-let postgres: Postgres;
-
-beforeAll(async () => {
-  postgres = await startPostgres();
-});
-
-afterAll(async () => {
-  await postgres?.stop();
-});
-
-/** A schema of its own keeps tests apart. */
-const settings = (schema: string): Record<string, string> => ({
-  TARGET_POSTGRES_HOST: "127.0.0.1",
-  TARGET_POSTGRES_PORT: `${postgres.port}`,
-  TARGET_POSTGRES_USER: postgres.user,
-  TARGET_POSTGRES_PASSWORD: postgres.password,
-  TARGET_POSTGRES_DATABASE: postgres.database,
-  TARGET_POSTGRES_DEFAULT_TARGET_SCHEMA: schema,
-});
-
-type Row = Readonly<Record<string, unknown>>;
-
-const rowsOf = (schema: string, table: string, where = "true"): Promise<Row[]> =>
-  postgres.query<Row>(`select to_jsonb(t) from ${schema}.${table} t where ${where}`);
-
-/** Columns are in lower case, moments without a zone but in UTC. */
-function asRow(record: object): Row {
-  const entries = Object.entries(record).map(([name, value]) => [name.toLowerCase(), value] as const);
-  return comparable(Object.fromEntries(entries));
+/** Runs statements in the PostgreSQL of the suite; returns the lines that they select. */
+async function sql(stdin: string, { folder }: Project): Promise<string[]> {
+  const text = await outputOf("psql", ["-qAt", "-v", "ON_ERROR_STOP=1"], { cwd: folder, stdin });
+  return text.split("\n").filter((line) => line !== "");
 }
 
-function comparable(row: Row): Row {
-  const entries = Object.entries(row)
-    .filter(([name]) => !name.startsWith("_sdc_"))
-    .map(
-      ([name, value]) => [name.toLowerCase(), MOMENTS.has(name.toLowerCase()) ? toMs(value) : value] as const,
-    );
-  return Object.fromEntries(entries);
+/** A project that loads into a schema of its own. */
+async function loading(schema: string, options: SandboxOptions): Promise<Project> {
+  const { PGHOST = "", PGPORT = "", PGUSER = "", PGPASSWORD = "", PGDATABASE = "" } = process.env;
+  const server = { HOST: PGHOST, PORT: PGPORT, USER: PGUSER, PASSWORD: PGPASSWORD, DATABASE: PGDATABASE };
+  const mine = await newProject(options);
+  Object.assign(mine.env, settings({ ...server, DEFAULT_TARGET_SCHEMA: schema }, "TARGET_POSTGRES"));
+  await mine.sync("target-postgres");
+  return mine;
 }
 
-const MOMENTS = new Set(["discoveredat", "addedat"]);
+const idsWhere = (where: string, mine: Project): Promise<string[]> =>
+  sql(`SELECT id FROM whole.people WHERE _sdc_deleted_at ${where}`, mine);
 
-const toMs = (value: unknown): unknown =>
-  typeof value === "string" ? Date.parse(value.endsWith("Z") ? value : `${value}Z`) : value;
+/** Dates in one form; those of PostgreSQL are in UTC and do not say so. */
+const rowsOf = (lines: readonly string[]): object[] =>
+  lines.map((line) =>
+    JSON.parse(line, (name, value) =>
+      ["discoveredAt", "addedAt"].includes(name) && value ? Date.parse(value.replace(/Z?$/, "Z")) : value,
+    ),
+  );
 
-async function expectTable(
-  schema: string,
-  table: string,
-  key: string,
-  records: readonly object[],
-): Promise<void> {
-  const rows = await rowsOf(schema, table);
-  expect(rows.length, table).toBe(records.length);
-  const byKey = new Map(rows.map((row) => [row[key], comparable(row)]));
-  for (const record of records) {
-    const expected = asRow(record);
-    expect(byKey.get(expected[key])).toMatchObject(expected);
+async function expectService(schema: string, mine: Project): Promise<void> {
+  const { sandbox } = mine;
+  const tables = { people: sandbox.people(), companies: sandbox.companies(), sources: sandbox.sources() };
+  for (const [table, records] of Object.entries(tables)) {
+    const key = { people: "id", companies: "domain" }[table] ?? "slug";
+    const lines = await sql(`SELECT to_jsonb(t) FROM ${schema}.${table} t ORDER BY ${key} COLLATE "C"`, mine);
+    const sorted = records.map((record) => [Object(record)[key], JSON.stringify(record)] as const);
+    const expected = sorted.toSorted(([one], [two]) => (one < two ? -1 : 1)).map(([, text]) => text);
+    expect(rowsOf(lines), table).toMatchObject(rowsOf(expected));
   }
 }
 
-async function expectService(schema: string, service: Sandbox): Promise<void> {
-  await expectTable(schema, "people", "id", service.people());
-  await expectTable(schema, "companies", "domain", service.companies());
-  await expectTable(schema, "sources", "slug", service.sources());
-}
+it("target-postgres makes the tables what the service holds, and keeps them so", async () => {
+  await using mine = await loading("kept", { people: 1500, companies: 30 });
+  const { sandbox } = mine;
+  await expectService("kept", mine);
+  sandbox.arrive(5);
+  sandbox.recheck(25);
+  sandbox.advance(86_400_000);
+  sandbox.recheck(10);
+  await mine.shell(documented("budget"));
+  await mine.sync("target-postgres");
+  await expectService("kept", mine);
+});
 
-describe("Meltano and target-postgres", () => {
-  it("makes the tables what the service holds, and keeps them so", async () => {
-    await using service = await startSandbox({ people: 1500, companies: 30 });
-    await using mine = await shared.project.copy(service, settings("kept"));
-    await mine.sync("target-postgres");
-    await expectService("kept", service);
-    service.arrive(5);
-    service.recheck(25);
-    service.advance(86_400_000);
-    service.recheck(10);
-    await mine.shell(documented("budget"));
-    await mine.sync("target-postgres");
-    await expectService("kept", service);
-  });
+it("target-postgres learns which rows are current when a table is read whole as the page says", async () => {
+  await using mine = await loading("whole", { people: 200, companies: 5 });
+  await sql("INSERT INTO whole.people (id) VALUES ('erased')", mine);
+  await mine.shell(documented("full-table"));
+  expect(await idsWhere("IS NOT NULL", mine)).toEqual(["erased"]);
+  expect((await idsWhere("IS NULL", mine)).sort()).toEqual(ids(people(mine.sandbox)));
+  expect(await sql("SELECT 1 FROM whole.companies WHERE _sdc_deleted_at IS NOT NULL", mine)).toEqual([]);
+});
 
-  it("reads a table whole as the page says, and tells the target which rows are current", async () => {
-    await using service = await startSandbox({ people: 200, companies: 5 });
-    await using mine = await shared.project.copy(service, settings("whole"));
-    await mine.sync("target-postgres");
-    const [gone] = service.people();
-    await postgres.query(
-      `with x as (insert into whole.people (id) values ('erased at the service')) select to_jsonb(1) where false`,
-    );
-    const { stderr, stdout } = await mine.shell(documented("full-table"));
-    expect(stdout + stderr).toContain("Run completed");
-    const deleted = await rowsOf("whole", "people", "_sdc_deleted_at is not null");
-    expect(deleted.map(({ id }) => id)).toEqual(["erased at the service"]);
-    const current = await rowsOf("whole", "people", "_sdc_deleted_at is null");
-    expect(current).toHaveLength(service.people().length);
-    expect(current.map(({ id }) => id)).toContain(gone?.id);
-    expect(await rowsOf("whole", "companies", "_sdc_deleted_at is not null")).toEqual([]);
-  });
+it("reconcile names what a table lost, and the next sync brings it as docs/reconcile.md says", async () => {
+  await using mine = await loading("crm", { people: 400, undated: 3, days: 60, requestsPerMinute: 0 });
+  await copyFile(await configFor(mine.sandbox), join(mine.folder, "config.json"));
+  const state = join(mine.folder, "state.json");
+  await mine.shell(`meltano --log-level=error state get dev:${TAP}-to-target-postgres > ${state}`);
+  const words = ["reconcile", "--sql", "postgres", "--table", "crm.people"];
+  const query = await outputOf(process.execPath, [CONNECTOR, ...words]);
+  const compare = async (...more: string[]) => {
+    await sql(query, mine);
+    const [config, keys] = ["config.json", "keys.csv"].map((name) => join(mine.folder, name));
+    const { code, lost, gone, stderr } = await reconcile(`${config}`, `${keys}`, ["--state", state, ...more]);
+    return { code, lost: ids(lost), gone, stderr };
+  };
+  expect(await compare("--full")).toMatchObject({ code: 0, lost: [], gone: [] });
+
+  const all = people(mine.sandbox);
+  const [lost, old] = [7, 8].map((rest) => all.filter((_, nth) => nth % 90 === rest));
+  const both = [...(lost ?? []), ...(old ?? [])];
+  const listOf = (rows: readonly Row[] = []): string => rows.map(({ id }) => `'${id}'`).join(", ");
+  await sql(
+    `DELETE FROM crm.people WHERE id IN (${listOf(lost)});
+     UPDATE crm.people SET "discoveredAt" = '2020-01-01' WHERE id IN (${listOf(old)});
+     INSERT INTO crm.people (id, "discoveredAt") VALUES ('${ghost(1).id}', '${ghost(1).discoveredAt}')`,
+    mine,
+  );
+  const dated = both.filter((row) => dayOf(row) !== "none");
+  expect(await compare()).toMatchObject({ code: 1, lost: ids(dated) });
+  expect(await compare("--full")).toMatchObject({ code: 1, lost: ids(both), gone: ["erased-1"] });
+  await mine.shell(docBlock("docs/reconcile.md", "sh", "meltano state set"));
+  expect(await compare("--full")).toMatchObject({ code: 0, lost: [], gone: ["erased-1"] });
 });

@@ -5,16 +5,13 @@ import { ROOT, succeed } from "../../support/run.ts";
 
 const CACHE = join(ROOT, ".cache");
 
-/** How docs/meltano.md says to install Meltano. */
-const INSTALL = docBlock("docs/meltano.md", "sh", "pip install");
-
 /** The programs that the suite runs, each in a virtual environment of its own. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  meltano: INSTALL.trim().split(" ").slice(2),
+  // How docs/meltano.md says to install Meltano.
+  meltano: docBlock("docs/meltano.md", "sh", "pip install").trim().split(" ").slice(2),
   "target-jsonl": ["target-jsonl==0.1.4"],
   "target-csv": ["meltanolabs-target-csv==0.5.0"],
   "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
-  "target-duckdb": ["target-duckdb==0.8.0", "duckdb==1.4.3"],
   "target-stitch": ["target-stitch==4.0.3"],
   "singer-tools": ["singer-tools==0.4.1"],
   "singer-sdk": ["singer-sdk[testing]==0.54.9"],
@@ -25,12 +22,9 @@ const venv = (name: string): string => join(CACHE, "venvs", name);
 /** A program out of one of the virtual environments. */
 export const program = (name: string, executable = name): string => join(venv(name), "bin", executable);
 
-/** The tap that was built. */
-export const TAP = join(ROOT, "dist", "tap-contact-intelligence.js");
-
 /** A PATH on which the tap, and Meltano and the targets or what else is named, are found. */
 export function pathWithPrograms(
-  names: readonly string[] = ["meltano", "target-jsonl", "target-csv", "target-postgres", "target-duckdb"],
+  names: readonly string[] = ["meltano", "target-jsonl", "target-csv", "target-postgres"],
 ): string {
   const bin = join(CACHE, "bin");
   mkdirSync(bin, { recursive: true });

@@ -1,11 +1,19 @@
 import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
 import { docBlocks } from "../../support/docs.ts";
 import { type Ended, run, succeed } from "../../support/run.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { pathWithPrograms } from "./programs.ts";
+
+/** The name of the tap in a project. */
+export const TAP = "tap-contact-intelligence";
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Settings of a plugin as variables of the environment. */
+export const settings = (values: Environment, plugin = "TAP_CONTACT_INTELLIGENCE"): Environment =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`${plugin}_${name}`, value]));
 
 /** What docs/meltano.md has users type, under a name that stands above it. */
 export function documented(name: string): string {
@@ -15,84 +23,58 @@ export function documented(name: string): string {
 }
 
 /** Runs commands of the page, of which only the sandbox's address is another one. All must succeed. */
-export async function shellIn(
-  cwd: string,
-  commands: string,
-  url: string,
-  env: Readonly<Record<string, string>>,
-): Promise<Ended> {
+export async function shellIn(cwd: string, commands: string, url: string, env: Environment): Promise<Ended> {
   const text = commands.replaceAll("http://127.0.0.1:8080", url);
   return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env });
 }
 
-/** A sandbox, and a project that reads from it, for all tests of a file. */
-export function shareProject(options: SandboxOptions): {
-  readonly sandbox: Sandbox;
-  readonly project: Project;
-} {
-  const shared = {} as { sandbox: Sandbox; project: Project };
-  beforeAll(async () => {
-    shared.sandbox = await startSandbox(options);
-    shared.project = await Project.make(shared.sandbox);
-  });
-  afterAll(async () => {
-    await shared.project?.[Symbol.asyncDispose]();
-    await shared.sandbox?.close();
-  });
-  return shared;
+/** Makes a project by the page's first blocks. None of its loaders has a package: they are on the PATH. */
+export async function makeTemplate(): Promise<string> {
+  await using sandbox = await startSandbox({ people: 100, companies: 5 });
+  const folder = await tempDir();
+  const blocks = ["project", "add", "loaders"].map(documented).join("\n");
+  const env = { PATH: pathWithPrograms() };
+  await shellIn(folder, blocks.replace(/^pip_url: .*\n/m, ""), sandbox.url, env);
+  return join(folder, "contacts");
 }
 
-/** A Meltano project as the page makes it, reading from a sandbox. */
+/** A copy of the project that setup.ts has made, which reads from a sandbox of its own. */
+export async function newProject(options: SandboxOptions): Promise<Project> {
+  const folder = await tempDir();
+  await cp(process.env["TEST_PROJECT"] ?? "", folder, { recursive: true });
+  return new Project(folder, await startSandbox(options));
+}
+
+/** A Meltano project, and the sandbox that it reads from. */
 export class Project {
   readonly folder: string;
-  readonly #env: Readonly<Record<string, string>>;
-  readonly #url: string;
+  readonly sandbox: Sandbox;
+  readonly env: Record<string, string>;
 
-  private constructor(folder: string, url: string, env: Readonly<Record<string, string>>) {
+  constructor(folder: string, sandbox: Sandbox) {
     this.folder = folder;
-    this.#url = url;
-    this.#env = { PATH: pathWithPrograms(), NO_COLOR: "1", ...env };
+    this.sandbox = sandbox;
+    this.env = { PATH: pathWithPrograms(), NO_COLOR: "1", ...settings({ BASE_URL: sandbox.url }) };
   }
 
-  /** Runs the page's first blocks, without the package of the loader: all loaders are on the PATH. */
-  static async make(sandbox: Sandbox): Promise<Project> {
-    const parent = new Project(await tempDir(), sandbox.url, {});
-    const blocks = ["project", "add", "loaders"].map(documented).join("\n");
-    await parent.shell(blocks.replace(/^pip_url: .*\n/m, ""));
-    return new Project(join(parent.folder, "contacts"), sandbox.url, {});
-  }
-
-  /** Another project with the same plugins and nothing run yet, reading from another sandbox. */
-  async copy(sandbox: Sandbox, env: Readonly<Record<string, string>> = {}): Promise<Project> {
-    const folder = await tempDir();
-    await cp(this.folder, folder, { recursive: true });
-    return new Project(folder, sandbox.url, { TAP_CONTACT_INTELLIGENCE_BASE_URL: sandbox.url, ...env });
-  }
-
-  /** Commands for a shell, which must all succeed; only the sandbox's port is another one. */
+  /** Commands of a page for a shell, which must all succeed. */
   async shell(commands: string): Promise<Ended> {
-    return await shellIn(this.folder, commands, this.#url, this.#env);
+    return await shellIn(this.folder, commands, this.sandbox.url, this.env);
   }
 
-  async meltano(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-    return await run("meltano", args, this.#within(env));
+  async meltano(...args: readonly string[]): Promise<Ended> {
+    return await run("meltano", args, { cwd: this.folder, env: this.env });
   }
 
   /** Runs the tap into a target; must succeed. */
-  async sync(target: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-    return await succeed("meltano", ["run", "tap-contact-intelligence", target], this.#within(env));
+  async sync(target: string, ...more: readonly string[]): Promise<Ended> {
+    return await succeed("meltano", ["run", ...more, TAP, target], { cwd: this.folder, env: this.env });
   }
 
-  #within(env: Readonly<Record<string, string>>): Parameters<typeof run>[2] {
-    return { cwd: this.folder, env: { ...this.#env, ...env }, killAfterMs: 120_000 };
-  }
-
-  /** What Meltano has saved for the tap and a target. */
-  async state(
-    target: string,
-  ): Promise<Record<string, { asked?: string; days?: [string, string, number][] }>> {
-    const id = `dev:tap-contact-intelligence-to-${target}`;
-    const { stdout } = await this.meltano(["--log-level=error", "state", "get", id]);
+  /** What Meltano has saved for the tap and target-jsonl. */
+  async state(): Promise<Record<string, { asked?: string; days?: [string, string, number][] }>> {
+    const id = `dev:${TAP}-to-target-jsonl`;
+    const { stdout } = await this.meltano("--log-level=error", "state", "get", id);
     return JSON.parse(stdout).singer_state.bookmarks;
   }
 
@@ -101,7 +83,14 @@ export class Project {
     return text.split("\n").filter((line) => line !== "");
   }
 
+  /** The records of a stream that target-jsonl has written, if any. */
+  async records(stream: string): Promise<Record<string, unknown>[]> {
+    const lines = await this.lines(`${stream}.jsonl`).catch(() => []);
+    return lines.map((line) => JSON.parse(line));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.sandbox.close();
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
