@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -12,6 +13,11 @@ const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 export const CLI = at("../dist/source-contact-intelligence.js");
 /** Everything in one window, as exports of other programs are. */
 export const ONE_WINDOW = { max_window_rows: 100_000_000 };
+export const DROPPED = { drop_fields: ["people.lastName"] };
+export const HASHED = { ...DROPPED, hash_fields: ["people.email"], hash_salt: "a long random text" };
+
+/** The program of another build. */
+export const programOf = (dist) => join(dist, "source-contact-intelligence.js");
 
 /** Our own program, with all that a user has on. */
 export const ours = (url, config = {}, program = CLI) => [
@@ -29,24 +35,16 @@ export function configFile(config) {
   return file;
 }
 
-export const prototype = (name, url) => [process.execPath, at(`peers/${name}.js`), url];
+export const prototype = (name, url) => [process.execPath, at(`${name}.js`), url];
 
+/** Commands of a shell that are on the path. */
 export function shellCandidates(url) {
-  const shell = (needs, name, words) =>
-    needs.every((program) => spawnSync(program, ["--version"]).status === 0)
-      ? [
-          {
-            name,
-            command: [
-              "bash",
-              "-c",
-              `set -o pipefail; curl -sf ${url}/api/v1/public/people/stream | ${words}`,
-            ],
-          },
-        ]
-      : [];
+  const curl = `set -o pipefail; curl -sf ${url}/api/v1/public/people/stream`;
+  const has = (program) => spawnSync(program, ["--version"]).status === 0;
   return [
-    ...shell(["curl", "jq"], "`curl` into `jq -c`", `jq -c '${JQ}'`),
-    ...shell(["curl"], "the wire alone: `curl` into `wc`", "wc -c"),
-  ];
+    { needs: ["curl", "jq"], name: "`curl` into `jq -c`", into: `jq -c '${JQ}'` },
+    { needs: ["curl"], name: "the wire alone: `curl` into `wc`", into: "wc -c" },
+  ]
+    .filter(({ needs }) => needs.every(has))
+    .map(({ name, into }) => ({ name, command: ["bash", "-c", `${curl} | ${into}`] }));
 }

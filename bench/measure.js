@@ -6,24 +6,26 @@ const USAGE = new URL("./usage.js", import.meta.url).href;
 
 /**
  * One run of a command, its output read through a pipe as it comes. Node tells its processor time and its peak memory at its
- * exit. `tells`: false where telling would cost more than what is measured.
+ * exit. `tells`: false where telling would cost more than what is measured. `read` may wait for a chunk's turn.
  */
-export async function measure([program, ...args], tells = true) {
+export async function measure([program, ...args], tells = true, read = () => undefined) {
   const isNode = tells && basename(program) === "node";
   const began = process.hrtime.bigint();
   const stdio = ["ignore", "pipe", "pipe", "pipe"];
   const child = spawn(program, isNode ? ["--import", USAGE, ...args] : args, { stdio });
   let [bytes, complaint, usage] = [0, "", "{}"];
-  child.stdout.on("data", (chunk) => {
-    bytes += chunk.length;
-  });
+  const ended = new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
   child.stderr.on("data", (chunk) => {
     complaint = `${complaint}${chunk}`.slice(-2000);
   });
   child.stdio[3].on("data", (text) => {
     usage = text;
   });
-  const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
+  for await (const chunk of child.stdout) {
+    bytes += chunk.length;
+    await read(chunk);
+  }
+  const code = await ended;
   const seconds = Number(process.hrtime.bigint() - began) / 1e9;
   if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${code}: ${complaint}`);
   return { seconds, bytes, ...JSON.parse(usage) };
@@ -59,23 +61,20 @@ export function table(head, rows, texts = 1) {
 export function resultsTable(results, rows) {
   const [first] = results;
   const lines = results.map(({ name, goal = "", runs }) => {
-    const middle = (of, digits) => (of(runs[0]) === undefined ? "" : median(runs.map(of)).toFixed(digits));
-    const speed = rows && Math.round(rows / median(runs.map(seconds)) / 1000).toLocaleString("en");
-    const times = [seconds, cpu].map((of) => [middle(of, 2), ratioOf(runs, first.runs, of)]);
-    return [name, goal, ...times.flat(), middle(peak, 0), ...(rows ? [speed] : [])];
+    const middle = (what) => median(runs.map((run) => run[what]));
+    const shown = (what, digits) => (runs[0][what] === undefined ? "" : middle(what).toFixed(digits));
+    const times = ["seconds", "cpu"].flatMap((what) => [shown(what, 2), ratioOf(runs, first.runs, what)]);
+    const speed = rows ? [Math.round(rows / middle("seconds") / 1000).toLocaleString("en")] : [];
+    return [name, goal, ...times, shown("peakMiB", 0), ...speed];
   });
   const head = ["program", "to reach", "seconds", "by the first", "processor s", "by the first", "peak MiB"];
   return table([...head, ...(rows ? ["1,000 rows/s"] : [])], lines, 2);
 }
 
-const seconds = (run) => run.seconds;
-const cpu = (run) => run.cpu;
-const peak = ({ peakMiB }) => peakMiB;
-
 /** The ratio of two candidates, pair by pair. */
-function ratioOf(above, below, of) {
-  if (of(above[0]) === undefined || of(below[0]) === undefined) return "";
-  const ratios = above.map((run, turn) => of(run) / of(below[turn]));
+function ratioOf(above, below, what) {
+  if (above[0][what] === undefined || below[0][what] === undefined) return "";
+  const ratios = above.map((run, turn) => run[what] / below[turn][what]);
   const [middle, least, most] = [median(ratios), Math.min(...ratios), Math.max(...ratios)];
   return `**${middle.toFixed(2)}** (${least.toFixed(2)}–${most.toFixed(2)})`;
 }

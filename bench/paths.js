@@ -4,15 +4,13 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { configFile, ONE_WINDOW, ours } from "./candidates.js";
+import { configFile, DROPPED, HASHED, ONE_WINDOW, ours } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";
 import { prepareRows } from "./rows.js";
 import { startServer } from "./server-process.js";
 
 const textOf = (path) => readFileSync(new URL(path, import.meta.url), "utf8");
 const TAP = new URL("../dist/tap-contact-intelligence.js", import.meta.url).pathname;
-const DROPPED = { drop_fields: ["people.lastName"] };
-const HASHED = { ...DROPPED, hash_fields: ["people.email"], hash_salt: "a long random text" };
 const DESELECTED = ["jobTitle", "seniority", "linkedinUrl", "location", "sources"];
 const NAMED = { only_fields: ["email", "firstName", "jobTitle", "company", "industry"] };
 /** Of the major version that the image runs, and the options that it sets there. */
@@ -87,11 +85,8 @@ function suppressFile(folder) {
 }
 
 function catalogOf(deselected) {
-  const metadata = deselected.map((name) => ({
-    breadcrumb: ["properties", name],
-    metadata: { selected: false },
-  }));
-  metadata.push({ breadcrumb: [], metadata: { selected: true } });
+  const part = (breadcrumb, selected) => ({ breadcrumb, metadata: { selected } });
+  const metadata = [part([], true), ...deselected.map((name) => part(["properties", name], false))];
   const people = { tap_stream_id: "people", stream: "people", key_properties: ["id"], metadata };
   return { streams: [{ ...people, schema: JSON.parse(textOf("../schemas/people.json")) }] };
 }

@@ -1,7 +1,8 @@
-// `npm run bench [-- --runs 5] [--rows 1000000] [--only SECTION]`: measures side by side and prints tables. Sections:
-// throughput, paths, startUp, planning. docs/benchmarks.md has the figures of a quiet machine.
+// `npm run bench [-- --runs 5] [--rows 1000000] [--only SECTION] [--against DIST]`: measures side by side and prints tables.
+// Sections: throughput, paths, startUp, planning. --against names another build's dist folder, which takes its turns in
+// throughput and startUp. docs/benchmarks.md has the figures of a quiet machine.
 import { parseArgs } from "node:util";
-import { ONE_WINDOW, ours, prototype, shellCandidates } from "./candidates.js";
+import { HASHED, ONE_WINDOW, ours, programOf, prototype, shellCandidates } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";
 import { paths } from "./paths.js";
 import { planning } from "./planning.js";
@@ -14,14 +15,11 @@ const { values } = parseArgs({
     rows: { type: "string", default: "1000000" },
     runs: { type: "string", default: "5" },
     only: { type: "string", multiple: true },
+    against: { type: "string" },
   },
 });
 const [rows, runs] = [Number(values.rows), Number(values.runs)];
-const PRIVATE = {
-  drop_fields: ["people.lastName"],
-  hash_fields: ["people.email"],
-  hash_salt: "a long random text",
-};
+const other = values.against && programOf(values.against);
 
 /** Everybody over the same rows in one window, as they are and gzipped. */
 async function throughput() {
@@ -33,13 +31,17 @@ async function throughput() {
     const words = `${rows.toLocaleString("en")} rows, ${megabytes} MB${isZipped ? " of gzip" : ""} on the wire:`;
     return `${words}\n\n${resultsTable(results, rows)}`;
   };
-  const mine = (name, url, config) => ({ name, command: ours(url, { ...ONE_WINDOW, ...config }) });
+  const mine = (name, url, config, program) => ({
+    name,
+    command: ours(url, { ...ONE_WINDOW, ...config }, program),
+  });
   const plain = await taken(false, (url) => [
     mine("this connector", url, {}),
-    mine("this connector, one field dropped and one hashed", url, PRIVATE),
-    { name: "the least: parse, check, splice (`bench/peers/splice.js`)", command: prototype("splice", url) },
+    ...(other ? [mine("the other build", url, {}, other)] : []),
+    mine("this connector, one field dropped and one hashed", url, HASHED),
+    { name: "the least: parse, check, splice (`bench/splice.js`)", command: prototype("splice", url) },
     {
-      name: "the usual loop: parse, check, stringify (`bench/peers/plain.js`)",
+      name: "the usual loop: parse, check, stringify (`bench/plain.js`)",
       command: prototype("plain", url),
     },
     ...shellCandidates(url),
@@ -54,7 +56,7 @@ async function throughput() {
 const sections = {
   throughput,
   paths: () => paths(rows, runs),
-  startUp: async () => [await startUp(20)],
+  startUp: async () => [await startUp(20, other)],
   planning: async () => [await planning()],
 };
 for (const [name, section] of Object.entries(sections)) {

@@ -9,7 +9,7 @@ import { request } from "undici";
 
 const BATCH = 64 * 1024;
 const HEAD = `{"type":"RECORD","record":{"stream":"people","emitted_at":${Date.now()},"data":`;
-const schema = JSON.parse(readFileSync(new URL("../../schemas/people.json", import.meta.url), "utf8"));
+const schema = JSON.parse(readFileSync(new URL("../schemas/people.json", import.meta.url), "utf8"));
 const accepts = new Ajv({ strict: false, validateFormats: false }).compile(schema);
 const { body, headers } = await request(`${process.argv[2]}/api/v1/public/people/stream`, {
   headers: { "accept-encoding": "gzip" },

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-export const CACHE = fileURLToPath(new URL("../../.cache/peers", import.meta.url));
+export const CACHE = fileURLToPath(new URL("../.cache/storm", import.meta.url));
 const MESSAGES = ["read", "--config", "config.json", "--catalog", "catalog.json"];
 const STATE = ["--state", "state.json"];
 
@@ -17,7 +17,7 @@ const STATE = ["--state", "state.json"];
 export const PEERS = [
   {
     ...{ id: "this-connector", name: "this connector", speaks: "airbyte", resume: STATE },
-    command: [process.execPath, join(HERE, "../../dist/source-contact-intelligence.js"), ...MESSAGES],
+    command: [process.execPath, join(HERE, "../dist/source-contact-intelligence.js"), ...MESSAGES],
     settings: ["base_url", "api_key"],
   },
   {

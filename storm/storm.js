@@ -1,4 +1,4 @@
-// `node bench/peers/storm.js [--who ID] [--only TEXT]`: plays the same trouble against every peer and prints who lost what, who
+// `node storm/storm.js [--who ID] [--only TEXT]`: plays the same trouble against every peer and prints who lost what, who
 // was told, and in how many requests. Needs npm run build. docs/storm.md explains the situations and has the last result.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { startSandbox } from "../../dist/sandbox/server.js";
+import { startSandbox } from "../dist/sandbox/server.js";
 import { CACHE, commandOf, install, PEERS } from "./peers.js";
 
 const [PEOPLE, DAYS, DAY_MS] = [5_000, 20, 86_400_000];

@@ -7,7 +7,7 @@ import { Ajv } from "ajv";
 import split2 from "split2";
 import { request } from "undici";
 
-const schema = JSON.parse(readFileSync(new URL("../../schemas/people.json", import.meta.url), "utf8"));
+const schema = JSON.parse(readFileSync(new URL("../schemas/people.json", import.meta.url), "utf8"));
 const accepts = new Ajv({ strict: false, validateFormats: false }).compile(schema);
 const { body, headers } = await request(`${process.argv[2]}/api/v1/public/people/stream`, {
   headers: { "accept-encoding": "gzip" },
