@@ -1,3 +1,4 @@
+import { stringify } from "yaml";
 import { type Spec, typeOf } from "../src/config/spec.ts";
 import {
   CAPABILITIES,
@@ -5,9 +6,6 @@ import {
   describedSettings,
   type Program,
 } from "../src/protocol/singer-about.ts";
-
-type YamlValue = string | number | boolean | readonly YamlValue[] | YamlObject;
-type YamlObject = { readonly [key: string]: YamlValue };
 
 /**
  * The tap as a plugin that `meltano add --from-ref` takes, in YAML. It has no `pip_url`, so Meltano installs nothing:
@@ -31,7 +29,7 @@ export function meltanoHubPlugin(program: Program, spec: Spec): string {
 /** The name of the package, and of its wheel. */
 const PACKAGE = "source-contact-intelligence";
 
-function definitionOf({ name, description }: Program, spec: Spec): YamlObject {
+function definitionOf({ name, description }: Program, spec: Spec): object {
   const settings = describedSettings(spec);
   const [repo = ""] = spec.documentationUrl.split("/blob/");
   return {
@@ -52,7 +50,7 @@ function definitionOf({ name, description }: Program, spec: Spec): YamlObject {
 }
 
 /** Settings within objects have no value here, because a default in one may switch on what costs money. */
-function definitionOfSetting(setting: DescribedSetting): YamlObject {
+function definitionOfSetting(setting: DescribedSetting): object {
   const { name, path, property } = setting;
   const { title = name, description = "", default: value, airbyte_secret } = property;
   const options = property.enum?.map((choice) => ({ label: String(choice), value: String(choice) }));
@@ -63,7 +61,7 @@ function definitionOfSetting(setting: DescribedSetting): YamlObject {
     kind: kindOf(setting),
     ...(airbyte_secret === true ? { sensitive: true } : {}),
     ...(options === undefined ? {} : { options }),
-    ...(value === undefined || path.length > 1 ? {} : { value: value as string | number | boolean }),
+    ...(value === undefined || path.length > 1 ? {} : { value }),
   };
 }
 
@@ -72,29 +70,6 @@ function kindOf({ property }: DescribedSetting): string {
   return property.enum === undefined ? typeOf(property) : "options";
 }
 
-/** Block YAML with sorted keys and sequences that are not indented, which is what Meltano's Hub lints for. */
-function linesOf(value: YamlValue): string[] {
-  if (isList(value)) return value.flatMap((one) => indented("- ", linesOf(one)));
-  if (typeof value !== "object") return [scalar(value)];
-  return Object.entries(value)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([key, inner]) => {
-      if (typeof inner !== "object") return [`${key}: ${scalar(inner)}`];
-      return [`${key}:`, ...(isList(inner) ? linesOf(inner) : indented("  ", linesOf(inner)))];
-    });
-}
-
-const toYaml = (object: YamlObject): string => `${linesOf(object).join("\n")}\n`;
-
-const indented = (head: string, lines: readonly string[]): string[] =>
-  lines.map((line, nth) => `${nth === 0 ? head : "  "}${line}`);
-
-const isList = (value: YamlValue): value is readonly YamlValue[] => Array.isArray(value);
-
-/** Words that other readers of YAML take for a boolean or null are quoted, and so is all that is more than a word. */
-function scalar(value: YamlValue): string {
-  const isWord = typeof value === "string" && /^[a-z][\w.-]*$/.test(value) && !RESERVED.has(value);
-  return isWord ? value : JSON.stringify(value);
-}
-
-const RESERVED = new Set(["true", "false", "yes", "no", "on", "off", "null", "y", "n"]);
+/** Sequences are not indented and keys are sorted, for which Meltano's Hub lints. Meltano reads YAML 1.1. */
+const toYaml = (object: object): string =>
+  stringify(object, { version: "1.1", sortMapEntries: true, indentSeq: false, lineWidth: 0 });
