@@ -7,7 +7,7 @@ import { JOB_FAULTS } from "./job-faults.ts";
 import { LINE_FAULTS } from "./line-faults.ts";
 
 /** Every fault by name, in the order in which a help text shows them. */
-export const FAULTS: ReadonlyMap<string, FaultSpec> = new Map(
+const FAULTS: ReadonlyMap<string, FaultSpec> = new Map(
   [CUT_FAULTS, LINE_FAULTS, DISTORTION_FAULTS, ANSWER_FAULTS, EVENT_FAULTS, JOB_FAULTS].flatMap((table) =>
     Object.entries(table),
   ),

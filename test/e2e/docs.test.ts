@@ -58,20 +58,6 @@ describe("code in the docs", () => {
     }
   });
 
-  it("is run under the name that it has", () => {
-    for (const [page, runner] of Object.entries(RUNNERS)) {
-      const folder = join(ROOT, dirname(runner));
-      const suite = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
-      for (const { line, claim } of docBlocks(page).filter((block) => block.claim?.kind === "run")) {
-        const used = new RegExp(
-          `documented\\("${claim?.by}"\\)|\\[[^\\]]*"${claim?.by}"[^\\]]*\\]\\.map\\(documented\\)`,
-        );
-        const isUsed = suite.some((text) => used.test(text));
-        expect(isUsed, `${page}:${line}`).toBe(true);
-      }
-    }
-  });
-
   it("stands on the page that it is from, word for word", () => {
     for (const { page, line, text, claim } of blocks) {
       if (claim?.kind !== "from") continue;

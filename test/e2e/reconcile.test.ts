@@ -14,18 +14,8 @@ const datedOf = (rows: readonly Row[]): Row[] => rows.filter(({ discoveredAt }) 
 
 /** Brings what a state file lacks. */
 async function sync(config: string, state: string): Promise<Row[]> {
-  const words = [
-    "read",
-    "--config",
-    config,
-    "--state-file",
-    state,
-    "--format",
-    "jsonl",
-    "--stream",
-    "people",
-  ];
-  const { code, stdout } = await run(CONNECTOR, words);
+  const words = ["read", "--stream", "people", "--format", "jsonl"];
+  const { code, stdout } = await run(CONNECTOR, [...words, "--config", config, "--state-file", state]);
   expect(code).toBe(0);
   return linesOf(stdout).map((line) => JSON.parse(line));
 }

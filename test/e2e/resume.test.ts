@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
-import { environmentOf, sandboxWith } from "../support/configs.ts";
+import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { recordsOf, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -111,6 +111,26 @@ describe("read with a saved state", () => {
     if (code === 0) return;
     expect(later.stdout).toMatch(/shows none of the newest rows.*remove \\"witness\\" from the state/);
     expect(later.stdout).not.toContain('"RECORD"');
+  });
+
+  it("reads the days again that lookback_window_days names, and those of an earlier start_date", async () => {
+    const { sandbox } = await sandboxWith({ ...SMALL, undated: 0, days: 30 });
+    const state = join(await tempDir(), "state.json");
+    const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    const since = (from: string): string[] =>
+      sandbox.people().flatMap(({ id, discoveredAt }) => ((discoveredAt ?? "") >= from ? [id] : []));
+    const got = new Set<string>();
+    for (const [start_date, lookback_window_days, rows] of [
+      [day(10), 1, since(day(10)).length],
+      [day(10), 8, since(day(8)).length],
+      [day(25), 1, since(day(25)).length - since(day(10)).length],
+    ] as const) {
+      const config = await configFor(sandbox, { start_date, lookback_window_days });
+      const { code, stdout } = await run(CONNECTOR, [...JSONL, "--config", config, "--state-file", state]);
+      expect([code, idsOf(stdout).length >= rows]).toEqual([0, true]);
+      for (const id of idsOf(stdout)) got.add(id);
+      expect([...got].sort()).toEqual(since(start_date).sort());
+    }
   });
 
   it("ends within its budget, and goes on from there", async () => {

@@ -68,20 +68,6 @@ function importsOf(file: string): readonly Import[] {
   return targets.map((target) => ({ file: relative(ROOT, file), part: partOf(file), target }));
 }
 
-/** The files that are part of a circle, or stand between two: what is left when ends are taken off again and again. */
-function circular(edges: readonly Import[]): readonly string[] {
-  let left = edges
-    .filter(({ target }) => target.startsWith("."))
-    .map(({ file, target }) => ({ file, target: join(dirname(file), target) }));
-  for (;;) {
-    const importing = new Set(left.map(({ file }) => file));
-    const imported = new Set(left.map(({ target }) => target));
-    const rest = left.filter(({ file, target }) => imported.has(file) && importing.has(target));
-    if (rest.length === left.length) return [...importing].sort();
-    left = rest;
-  }
-}
-
 const files = ["src", "sandbox"].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
@@ -133,10 +119,6 @@ describe("the code's structure", () => {
   it("lets imports point down only", () => {
     expect(crossing.filter(({ part, other }) => !LAYERS[part]?.split(" ").includes(other))).toEqual([]);
     expect(crossing.length).toBeGreaterThan(100);
-  });
-
-  it("has no circle of files that import each other", () => {
-    expect(circular(imports)).toEqual([]);
   });
 
   it("gives each npm library one home", () => {

@@ -1,10 +1,8 @@
-import type { FaultSpec } from "../../../sandbox/faults/fault.ts";
-import { FAULTS } from "../../../sandbox/faults/faults.ts";
 import { labConfig, readOnce, withSandbox } from "./read-once.ts";
 import { LAB_SANDBOX, type Scenario } from "./run-scenario.ts";
 
 /** The eight ways in which a body is cut, as field reports know them. */
-export const CUTS = "close close-gzip end gzip-cut fin length length-gzip length-reset".split(" ");
+const CUTS = "close close-gzip end gzip-cut fin length length-gzip length-reset".split(" ");
 /** The spellings of dates that a reader can know. */
 const SPELLINGS = "short-offset offset comma space lower-case epoch-ms epoch-seconds".split(" ");
 
@@ -289,13 +287,3 @@ const SCENARIOS: readonly Scenario[] = [
   ...[...single(), ...lists(), ...dates(), ...draining(), ...companies()],
 ];
 export const FAULTS_TRIED: readonly string[] = [...CUTS, ...SCENARIOS.flatMap(({ faults }) => faults)];
-
-/** Faults of the sandbox that could strike a sync of people or companies and that no scenario has. */
-export function uncovered(scenarios: readonly Scenario[]): readonly string[] {
-  const used = new Set(scenarios.flatMap(({ faults }) => faults.map((fault) => fault.split(/[=:]/)[0])));
-  return [...FAULTS].flatMap(([name, spec]) => (isOfJobs(spec) || used.has(name) ? [] : [name]));
-}
-
-/** Whether a fault strikes submissions and results alone. */
-const isOfJobs = ({ kind, on = [] }: FaultSpec): boolean =>
-  kind === "submission" || (on.length > 0 && on.every((request) => request === "job" || request === "poll"));
