@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Config, parseConfig, secretsOf } from "../../../src/config/config.ts";
 import { TAP_PREFIXES } from "../../../src/config/environment.ts";
+import { loadSpec } from "../../../src/config/spec.ts";
 import { ConfigError } from "../../../src/errors.ts";
 
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
@@ -31,32 +32,24 @@ function refusal(value: unknown, variables: object = {}): string {
 const refused = (settings: object, variables: object = {}): string =>
   refusal({ ...account, ...settings }, variables);
 
-const DEFAULTS = {
-  ...{ startDate: null, endDate: null, sourceSlug: null, isUser: "all", lookbackWindowDays: 1 },
-  ...{ maxWindowRows: 250_000, numWorkers: 2, requestsPerMinute: 60, maxRunSeconds: null },
-  ...{ verifyCounts: true, ignoreMissingDays: [], allowInsecureHttp: false, idleTimeoutSeconds: 60 },
-  ...{ onlyFields: [], suppressFile: null, dropFields: [], hashFields: [], hashSalt: null },
-  ...{ proofStream: false, receiptsFile: null, emitActivateVersionMessages: false },
-  ...{ externalApi: null, companyLookup: null, emailVerification: null, emailCheck: null },
-  endpoints: {
-    companies: "/api/v1/public/companies",
-    sources: "/api/v1/public/sources",
-    emailCheck: "/api/v1/public/verify",
-  },
-};
+type Properties = Readonly<Record<string, { readonly default?: unknown; readonly properties?: Properties }>>;
 
-const CHECK_DEFAULTS = { maxPerSync: 1000, maxPerDay: null, refreshAfterDays: null, retryUnknown: false };
-const LOOKUP_DEFAULTS = {
-  ...{ domains: [], maxCreditsPerSync: 100, maxLookupsPerSync: 100, maxCreditsPerDay: null },
-  ...{ maxCreditsPerMonth: null, maxWaitSeconds: 300, refreshAfterDays: null },
-};
+const defaultsOf = (properties: Properties = {}): object =>
+  Object.fromEntries(
+    Object.entries(properties).flatMap(([name, { default: value, properties: inner }]) => {
+      const given = inner === undefined ? value : defaultsOf(inner);
+      return given === undefined ? [] : [[name, given]];
+    }),
+  );
 
 const settingsOf = ({ warnings: _, origins: __, suppressed: ___, ...settings }: Config): object => settings;
 
 describe("a config", () => {
-  it("with an address and a key has every default", () => {
-    const { baseUrl, apiKey, ...settings } = settingsOf(configOf({})) as Config;
-    expect([baseUrl.href, apiKey, settings]).toEqual(["https://contacts.example.com/", KEY, DEFAULTS]);
+  it("of an address and a key is the one of all defaults that a form shows", () => {
+    const { properties } = loadSpec().connectionSpecification;
+    expect(settingsOf(configOf(defaultsOf(properties)))).toEqual(settingsOf(configOf({})));
+    expect(configOf({})).toMatchObject({ baseUrl: { href: `${account.base_url}/` }, apiKey: KEY });
+    expect(configOf({})).toMatchObject({ lookbackWindowDays: 1, verifyCounts: true, requestsPerMinute: 60 });
   });
 
   it("takes what a form sends for fields that nobody filled in for absent", () => {
@@ -95,12 +88,15 @@ describe("a config", () => {
     ],
     [
       { email_check: { emails: ["a@B.com ", "a@b.com"] } },
-      { emailCheck: { ...CHECK_DEFAULTS, emails: ["a@B.com", "a@b.com"] } },
+      { emailCheck: { maxPerSync: 1000, emails: ["a@B.com", "a@b.com"] } },
     ],
     [{ email_check: { from_people: true } }, { externalApi: null, emailCheck: { fromPeople: true } }],
     [
       { external_api: external, company_lookup: { from_companies: true } },
-      { externalApi: { apiKey: "ext_key" }, companyLookup: LOOKUP_DEFAULTS },
+      {
+        externalApi: { apiKey: "ext_key" },
+        companyLookup: { maxCreditsPerSync: 100, maxLookupsPerSync: 100 },
+      },
     ],
     [
       { external_api: external, company_lookup: { domains_file: "d.txt" } },
@@ -124,10 +120,7 @@ describe("a config", () => {
   it.each<[settings: object, why: string]>([
     [{ base_url: null }, "base_url is missing: set it in the config or as CONTACT_INTELLIGENCE_BASE_URL"],
     [{ base_url: "ftp://host" }, "base_url must look like this: https://host or https://host/path"],
-    [
-      { external_api: { ...external, api_url: "http://contacts.example.com" } },
-      "set allow_insecure_http to true",
-    ],
+    [{ external_api: { ...external, api_url: "http://a.example" } }, "set allow_insecure_http to true"],
     [{ api_key: "two words" }, "api_key must look like this: the key alone"],
     [{ api_key: "ключ" }, "api_key must look like this"],
     [{ num_workers: 9 }, "num_workers must be at most 8, not 9"],
@@ -136,20 +129,14 @@ describe("a config", () => {
     [{ is_user: "maybe" }, 'is_user must be one of "all", "true", "false"'],
     [{ drop_fields: ["email", 7] }, "drop_fields[1] must be a string, not a number"],
     [{ email_verification: [7] }, "email_verification must be an object, not an array"],
-    [
-      { start_date: "2026-02-30" },
-      'start_date must be a date that exists, YYYY-MM-DD or a date-time, not "2026-02-30"',
-    ],
+    [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time, not"],
     [{ end_date: "yesterday" }, "end_date must be a date that exists"],
     [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days[1] must be a date"],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
     [{ company_lookup: { domains: ["a.com"] } }, "company_lookup needs external_api"],
     [{ email_verification: { emails: ["a@b.com"] } }, "email_verification needs external_api"],
     [{ external_api: { api_key: "k" } }, "external_api.api_url is missing"],
-    [
-      { email_check: { from_companies: true } },
-      "email_check has nothing to work on: set one of emails, emails_file, from_people",
-    ],
+    [{ email_check: { from_companies: true } }, "nothing to work on: set one of emails, emails_file, from"],
     [{ hash_fields: ["email"] }, "hash_salt is missing: hash_fields needs it"],
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
     [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
@@ -190,9 +177,7 @@ describe("a config", () => {
     [
       {},
       { MAX_WORKERS: "4" },
-      [
-        'Unknown environment variable "CONTACT_INTELLIGENCE_MAX_WORKERS". Did you mean CONTACT_INTELLIGENCE_NUM_WORKERS?',
-      ],
+      [expect.stringMatching(/INTELLIGENCE_MAX_WORKERS".*_INTELLIGENCE_NUM_WORKERS/)],
     ],
     [{}, { SERVICE_HOST: "10.0.0.1", PORT_80_TCP: "tcp://10.0.0.1:80" }, []],
   ])("is used with a warning for settings that have no effect: %j %j", (settings, variables, warnings) => {

@@ -11,21 +11,17 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
 
 /** `wrote`: the texts of locks; with `isFull` none of them can be written. */
-const disk = vi.hoisted(() => ({ wrote: [] as string[], synced: 0, isFull: false }));
+const disk = vi.hoisted(() => ({ wrote: [] as string[], isFull: false }));
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
   const open = async (...args: Parameters<typeof real.open>) => {
     const handle = await real.open(...args);
-    const [write, datasync] = [handle.write.bind(handle), handle.datasync.bind(handle)];
+    const write = handle.write.bind(handle);
     handle.write = (async (text: string, at: number, encoding: BufferEncoding) => {
       if (disk.isFull) throw Object.assign(new Error("full"), { code: "ENOSPC" });
       disk.wrote.push(text);
       return write(text, at, encoding);
     }) as typeof handle.write;
-    handle.datasync = async () => {
-      await datasync();
-      disk.synced = disk.wrote.length;
-    };
     return handle;
   };
   return { ...real, open };
@@ -36,7 +32,7 @@ let file: string;
 let clock: SimulatedClock;
 
 beforeEach(async () => {
-  Object.assign(disk, { wrote: [], synced: 0, isFull: false });
+  Object.assign(disk, { wrote: [], isFull: false });
   folder = await tempDir();
   file = join(folder, "state.json");
   clock = new SimulatedClock();
@@ -179,7 +175,6 @@ describe("Lock", () => {
       })),
     );
     expect(new Set(disk.wrote.map(({ length }) => length)).size).toBe(1);
-    expect(disk.synced).toBe(4);
     expect(await readFile(`${file}.lock`, "utf8")).toBe(disk.wrote.at(-1));
   });
 
