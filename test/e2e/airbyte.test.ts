@@ -195,3 +195,14 @@ it("CI1, CI3: every state is a point to go on from: nothing is lost, and only th
     expect(repeated.filter(older)).toEqual([]);
   }
 });
+
+it("CI4: a state of a future that has not come gives what may be new, and a state that fits", async () => {
+  const known = new Set(sandbox.people().map(({ id }) => id));
+  sandbox.arrive(4);
+  const said = await read(JSON.parse(await readFile(`${ROOT}integration_tests/abnormal_state.json`, "utf8")));
+  const records = recordsOf(said, "people");
+  expect(records.filter(({ id }) => !known.has(String(id)))).toHaveLength(4);
+  expect(records.length).toBeLessThan(PEOPLE / 2);
+  const last = said.findLast(({ state }) => state?.stream.stream_descriptor.name === "people")?.state;
+  expect(Object(last?.stream.stream_state).discoveredAt < new Date().toISOString()).toBe(true);
+});

@@ -1,14 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  endOfString,
-  isDeeperThan,
-  printable,
-  printableLines,
-  quoted,
-  tryParseJson,
-  valueAt,
-} from "../../src/json.ts";
+import { isDeeperThan, printable, printableLines, quoted, tryParseJson, valueAt } from "../../src/json.ts";
 
 const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
@@ -47,14 +39,6 @@ describe("JSON of a stranger", () => {
     [["n", "x"], undefined],
   ])("has at %j what it says itself: %j", (path, found) => {
     expect(valueAt({ l: [0, { x: 7 }], s: "text", n: null }, path)).toEqual(found);
-  });
-
-  it.each([
-    ['"a\\"b"', 5],
-    ['"a\\\\"b"', 4],
-    ['"abc\\"', -1],
-  ])("has a string in %s that ends at %i", (text, end) => {
-    expect(endOfString(text, 0)).toBe(end);
   });
 });
 
