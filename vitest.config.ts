@@ -18,7 +18,6 @@ export default defineConfig({
     slowTestThreshold: 1000,
     // Most tests wait for a process or a clock, so that more of them fit on a small machine than it has cores.
     maxWorkers: 4,
-    coverage: { include: ["src/**"], reporter: ["text-summary", ["text", { file: "summary.txt" }]] },
     projects: [
       // Nothing may depend on the zone of the machine. This one differs from UTC by half hours and has summer time.
       {
