@@ -43,6 +43,8 @@ export class JobService {
   onRow: (row: Record<string, unknown>) => void = () => {};
   /** How long (ms) a job takes. */
   takes = 0;
+  /** How long (ms) whoever reads the sync takes for a state. */
+  stateMs = 0;
   cost = 2;
   /** How many submissions and questions for results there were. */
   submissions = 0;
@@ -95,8 +97,10 @@ export class JobService {
           if (life !== this.#life) break;
           const event = next.value;
           if (event.kind === "log") said.push(`${event.level}: ${event.text}`);
-          if (event.kind === "checkpoint")
+          if (event.kind === "checkpoint") {
+            this.now += this.stateMs;
             this.saved = { ...this.saved, [name]: JSON.parse(JSON.stringify(event.state)) };
+          }
           if (event.kind === "records")
             rows.push(...event.lines.map((line) => this.#deliver(JSON.parse(line))));
         }

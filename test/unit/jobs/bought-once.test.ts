@@ -245,9 +245,11 @@ describe("a submission", () => {
   it("that was announced before a key was refused is bought by the next sync", async () => {
     for (const path of [receipts, ""]) {
       const service = new JobService(path);
-      const items = Array.from({ length: 9 }, (_, nth) => `i${nth}.example`);
+      // Where states take long, one announces many submissions.
+      service.stateMs = 1_000;
+      const items = Array.from({ length: 20 }, (_, nth) => `i${nth + 10}.example`);
       const refusal = answered(0, 401, { success: false, error: { code: "INVALID_API_KEY" } });
-      service.answer = () => (service.bought.length < 2 ? undefined : refusal);
+      service.answer = () => (service.bought.length < 6 ? undefined : refusal);
       await service.sync({ items });
       service.answer = undefined;
       await service.sync({ items });
