@@ -49,7 +49,7 @@ function run(command, env) {
 
 /** Installs Debian's package of PostgreSQL if there is none yet; needs root for that. */
 function installPostgres() {
-  if (existsSync("/usr/lib/postgresql")) return;
+  if (existsSync("/usr/bin/pg_virtualenv")) return;
   if (process.getuid?.() !== 0)
     throw new Error(
       "The suite needs PostgreSQL: install Debian's package postgresql, or run it as root once",
