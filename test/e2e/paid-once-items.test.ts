@@ -55,6 +55,10 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { emails: ["a@x.example"], emails_file: await csv("name,manager_email", "A,boss@x.example") },
     syncs: [{ bought: ["a@x.example"], fails: "config_error", says: 'has no column \\"email\\"' }],
   },
+  "come from no CSV file with a quote that nothing closes, because all after it would be one cell": {
+    settings: { domains_file: await csv("domain", "1.example", '"2.example', "3.example") },
+    syncs: [{ bought: ["1.example"], fails: "config_error", says: "line 3 begins a cell with a quote" }],
+  },
   "are submitted although the rows of a stream cannot be read": {
     settings: { domains: ["1.example"], from_people: true },
     syncs: [

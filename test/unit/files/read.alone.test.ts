@@ -58,7 +58,8 @@ describe("readJson() of what is no JSON", () => {
     ['{"a":1 "b":2}', 1, 8],
   ])("names the place in %j and quotes nothing: line %i, column %i", async (text, line, column) => {
     await writeFile(path, text);
-    const place = new RegExp(`it is not JSON, see line ${line}, column ${column}$`);
-    await expect(readJson("config", path)).rejects.toThrow(place);
+    await expect(readJson("config", path)).rejects.toThrow(
+      `Cannot use the config file "${path}": it is not JSON, see line ${line}, column ${column}`,
+    );
   });
 });

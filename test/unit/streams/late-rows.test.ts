@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { DatedState } from "../../../src/streams/dated-state.ts";
+import { spanOf } from "../../../src/streams/coverage.ts";
+import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
 import type { StreamApi } from "../../../src/streams/stream-api.ts";
 import { addDays, type Day } from "../../../src/time.ts";
 import { dice } from "../../support/dice.ts";
@@ -59,6 +60,12 @@ class Account {
     return this.service.asked.length;
   }
 
+  /** The state no longer knows how many rows its days have. */
+  forgetNumbers(): void {
+    const days = this.#state?.days.map(([from, to]) => spanOf([from, to], null)) ?? [];
+    this.#state = { ...(this.#state ?? NEW_STATE), days };
+  }
+
   /** Some people are checked again, now. */
   move(...people: readonly (Person | undefined)[]): void {
     for (const one of people) if (one !== undefined) one.at = this.service.now;
@@ -80,6 +87,16 @@ describe.each([
     await account.nextDay();
     isVisible = true;
     await account.nextDay();
+    expect(account.lost).toEqual([]);
+  });
+
+  it("are found in days whose numbers the state lacked, once a run has counted them", async () => {
+    const account = new Account(peopleOn(daysBefore(60), 5), settings);
+    await account.run();
+    account.forgetNumbers();
+    await account.nextDay();
+    account.people.push(person("late", NOW - 40 * DAY_MS));
+    for (let nth = 0; nth < 3; nth++) await account.nextDay();
     expect(account.lost).toEqual([]);
   });
 
