@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   envelopeCode,
-  FAILURES,
   isPlainRedirect,
   NETWORK,
   networkError,
@@ -60,10 +59,6 @@ describe("an error answer", () => {
     expect(retryWhen(500, code)).toBe(when);
   });
 
-  it("has a row for every code of the interface, and no other", () => {
-    expect(Object.keys(FAILURES).sort()).toEqual(CODES.map(([code]) => code).sort());
-  });
-
   it.each([
     [400, "ConfigError", "other-item"],
     [401, "ConfigError", "operator"],
@@ -118,14 +113,6 @@ describe("a request without an answer", () => {
     expect(networkError("x", PLACE, outer).reason).toContain("(ENOTFOUND)");
     expect(wasNeverSent(outer)).toBe(true);
     expect(networkError("x", PLACE, Object.assign(outer, { code: "EAI_AGAIN" })).reason).toContain("(EAI_");
-  });
-
-  it.each([
-    [407, "PROXY_407"],
-    [403, "PROXY_REFUSED"],
-  ])("knows a proxy's answer %i in place of a tunnel, which undici has in words only", (status, code) => {
-    const cause = new Error(`Proxy response (${status}) !== 200 when HTTP Tunneling`);
-    expect(networkError("x", PLACE, cause).reason).toContain(code);
   });
 });
 

@@ -186,13 +186,6 @@ describe("a config", () => {
     expect(settingsOf(config)).toEqual(settingsOf(configOf({})));
   });
 
-  it("says of a hundred unknown settings twenty, and how many more there are", () => {
-    const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`zz${index}`, 1]));
-    const { warnings } = configOf(many);
-    expect(warnings).toHaveLength(21);
-    expect(warnings.at(-1)).toBe("Unknown besides: 80 settings");
-  });
-
   it("warns of a salt that is easily guessed", () => {
     const warningsOf = (hash_salt: string) => configOf({ hash_fields: ["email"], hash_salt }).warnings;
     expect(warningsOf("0123456789abcdef")).toEqual([]);
