@@ -8,7 +8,6 @@ import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-
 import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { atTerminal, Terminal, testProcess } from "../support/terminal.ts";

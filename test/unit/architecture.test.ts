@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { describe, expect, it } from "vitest";
-
 import { ROOT } from "../support/run.ts";
 
 /** What each part may import besides itself. Imports point down only. */

@@ -6,7 +6,6 @@ import {
   must,
   streamOf,
 } from "../../support/airbyte-messages.ts";
-
 import type { Ended } from "../../support/run.ts";
 
 /** Stands in the values of all rows, texts and numbers, so that a value is known wherever it turns up. Never in a name. */

@@ -70,16 +70,17 @@ const VERIFIES = (more: object) => ({
 const manyItems = (count: number): string[] => Array.from({ length: count }, (_, nth) => `i${nth}.example`);
 
 describe("a cap", () => {
-  it.each<[settings: object, stream: string, costs: number, bySync: readonly number[]]>([
-    [LOOKUPS({ max_lookups_per_sync: 3 }), "company_lookups", 1, [3, 6, 8]],
-    [LOOKUPS({ max_lookups_per_sync: 0 }), "company_lookups", 1, [0, 0]],
-    [LOOKUPS({ max_credits_per_sync: 6 }), "company_lookups", 2, [3, 6, 8]],
-    [LOOKUPS({ max_credits_per_sync: 0 }), "company_lookups", 2, [0, 0]],
-    [LOOKUPS({ max_credits_per_day: 4 }), "company_lookups", 2, [2, 2]],
-    [LOOKUPS({ max_credits_per_month: 4 }), "company_lookups", 2, [2, 2]],
-    [VERIFIES({ max_per_sync: 3 }), "email_verifications", 0, [3, 6, 8]],
-    [VERIFIES({ max_per_day: 5 }), "email_verifications", 0, [5, 5]],
-  ])("of %j holds in each sync of a day", async (settings, stream, cost, bySync) => {
+  it.each<[cap: object, stream: string, costs: number, bySync: readonly number[]]>([
+    [{ max_lookups_per_sync: 3 }, "company_lookups", 1, [3, 6, 8]],
+    [{ max_lookups_per_sync: 0 }, "company_lookups", 1, [0, 0]],
+    [{ max_credits_per_sync: 6 }, "company_lookups", 2, [3, 6, 8]],
+    [{ max_credits_per_sync: 0 }, "company_lookups", 2, [0, 0]],
+    [{ max_credits_per_day: 4 }, "company_lookups", 2, [2, 2]],
+    [{ max_credits_per_month: 4 }, "company_lookups", 2, [2, 2]],
+    [{ max_per_sync: 3 }, "email_verifications", 0, [3, 6, 8]],
+    [{ max_per_day: 5 }, "email_verifications", 0, [5, 5]],
+  ])("%j of %s holds in each sync of a day", async (cap, stream, cost, bySync) => {
+    const settings = stream === "email_verifications" ? VERIFIES(cap) : LOOKUPS(cap);
     const service = new JobService(receipts);
     service.cost = cost;
     if (stream === "email_verifications")
