@@ -10,14 +10,14 @@ const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 
-export const CLI = at("../dist/source-contact-intelligence.js");
 /** Everything in one window, as exports of other programs are. */
 export const ONE_WINDOW = { max_window_rows: 100_000_000 };
 export const DROPPED = { drop_fields: ["people.lastName"] };
 export const HASHED = { ...DROPPED, hash_fields: ["people.email"], hash_salt: "a long random text" };
 
-/** The program of another build. */
+/** The program of a build. */
 export const programOf = (dist) => join(dist, "source-contact-intelligence.js");
+export const CLI = programOf(at("../dist"));
 
 /** Our own program, with all that a user has on. */
 export const ours = (url, config = {}, program = CLI) => [

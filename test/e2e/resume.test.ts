@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { dayOf } from "../../src/time.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
@@ -116,7 +117,7 @@ describe("read with a saved state", () => {
   it("reads the days again that lookback_window_days names, and those of an earlier start_date", async () => {
     const { sandbox } = await sandboxWith({ ...SMALL, undated: 0, days: 30 });
     const state = join(await tempDir(), "state.json");
-    const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    const day = (ago: number): string => dayOf(Date.now() - ago * 86_400_000);
     const since = (from: string): string[] =>
       sandbox.people().flatMap(({ id, discoveredAt }) => ((discoveredAt ?? "") >= from ? [id] : []));
     const got = new Set<string>();
