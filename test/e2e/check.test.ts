@@ -7,12 +7,11 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { idsOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { deadPort, listen, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
-import { TAP } from "../support/tap.ts";
 
 async function checked(config: string) {
   const args = ["check", "--config", config];

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
 import { recordsOf as dataOf, errorsOf, linesOf, statesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { sandboxStage } from "../support/job-stage.ts";
-import { discover, expectWithout, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
+import { discover, expectWithout, recordsOf, schemasOf, selection, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 // A field or a person that is dropped, hashed, not named, deselected or suppressed leaves nowhere: in no row, schema, state, log or summary.

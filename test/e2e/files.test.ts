@@ -5,10 +5,10 @@ import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
+import { configFor } from "../support/configs.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { doneIn } from "../support/job-stage.ts";
-import { configFor } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };

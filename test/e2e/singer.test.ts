@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { file, run } from "../support/cli.ts";
+import { file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { bookmarksOf, discover, recordsOf, schemasOf, selection, TAP, tap } from "../support/tap.ts";
+import { bookmarksOf, discover, recordsOf, schemasOf, selection, tap } from "../support/tap.ts";
 
 // Orchestrators and targets of Singer rely on this; tap() holds every message against what the strictest targets take.
 

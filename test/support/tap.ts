@@ -3,9 +3,6 @@ import { expect } from "vitest";
 import { expectLine, type Json, linesOf, must } from "./airbyte-messages.ts";
 import { type Ended, file, type RunOptions, run, TAP } from "./cli.ts";
 
-export { TAP } from "./cli.ts";
-export { configFor } from "./configs.ts";
-
 export type SingerMessage = {
   readonly type: string;
   readonly stream?: string;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RowParser } from "../../../src/api/rows.ts";
 import { type Endpoint, streamApi } from "../../../src/api/stream-api.ts";
-
 import type { StreamApi } from "../../../src/streams/stream-api.ts";
 import type { Window } from "../../../src/streams/window.ts";
 import type { Day } from "../../../src/time.ts";

@@ -351,7 +351,7 @@ function rowsOf(name: string, rows: readonly object[], log: (text: string) => vo
 const rowOf = ({ isHeld, ...row }: { readonly isHeld?: boolean }) => ({ raw: JSON.stringify(row), isHeld });
 
 describe("openJobs()", () => {
-  /** After a change that is meant: `npx vitest run test/unit/jobs/jobs.test.ts -u`, and read what it changed. */
+  /** After a change that is meant: `npx vitest run test/unit/jobs/job-stream-transcripts.test.ts -u`, and read what it changed. */
   it("reads streams like this, with receipts and without", async () => {
     const parts: string[] = [];
     for (const [nth, [name, story]] of Object.entries(STORIES).entries())
