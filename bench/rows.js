@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { createGzip } from "node:zlib";
 import { startSandbox } from "../dist/sandbox/server.js";
 
-const CACHE = new URL("../.cache/bench/", import.meta.url);
+const CACHE = new URL("../.cache/bench", import.meta.url);
 
 /** An export of so many people over ten years, newest first: its files, plain and gzipped, and their bytes. */
 export async function prepareRows(people) {

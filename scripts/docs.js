@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
-const { FAILURES, NETWORK, PUBLIC_API, STATUSES, worded } = await importSource("src/api/error-table.ts");
+const { FAILURES, NETWORK, PUBLIC_API, STATUSES, worded } = await importSource("src/service/error-table.ts");
 const page = fileURLToPath(new URL("../docs/troubleshooting.md", import.meta.url));
 
 const ACTS = {

@@ -1,4 +1,6 @@
 import type { Argv } from "yargs";
+import { UsageError } from "./base/errors.ts";
+import { nearestName } from "./base/text.ts";
 import type { CheckOptions } from "./commands/check.ts";
 import type { DiscoverOptions } from "./commands/discover.ts";
 import type { InitOptions } from "./commands/init.ts";
@@ -10,8 +12,6 @@ import type { ReconcileOptions } from "./commands/reconcile.ts";
 import type { StateOptions } from "./commands/state.ts";
 import type { StateMergeOptions } from "./commands/state-merge.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
-import { UsageError } from "./errors.ts";
-import { nearestName } from "./nearest.ts";
 
 /** What a command line asks for. */
 export type Command =

@@ -1,5 +1,5 @@
-import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, objectOf } from "../json.ts";
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
 import { hasRows, ONWARD, type StreamSpec } from "./streams.ts";
 

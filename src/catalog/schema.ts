@@ -1,6 +1,6 @@
-import { isObject, objectOf } from "../json.ts";
-import { readPackageFile } from "../package-file.ts";
-import { parseInstant } from "../time.ts";
+import { isObject, objectOf } from "../base/json.ts";
+import { readPackageFile } from "../base/package-file.ts";
+import { parseInstant } from "../base/time.ts";
 
 /** A JSON schema (draft-07), as far as this program reads and writes it. */
 export type JsonSchema = {

@@ -1,4 +1,4 @@
-import { type JsonObject, objectOf } from "../json.ts";
+import { type JsonObject, objectOf } from "../base/json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import { hasRows, STREAMS } from "./streams.ts";

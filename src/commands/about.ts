@@ -1,6 +1,6 @@
+import { readPackageFile, readPackageText } from "../base/package-file.ts";
+import { toLatin1 } from "../base/text.ts";
 import { loadSpec } from "../config/spec.ts";
-import { toLatin1 } from "../latin1.ts";
-import { readPackageFile, readPackageText } from "../package-file.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";

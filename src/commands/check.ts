@@ -1,20 +1,19 @@
-import { withoutTotal } from "../api/stream-api.ts";
+import { ConfigError } from "../base/errors.ts";
+import { plural, toLatin1 } from "../base/text.ts";
 import { hasRows } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../errors.ts";
 import { checkItemFiles, describeCaps } from "../jobs/report.ts";
-import { toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
+import { waitingText } from "../output/progress.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { probeStreams } from "../run/probe-streams.ts";
-import { waitingText } from "../run/progress.ts";
+import { probeStreams } from "../run/probe.ts";
 import { type Reporter, type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted } from "../run/session.ts";
+import { withoutTotal } from "../service/service-api.ts";
 
 /** Fails fast: a person waits. */
 const TRIES = 2;

@@ -1,21 +1,20 @@
-import { inferSchema } from "../api/infer-schema.ts";
+import { shown, table, toLatin1 } from "../base/text.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
-import { schemaUnder } from "../catalog/field-rules.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { hasRows, type StreamSpec } from "../catalog/streams.ts";
-import { toLatin1 } from "../latin1.ts";
-import { shown, table } from "../plural.ts";
+import { runToEnd } from "../output/output.ts";
+import { schemaUnder } from "../privacy/field-rules.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { runToEnd } from "../run/output.ts";
-import { probeStreams } from "../run/probe-streams.ts";
+import { probeStreams } from "../run/probe.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { sample } from "../run/sample.ts";
 import { isNotOnPlan } from "../run/session.ts";
+import { inferSchema } from "../service/infer-schema.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;

@@ -1,8 +1,7 @@
+import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { hasRows, STREAMS } from "../catalog/streams.ts";
 import { secretsOf } from "../config/config.ts";
 import { forecastsOf } from "../jobs/report.ts";
-import { toLatin1 } from "../latin1.ts";
-import { plural, shown, table } from "../plural.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { type Outlook, outlookOf } from "../run/outlook.ts";

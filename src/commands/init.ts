@@ -1,10 +1,10 @@
 import { chmod } from "node:fs/promises";
+import { ConfigError, ConnectorError } from "../base/errors.ts";
+import { toLatin1 } from "../base/text.ts";
 import { isLoopback } from "../config/address.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import { ConfigError, ConnectorError } from "../errors.ts";
-import { reasonOf } from "../files/reason.ts";
-import { replaceFile, statReplaceable } from "../files/replace.ts";
-import { toLatin1 } from "../latin1.ts";
+import { reasonOf } from "../output/files/reason.ts";
+import { replaceFile, statReplaceable } from "../output/files/replace.ts";
 import { write } from "../protocol/writer.ts";
 import { NoAnswer, openQuestions, type Questions } from "../run/questions.ts";
 import type { Runtime } from "../run/runtime.ts";

@@ -1,15 +1,14 @@
+import { printable } from "../base/json.ts";
+import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
-import { readText } from "../files/read.ts";
 import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
-import { printable } from "../json.ts";
-import { toLatin1 } from "../latin1.ts";
-import { plural, shown, table } from "../plural.ts";
+import { readText } from "../output/files/read-file.ts";
+import { onlyRead } from "../output/sink.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { statesByName } from "../run/session.ts";
-import { onlyRead } from "../run/sink.ts";
 import { parseStateText } from "../state/envelopes.ts";
 
 export type JobsOptions = {

@@ -1,15 +1,14 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
+import { ConfigError, ConnectorError, OutputError } from "../base/errors.ts";
+import { isObject, tryParseJson } from "../base/json.ts";
+import { plural, toLatin1 } from "../base/text.ts";
+import { instant } from "../base/time.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import { ConfigError, ConnectorError, OutputError } from "../errors.ts";
-import { textLines } from "../files/csv.ts";
-import { Part, type PartContent } from "../files/part.ts";
-import { reasonOf } from "../files/reason.ts";
-import { syncFolder } from "../files/replace.ts";
-import { isObject, tryParseJson } from "../json.ts";
-import { toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
-import { write } from "../protocol/writer.ts";
+import { textLines } from "../output/files/csv.ts";
+import { Part, type PartContent } from "../output/files/part.ts";
+import { reasonOf } from "../output/files/reason.ts";
+import { syncFolder } from "../output/files/replace.ts";
 import {
   type FolderFiles,
   fileName,
@@ -18,10 +17,10 @@ import {
   recover,
   startName,
   visibleFiles,
-} from "../run/folder-state.ts";
+} from "../output/folder-state.ts";
+import { StateFile } from "../output/state-file.ts";
+import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { StateFile } from "../run/state-file.ts";
-import { instant } from "../time.ts";
 
 export type CompactOptions = {
   /** Of `read --output`. */

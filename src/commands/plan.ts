@@ -1,15 +1,15 @@
+import { ConfigError } from "../base/errors.ts";
+import { plural, shown } from "../base/text.ts";
+import { addDays } from "../base/time.ts";
 import { hasRows, STREAMS } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
-import { readText } from "../files/read.ts";
-import { plural, shown } from "../plural.ts";
+import { readText } from "../output/files/read-file.ts";
+import { runToEnd } from "../output/output.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { runToEnd } from "../run/output.ts";
 import { withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { cutRange, shardWindow } from "../shards/cut.ts";
 import { isWholePlan, parsePlan, planDigest, type ShardLine, wholeLines } from "../shards/plan.ts";
-import { addDays } from "../time.ts";
+import { cutRange, shardWindow } from "../shards/split.ts";
 
 /** Characters of a column of the table. */
 const COLUMN = 12;

@@ -1,21 +1,21 @@
 import { dirname, join } from "node:path";
+import { ConfigError, UsageError } from "../base/errors.ts";
+import { plural } from "../base/text.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { ONWARD, STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError, UsageError } from "../errors.ts";
-import { readCatalog, readText } from "../files/read.ts";
-import { makeFolder } from "../files/replace.ts";
-import { plural } from "../plural.ts";
+import { readCatalog, readText } from "../output/files/read-file.ts";
+import { makeFolder } from "../output/files/replace.ts";
+import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.ts";
+import { destinationOf, onlyRead, type Places } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { openConfig } from "../run/config-files.ts";
-import { type OpenOutput, type OutputOptions, runToEnd } from "../run/output.ts";
-import { incremental, readableStreams } from "../run/probe-streams.ts";
+import { incremental, readableStreams } from "../run/probe.ts";
 import type { ShardTask } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
-import { destinationOf, onlyRead, type Places } from "../run/sink.ts";
 import {
   isRead,
   isWholePlan,

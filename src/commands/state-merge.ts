@@ -1,16 +1,16 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError } from "../errors.ts";
-import { readText } from "../files/read.ts";
-import { isObject } from "../json.ts";
+import { ConfigError } from "../base/errors.ts";
+import { isObject } from "../base/json.ts";
+import { readText } from "../output/files/read-file.ts";
+import { checkManifest } from "../output/manifest.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import { checkManifest } from "../run/manifest.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { PROOF, type SyncWindow, waitingIn } from "../run/sync-windows.ts";
-import { type ShardState, unite } from "../shards/unite.ts";
-import { parseDatedState } from "../state/dated.ts";
+import { type ShardState, unite } from "../shards/merge.ts";
 import { languageOf, parseStateText, streamOfKey } from "../state/envelopes.ts";
+import { parseDatedState } from "../state/parse-state.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */

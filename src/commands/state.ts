@@ -1,15 +1,15 @@
+import { isObject, objectOf, printable } from "../base/json.ts";
+import { toLatin1 } from "../base/text.ts";
+import { addDays, BEGINNING, dayOf, startOf } from "../base/time.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import { readText } from "../files/read.ts";
 import { describeJobState } from "../jobs/report.ts";
-import { isObject, objectOf, printable } from "../json.ts";
-import { toLatin1 } from "../latin1.ts";
+import { readText } from "../output/files/read-file.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { parseDatedState } from "../state/dated.ts";
 import { parseStateText } from "../state/envelopes.ts";
-import { covered, type DayRange, missingDaysOf, uncovered, withStatus } from "../streams/coverage.ts";
-import type { DatedState } from "../streams/dated-state.ts";
-import { addDays, BEGINNING, dayOf, startOf } from "../time.ts";
+import { parseDatedState } from "../state/parse-state.ts";
+import { covered, type DayRange, missingDaysOf, uncovered, withStatus } from "../sync/coverage.ts";
+import type { DatedState } from "../sync/state.ts";
 
 export type StateOptions = {
   /** A state in any envelope; `-` is stdin. */

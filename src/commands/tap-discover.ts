@@ -1,15 +1,15 @@
+import { ConfigError, TransientError } from "../base/errors.ts";
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
 import { toSingerCatalog } from "../catalog/singer.ts";
 import { streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError, TransientError } from "../errors.ts";
+import { runToEnd, tapOutput } from "../output/output.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import { readConfigs } from "../run/config-files.ts";
-import { runToEnd, tapOutput } from "../run/output.ts";
 import { type RunOptions, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { Notice } from "../streams/event.ts";
+import type { Notice } from "../sync/event.ts";
 import { declaredStream, discoverStreams } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 

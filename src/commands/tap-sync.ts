@@ -1,18 +1,18 @@
+import { ConfigError } from "../base/errors.ts";
 import type { ConfiguredStream, DiscoveredStream } from "../catalog/airbyte.ts";
-import { schemaUnder } from "../catalog/field-rules.ts";
 import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
-import { ConfigError } from "../errors.ts";
-import { readJson } from "../files/read.ts";
+import { readJson } from "../output/files/read-file.ts";
+import { type OpenOutput, runToEnd, tapOutput } from "../output/output.ts";
+import { destinationOf } from "../output/sink.ts";
+import { schemaUnder } from "../privacy/field-rules.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { readConfigs } from "../run/config-files.ts";
-import { type OpenOutput, runToEnd, tapOutput } from "../run/output.ts";
-import { incremental, readableStreams } from "../run/probe-streams.ts";
+import { incremental, readableStreams } from "../run/probe.ts";
 import type { Asked } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { destinationOf } from "../run/sink.ts";
 import { discoverStreams } from "./discover.ts";
 import type { TapOptions } from "./tap-options.ts";
 

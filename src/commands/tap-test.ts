@@ -1,9 +1,9 @@
 import { loadSchema } from "../catalog/schema.ts";
 import { hasRows } from "../catalog/streams.ts";
+import { runToEnd, tapOutput } from "../output/output.ts";
 import { logLevelOf } from "../protocol/log.ts";
 import { readConfigs } from "../run/config-files.ts";
-import { runToEnd, tapOutput } from "../run/output.ts";
-import { type ProbedStream, probeStreams } from "../run/probe-streams.ts";
+import { type ProbedStream, probeStreams } from "../run/probe.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { sample } from "../run/sample.ts";

@@ -1,14 +1,14 @@
-import { ConfigError } from "../errors.ts";
-import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../json.ts";
-import { schemaCompiler } from "../json-schema.ts";
-import type { Day } from "../time.ts";
+import { ConfigError } from "../base/errors.ts";
+import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
+import { schemaCompiler } from "../base/json-schema.ts";
+import type { Day } from "../base/time.ts";
+import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
-import { readSuppression, type Suppression } from "./suppress.ts";
-import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./unknown.ts";
+import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
 
 /** A valid config. */
 export type Config = Settings & {

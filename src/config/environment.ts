@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, valueAt } from "../json.ts";
+import { isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { isObject, type JsonObject } from "../json.ts";
-import { addDays, type Day, dayOf, parseDay } from "../time.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
+import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
 import { configSpec, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**

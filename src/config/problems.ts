@@ -1,10 +1,10 @@
-import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../json.ts";
-import type { SchemaError } from "../json-schema.ts";
-import { isDay } from "../time.ts";
+import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../base/json.ts";
+import type { SchemaError } from "../base/json-schema.ts";
+import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
 import type { Prefixes } from "./environment.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
-import type { Unknown } from "./unknown.ts";
+import type { Unknown } from "./typos.ts";
 
 /** What is wrong with one property. `text` continues the property's name and holds no secret. */
 export type Problem = { readonly path: string; readonly text: string };

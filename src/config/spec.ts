@@ -1,4 +1,4 @@
-import { readPackageFile } from "../package-file.ts";
+import { readPackageFile } from "../base/package-file.ts";
 
 /** What this program reads of a property's schema; the rest is for forms. */
 export type SpecProperty = {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import { addDays, BEGINNING, type Day, dayOf } from "../base/time.ts";
 import { type Entry, spellingsOf } from "../config/items.ts";
-import { addDays, BEGINNING, type Day, dayOf } from "../time.ts";
 import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts";
 import { type Digesting, digestOf, isSameDigesting } from "./identity.ts";
 import {

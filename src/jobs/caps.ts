@@ -1,5 +1,5 @@
-import { plural } from "../plural.ts";
-import type { Day } from "../time.ts";
+import { plural } from "../base/text.ts";
+import type { Day } from "../base/time.ts";
 
 /** The most that may be submitted and spent. Infinity: no cap. Only look-ups cost credits. */
 export type Caps = {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Event, StreamState } from "../streams/event.ts";
+import type { Event, StreamState } from "../sync/event.ts";
 import type { JobRun } from "./job-run.ts";
 
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */

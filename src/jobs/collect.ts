@@ -1,7 +1,7 @@
+import { ConfigError, DataError } from "../base/errors.ts";
+import { quoted } from "../base/json.ts";
 import { normalizeItem } from "../config/items.ts";
-import { ConfigError, DataError } from "../errors.ts";
-import { quoted } from "../json.ts";
-import { type Event, recordsOf } from "../streams/event.ts";
+import { type Event, recordsOf } from "../sync/event.ts";
 import { advance, checkpointAfterAnswer } from "./checkpoints.ts";
 import { type JobRun, remember, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Trouble } from "./job-type.ts";

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
-import { isObject, type JsonObject } from "../json.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 

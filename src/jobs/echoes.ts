@@ -1,6 +1,6 @@
 import { domainToUnicode } from "node:url";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { type ItemKind, normalizeItem } from "../config/items.ts";
-import { isObject, type JsonObject } from "../json.ts";
 
 /**
  * A record without the repeats of its item, which stands under the name of its kind: whoever hashes or drops that field

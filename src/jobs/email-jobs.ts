@@ -1,7 +1,7 @@
-import { envelopeCode } from "../api/error-table.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import type { EmailCheck, EmailVerification } from "../config/config.ts";
 import { normalizeItem } from "../config/items.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { envelopeCode } from "../service/error-table.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 

@@ -1,4 +1,4 @@
-import { ConfigError } from "../errors.ts";
+import { ConfigError } from "../base/errors.ts";
 import type { Refusal } from "./job-type.ts";
 
 /** Lost answers in a row are no accident: an outage must not make an unknown of every item. */

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
+import { addDays, type Day, dayOf } from "../base/time.ts";
 import { type Entry, entriesOf } from "../config/items.ts";
-import type { Suppression } from "../config/suppress.ts";
-import { addDays, type Day, dayOf } from "../time.ts";
+import type { Suppression } from "../privacy/suppress.ts";
 import type { Book, InputCursor } from "./book.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobType } from "./job-type.ts";

@@ -1,6 +1,6 @@
-import { ConfigError } from "../errors.ts";
-import { cellsOf, endsInQuotes, separatorAt, textLines } from "../files/csv.ts";
-import { reasonOf } from "../files/reason.ts";
+import { ConfigError } from "../base/errors.ts";
+import { cellsOf, endsInQuotes, separatorAt, textLines } from "../output/files/csv.ts";
+import { reasonOf } from "../output/files/reason.ts";
 
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.

@@ -1,9 +1,9 @@
-import type { Client } from "../api/client.ts";
-import type { Clock } from "../api/clock.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
-import type { JsonObject } from "../json.ts";
-import type { LineBatch, StreamState } from "../streams/event.ts";
-import { StateShare } from "../streams/state-share.ts";
+import type { Client } from "../service/client.ts";
+import type { Clock } from "../service/clock.ts";
+import type { LineBatch, StreamState } from "../sync/event.ts";
+import { StateShare } from "../sync/state-share.ts";
 import type { Book } from "./book.ts";
 import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";

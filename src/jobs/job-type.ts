@@ -1,7 +1,7 @@
-import type { RetryWhen } from "../api/error-table.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { JobSetting } from "../catalog/streams.ts";
 import type { ItemKind } from "../config/items.ts";
-import type { JsonObject } from "../json.ts";
+import type { RetryWhen } from "../service/error-table.ts";
 import type { Caps } from "./caps.ts";
 import type { Polling } from "./schedule.ts";
 import type { ResubmitRules } from "./wanted.ts";

@@ -1,6 +1,7 @@
-import type { Clock } from "../api/clock.ts";
-import { systemClock } from "../api/clock.ts";
-import { RowParser, type RowRules } from "../api/rows.ts";
+import { NotFoundError, TransientError } from "../base/errors.ts";
+import { type JsonObject, objectOf } from "../base/json.ts";
+import { fromLatin1, plural } from "../base/text.ts";
+import type { Day } from "../base/time.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
@@ -12,17 +13,14 @@ import {
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import type { Suppression } from "../config/suppress.ts";
-import { NotFoundError, TransientError } from "../errors.ts";
-import type { Processes } from "../files/processes.ts";
-import { type JsonObject, objectOf } from "../json.ts";
-import { fromLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
-import { readBounded } from "../streams/endless.ts";
-import { type Event, NO_FACTS, type RawLine } from "../streams/event.ts";
-import { NOT_COUNTED, type StreamApi } from "../streams/stream-api.ts";
-import type { Window } from "../streams/window.ts";
-import type { Day } from "../time.ts";
+import type { Processes } from "../output/files/processes.ts";
+import type { Suppression } from "../privacy/suppress.ts";
+import { type Clock, systemClock } from "../service/clock.ts";
+import { RowParser, type RowRules } from "../service/rows.ts";
+import { readBounded } from "../sync/endless.ts";
+import { type Event, NO_FACTS, type RawLine } from "../sync/event.ts";
+import { NOT_COUNTED, type StreamApi } from "../sync/service.ts";
+import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
 import type { JobTask, SharedJobs } from "./job-run.ts";

@@ -1,8 +1,8 @@
-import type { Client } from "../api/client.ts";
-import { envelopeCode } from "../api/error-table.ts";
+import { isObject } from "../base/json.ts";
 import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { isObject } from "../json.ts";
+import type { Client } from "../service/client.ts";
+import { envelopeCode } from "../service/error-table.ts";
 import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
 import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";

@@ -1,4 +1,4 @@
-import { type Day, dayOf } from "../time.ts";
+import { type Day, dayOf } from "../base/time.ts";
 import { PRICES_KEPT } from "./caps.ts";
 import type { Digesting } from "./identity.ts";
 import type { PackedDay } from "./packed.ts";

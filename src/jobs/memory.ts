@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { ConfigError } from "../base/errors.ts";
 import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { ConfigError } from "../errors.ts";
-import type { LockRuntime } from "../files/lock.ts";
-import type { StreamState } from "../streams/event.ts";
+import type { LockRuntime } from "../output/files/lock.ts";
+import type { StreamState } from "../sync/event.ts";
 import { Book, type Ledger } from "./book.ts";
 import { newDigests, receiptsPathOf, serviceOf } from "./identity.ts";
 import { jobTypeOf } from "./kinds.ts";

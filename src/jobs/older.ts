@@ -1,5 +1,5 @@
-import { type JsonObject, objectOf } from "../json.ts";
-import { dayOf } from "../time.ts";
+import { type JsonObject, objectOf } from "../base/json.ts";
+import { dayOf } from "../base/time.ts";
 import { OLD_DIGESTS } from "./identity.ts";
 import { isAmount, isDayValue, NONE, toMs, toText } from "./parse.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";

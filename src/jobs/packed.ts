@@ -1,4 +1,4 @@
-import { addDays, type Day, dayOf, daysBetween, FIRST } from "../time.ts";
+import { addDays, type Day, dayOf, daysBetween, FIRST } from "../base/time.ts";
 
 /** A digest has 96 bits: 3 words, 16 characters of base64url. */
 const WORDS = 3;

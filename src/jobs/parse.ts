@@ -1,7 +1,7 @@
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
+import { type Day, FIRST, isDay, LAST } from "../base/time.ts";
 import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
 import { NORMALIZATION } from "../config/items.ts";
-import { isObject, type JsonObject, objectOf } from "../json.ts";
-import { type Day, FIRST, isDay, LAST } from "../time.ts";
 import type { Digesting } from "./identity.ts";
 import {
   type Blind,

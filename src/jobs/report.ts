@@ -1,10 +1,10 @@
-import { systemClock } from "../api/clock.ts";
+import { plural, shown } from "../base/text.ts";
+import { dayOf } from "../base/time.ts";
 import { JOB_SETTINGS, type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { plural, shown } from "../plural.ts";
-import type { Notice } from "../streams/event.ts";
-import { dayOf } from "../time.ts";
+import { systemClock } from "../service/clock.ts";
+import type { Notice } from "../sync/event.ts";
 import type { Book } from "./book.ts";
 import { type ChargedSoFar, passedCaps, roomFor } from "./caps.ts";
 import { type Candidate, Inputs, PLACES_TOLD } from "./inputs.ts";

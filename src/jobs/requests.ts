@@ -1,10 +1,10 @@
-import { isUsableId, toSegment } from "../api/address.ts";
-import type { Client } from "../api/client.ts";
-import type { CostScan } from "../api/cost-scan.ts";
-import { envelopeCode, type RetryWhen, retryWhen } from "../api/error-table.ts";
-import { ConfigError, ConnectorError, DataError, TransientError } from "../errors.ts";
-import { isObject, objectOf } from "../json.ts";
-import { parseInstant } from "../time.ts";
+import { ConfigError, ConnectorError, DataError, TransientError } from "../base/errors.ts";
+import { isObject, objectOf } from "../base/json.ts";
+import { parseInstant } from "../base/time.ts";
+import { isUsableId, toSegment } from "../service/address.ts";
+import type { Client } from "../service/client.ts";
+import type { CostScan } from "../service/cost-scan.ts";
+import { envelopeCode, type RetryWhen, retryWhen } from "../service/error-table.ts";
 import type { JobReply, JobType, Submission } from "./job-type.ts";
 import { OUT_OF_CREDITS } from "./wanted.ts";
 

@@ -1,5 +1,5 @@
 import { spellingsOf } from "../config/items.ts";
-import { type Event, NO_FACTS, recordsOf } from "../streams/event.ts";
+import { type Event, NO_FACTS, recordsOf } from "../sync/event.ts";
 import { lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, deliver, moveSchedules, schedule } from "./collect.ts";
 import { unsealedAnswer } from "./email-jobs.ts";

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from "../time.ts";
+import { DAY_MS, HOUR_MS } from "../base/time.ts";
 import { type Item, openOf, type Sub } from "./lattice.ts";
 import { type ResubmitRules, retryAt } from "./wanted.ts";
 

@@ -1,8 +1,8 @@
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
+import { dayOf } from "../base/time.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, objectOf } from "../json.ts";
-import type { StreamState } from "../streams/event.ts";
-import { dayOf } from "../time.ts";
+import type { StreamState } from "../sync/event.ts";
 import { Book, type InputCursor, type Ledger } from "./book.ts";
 import { newDigests } from "./identity.ts";
 import type { Money } from "./lattice.ts";

@@ -1,5 +1,5 @@
-import type { Event } from "../streams/event.ts";
-import { dayOf } from "../time.ts";
+import { dayOf } from "../base/time.ts";
+import type { Event } from "../sync/event.ts";
 import { roomFor } from "./caps.ts";
 import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
 import { deliver, schedule, watch } from "./collect.ts";

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS, startOf } from "../time.ts";
+import { DAY_MS, HOUR_MS, startOf } from "../base/time.ts";
 import { type Item, type Step, type Sub, subsOf } from "./lattice.ts";
 
 /** An item that the service refused is submitted again after so long. */

@@ -1,5 +1,5 @@
-import { type FailureType, failureTypeOf } from "../errors.ts";
-import type { StreamState } from "../streams/event.ts";
+import { type FailureType, failureTypeOf } from "../base/errors.ts";
+import type { StreamState } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { jsonLine, toAscii } from "./language.ts";
 

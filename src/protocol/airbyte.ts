@@ -1,5 +1,5 @@
-import { TransientError } from "../errors.ts";
-import { type Event, type Lines, retryText, type StreamState } from "../streams/event.ts";
+import { TransientError } from "../base/errors.ts";
+import { type Event, type Lines, retryText, type StreamState } from "../sync/event.ts";
 import {
   errorMessage,
   estimateMessage,

@@ -1,5 +1,5 @@
-import { ConnectorError } from "../errors.ts";
-import { printableLines } from "../json.ts";
+import { ConnectorError } from "../base/errors.ts";
+import { printableLines } from "../base/json.ts";
 
 const MAX_CAUSES = 8;
 

@@ -1,4 +1,4 @@
-import type { Event } from "../streams/event.ts";
+import type { Event } from "../sync/event.ts";
 
 /**
  * Turns an event into output lines, or "" when it has nothing to say. The text holds one byte a character

@@ -1,7 +1,6 @@
-import { ConnectorError } from "../errors.ts";
-import { toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
-import { type Event, type MetricPoint, retryText } from "../streams/event.ts";
+import { ConnectorError } from "../base/errors.ts";
+import { plural, toLatin1 } from "../base/text.ts";
+import { type Event, type MetricPoint, retryText } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { jsonLine, type Language } from "./language.ts";
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
+import { isObject } from "../base/json.ts";
 import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS } from "../catalog/streams.ts";
-import { isObject } from "../json.ts";
-import type { Event, FieldSchema, Lines, StreamState } from "../streams/event.ts";
-import { StateShare } from "../streams/state-share.ts";
+import type { Event, FieldSchema, Lines, StreamState } from "../sync/event.ts";
+import { StateShare } from "../sync/state-share.ts";
 import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
 export type SingerOptions = {

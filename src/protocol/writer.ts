@@ -1,5 +1,5 @@
-import { codeOf, reasonOf } from "../files/reason.ts";
-import type { Event } from "../streams/event.ts";
+import { codeOf, reasonOf } from "../output/files/reason.ts";
+import type { Event } from "../sync/event.ts";
 import type { Language } from "./language.ts";
 
 /** Characters, which are bytes, that are worth one write. */

@@ -1,7 +1,7 @@
-import type { Coverage, DayRange } from "../streams/coverage.ts";
-import type { StreamApi } from "../streams/stream-api.ts";
-import { closedWindow } from "../streams/window.ts";
-import { addDays, type Day, dayOf, daysBetween, earlier, FIRST, LAST, later, startOf } from "../time.ts";
+import { addDays, type Day, dayOf, daysBetween, earlier, FIRST, LAST, later, startOf } from "../base/time.ts";
+import type { Coverage, DayRange } from "../sync/coverage.ts";
+import type { StreamApi } from "../sync/service.ts";
+import { closedWindow } from "../sync/window.ts";
 
 /** How many rows table and service have on some days. */
 export type Numbers = { readonly range: DayRange; readonly table: number; readonly service: number };

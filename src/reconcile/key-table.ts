@@ -1,5 +1,5 @@
-import { KeyedHash } from "../streams/seen-rows.ts";
-import { type Day, dayOf } from "../time.ts";
+import { type Day, dayOf } from "../base/time.ts";
+import { KeyedHash } from "../sync/seen-rows.ts";
 
 /** The moment of a row's cursor. `at`: epoch ms; NaN for none. `unit`: how many ms its spelling tells apart. */
 export type Moment = { readonly at: number; readonly unit: number };

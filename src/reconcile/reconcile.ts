@@ -1,13 +1,6 @@
-import { DataError } from "../errors.ts";
-import { csvCell } from "../files/csv.ts";
-import { type JsonObject, objectOf, tryParseJson } from "../json.ts";
-import { fromLatin1, toLatin1 } from "../latin1.ts";
-import { plural } from "../plural.ts";
-import { type Coverage, without, withStatus } from "../streams/coverage.ts";
-import { type DatedState, NEW_STATE } from "../streams/dated-state.ts";
-import type { Event, RawLine } from "../streams/event.ts";
-import { contentOf, undatedDigest } from "../streams/proof.ts";
-import type { StreamApi } from "../streams/stream-api.ts";
+import { DataError } from "../base/errors.ts";
+import { type JsonObject, objectOf, tryParseJson } from "../base/json.ts";
+import { fromLatin1, plural, toLatin1 } from "../base/text.ts";
 import {
   addDays,
   BEGINNING,
@@ -19,7 +12,13 @@ import {
   later,
   OLDEST,
   startOf,
-} from "../time.ts";
+} from "../base/time.ts";
+import { csvCell } from "../output/files/csv.ts";
+import { type Coverage, without, withStatus } from "../sync/coverage.ts";
+import type { Event, RawLine } from "../sync/event.ts";
+import { contentOf, undatedDigest } from "../sync/pass.ts";
+import type { StreamApi } from "../sync/service.ts";
+import { type DatedState, NEW_STATE } from "../sync/state.ts";
 import { type Differences, differences, type Numbers } from "./by-counts.ts";
 import {
   AS_NUMBER,

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Part } from "../files/part.ts";
-import { makeFolder, removeLeftovers, replaceFile, syncFolder } from "../files/replace.ts";
-import type { Day } from "../time.ts";
+import type { Day } from "../base/time.ts";
+import { Part } from "../output/files/part.ts";
+import { makeFolder, removeLeftovers, replaceFile, syncFolder } from "../output/files/replace.ts";
 
 /** What differs on one day of the service; for `gone`, on the day that the table says. */
 export type DayDifference = { lost: number; stale: number; gone: number };

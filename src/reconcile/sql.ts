@@ -1,4 +1,4 @@
-import { UsageError } from "../errors.ts";
+import { UsageError } from "../base/errors.ts";
 
 /** Each prints a table's key and cursor into keys.csv, the cursor in UTC with microseconds. */
 const QUERIES: Readonly<Record<string, (table: string, key: string, cursor: string) => string>> = {

@@ -1,8 +1,8 @@
-import { ConfigError } from "../errors.ts";
-import { cellsOf, endsInQuotes, textLines } from "../files/csv.ts";
-import { reasonOf } from "../files/reason.ts";
-import { isObject, quoted, tryParseJson } from "../json.ts";
-import { instant } from "../time.ts";
+import { ConfigError } from "../base/errors.ts";
+import { isObject, quoted, tryParseJson } from "../base/json.ts";
+import { instant } from "../base/time.ts";
+import { cellsOf, endsInQuotes, textLines } from "../output/files/csv.ts";
+import { reasonOf } from "../output/files/reason.ts";
 import { type Moment, NO_MOMENT } from "./key-table.ts";
 
 /** The columns of a table that matter. `cursor` null: rows have no date. `zone`: what dates without an offset mean. */

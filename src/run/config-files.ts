@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import type { Environment } from "../config/environment.ts";
-import { OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
-import { ConfigError } from "../errors.ts";
-import { parseJsonFile, readText } from "../files/read.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
+import { parseJsonFile, readText } from "../output/files/read-file.ts";
 
 /**
  * Reads the config from its file and from the environment. If neither says anything, `config.json` in this folder is the

@@ -1,6 +1,6 @@
-import { quoted } from "../json.ts";
-import { plural } from "../plural.ts";
-import type { FieldSchema, RowFacts } from "../streams/event.ts";
+import { quoted } from "../base/json.ts";
+import { plural } from "../base/text.ts";
+import type { FieldSchema, RowFacts } from "../sync/event.ts";
 
 /** Names beyond this many are not counted: they come from outside. */
 const MOST_DRIFT_NAMES = 1_000;

@@ -1,12 +1,12 @@
-import { type FieldRules, isDrop, type Rewrite, ruleFor, schemaUnder } from "../catalog/field-rules.ts";
-import type { Privacy } from "../catalog/privacy.ts";
-import { catalogConflicts } from "../catalog/privacy-schema.ts";
+import { ConfigError } from "../base/errors.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
+import { type FieldRules, isDrop, type Rewrite, ruleFor, schemaUnder } from "../privacy/field-rules.ts";
+import type { Privacy } from "../privacy/privacy.ts";
+import { catalogConflicts } from "../privacy/privacy-schema.ts";
 import { hasNuls, withoutNuls } from "../protocol/prune.ts";
-import type { Event, RawLine } from "../streams/event.ts";
+import type { Event, RawLine } from "../sync/event.ts";
 import { Drift } from "./drift.ts";
 
 /**

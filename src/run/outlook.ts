@@ -1,8 +1,8 @@
 import type { RowStreamSpec } from "../catalog/streams.ts";
-import { planWindows } from "../streams/plan.ts";
-import type { Count } from "../streams/stream-api.ts";
-import { describe, type Window } from "../streams/window.ts";
-import { WindowSize } from "../streams/window-size.ts";
+import { planWindows } from "../sync/plan.ts";
+import type { Count } from "../sync/service.ts";
+import { describe, type Window } from "../sync/window.ts";
+import { WindowSize } from "../sync/window-size.ts";
 import { type Asked, measure, streamRun } from "./read-stream.ts";
 import type { Session } from "./session.ts";
 

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { ConfigError } from "../errors.ts";
+import { ConfigError } from "../base/errors.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */

@@ -1,9 +1,9 @@
-import type { Usage } from "../api/usage.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
+import type { Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
-import type { Event, Notice } from "../streams/event.ts";
+import type { Event, Notice } from "../sync/event.ts";
 import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
 import { checkFieldNames } from "./sample.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "../api/clock.ts";
 import type { Environment } from "../config/environment.ts";
-import type { Processes } from "../files/processes.ts";
+import type { Processes } from "../output/files/processes.ts";
+import type { Clock } from "../service/clock.ts";
 
 /** What the process hands to a command. Each function takes the members that it needs. */
 export type Runtime = {

@@ -1,9 +1,9 @@
-import { fieldNamesOf } from "../catalog/privacy.ts";
+import { NotFoundError } from "../base/errors.ts";
+import { fromLatin1 } from "../base/text.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import { hasRows, type RowStreamSpec } from "../catalog/streams.ts";
-import { NotFoundError } from "../errors.ts";
-import { fromLatin1 } from "../latin1.ts";
-import type { Row } from "../streams/stream-api.ts";
+import { fieldNamesOf } from "../privacy/privacy.ts";
+import type { Row } from "../sync/service.ts";
 import { isNotOnPlan, type Session } from "./session.ts";
 
 const SAMPLE = 10_000;

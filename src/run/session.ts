@@ -1,14 +1,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { Client, type Query } from "../api/client.ts";
-import { type Dispatcher, openDispatcher, proxyVariable } from "../api/dispatcher.ts";
-import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../api/error-table.ts";
-import { Limiter, SPAN_MS } from "../api/limiter.ts";
-import { RowParser, type RowRules } from "../api/rows.ts";
-import { notThere, parseList, streamApi } from "../api/stream-api.ts";
-import { sumOfUsages, type Usage } from "../api/usage.ts";
+import { ConfigError, NotFoundError } from "../base/errors.ts";
+import { isObject } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import { Privacy } from "../catalog/privacy.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
   type JobStreamSpec,
@@ -21,15 +15,21 @@ import {
 } from "../catalog/streams.ts";
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
-import { SUPPRESSED_BY } from "../config/suppress.ts";
-import { ConfigError, NotFoundError } from "../errors.ts";
-import { Slots } from "../files/slots.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
-import { isObject } from "../json.ts";
+import { Slots } from "../output/files/slots.ts";
+import { Privacy } from "../privacy/privacy.ts";
+import { SUPPRESSED_BY } from "../privacy/suppress.ts";
+import { Client, type Query } from "../service/client.ts";
+import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispatcher.ts";
+import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
+import { Limiter, SPAN_MS } from "../service/limiter.ts";
+import { RowParser, type RowRules } from "../service/rows.ts";
+import { notThere, parseList, streamApi } from "../service/service-api.ts";
+import { sumOfUsages, type Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
-import type { Event, Notice } from "../streams/event.ts";
-import type { StreamApi } from "../streams/stream-api.ts";
+import type { Event, Notice } from "../sync/event.ts";
+import type { StreamApi } from "../sync/service.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** What a session needs of the process. */

@@ -1,9 +1,9 @@
-import { toRawLine } from "../api/decode.ts";
-import { RowNotes } from "../api/row-notes.ts";
-import { isObject, objectOf } from "../json.ts";
+import { isObject, objectOf } from "../base/json.ts";
+import { instant } from "../base/time.ts";
+import { toRawLine } from "../service/decode.ts";
+import { RowNotes } from "../service/row-notes.ts";
 import { streamOfKey } from "../state/envelopes.ts";
-import type { Event, WindowRecord } from "../streams/event.ts";
-import { instant } from "../time.ts";
+import type { Event, WindowRecord } from "../sync/event.ts";
 
 /** The name of the stream, and the key under which the states of others hold its records. */
 export const PROOF = "sync_windows";

@@ -1,9 +1,9 @@
-import { ConfigError, ConnectorError, UnreachableError } from "../errors.ts";
-import { fingerprint } from "../fingerprint.ts";
-import type { DatedState } from "../streams/dated-state.ts";
-import type { Batch, StreamApi } from "../streams/stream-api.ts";
-import type { DatedWindow } from "../streams/window.ts";
-import { BEGINNING, dayOf, instant, later } from "../time.ts";
+import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
+import { fingerprint } from "../base/text.ts";
+import { BEGINNING, dayOf, instant, later } from "../base/time.ts";
+import type { Batch, StreamApi } from "../sync/service.ts";
+import type { DatedState } from "../sync/state.ts";
+import type { DatedWindow } from "../sync/window.ts";
 
 /** Beyond so many pages the export is the shorter way. */
 const MOST_PAGES = 100;

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
+import { ConfigError } from "../base/errors.ts";
+import { tryParseJson } from "../base/json.ts";
+import { schemaCompiler } from "../base/json-schema.ts";
+import { addDays, BEGINNING } from "../base/time.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../errors.ts";
-import { tryParseJson } from "../json.ts";
-import { schemaCompiler } from "../json-schema.ts";
-import { parseDatedState } from "../state/dated.ts";
-import { missingDaysOf, uncovered } from "../streams/coverage.ts";
-import { addDays, BEGINNING } from "../time.ts";
-import type { Cut, Size } from "./cut.ts";
+import { parseDatedState } from "../state/parse-state.ts";
+import { missingDaysOf, uncovered } from "../sync/coverage.ts";
+import type { Cut, Size } from "./split.ts";
 
 /** One line of a plan, with the names that stand in the file. */
 export type ShardLine = Cut & {

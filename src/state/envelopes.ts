@@ -1,6 +1,6 @@
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject, kindOf, objectOf, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
-import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, kindOf, objectOf, tryParseJson } from "../json.ts";
 
 /** State of an earlier run: the blob of each stream, and what else a Singer state held, to be handed on. */
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };

@@ -1,10 +1,10 @@
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
-import { ConfigError } from "../errors.ts";
-import { isObject, type JsonObject, objectOf } from "../json.ts";
-import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../streams/dated-state.ts";
-import type { StreamState } from "../streams/event.ts";
-import { parseDatedState } from "./dated.ts";
+import type { StreamState } from "../sync/event.ts";
+import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../sync/state.ts";
+import { parseDatedState } from "./parse-state.ts";
 
 /** What the incoming state means for a stream. `why`: what the operator should know about it. */
 export type Resume =

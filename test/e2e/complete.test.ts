@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import type { Clock } from "../../src/api/clock.ts";
+import type { Clock } from "../../src/service/clock.ts";
 import {
   type AirbyteMessage,
   errorsOf,

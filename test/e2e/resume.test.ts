@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import { dayOf } from "../../src/time.ts";
+import { dayOf } from "../../src/base/time.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";

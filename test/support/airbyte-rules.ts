@@ -1,4 +1,4 @@
-import { isObject } from "../../src/json.ts";
+import { isObject } from "../../src/base/json.ts";
 
 /** A node of a specification or a catalog. */
 type Node = Readonly<Record<string, unknown>> & { readonly airbyte_secret?: unknown };

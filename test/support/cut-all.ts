@@ -1,5 +1,5 @@
-import { type Cut, cutRange, shardWindow } from "../../src/shards/cut.ts";
-import type { StreamApi } from "../../src/streams/stream-api.ts";
+import { type Cut, cutRange, shardWindow } from "../../src/shards/split.ts";
+import type { StreamApi } from "../../src/sync/service.ts";
 
 /** All shards of a range, as `plan` cuts them. */
 export async function cutAll(

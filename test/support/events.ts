@@ -1,5 +1,5 @@
 import type { Language } from "../../src/protocol/language.ts";
-import type { Event, Lines, RawLine, StreamState } from "../../src/streams/event.ts";
+import type { Event, Lines, RawLine, StreamState } from "../../src/sync/event.ts";
 
 /** A value as the bytes of its JSON, one byte a character: what a service sends. */
 export const rawLine = (json: string): RawLine => Buffer.from(json, "utf8").toString("latin1") as RawLine;

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { RENEW_MS } from "../../src/files/lock.ts";
+import { RENEW_MS } from "../../src/output/files/lock.ts";
+import { openSink, type Sink, type SinkRuntime } from "../../src/output/sink.ts";
 import { Mask } from "../../src/protocol/mask.ts";
-import { openSink, type Sink, type SinkRuntime } from "../../src/run/sink.ts";
 import { parseStateText } from "../../src/state/envelopes.ts";
-import type { Event, RawLine } from "../../src/streams/event.ts";
+import type { Event, RawLine } from "../../src/sync/event.ts";
 import { checkpoint, close, END, open } from "./events.ts";
 import { Crash, type CrashKind, MemoryDisk, mounted } from "./memory-disk.ts";
 

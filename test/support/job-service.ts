@@ -1,8 +1,8 @@
-import type { Client, Posted } from "../../src/api/client.ts";
+import { TransientError } from "../../src/base/errors.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
-import { TransientError } from "../../src/errors.ts";
 import { type Jobs, type Lent, openJobs, type SelectedJobs } from "../../src/jobs/jobs.ts";
+import type { Client, Posted } from "../../src/service/client.ts";
 
 export const DAY = 86_400_000;
 const API = { base_url: "https://service.example", api_key: "k" };

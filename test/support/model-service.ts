@@ -1,5 +1,6 @@
-import { BodyError } from "../../src/errors.ts";
-import type { Notice, RawLine } from "../../src/streams/event.ts";
+import { BodyError } from "../../src/base/errors.ts";
+import { addDays, BEGINNING, type Day, startOf } from "../../src/base/time.ts";
+import type { Notice, RawLine } from "../../src/sync/event.ts";
 import {
   type Batch,
   type Count,
@@ -7,9 +8,8 @@ import {
   type Row,
   type StreamApi,
   untrusted,
-} from "../../src/streams/stream-api.ts";
-import type { Window } from "../../src/streams/window.ts";
-import { addDays, BEGINNING, type Day, startOf } from "../../src/time.ts";
+} from "../../src/sync/service.ts";
+import type { Window } from "../../src/sync/window.ts";
 
 /** A person of the model; `at` is epoch ms, null for one without a date. */
 export type Person = { readonly id: string; at: number | null; user: boolean; readonly source?: string };

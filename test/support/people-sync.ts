@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import type { ReadSettings } from "../../src/streams/range.ts";
-import { addDays, type Day } from "../../src/time.ts";
+import { addDays, type Day } from "../../src/base/time.ts";
+import type { ReadSettings } from "../../src/sync/range.ts";
 import { type ModelOptions, ModelService, type Person, peopleOn } from "./model-service.ts";
 import { byId, type Ran, type RunOptions, repeated, runStream } from "./sync-run.ts";
 

@@ -1,10 +1,10 @@
 import { onTestFinished, vi } from "vitest";
-import type { Clock } from "../../src/api/clock.ts";
 import { STREAMS } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { Session } from "../../src/run/session.ts";
-import type { Notice } from "../../src/streams/event.ts";
+import type { Clock } from "../../src/service/clock.ts";
+import type { Notice } from "../../src/sync/event.ts";
 import { fastClock } from "../lab/faultlab/read-once.ts";
 
 export const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";

@@ -1,10 +1,10 @@
+import type { Day } from "../../src/base/time.ts";
 import { readStream, type Source, type StreamRun } from "../../src/run/read-stream.ts";
-import { type Coverage, covered, missingDaysOf, put, withStatus } from "../../src/streams/coverage.ts";
-import { type DatedState, NEW_STATE } from "../../src/streams/dated-state.ts";
-import type { Event } from "../../src/streams/event.ts";
-import type { ReadSettings } from "../../src/streams/range.ts";
-import type { StreamApi } from "../../src/streams/stream-api.ts";
-import type { Day } from "../../src/time.ts";
+import { type Coverage, covered, missingDaysOf, put, withStatus } from "../../src/sync/coverage.ts";
+import type { Event } from "../../src/sync/event.ts";
+import type { ReadSettings } from "../../src/sync/range.ts";
+import type { StreamApi } from "../../src/sync/service.ts";
+import { type DatedState, NEW_STATE } from "../../src/sync/state.ts";
 
 const SETTINGS: ReadSettings = {
   startDate: null,

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { nearestName } from "../../src/nearest.ts";
-import { plural, shown, table } from "../../src/plural.ts";
+import { nearestName, plural, shown, table } from "../../src/base/text.ts";
 
 it.each<[name: string, meant: string | undefined]>([
   ["startDate", "start_date"],

@@ -1,6 +1,6 @@
 import type { Sandbox } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
-import type { StreamState } from "../../../src/streams/event.ts";
+import type { StreamState } from "../../../src/sync/event.ts";
 import type { Delivered, Outcome } from "./read-once.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Sandbox } from "../../../sandbox/server.ts";
 import type { Config } from "../../../src/config/config.ts";
-import type { StreamState } from "../../../src/streams/event.ts";
+import type { StreamState } from "../../../src/sync/event.ts";
 import type { AirbyteMessage } from "../../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../../support/cli.ts";
 import { catalogFor, configFor } from "../../support/configs.ts";

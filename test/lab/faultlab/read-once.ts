@@ -1,13 +1,13 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
-import type { Clock } from "../../../src/api/clock.ts";
 import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
 import { streamEvents } from "../../../src/run/read-stream.ts";
 import { Session } from "../../../src/run/session.ts";
 import { SyncWindows } from "../../../src/run/sync-windows.ts";
-import type { StreamState } from "../../../src/streams/event.ts";
+import type { Clock } from "../../../src/service/clock.ts";
+import type { StreamState } from "../../../src/sync/event.ts";
 import { testProcess } from "../../support/terminal.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */

@@ -1,5 +1,5 @@
 import type { Sandbox, SandboxOptions } from "../../../sandbox/server.ts";
-import type { StreamState } from "../../../src/streams/event.ts";
+import type { StreamState } from "../../../src/sync/event.ts";
 import { Dice } from "../fuzz/dice.ts";
 import { FAULTS_TRIED } from "./fault-matrix.ts";
 import { filtered, Pipeline } from "./invariants.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../src/json.ts";
+import { isObject } from "../../../src/base/json.ts";
 import type { Dice } from "./dice.ts";
 
 /** Names that somebody might stumble over. */

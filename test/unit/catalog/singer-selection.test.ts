@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
-import { lineRewriter } from "../../../src/catalog/field-rules.ts";
 import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { streamsIn, toSingerCatalog } from "../../../src/catalog/singer.ts";
 import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
 import { STREAMS } from "../../../src/catalog/streams.ts";
+import { lineRewriter } from "../../../src/privacy/field-rules.ts";
 
 const PEOPLE: DiscoveredStream = {
   spec: STREAMS[0],

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { inferSchema } from "../../../src/api/infer-schema.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
 import { parseConfiguredCatalog, toCatalog } from "../../../src/catalog/airbyte.ts";
 import { loadSchema } from "../../../src/catalog/schema.ts";
 import { listPathOf, STREAMS, streamsOf } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { ConfigError } from "../../../src/errors.ts";
+import { inferSchema } from "../../../src/service/infer-schema.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../../src/base/errors.ts";
 import { type Config, parseConfig, secretsOf } from "../../../src/config/config.ts";
 import { TAP_PREFIXES } from "../../../src/config/environment.ts";
 import { loadSpec } from "../../../src/config/spec.ts";
-import { ConfigError } from "../../../src/errors.ts";
 
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
 const account = { base_url: "https://contacts.example.com", api_key: KEY };

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { DAY_MS, dayOf } from "../../../src/base/time.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import {
   addPrice,
@@ -18,7 +19,6 @@ import {
   subsOf,
   UNBOUGHT,
 } from "../../../src/jobs/lattice.ts";
-import { DAY_MS, dayOf } from "../../../src/time.ts";
 import { runs } from "../../support/runs.ts";
 
 const T0 = Date.UTC(2026, 0, 1);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { TransientError } from "../../../src/errors.ts";
+import { TransientError } from "../../../src/base/errors.ts";
 import type { SelectedJobs } from "../../../src/jobs/jobs.ts";
 import { answered, DAY, JobService } from "../../support/job-service.ts";
 import { runs } from "../../support/runs.ts";

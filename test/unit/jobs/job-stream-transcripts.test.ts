@@ -1,14 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Client } from "../../../src/api/client.ts";
-import type { JobStreamSpec } from "../../../src/catalog/streams.ts";
-import { jobSpecsOf } from "../../../src/catalog/streams.ts";
+import { TransientError } from "../../../src/base/errors.ts";
+import { type JobStreamSpec, jobSpecsOf } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { Suppression } from "../../../src/config/suppress.ts";
-import { TransientError } from "../../../src/errors.ts";
 import { type Jobs, type Lent, openJobs, type SelectedJobs } from "../../../src/jobs/jobs.ts";
-import type { Row, StreamApi } from "../../../src/streams/stream-api.ts";
+import { Suppression } from "../../../src/privacy/suppress.ts";
+import type { Client } from "../../../src/service/client.ts";
+import type { Row, StreamApi } from "../../../src/sync/service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const DAY = 86_400_000;

@@ -1,11 +1,11 @@
 import { open as openFile, readFile, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { systemClock } from "../../../src/api/clock.ts";
-import { systemProcesses } from "../../../src/files/processes.ts";
+import { DAY_MS, dayOf } from "../../../src/base/time.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import { Receipts } from "../../../src/jobs/receipts.ts";
-import { DAY_MS, dayOf } from "../../../src/time.ts";
+import { systemProcesses } from "../../../src/output/files/processes.ts";
+import { systemClock } from "../../../src/service/clock.ts";
 import { JobService } from "../../support/job-service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

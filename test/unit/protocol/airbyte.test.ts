@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { BodyError, ConfigError, DataError } from "../../../src/errors.ts";
+import { BodyError, ConfigError, DataError } from "../../../src/base/errors.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
 import {
   errorMessage,
@@ -9,7 +9,7 @@ import {
   statusMessage,
   streamStatus,
 } from "../../../src/protocol/airbyte-message.ts";
-import type { Event } from "../../../src/streams/event.ts";
+import type { Event } from "../../../src/sync/event.ts";
 import {
   type AirbyteMessage,
   errorsOf as errorsIn,

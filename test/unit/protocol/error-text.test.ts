@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError } from "../../../src/errors.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
 import { causeChain, framesOf, userMessage } from "../../../src/protocol/error-text.ts";
 
 const coded = (error: Error, code: unknown): Error => Object.assign(error, { code });

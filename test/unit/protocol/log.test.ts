@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, DataError } from "../../../src/errors.ts";
+import { ConfigError, DataError } from "../../../src/base/errors.ts";
 import { type LogOptions, log, logLevelOf, logLine } from "../../../src/protocol/log.ts";
-import type { Event } from "../../../src/streams/event.ts";
+import type { Event } from "../../../src/sync/event.ts";
 import { AT, asRead, checkpoint, close, END, open, records } from "../../support/events.ts";
 
 const OPTIONS: LogOptions = { name: "tap", pid: 7, now: () => AT, level: "info", readable: false };

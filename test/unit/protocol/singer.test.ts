@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { DataError } from "../../../src/base/errors.ts";
 import type { Selection } from "../../../src/catalog/singer-selection.ts";
-import { DataError } from "../../../src/errors.ts";
 import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
-import type { Event } from "../../../src/streams/event.ts";
+import type { Event } from "../../../src/sync/event.ts";
 import { linesOf } from "../../support/airbyte-messages.ts";
 import { checkpoint, close, END, open, records, sayAll } from "../../support/events.ts";
 import { expectSingerMessages, type SingerMessage } from "../../support/tap.ts";

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { OutputClosed, Writer } from "../../../src/protocol/writer.ts";
-import type { Event, RawLine } from "../../../src/streams/event.ts";
+import type { Event, RawLine } from "../../../src/sync/event.ts";
 import { runs } from "../../support/runs.ts";
 
 /** Says a log's text and a batch's lines, and a checkpoint as one line. */

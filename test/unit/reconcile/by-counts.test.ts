@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { addDays, dayOf } from "../../../src/time.ts";
+import { addDays, dayOf } from "../../../src/base/time.ts";
 import { csvOf, ids, type Row } from "../../support/reconcile.ts";
 import { runs } from "../../support/runs.ts";
 import { compared, NOW } from "./compared.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { spanOf } from "../../../src/streams/coverage.ts";
-import { NEW_STATE } from "../../../src/streams/dated-state.ts";
-import { addDays, type Day, daysBetween } from "../../../src/time.ts";
+import { addDays, type Day, daysBetween } from "../../../src/base/time.ts";
+import { spanOf } from "../../../src/sync/coverage.ts";
+import { NEW_STATE } from "../../../src/sync/state.ts";
 import { csvOf, ids, type Row } from "../../support/reconcile.ts";
 import { runs } from "../../support/runs.ts";
 import { compared, listOf, type Shown, UNDATED } from "./compared.ts";

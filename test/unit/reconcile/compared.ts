@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { compare, type Question } from "../../../src/reconcile/reconcile.ts";
 import { type Report, Results } from "../../../src/reconcile/results.ts";
-import type { Event, RawLine } from "../../../src/streams/event.ts";
+import type { Event, RawLine } from "../../../src/sync/event.ts";
 import { file } from "../../support/cli.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

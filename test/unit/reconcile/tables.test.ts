@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ConfigError } from "../../../src/errors.ts";
-import { csvCell } from "../../../src/files/csv.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
+import { csvCell } from "../../../src/output/files/csv.ts";
 import { runs } from "../../support/runs.ts";
 import { compared, DATED, listOf, UNDATED } from "./compared.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { SandboxOptions } from "../../../sandbox/server.ts";
+import type { Day } from "../../../src/base/time.ts";
 import type { Config } from "../../../src/config/config.ts";
-import type { Day } from "../../../src/time.ts";
 import { labConfig, type Outcome, readOnce, sharedClock, withSandbox } from "../../lab/faultlab/read-once.ts";
 
 /** Reads people, or companies, of a small service that has faults. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { TransientError } from "../../../src/base/errors.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { TransientError } from "../../../src/errors.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
-import { incremental } from "../../../src/run/probe-streams.ts";
+import { incremental } from "../../../src/run/probe.ts";
 import { stateOf, syncStreams, withRun } from "../../../src/run/run.ts";
-import type { Event } from "../../../src/streams/event.ts";
+import type { Event } from "../../../src/sync/event.ts";
 import { CountingService } from "../../support/counting-service.ts";
 import { testProcess } from "../../support/terminal.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import type { Day } from "../../../src/base/time.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { Suppression } from "../../../src/config/suppress.ts";
+import { Suppression } from "../../../src/privacy/suppress.ts";
 import { isRead, parsePlan, planDigest, type ShardLine, shardConfig } from "../../../src/shards/plan.ts";
-import { NEW_STATE } from "../../../src/streams/dated-state.ts";
-import type { Day } from "../../../src/time.ts";
+import { NEW_STATE } from "../../../src/sync/state.ts";
 
 const configOf = (settings: object = {}) =>
   parseConfig({ base_url: "https://contacts.example.com", api_key: "k", ...settings }, {}, "x");

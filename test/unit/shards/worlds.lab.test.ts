@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Cut } from "../../../src/shards/cut.ts";
-import { unite } from "../../../src/shards/unite.ts";
-import { uncovered } from "../../../src/streams/coverage.ts";
-import { type DatedState, NEW_STATE } from "../../../src/streams/dated-state.ts";
-import { addDays, BEGINNING, type Day } from "../../../src/time.ts";
+import { addDays, BEGINNING, type Day } from "../../../src/base/time.ts";
+import { unite } from "../../../src/shards/merge.ts";
+import type { Cut } from "../../../src/shards/split.ts";
+import { uncovered } from "../../../src/sync/coverage.ts";
+import { type DatedState, NEW_STATE } from "../../../src/sync/state.ts";
 import { cutAll } from "../../support/cut-all.ts";
 import { dice } from "../../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../../support/model-service.ts";

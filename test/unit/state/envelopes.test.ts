@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ConfigError } from "../../../src/errors.ts";
+import { ConfigError } from "../../../src/base/errors.ts";
 import {
   parseState,
   parseStateText,

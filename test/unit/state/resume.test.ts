@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
 import { resumeDated, resumeWhole, wholeState } from "../../../src/state/resume.ts";
-import { NEW_STATE } from "../../../src/streams/dated-state.ts";
+import { NEW_STATE } from "../../../src/sync/state.ts";
 
 const FILTERS = { source_slug: null, is_user: "all" } as const;
 

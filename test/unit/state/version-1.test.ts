@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseDatedState } from "../../../src/state/dated.ts";
-import { BEGINNING } from "../../../src/time.ts";
+import { BEGINNING } from "../../../src/base/time.ts";
+import { parseDatedState } from "../../../src/state/parse-state.ts";
 
 const moment = "2026-01-02T03:04:05Z";
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
-import { FAILURES } from "../../../../src/api/error-table.ts";
+import { FAILURES } from "../../../../src/service/error-table.ts";
 import type { Dice } from "../dice.ts";
 import { anyValue, bent, mutated, NAMES } from "../hostile.ts";
 import { junk, parsed } from "../rows.ts";

@@ -1,0 +1,16 @@
+import { existsSync, readFileSync } from "node:fs";
+
+/** The root is one folder above the bundles, and two above this file. */
+const ROOT = ["../", "../../"]
+  .map((path) => new URL(path, import.meta.url))
+  .find((folder) => existsSync(new URL("spec.json", folder)));
+
+/** Reads a file of this package as text. The path starts at the package's root. */
+export function readPackageText(path: string): string {
+  return readFileSync(new URL(path, ROOT), "utf8");
+}
+
+/** Parses a JSON file of this package, such as `spec.json`. */
+export function readPackageFile(path: string): unknown {
+  return JSON.parse(readPackageText(path));
+}

@@ -1,0 +1,35 @@
+import { ConnectorError, OutputError } from "../../base/errors.ts";
+
+const PLAIN: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EDQUOT: "the disk quota is used up",
+  EEXIST: "it is there already",
+  EIO: "the disk reports an error",
+  EISDIR: "it is a folder",
+  ENOENT: "there is no such file or folder",
+  ENOSPC: "no space left on device",
+  ENOTDIR: "a part of its path is no folder",
+  EPERM: "operation not permitted",
+  EROFS: "read-only file system",
+};
+
+/** The code of a system error, such as `ENOSPC`; undefined for any other error. */
+export function codeOf(error: unknown): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? code : undefined;
+}
+
+/** Says why the system refused, in words: "no space left on device". Never quotes what was parsed. */
+export function reasonOf(error: unknown): string {
+  const code = codeOf(error);
+  if (code === undefined)
+    return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
+  return PLAIN[code] ?? code;
+}
+
+/** An error of writing into a folder, with the file and the system's reason. What is no error of the system is left as it is. */
+export function writeFailure(folder: string, error: unknown): unknown {
+  if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
+  const { path = folder } = error as { path?: string };
+  return new OutputError(`Cannot write to "${path}": ${reasonOf(error)}`, { cause: error });
+}

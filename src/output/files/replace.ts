@@ -1,0 +1,170 @@
+import { randomBytes } from "node:crypto";
+import type { Stats } from "node:fs";
+import {
+  copyFile,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  writeFile,
+} from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { ConfigError } from "../../base/errors.ts";
+import { codeOf, reasonOf } from "./reason.ts";
+
+/** All at once, or in pieces. */
+export type FileContent = string | Uint8Array | AsyncIterable<string>;
+
+export type ReplaceOptions = {
+  /** Keeps the file that is replaced as `<path>.previous`. */
+  readonly keepPrevious?: boolean;
+  /** Called when all is written and before it takes effect; what it throws leaves the old file in place. */
+  readonly beforeRename?: () => Promise<void>;
+};
+
+/**
+ * Replaces a file: a crash at any moment leaves the old content or the new. Returns when the new file is on the disk.
+ * A new file has mode 0600; one that is replaced keeps mode and owner. Links are not followed.
+ * Throws ConfigError for anything but a regular file, and the system's errors as they are.
+ */
+export async function replaceFile(
+  path: string,
+  content: FileContent,
+  { keepPrevious = false, beforeRename }: ReplaceOptions = {},
+): Promise<void> {
+  const old = await statReplaceable(path);
+  const next = temporaryName(path);
+  try {
+    await writeDurably(next, content, old);
+    if (keepPrevious && old !== undefined) await keep(path);
+    await beforeRename?.();
+    await rename(next, path);
+  } catch (error) {
+    await rm(next, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+}
+
+/** What is at a path that may be replaced; undefined: nothing is. Throws ConfigError for anything but a regular file. */
+export async function statReplaceable(path: string): Promise<Stats | undefined> {
+  const stats = await statAt(path).catch((error: unknown) => {
+    throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
+  });
+  if (stats === undefined || stats.isFile()) return stats;
+  const advice = stats.isSymbolicLink() ? "Name the file that it points to" : "Name a regular file";
+  throw new ConfigError(`Cannot replace the file "${path}": it is ${fileKindOf(stats)}. ${advice}`);
+}
+
+/**
+ * Removes what runs that were killed left of their tries to replace a file.
+ * Only for who holds the file's lock: the tries of a run that is going on would be removed as well.
+ */
+export async function removeLeftovers(path: string): Promise<void> {
+  const head = `${basename(path)}.`;
+  const names = await readdir(dirname(path)).catch(() => []);
+  const left = names.filter((name) => name.startsWith(head) && TEMPORARY.test(name.slice(head.length)));
+  for (const name of left) await rm(join(dirname(path), name), { force: true });
+}
+
+const statAt = (path: string): Promise<Stats | undefined> =>
+  lstat(path).catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+    return undefined;
+  });
+
+/**
+ * Makes a folder that only its owner can enter, if it is not there, so that it survives a crash. Throws ConfigError.
+ * @param withParents makes those above it as well
+ */
+export async function makeFolder(path: string, withParents = false): Promise<void> {
+  await mkdir(path, { mode: 0o700, recursive: withParents }).catch((cause: unknown) => {
+    if (codeOf(cause) === "EEXIST") return;
+    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
+    throw new ConfigError(`Cannot make the folder "${path}": ${why}`, { cause });
+  });
+  // A run that was killed may have made it without this.
+  await syncFolder(dirname(path));
+}
+
+/**
+ * Gives a finished file or folder its name, by one rename, and never over an existing one. May be done twice: what is
+ * there under neither name was published before, and a reader took it. Only for who holds the lock of the folder.
+ * Returns whether it is there now. Throws ConfigError where the name is taken, and the system's errors as they are.
+ */
+export async function publish(from: string, to: string): Promise<boolean> {
+  const isThere = (await statAt(to)) !== undefined;
+  if ((await statAt(from)) === undefined) return isThere;
+  if (isThere) {
+    throw new ConfigError(
+      `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
+    );
+  }
+  // No link and removal: a reader that takes the file between the two would get it a second time.
+  await rename(from, to);
+  return true;
+}
+
+/** A rename is on the disk only when its folder is. Some systems cannot sync a folder; their refusal is no error. */
+export async function syncFolder(path: string): Promise<void> {
+  let folder: FileHandle | undefined;
+  try {
+    folder = await open(path, "r");
+    await folder.sync();
+  } catch (error) {
+    if (LOST.has(codeOf(error) ?? "")) throw error;
+  } finally {
+    await folder?.close();
+  }
+}
+
+/** A failure to sync after which the disk may not hold what was written. */
+const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
+
+/** What follows the name of a file in those of its unfinished tries and of locks that were taken over. */
+const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
+
+const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
+
+async function writeDurably(path: string, content: FileContent, like?: Stats): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    if (like !== undefined) await copyRights(file, like);
+    await writeFile(file, content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Who cannot give the owner also gives no rights to a group that may be another. */
+async function copyRights(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  const owned = await file.chown(uid, gid).then(
+    () => true,
+    () => false,
+  );
+  await file.chmod(owned ? mode & 0o777 : mode & 0o700);
+}
+
+async function keep(path: string): Promise<void> {
+  const next = temporaryName(path);
+  try {
+    await link(path, next).catch(() => copyFile(path, next));
+    await rename(next, `${path}.previous`);
+  } finally {
+    // A rename onto another link to the same file does nothing, and a killed run may have left that link.
+    await rm(next, { force: true });
+  }
+}
+
+function fileKindOf(stats: Stats): string {
+  if (stats.isSymbolicLink()) return "a link";
+  if (stats.isDirectory()) return "a folder";
+  if (stats.isFIFO()) return "a named pipe";
+  if (stats.isSocket()) return "a socket";
+  return "a device";
+}

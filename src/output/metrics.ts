@@ -1,0 +1,21 @@
+import type { Event, MetricPoint } from "../sync/event.ts";
+import type { CurrentStream } from "./stats.ts";
+
+/**
+ * The metrics of a stream that has ended, in the names and units of the Meltano SDK (`singer_sdk.metrics`): records,
+ * requests, the seconds until their headers came, and the seconds that the stream took.
+ */
+export function metricsOf(
+  { stream, outcome, rows, seconds, requests, requestSeconds }: CurrentStream,
+  pid: number,
+): readonly Event[] {
+  const tags = { stream, pid };
+  const status = outcome === "complete" ? "succeeded" : "failed";
+  const points: readonly MetricPoint[] = [
+    { type: "counter", metric: "record_count", value: rows, tags },
+    { type: "counter", metric: "http_request_count", value: requests, tags },
+    { type: "timer", metric: "http_request_duration", value: requestSeconds, tags },
+    { type: "timer", metric: "sync_duration", value: seconds, tags: { ...tags, status } },
+  ];
+  return points.map((metric) => ({ kind: "log", level: "info", text: "METRIC", metric }));
+}

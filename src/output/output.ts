@@ -1,0 +1,286 @@
+import { ConfigError, OutputError, TransientError } from "../base/errors.ts";
+import { type Config, secretsOf } from "../config/config.ts";
+import type { Language } from "../protocol/language.ts";
+import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
+import { Mask } from "../protocol/mask.ts";
+import { OutputClosed, Writer, write } from "../protocol/writer.ts";
+import type { Runtime } from "../run/runtime.ts";
+import type { Usage } from "../service/usage.ts";
+import type { Event } from "../sync/event.ts";
+import { metricsOf } from "./metrics.ts";
+import { type Display, openDisplay, progressLog } from "./progress.ts";
+import { type Destination, openSink, type Sink } from "./sink.ts";
+import { RunStats, type RunSummary } from "./stats.ts";
+import { checkSummaryPath, runText, savedText, streamTexts, summaryText, writeSummary } from "./summary.ts";
+
+/** How a run speaks, which its command decides. */
+export type OutputOptions = {
+  /** By which this program is known in its logs. */
+  readonly name: string;
+  /** What stdout speaks. */
+  readonly say?: Language | undefined;
+  /** Whether the language has no words for logs, so that they go to stderr. */
+  readonly logs: boolean;
+  /** Whether stdout has no words for state either. */
+  readonly bare?: boolean;
+  /** Whether stdout takes one answer when the run has ended, so that progress can be drawn at its terminal. No state is saved. */
+  readonly endsFirst?: boolean;
+  /** Whether the log takes the metrics of each stream. */
+  readonly metrics?: boolean;
+  /** Whether exit code 2 tells what only a person can correct. Platforms know 0 and 1. */
+  readonly codes?: "person" | undefined;
+  readonly logLevel?: LogLevel | undefined;
+  /** File that takes the summary of the run. */
+  readonly summary?: string | undefined;
+  /** How many rows of each stream are enough; undefined: all. */
+  readonly sample?: number | undefined;
+};
+
+type Parts = {
+  readonly options: OutputOptions;
+  readonly sink: Sink;
+  /** Applied to all text but records. */
+  readonly mask: Mask;
+  readonly log: Writer | undefined;
+  readonly stats: RunStats;
+  readonly display: Display | undefined;
+  readonly runtime: Runtime;
+};
+
+/** How often (ms) a log says how far a run is. */
+const PROGRESS_EVERY_MS = 30_000;
+
+/** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
+class Output {
+  readonly sink: Sink;
+  readonly mask: Mask;
+  readonly #parts: Parts;
+  readonly #stats: RunStats;
+  readonly #heartbeat: NodeJS.Timeout;
+
+  private constructor(parts: Parts) {
+    this.sink = parts.sink;
+    this.mask = parts.mask;
+    this.#parts = parts;
+    this.#stats = parts.stats;
+    this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_EVERY_MS).unref();
+  }
+
+  /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
+  static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
+    const stats = new RunStats(runtime.clock, options.sample);
+    const display = await openDisplay(stats, runtime, to.kind === "folder" || options.endsFirst === true);
+    const log = logWriter(options, runtime, mask, display !== undefined);
+    const say = options.say ?? (() => "");
+    const notify = (text: string): void => {
+      const event = { kind: "log", level: "info", text } as const;
+      void log?.emit(event);
+      if (to.kind !== "folder") void write(runtime.stdout, mask.apply(say(event))).catch(() => undefined);
+    };
+    try {
+      const sink = await openSink(to, say, mask, { ...runtime, stats, notify });
+      return new Output({ options, sink, mask, log, stats, display, runtime });
+    } catch (error) {
+      display?.stop();
+      throw error;
+    }
+  }
+
+  async emit(event: Event): Promise<void> {
+    const isEnd = event.kind === "close" || event.kind === "failed";
+    const isStreamsEnd = isEnd && this.#stats.current?.outcome === "interrupted";
+    this.#stats.note(event);
+    if (event.kind === "log" && event.endOf !== undefined) return;
+    this.#parts.display?.show();
+    // Logs take neither, and these are nearly all events.
+    if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
+    if (isStreamsEnd) await this.#sayMetrics();
+    if (event.kind === "end") await this.#sayEnd();
+    await this.#pass(event);
+    if (event.kind === "close") await this.#sayClose();
+  }
+
+  /** @param usage of the session with the service */
+  measure(usage: () => Usage): void {
+    this.#stats.measure(usage);
+  }
+
+  /** Returns when all has left, the summary too. */
+  async close(): Promise<void> {
+    await this.sink.close();
+    const { log, runtime, options } = this.#parts;
+    this.#stop();
+    await unlessClosed(log?.close());
+    const summary = this.#summary;
+    const isSilent = options.logLevel === "error" || options.logLevel === "critical";
+    const text =
+      summaryText(summary) + this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`).join("");
+    if (runtime.stderr.isTTY === true && !isSilent) runtime.stderr.write(this.mask.apply(text));
+    if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
+  }
+
+  /** Leaves the terminal as it was and gives the locks back, even if nothing more can be written. */
+  async release(): Promise<void> {
+    this.#stop();
+    await this.sink.release();
+  }
+
+  /** Whether only a person can correct what went wrong, so that another try is of no use. */
+  get isForPerson(): boolean {
+    const { failures } = this.#stats;
+    return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
+  }
+
+  /** Saves what can still be saved, and returns why the run ends: for a signal, with what is saved and where. */
+  async settle(error: unknown): Promise<unknown> {
+    const { signal } = this.#parts.runtime;
+    try {
+      await this.sink.settle();
+    } catch (failure) {
+      return failure;
+    }
+    if (!signal.aborted) return error;
+    const what = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+    return new TransientError(`${what}: ${this.#savedText}`);
+  }
+
+  #stop(): void {
+    clearInterval(this.#heartbeat);
+    this.#parts.display?.stop();
+  }
+
+  get #savedText(): string {
+    const { bare, endsFirst } = this.#parts.options;
+    return endsFirst === true ? "there is no answer. Run again" : savedText(this.#summary, bare !== true);
+  }
+
+  /** What is saved of a run that has begun and did not end well; the error of a run that a signal ended says it already. */
+  get #leftover(): readonly string[] {
+    const { outcome, streams } = this.#summary;
+    const isSaid =
+      this.#parts.options.endsFirst === true ||
+      streams.length === 0 ||
+      ["complete", "interrupted"].includes(outcome);
+    return isSaid ? [] : [this.#savedText];
+  }
+
+  get #summary(): RunSummary {
+    return this.#stats.summary(this.#parts.runtime.signal.aborted, this.sink.place);
+  }
+
+  async #pass(event: Event): Promise<void> {
+    await unlessClosed(this.#parts.log?.emit(event));
+    await this.sink.emit(event);
+  }
+
+  async #inform(...texts: readonly string[]): Promise<void> {
+    for (const text of texts) await this.#pass({ kind: "log", level: "info", text });
+  }
+
+  async #sayProgress(): Promise<void> {
+    const text = progressLog(this.#stats);
+    if (text !== undefined) await this.#inform(text).catch(() => undefined);
+  }
+
+  async #sayMetrics(): Promise<void> {
+    const { options, runtime } = this.#parts;
+    const { current } = this.#stats;
+    if (options.metrics !== true || current === undefined) return;
+    for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
+  }
+
+  async #sayClose(): Promise<void> {
+    const { current } = this.#stats;
+    if (current === undefined) return;
+    const [end, ...more] = streamTexts(current);
+    const ends = [`Stream "${current.stream}": ${end}`, ...this.#stats.takeEndings()];
+    await this.#inform(ends.join("; "), ...more);
+  }
+
+  async #sayEnd(): Promise<void> {
+    await this.#inform(...this.#stats.takeEndings());
+    const summary = this.#summary;
+    if (summary.streams.length > 0) await this.#inform([runText(summary), ...this.#leftover].join("; "));
+  }
+}
+
+/** How every Singer command speaks: the language has no words for logs. */
+export const tapOutput = (logLevel: LogLevel | undefined, say?: Language): OutputOptions => ({
+  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel, say },
+});
+
+/**
+ * A person at a terminal is told what is wrong even where the language has its own logs, unless its messages go to a
+ * terminal too. The progress and the summary say the rest.
+ * @param isDrawn whether progress is shown, which says what the run waits for
+ */
+function logWriter(
+  options: OutputOptions,
+  runtime: Runtime,
+  mask: Mask,
+  isDrawn: boolean,
+): Writer | undefined {
+  const { name, logs, logLevel } = options;
+  const { stdout, stderr, clock, pid, environment } = runtime;
+  const readable = stderr.isTTY === true;
+  if (!logs && (!readable || stdout.isTTY === true)) return undefined;
+  const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
+  return new Writer(
+    log({ name, pid, now: clock.now, level, readable, waits: readable && !isDrawn ? "warning" : "info" }),
+    stderr,
+    undefined,
+    mask.apply,
+  );
+}
+
+/** A log that nobody reads is no reason to stop. */
+async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
+  try {
+    await written;
+  } catch (error) {
+    if (!(error instanceof OutputClosed)) throw error;
+  }
+}
+
+/** Opens the output of a run; at most once. @param config whose secrets nothing shows from now on */
+export type OpenOutput = (to: Destination, config?: Config) => Promise<Output>;
+
+/**
+ * Does a run's work and says how it ended, so that the output is complete whatever happens, a signal included. What ends
+ * a run before it has opened its output goes to stdout and the log.
+ * @param work whether all that was asked for was delivered
+ * @returns the exit code; throws for a signal, and for an output that nobody reads
+ */
+export async function runToEnd(
+  options: OutputOptions,
+  runtime: Runtime,
+  work: (open: OpenOutput) => Promise<boolean>,
+): Promise<number> {
+  if (options.summary !== undefined) await checkSummaryPath(options.summary);
+  const { signal } = runtime;
+  const mask = new Mask();
+  let opened: Output | undefined;
+  const open: OpenOutput = async (to, config) => {
+    if (config !== undefined) mask.hide(secretsOf(config));
+    opened = await Output.open(to, options, mask, runtime);
+    return opened;
+  };
+  try {
+    let complete = false;
+    try {
+      complete = await work(open);
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error;
+      const output = opened ?? (await open({ kind: "stdout" }));
+      await output.emit({ kind: "failed", error: await output.settle(error) });
+    }
+    const output = opened ?? (await open({ kind: "stdout" }));
+    await output.emit({ kind: "end" });
+    await output.close();
+    signal.throwIfAborted();
+    if (complete) return 0;
+    return options.codes === "person" && output.isForPerson ? 2 : 1;
+  } finally {
+    await opened?.release();
+  }
+}

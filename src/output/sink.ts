@@ -1,0 +1,129 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "../base/errors.ts";
+import type { Language } from "../protocol/language.ts";
+import type { Mask } from "../protocol/mask.ts";
+import { Writer } from "../protocol/writer.ts";
+import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
+import type { Event } from "../sync/event.ts";
+import { readText } from "./files/read-file.ts";
+import { makeFolder } from "./files/replace.ts";
+import { type FolderOptions, type FolderRuntime, FolderSink } from "./folder-sink.ts";
+import { manifestPath } from "./manifest.ts";
+import { StateFile, type StateFileRuntime } from "./state-file.ts";
+
+/** Takes all that leaves a run, and knows what of it is saved. */
+export type Sink = {
+  /** The state from which the run goes on. */
+  readonly saved: SavedState;
+  /** The file from which the next run goes on; null: the state goes to stdout, or nowhere. */
+  readonly place: string | null;
+  /** Returns when there is room for more; for a checkpoint, when it is saved, or will be with a later one. */
+  emit(event: Event): Promise<void>;
+  /** Throws TransientError if another run has taken over the state that this one saves. */
+  check(): Promise<void>;
+  /** Saves what can still be saved of a run that cannot go on. */
+  settle(): Promise<void>;
+  /** Returns when all has left. */
+  close(): Promise<void>;
+  /** Gives the locks back, even if nothing more can be written. */
+  release(): Promise<void>;
+};
+
+type OnlyRead = { readonly kind: "stdout"; readonly state?: string | undefined };
+
+/** Where records and state go. `state`: the file with the state to go on from, which is only read. */
+export type Destination =
+  | OnlyRead
+  | { readonly kind: "state file"; readonly path: string }
+  | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
+
+/** What a command's options say of the place of records and state. */
+export type Places = {
+  readonly state: string | undefined;
+  readonly stateFile?: string | undefined;
+  /** A folder that takes records and state in place of stdout. */
+  readonly output?: string | undefined;
+  readonly compress?: "gzip" | undefined;
+  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
+  readonly fileBytes?: number | undefined;
+  /** How many rows of each stream are enough: a sample, of which nothing is saved; undefined: all. */
+  readonly limit?: number | undefined;
+};
+
+export function destinationOf(places: Places): Destination {
+  const { state, stateFile, output, compress, fileBytes, limit } = places;
+  if (output !== undefined) {
+    const form = { gzip: compress === "gzip", cutBytes: fileBytes, sample: limit };
+    return { kind: "folder", path: output, state, ...form };
+  }
+  if (limit !== undefined) return onlyRead(places);
+  return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
+}
+
+/** Where a run goes on from that changes nothing there: the state of its folder or file, if there is one yet. */
+export function onlyRead({ state, stateFile, output }: Places): OnlyRead {
+  const own = output === undefined ? stateFile : join(output, "state.json");
+  return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
+}
+
+export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: NodeJS.WritableStream };
+
+/**
+ * Opens the state and the place that takes the run's records.
+ * Throws ConfigError, and TransientError while another run uses the place.
+ * @param say what stdout speaks; a folder leaves it silent
+ */
+export async function openSink(
+  to: Destination,
+  say: Language,
+  mask: Mask,
+  runtime: SinkRuntime,
+): Promise<Sink> {
+  const path = to.kind === "state file" ? undefined : to.state;
+  const given = path === undefined ? undefined : parseStateText(await readText("state", path));
+  if (to.kind === "folder") {
+    await makeFolder(to.path);
+    if (to.sample !== undefined) refuseUsed(to.path);
+    // What a state says of the files of another folder is not for this one.
+    const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
+    const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
+    const folder = await FolderSink.open(to.path, to, file, runtime);
+    // The end of each stream has committed all that is worth it.
+    return {
+      ...held(file),
+      emit: folder.emit.bind(folder),
+      settle: () => folder.emit({ kind: "end" }),
+      close: nothing,
+      release: folder.release.bind(folder),
+    };
+  }
+  const file = to.kind === "state file" ? await StateFile.open(to.path, runtime) : undefined;
+  const save = async (event: Event): Promise<void> => {
+    if (event.kind !== "checkpoint") return;
+    await file?.save(stateKey(event.stream, event.namespace), event.state);
+    runtime.stats.noteSaved(event.stream, event.state);
+  };
+  const writer = new Writer(say, runtime.stdout, save, mask.apply);
+  const place =
+    file === undefined
+      ? { saved: given ?? parseStateText(""), place: null, check: nothing, release: nothing }
+      : held(file);
+  return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
+}
+
+/** Throws ConfigError for a folder with rows of a run: a sample would be among them. */
+function refuseUsed(folder: string): void {
+  const found = [join(folder, "state.json"), manifestPath(folder)].find((path) => existsSync(path));
+  if (found !== undefined)
+    throw new ConfigError(`Cannot write a sample: "${found}" is of an earlier run. Choose another folder`);
+}
+
+const nothing = async (): Promise<void> => {};
+
+const held = (file: StateFile): Pick<Sink, "saved" | "place" | "check" | "release"> => ({
+  saved: file.saved,
+  place: file.path,
+  check: () => file.check(),
+  release: () => file.release(),
+});

@@ -1,0 +1,124 @@
+import { ConfigError, OutputError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
+import { parseStateText, type SavedState } from "../state/envelopes.ts";
+import type { StreamState } from "../sync/event.ts";
+import { Lock, type LockRuntime } from "./files/lock.ts";
+import { readText } from "./files/read-file.ts";
+import { codeOf, reasonOf } from "./files/reason.ts";
+import { removeLeftovers, replaceFile, statReplaceable } from "./files/replace.ts";
+
+/** What a state file needs of the process, and who is told that a lock has to be watched. */
+export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) => void };
+
+/**
+ * A file that always holds a complete state, that of the last checkpoint whose records have left; the one before is kept
+ * beside it as `.previous`. A crash at any moment leaves one or the other. One run at a time uses it: it has a lock.
+ */
+export class StateFile {
+  readonly path: string;
+  /** What the file held when it was opened, or the state that it begins with. */
+  readonly saved: SavedState;
+  readonly #lock: Lock;
+  readonly #bookmarks: Map<string, unknown>;
+  #rest: JsonObject;
+
+  private constructor(path: string, lock: Lock, saved: SavedState) {
+    this.path = path;
+    this.saved = saved;
+    this.#lock = lock;
+    this.#bookmarks = new Map(saved.streams);
+    this.#rest = saved.rest;
+  }
+
+  /**
+   * A file that is not there yet is an empty state, and is not made before there is one. Throws ConfigError for a file
+   * that cannot be read or replaced, TransientError while another run uses it.
+   * @param seed the state that a new file begins with; ConfigError where there is a file
+   */
+  static async open(path: string, runtime: StateFileRuntime, seed?: SavedState): Promise<StateFile> {
+    await statReplaceable(path);
+    const lock = await Lock.acquire(path, runtime, runtime.notify);
+    runtime.atEnd?.(() => lock.releaseNow());
+    try {
+      // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
+      // state that is read here the last one.
+      await removeLeftovers(path);
+      const isThere = (await statReplaceable(path)) !== undefined;
+      if (isThere && seed !== undefined) throw ownState(path);
+      const saved = isThere ? parseSaved(path, await readText("state", path)) : (seed ?? parseStateText(""));
+      return new StateFile(path, lock, saved);
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  }
+
+  /** A stream's part of the state, as it is now. @param key its name in the state */
+  stateOf(key: string): StreamState | undefined {
+    return this.#bookmarks.get(key) as StreamState | undefined;
+  }
+
+  /**
+   * Returns when the new state is on the disk. Throws OutputError.
+   * @param rest what the file holds beside the streams, and is to be replaced
+   * @param onReplace called right before the new state takes effect
+   */
+  async save(
+    stream: string,
+    state: StreamState,
+    rest: JsonObject = {},
+    onReplace: () => void = () => {},
+  ): Promise<void> {
+    this.#bookmarks.set(stream, state);
+    await this.replace(rest, onReplace);
+  }
+
+  /** As `save`, for what the file holds beside the streams. */
+  async replace(rest: JsonObject, onReplace: () => void = () => {}): Promise<void> {
+    this.#rest = { ...this.#rest, ...rest };
+    const text = `${JSON.stringify({ ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) })}\n`;
+    const beforeRename = async (): Promise<void> => {
+      await this.check();
+      onReplace();
+    };
+    try {
+      await replaceFile(this.path, text, { keepPrevious: true, beforeRename });
+    } catch (cause) {
+      if (codeOf(cause) === undefined && cause instanceof Error)
+        throw new OutputError(cause.message, { cause });
+      throw new OutputError(`Cannot replace the state file "${this.path}": ${reasonOf(cause)}`, { cause });
+    }
+  }
+
+  /** Throws TransientError if another run has taken over. Call it right before anything that cannot be taken back. */
+  async check(): Promise<void> {
+    await this.#lock.check();
+  }
+
+  /** Gives the lock back. */
+  async release(): Promise<void> {
+    await this.#lock.release();
+  }
+}
+
+const ownState = (path: string): ConfigError =>
+  new ConfigError(
+    `Cannot go on from --state: the folder has a state of its own in "${path}". Leave --state out, or choose another folder`,
+  );
+
+function parseSaved(path: string, text: string): SavedState {
+  if (text.trim() === "") {
+    throw new ConfigError(
+      `Cannot use the state file "${path}": it is empty, which no run leaves behind. Put "${path}.previous" in its place, or remove it to read everything from the start`,
+    );
+  }
+  try {
+    return parseStateText(text);
+  } catch (cause) {
+    const why = cause instanceof ConfigError ? cause.message : String(cause);
+    throw new ConfigError(
+      `Cannot use the state file "${path}": it is damaged. ${why}. The state before it is in "${path}.previous"`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,90 @@
+import { access } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "../base/errors.ts";
+import { plural, shown } from "../base/text.ts";
+import { reasonOf } from "./files/reason.ts";
+import { replaceFile, statReplaceable } from "./files/replace.ts";
+import type { RunSummary, StreamSummary } from "./stats.ts";
+
+/** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
+export function streamTexts(stream: StreamSummary): readonly string[] {
+  const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
+  const again = `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved meanwhile`;
+  const end = [
+    `${outcome}, ${plural(rows, "row")}${placeText(stream)}`,
+    ...(suppressed === 0 ? [] : [`${shown(suppressed)} suppressed`]),
+    plural(stream.requests, "request"),
+    ...(retries === 0 ? [] : [plural(retries, "retry", "retries")]),
+    shownSeconds(stream.seconds),
+    ...(missing.length === 0 ? [] : [`${plural(missing.length, "day")} missing`]),
+    ...(recheck.length === 0 ? [] : [again]),
+  ].join(", ");
+  if (!stream.time_limit_reached) return [end];
+  const saved = until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`;
+  return [end, `Time limit reached: ${rowsText(stream)}, ${saved}. Run again to continue.`];
+}
+
+/** "1,500 of about 3,000 rows" */
+export const rowsText = ({ rows, expected_rows: expected }: StreamSummary): string =>
+  expected === null ? plural(rows, "row") : `${shown(rows)} of about ${plural(expected, "row")}`;
+
+function placeText({ windows, files }: StreamSummary): string {
+  if (files !== null) return ` in ${plural(files, "new file")}`;
+  return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
+}
+
+/** The last log line of a run. */
+export function runText({ outcome, sample, streams, rows, requests, seconds }: RunSummary): string {
+  const names = plural(streams.length, "stream");
+  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
+  return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
+}
+
+/** What of an interrupted run is saved, and where. @param hasStateMessages whether stdout shows a state that has no place */
+export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMessages: boolean): string {
+  if (sample !== undefined) return "of a sample no state is saved";
+  if (saved_to === null && !hasStateMessages)
+    return "no state is saved. Add --state-file FILE or --output DIR to save it";
+  const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;
+  const named = streams
+    .filter((stream) => stream.state_after !== null)
+    .map(({ stream, saved_up_to: until, files, rows }) => {
+      const held = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
+      return `${stream}${until === null ? "" : ` up to ${until}`}${held}`;
+    });
+  if (named.length === 0) return "nothing new was ready to be saved. Run again to start where this run did";
+  return `saved ${named.join(", ")} in ${place}. Run again to continue`;
+}
+
+/** What a person at a terminal reads at the end: a line for each stream. */
+export const summaryText = ({ streams }: RunSummary): string =>
+  streams.map((stream) => `${stream.stream}: ${streamTexts(stream).join("\n  ")}\n`).join("");
+
+/** Throws ConfigError for a path where no summary can be written: better now than after hours. */
+export async function checkSummaryPath(path: string): Promise<void> {
+  await statReplaceable(path);
+  await access(dirname(path)).catch((cause) => {
+    throw new ConfigError(`Cannot write the summary "${path}": there is no folder "${dirname(path)}"`, {
+      cause,
+    });
+  });
+}
+
+/** Replaces the file with the object. Throws ConfigError. */
+export async function writeSummary(
+  path: string,
+  summary: RunSummary,
+  mask: (text: string) => string,
+): Promise<void> {
+  try {
+    await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`));
+  } catch (cause) {
+    throw new ConfigError(`Cannot write the summary "${path}": ${reasonOf(cause)}`, { cause });
+  }
+}
+
+export function shownSeconds(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}

@@ -1,0 +1,139 @@
+import { endOfString, QUOTE } from "../base/json.ts";
+import { fromLatin1, toLatin1 } from "../base/text.ts";
+
+// Reads JSON text token by token, where JSON.parse would round integers above 2^53. Texts are UTF-8 with one byte a
+// character (latin1). Every function throws for what is no JSON, as far as it looks.
+
+const COMMA = 44;
+export const OPEN_LIST = 91;
+export const CLOSE_LIST = 93;
+export const OPEN_OBJECT = 123;
+export const CLOSE_OBJECT = 125;
+
+/**
+ * The text of the value that stands in an object under a name; undefined if there is none. Of a name that stands twice the
+ * last counts, as for JSON.parse.
+ */
+export const memberText = (text: string, name: string): string | undefined => memberTexts(text, name).at(-1);
+
+/** The texts of all values that stand in an object under a name. */
+export function memberTexts(text: string, name: string): readonly string[] {
+  const found: string[] = [];
+  const start = skipSpace(text, 0);
+  if (text.charCodeAt(start) !== OPEN_OBJECT) return found;
+  let at = skipSpace(text, start + 1);
+  while (text.charCodeAt(at) !== CLOSE_OBJECT) {
+    const end = skipString(text, at);
+    const value = skipSpace(text, skipSpace(text, end) + 1);
+    const next = skipValue(text, value);
+    if (nameOf(text, at, end) === name) found.push(text.slice(value, next));
+    at = toNext(text, next, CLOSE_OBJECT);
+  }
+  return found;
+}
+
+/** The texts of the elements of a list that stands in an object under a name. Empty if there is no such list. */
+export function elementTexts(text: string, name: string): readonly string[] {
+  const list = memberText(text, name) ?? "";
+  if (list.charCodeAt(0) !== OPEN_LIST) return [];
+  const texts: string[] = [];
+  let at = skipSpace(list, 1);
+  while (list.charCodeAt(at) !== CLOSE_LIST) {
+    const end = skipValue(list, at);
+    texts.push(list.slice(at, end));
+    at = toNext(list, end, CLOSE_LIST);
+  }
+  return texts;
+}
+
+/** The index of the next element or member, or of the end. */
+export function toNext(text: string, end: number, close: number): number {
+  const at = skipSpace(text, end);
+  const next = text.charCodeAt(at);
+  if (next !== COMMA && next !== close) throw malformedJson();
+  return next === COMMA ? skipSpace(text, at + 1) : at;
+}
+
+/**
+ * The JSON of a value as JSON.stringify would write it, but with every number as it was spelt. No regular expression: on a
+ * text of megabytes it keeps a place to turn back to for each character.
+ */
+export function compactJson(json: string): string {
+  let built = "";
+  let from = 0;
+  for (let at = 0; at < json.length; ) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      const start = at;
+      at = skipString(json, start);
+      const token = json.slice(start, at);
+      if (!token.includes("\\")) continue;
+      built += json.slice(from, start) + toLatin1(JSON.stringify(JSON.parse(fromLatin1(token))));
+      from = at;
+    } else if (code <= 32) {
+      built += json.slice(from, at);
+      at = skipSpace(json, at);
+      from = at;
+    } else at += 1;
+  }
+  return built + json.slice(from);
+}
+
+/** What the name between two indexes says, whichever way it is spelt. */
+export function nameOf(text: string, start: number, end: number): string {
+  const raw = text.slice(start + 1, end - 1);
+  return WITHOUT_ESCAPES.test(raw) ? raw : JSON.parse(fromLatin1(text.slice(start, end)));
+}
+
+const WITHOUT_ESCAPES = /^[ !#-[\]-~]*$/;
+
+/** The index after a value. */
+export function skipValue(text: string, at: number): number {
+  const first = text.charCodeAt(at);
+  if (first === QUOTE) return skipString(text, at);
+  if (first === OPEN_OBJECT || first === OPEN_LIST) return skipNested(text, at);
+  let end = at;
+  while (isScalar(text.charCodeAt(end))) end += 1;
+  if (end === at) throw malformedJson();
+  return end;
+}
+
+/** Of letters, digits and signs, which is what numbers, `true`, `false` and `null` are made of. */
+const isScalar = (code: number): boolean =>
+  (code >= 97 && code <= 122) || (code >= 43 && code <= 57 && code !== COMMA) || code === 69;
+
+function skipNested(text: string, start: number): number {
+  let depth = 0;
+  let at = start;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = skipString(text, at);
+      continue;
+    }
+    if (code === OPEN_OBJECT || code === OPEN_LIST) depth += 1;
+    if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth -= 1;
+    at += 1;
+    if (depth === 0) return at;
+  }
+  throw malformedJson();
+}
+
+/** The index after a string. */
+export function skipString(text: string, start: number): number {
+  const end = text.charCodeAt(start) === QUOTE ? endOfString(text, start) : -1;
+  if (end < 0) throw malformedJson();
+  return end + 1;
+}
+
+/** The index of the next character that is no JSON white space. */
+export function skipSpace(text: string, start: number): number {
+  let at = start;
+  for (let code = text.charCodeAt(at); code <= 32; code = text.charCodeAt(at)) {
+    if (code !== 32 && code !== 9 && code !== 10 && code !== 13) throw malformedJson();
+    at += 1;
+  }
+  return at;
+}
+
+export const malformedJson = (): Error => new Error("Cannot take values out of a text: it is no JSON object");

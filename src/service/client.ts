@@ -1,0 +1,419 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import { type Dispatcher, request } from "undici";
+import { ConnectorError, FormError, LimitedError, TransientError, UnreachableError } from "../base/errors.ts";
+import { tryParseJson } from "../base/json.ts";
+import { serviceUrl } from "../config/address.ts";
+import type { Notice } from "../sync/event.ts";
+import { isGzipped, readBody } from "./body.ts";
+import type { Clock } from "./clock.ts";
+import { CostScan } from "./cost-scan.ts";
+import { RequestEnding } from "./deadline.ts";
+import {
+  envelopeCode,
+  isBug,
+  isPlainRedirect,
+  networkError,
+  type Place,
+  redirectError,
+  type SettingNames,
+  statusError,
+  wasNeverSent,
+} from "./error-table.ts";
+import type { Limiter } from "./limiter.ts";
+import { retryAfterMs } from "./retry-after.ts";
+import { noUsage, type Usage } from "./usage.ts";
+
+const MOST_TRIES = 5;
+/** Tries of a request that cannot connect while no connection has ever worked: a run that cannot work ends soon. */
+const FIRST_TRIES = 2;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_BACKOFF_MS = 30_000;
+const UNSAID_RETRY_AFTER_MS = 10_000;
+/** A request that has waited this long for its rate limit in all gives up. */
+const LONGEST_LIMITED_MS = 1_800_000;
+/** Errors say what they have to say in this many bytes. */
+const ERROR_BODY_BYTES = 65_536;
+/** No answer but an export is longer than this, decompressed. */
+const ANSWER_BYTES = 33_554_432;
+/** Deadline of a complete answer, in idle timeouts. */
+const SILENCES = 2;
+/** How long (ms) a POST under way may take to be answered when the run is to end: its answer says what was paid for. */
+const POST_GRACE_MS = 5_000;
+
+export type Query = Readonly<Record<string, string>>;
+
+/** What a JSON answer says, and the moments (epoch ms by the service's clock) between which the service made it. */
+export type JsonAnswer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
+
+/** An export under way. `gzipped`: the body is to be decompressed strictly. `idleMs`: how long no row may come while rows are wanted. */
+export type Export = {
+  readonly body: Readable;
+  readonly gzipped: boolean;
+  readonly idleMs: number;
+  readonly usage: Usage;
+};
+
+/** What became of a POST. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text; undefined: it broke off. */
+export type Posted =
+  | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
+  /** 429: every request of the key waits, then this one may be made again. */
+  | { readonly kind: "limited"; readonly error: ConnectorError }
+  /** It has not reached the service. */
+  | { readonly kind: "unsent"; readonly error: ConnectorError }
+  /** It may have reached the service. */
+  | { readonly kind: "unanswered"; readonly error: ConnectorError };
+
+export type ClientOptions = {
+  readonly base: URL;
+  readonly apiKey: string;
+  /** The names of the settings that address and key come from, for errors. */
+  readonly settings: SettingNames;
+  /** The variable that names a proxy for `base`, for errors. */
+  readonly proxy?: string | undefined;
+  readonly dispatcher: Dispatcher;
+  /** For POSTs: a connection each, because one that dies of age takes along what was just written to it. */
+  readonly fresh?: () => Dispatcher;
+  readonly limiter: Limiter;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly notify: (notice: Notice) => void;
+  readonly idleTimeoutMs: number;
+  /** Between 0 and 1; spreads the retries. */
+  readonly random: () => number;
+  /** How often a request may fail before it is given up; `check` is less patient. */
+  readonly tries?: number;
+};
+
+type Response = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+  readonly asked: number;
+  readonly answered: number;
+};
+
+/** A request that is made until it succeeds or has failed too often. */
+type Asking<Result> = {
+  readonly what: string;
+  readonly path: string;
+  readonly query: Query;
+  readonly accepts: (status: number) => boolean;
+  readonly read: (response: Response) => Promise<Result>;
+  /** Whether only the beginning of the answer has a deadline. */
+  readonly isExport?: boolean;
+  readonly once?: boolean;
+};
+
+type Tried<Result> =
+  | { readonly kind: "done"; readonly result: Result }
+  | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
+
+const isOk = (status: number): boolean => status === 200;
+/** An export without rows may have no content; whether there should be any is told by counts. */
+const isExported = (status: number): boolean => status === 200 || status === 204;
+
+/** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
+export class Client {
+  /** What this client has done so far. */
+  readonly usage: Usage = noUsage();
+  readonly #options: ClientOptions;
+  readonly #place: Place;
+  #clockOffset: number | undefined;
+  /** Whether any answer has come. */
+  #hasConnected = false;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    const { base, settings, proxy } = options;
+    const port = base.port === "" ? (base.protocol === "https:" ? "443" : "80") : base.port;
+    this.#place = { host: `${base.hostname}:${port}`, settings, ...(proxy !== undefined && { proxy }) };
+  }
+
+  /** Epoch ms by the service's clock, as far as its answers have told it. */
+  now(): number {
+    return this.#options.clock.now() + (this.#clockOffset ?? 0);
+  }
+
+  /** Ms that only grow, by this machine. */
+  monotonic(): number {
+    return this.#options.clock.monotonic();
+  }
+
+  /** Whether any answer has told the service's time. */
+  get knowsTime(): boolean {
+    return this.#clockOffset !== undefined;
+  }
+
+  /** The error of an answer of this service. `what` is the end of "Cannot …", such as "collect a company look-up". */
+  refusal(what: string, status: number, code: string | undefined): ConnectorError {
+    return statusError(what, this.#place, status, code);
+  }
+
+  /**
+   * @param what the end of "Cannot …" for errors, such as "count people"
+   * @param parse throws TransientError for what is not of the expected form, and so asks again
+   */
+  getJson<Value>(
+    what: string,
+    path: string,
+    query: Query,
+    parse: (value: unknown, body: Buffer) => Value,
+  ): Promise<JsonAnswer<Value>> {
+    const read = async (response: Response): Promise<JsonAnswer<Value>> => {
+      const { asked, answered } = response;
+      const body = await readBody(what, response, ANSWER_BYTES, this.usage);
+      const value = toJson(body);
+      if (value === undefined) {
+        throw new FormError(
+          `Cannot ${what} at ${this.#place.host}: the answer is not JSON. ` +
+            `If it stays so, check ${this.#place.settings.url}: it may point to a web page`,
+          { reason: "the answer is not JSON" },
+        );
+      }
+      const code = envelopeCode(value);
+      if (code !== undefined) throw this.refusal(what, 200, code);
+      return { value: parse(value, body), asked, answered };
+    };
+    return this.#retry({ what, path, query, accepts: isOk, read });
+  }
+
+  /**
+   * GETs an answer whose status is a part of it. 429 is still waited for.
+   * @param read returns undefined for what is an error, which is then retried or thrown. `scan`: what is known of an
+   * answer that was too long to keep
+   */
+  ask<Value>(
+    what: string,
+    path: string,
+    accepts: (status: number) => boolean,
+    read: (status: number, value: unknown, scan: CostScan) => Value | undefined,
+  ): Promise<Value> {
+    return this.#retry({
+      what,
+      path,
+      query: {},
+      accepts: (status) => status !== 429 && accepts(status),
+      read: async (response) => {
+        const { status } = response;
+        const scan = new CostScan();
+        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage, scan));
+        if (scan.bytes > 0) this.#options.signal.throwIfAborted();
+        const result = read(status, value, scan);
+        if (result !== undefined) return result;
+        if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
+        const reason = "the answer is not of the interface's form";
+        throw new TransientError(`Cannot ${what}: ${reason}`, { reason });
+      },
+    });
+  }
+
+  /**
+   * Opens an export. What goes wrong after its first byte is the reader's to see.
+   * @param once whether an export that could not be begun is not asked for again, unless the answer says when
+   */
+  open(what: string, path: string, query: Query, once = false): Promise<Export> {
+    return this.#retry({
+      what,
+      path,
+      query,
+      accepts: isExported,
+      isExport: true,
+      once,
+      read: async ({ body, headers }) => {
+        const { usage } = this;
+        return { body, gzipped: isGzipped(what, headers), idleMs: this.#options.idleTimeoutMs, usage };
+      },
+    });
+  }
+
+  /** Resolves when a POST may start. Rejects at once when the run is to end. */
+  async requestSlot(): Promise<void> {
+    this.#options.signal.throwIfAborted();
+    await this.#takeTurn();
+  }
+
+  /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
+  async post(what: string, path: string, json: unknown): Promise<Posted> {
+    const ending = this.#beginEnding(POST_GRACE_MS);
+    try {
+      return await this.#posted(what, await this.#send(path, {}, ending.signal, JSON.stringify(json)));
+    } catch (error) {
+      const cause = ending.reason ?? error;
+      return {
+        kind: wasNeverSent(cause) ? "unsent" : "unanswered",
+        error: cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause),
+      };
+    } finally {
+      ending.close();
+    }
+  }
+
+  /** Waits before the n-th retry: exponentially longer, with full jitter. */
+  async backOff(failures: number, atLeastMs = 0): Promise<void> {
+    await this.#pause(this.#pauseMs(failures, atLeastMs));
+  }
+
+  async #posted(what: string, response: Response): Promise<Posted> {
+    const { status, headers, body, answered } = response;
+    if (status === 429) {
+      const error = await this.#errorOf(what, response);
+      // No wait outlasts a quota that is used up.
+      if (error instanceof TransientError)
+        this.#limit(retryAfterMs(headers["retry-after"], answered, UNSAID_RETRY_AFTER_MS));
+      return { kind: "limited", error };
+    }
+    if (status >= 300 && status < 400) {
+      body.destroy();
+      const kind = isPlainRedirect(status) ? "unsent" : "unanswered";
+      return { kind, error: redirectError(what, this.#place, status, headers["location"]) };
+    }
+    const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
+    const value = toJson(text);
+    return {
+      kind: "answered",
+      status,
+      value: value === undefined ? text?.toString() : value,
+      answered: this.now(),
+    };
+  }
+
+  async #retry<Result>(asking: Asking<Result>): Promise<Result> {
+    let limitedMs = 0;
+    for (let failures = 0; ; ) {
+      const outcome = await this.#try(asking);
+      if (outcome.kind === "done") return outcome.result;
+      if (outcome.kind === "limited") {
+        limitedMs += outcome.waitMs;
+        if (limitedMs > LONGEST_LIMITED_MS) throw new LimitedError(outcome.error.message, outcome.error);
+        this.#limit(outcome.waitMs);
+        continue;
+      }
+      failures += 1;
+      const { error, waitMs } = outcome;
+      const isFirst = !this.#hasConnected && error instanceof TransientError && wasNeverSent(error);
+      const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
+      if (!(error instanceof TransientError)) throw error;
+      if (asking.once === true && waitMs === 0 && !wasNeverSent(error)) throw error;
+      if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
+      const pauseMs = this.#pauseMs(failures, waitMs);
+      const what = `${asking.what} at ${this.#place.host}`;
+      const progress = { attempt: failures + 1, attempts: tries, waitMs: pauseMs };
+      this.#options.notify({ kind: "retrying", what, reason: error.reason ?? error.message, ...progress });
+      this.usage.retries += 1;
+      await this.#pause(pauseMs);
+    }
+  }
+
+  async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
+    const { what, path, query, accepts, read, isExport = false } = asking;
+    await this.#takeTurn();
+    const ending = this.#beginEnding();
+    let isHandedOn = false;
+    try {
+      const response = await this.#send(path, query, ending.signal);
+      if (!accepts(response.status)) return this.#refused(response, await this.#errorOf(what, response));
+      const result = await read(response);
+      isHandedOn = isExport;
+      if (isExport) {
+        ending.liftDeadline();
+        response.body.once("close", () => ending.close());
+      }
+      return { kind: "done", result };
+    } catch (error) {
+      this.#options.signal.throwIfAborted();
+      const cause = ending.reason ?? error;
+      if (isBug(cause)) throw cause;
+      const known = cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
+      return { kind: "failed", error: known, waitMs: 0 };
+    } finally {
+      if (!isHandedOn) ending.close();
+    }
+  }
+
+  /** A quota that is used up may come as 429 too, and no wait of ours outlasts it. */
+  #refused({ status, headers, answered }: Response, error: ConnectorError): Tried<never> {
+    const header = headers["retry-after"];
+    if (status === 429 && error instanceof TransientError) {
+      return { kind: "limited", error, waitMs: retryAfterMs(header, answered, UNSAID_RETRY_AFTER_MS) };
+    }
+    return { kind: "failed", error, waitMs: header === undefined ? 0 : retryAfterMs(header, answered, 0) };
+  }
+
+  async #send(path: string, query: Query, signal: AbortSignal, json?: string): Promise<Response> {
+    const { base, apiKey, dispatcher, fresh, clock, idleTimeoutMs } = this.#options;
+    const url = serviceUrl(base, path);
+    url.search = new URLSearchParams(query).toString();
+    const sent = clock.monotonic();
+    this.usage.requests += 1;
+    const { statusCode, headers, body } = await request(url, {
+      method: json === undefined ? "GET" : "POST",
+      dispatcher: json === undefined ? dispatcher : (fresh?.() ?? dispatcher),
+      signal,
+      headers: {
+        "x-api-key": apiKey,
+        accept: "application/json, application/x-ndjson",
+        "accept-encoding": "gzip",
+        ...(json !== undefined && { "content-type": "application/json" }),
+      },
+      ...(json !== undefined && { body: json }),
+      headersTimeout: idleTimeoutMs,
+      bodyTimeout: idleTimeoutMs,
+    });
+    // A body that is given up before its end says so by an error event, which nobody may be left to hear.
+    body.on("error", () => undefined);
+    this.#hasConnected = true;
+    const took = clock.monotonic() - sent;
+    this.usage.requestMs += took;
+    const date = Date.parse(String(headers["date"]));
+    if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
+    const answered = Number.isNaN(date) ? this.now() : date;
+    const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;
+    return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
+  }
+
+  async #errorOf(what: string, response: Response): Promise<ConnectorError> {
+    const { status, headers, body } = response;
+    if (status >= 300 && status < 400) {
+      body.destroy();
+      return redirectError(what, this.#place, status, headers["location"]);
+    }
+    const text = await readBody(what, response, ERROR_BODY_BYTES, this.usage).catch(() => undefined);
+    return this.refusal(what, status, envelopeCode(toJson(text)));
+  }
+
+  #beginEnding(graceMs = 0): RequestEnding {
+    const { signal, idleTimeoutMs } = this.#options;
+    return new RequestEnding(signal, SILENCES * idleTimeoutMs, graceMs);
+  }
+
+  async #takeTurn(): Promise<void> {
+    const { limiter, signal } = this.#options;
+    await this.#wait(() => limiter.take(signal));
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { clock, signal } = this.#options;
+    await this.#wait(() => clock.sleep(ms, signal));
+  }
+
+  async #wait(until: () => Promise<void>): Promise<void> {
+    const began = this.#options.clock.monotonic();
+    await until();
+    this.usage.waitedMs += this.#options.clock.monotonic() - began;
+  }
+
+  #pauseMs(failures: number, atLeastMs: number): number {
+    const longest = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+    return Math.max(atLeastMs, this.#options.random() * longest);
+  }
+
+  #limit(waitMs: number): void {
+    const { limiter, clock, notify } = this.#options;
+    limiter.block(waitMs);
+    notify({ kind: "limited", until: clock.now() + waitMs });
+  }
+}
+
+/** Undefined if the bytes are no JSON, or are nested too deep. */
+const toJson = (bytes: Buffer | undefined): unknown => bytes && tryParseJson(bytes.toString("utf8"));

@@ -1,0 +1,91 @@
+import { isUtf8 } from "node:buffer";
+import { BodyError } from "../base/errors.ts";
+import { toLatin1 } from "../base/text.ts";
+import type { RawLine } from "../sync/event.ts";
+import type { RowNotes } from "./row-notes.ts";
+
+const LINE_FEED = 10;
+/** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
+const LONGEST_LINE = 16 * 1024 * 1024;
+const BYTE_ORDER_MARK = "\xef\xbb\xbf";
+
+/**
+ * Turns the bytes of a body into latin1 texts, one byte a character: V8 splits, parses and joins those fastest, and the
+ * bytes come out again as they were. Each text ends with a line, so that no line need be put together by copying a text,
+ * and no text ends within a character or an escape. On the way it
+ * - refuses what is not UTF-8,
+ * - drops a byte order mark,
+ * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some readers of our output,
+ * - replaces escaped halves of surrogate pairs by U+FFFD, and notes each.
+ * @throws BodyError for bytes that are not UTF-8, and for a line over 16 MiB
+ */
+export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNotes): AsyncGenerator<string> {
+  let mark = BYTE_ORDER_MARK;
+  const textOf = (bytes: Buffer): string => {
+    const text = decode(bytes);
+    const bare = text.startsWith(mark) ? text.slice(mark.length) : text;
+    mark = "";
+    return replaceLoneSurrogates(escapeSeparators(bare), notes);
+  };
+  // The beginning of a line whose end has not arrived.
+  let begun: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    const first = chunk.indexOf(LINE_FEED) + 1;
+    const last = chunk.lastIndexOf(LINE_FEED) + 1;
+    if (first > 0) {
+      yield textOf(Buffer.concat([...begun, chunk.subarray(0, first)]));
+      if (last > first) yield textOf(chunk.subarray(first, last));
+      begun = [];
+      length = 0;
+    }
+    begun.push(chunk.subarray(last));
+    length += chunk.length - last;
+    if (length > LONGEST_LINE) throw new BodyError("The body holds a line that is longer than 16 MiB");
+  }
+  if (length > 0) yield textOf(Buffer.concat(begun));
+}
+
+function decode(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new BodyError("The body holds bytes that are not UTF-8");
+  return bytes.toString("latin1");
+}
+
+/** A value as a line of ours, cleaned as the lines of an export are. */
+export function toRawLine(value: unknown, notes: RowNotes): RawLine {
+  return textToRawLine(toLatin1(JSON.stringify(value)), notes);
+}
+
+/** The JSON text of a value as such a line, with every number as it was spelt. */
+export const textToRawLine = (json: string, notes: RowNotes): RawLine =>
+  escapeSeparators(replaceLoneSurrogates(json, notes)) as RawLine;
+
+const SEPARATORS = [
+  ["\xe2\x80\xa8", "\\u2028"],
+  ["\xe2\x80\xa9", "\\u2029"],
+  ["\xc2\x85", "\\u0085"],
+] as const;
+
+/**
+ * UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. To
+ * find none, `replaceAll` takes up to twice as long as `includes`.
+ */
+const escapeSeparators = (text: string): string =>
+  SEPARATORS.filter(([bytes]) => text.includes(bytes)).reduce(
+    (escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead),
+    text,
+  );
+
+/** A JSON escape of a surrogate pair, of half of one, or of anything else. */
+const SURROGATE_ESCAPE =
+  /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
+
+/** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD, and notes each. */
+function replaceLoneSurrogates(json: string, notes: RowNotes): string {
+  if (!json.includes("\\u") || !(json.includes("\\ud") || json.includes("\\uD"))) return json;
+  return json.replace(SURROGATE_ESCAPE, (found, half: string | undefined) => {
+    if (half === undefined) return found;
+    notes.addReplaced();
+    return "\\ufffd";
+  });
+}

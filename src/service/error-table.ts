@@ -1,0 +1,335 @@
+import {
+  BodyError,
+  ConfigError,
+  type ConnectorError,
+  DataError,
+  NotFoundError,
+  TransientError,
+} from "../base/errors.ts";
+import { isObject, printable } from "../base/json.ts";
+
+type ErrorClass = new (
+  message: string,
+  options: { cause?: unknown; code?: string | undefined; reason?: string | undefined },
+) => ConnectorError;
+
+/**
+ * When a submission that the service refused may be made again: when the rate limit allows it, when time has passed,
+ * at once for another item, never because the refusal is the item's answer, or after the operator has acted.
+ */
+export type RetryWhen = "limit" | "time" | "other-item" | "is-answer" | "operator";
+
+export type Failure = {
+  /** Who must act: ConfigError the operator, TransientError time, DataError the service's owner. */
+  readonly error: ErrorClass;
+  /** What is wrong, as the end of "Cannot <do it> at <host>: …". */
+  readonly wrong: string;
+  /** What to do about it. `{url}`, `{address}` and `{newKey}` stand for the names in `SettingNames`. */
+  readonly remedy: string;
+  /** What it means for a submission; undefined: the service may have taken the submission. */
+  readonly submission?: RetryWhen | undefined;
+};
+
+/** The settings that an API is opened with, as a person must know them. */
+export type SettingNames = {
+  readonly url: string;
+  /** All settings that make up an address. */
+  readonly address: string;
+  /** How to get a new key and where to put it; `{key}` stands for the next one. */
+  readonly newKey: string;
+  readonly key: string;
+};
+
+export const PUBLIC_API: SettingNames = {
+  url: "base_url",
+  address: "base_url (and endpoints, if you set them)",
+  newKey: "Create a key under Settings, then API and webhooks, and put it into {key}",
+  key: "api_key",
+};
+
+export const EXTERNAL_API: SettingNames = {
+  url: "external_api.api_url",
+  address: "external_api.api_url",
+  newKey: "Ask the organization's administrator for a key of the External API, and put it into {key}",
+  key: "external_api.api_key",
+};
+
+/** Where a request went: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
+export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
+
+const failures =
+  (error: ErrorClass, usually?: RetryWhen) =>
+  (wrong: string, remedy: string, submission = usually): Failure => ({ error, wrong, remedy, submission });
+
+const config = failures(ConfigError, "operator");
+const transient = failures(TransientError);
+/** The answer for one item. Where no item was asked for, the service contradicts its interface. */
+const answer = failures(DataError);
+
+const AGAIN = "The service may be unwell: run again later, and tell its owner if it goes on";
+const ASK_FOR_ACCESS = "Ask the organization's owner for access, or take the stream out of the sync";
+
+const RATE_LIMITED = transient(
+  "the key's requests per minute are used up",
+  "Lower requests_per_minute, or stop other programs that use this key",
+  "time",
+);
+
+/** Every code of the interface. A new code is a row here. */
+export const FAILURES = {
+  INVALID_API_KEY: config("the API key is missing, malformed, unknown or revoked", "{newKey}"),
+  ENDPOINT_NOT_ON_PLAN: config(
+    "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
+    "Use a key of the right plan, or take the stream out of the sync",
+  ),
+  SUBSCRIPTION_INACTIVE: config(
+    "the workspace has no active subscription",
+    "Renew the subscription of the workspace that this key belongs to",
+  ),
+  SOURCE_NOT_ALLOWED: config(
+    "the organization has no access to the requested source",
+    "Correct source_slug (the sources stream lists the valid ones), or ask for access to it",
+  ),
+  ACCESS_DENIED: config("this API key may not read this", ASK_FOR_ACCESS),
+  INVALID_PARAMETER: config(
+    "the service refuses a parameter",
+    "Check source_slug, is_user, start_date and end_date",
+    "other-item",
+  ),
+  INVALID_BODY: config("the service refuses the submitted body", "Check the configured items", "other-item"),
+  INVALID_REQUEST: config("the service refuses the request", "Check the configured items", "other-item"),
+  QUOTA_EXCEEDED: config(
+    "the quota of this key is used up",
+    "Raise the quota or wait for its reset; what was done so far is kept",
+  ),
+  INSUFFICIENT_CREDITS: config(
+    "there are not enough credits",
+    "Buy credits or lower max_credits_per_sync; what was done so far is kept",
+  ),
+  SOURCE_UNAVAILABLE: transient("the requested source is paused for maintenance", "Run again later", "time"),
+  RATE_LIMIT_EXCEEDED: RATE_LIMITED,
+  RATE_LIMITED,
+  INTERNAL_ERROR: transient("the service failed", AGAIN),
+  ORG_KIND_UNAVAILABLE: transient(
+    "the service could not confirm the plan for a moment",
+    "Run again later",
+    "time",
+  ),
+  STREAM_FAILED: { error: BodyError, wrong: "the service broke off the export", remedy: AGAIN },
+  JOB_NOT_FOUND: answer("there is no such job for this organization", "The next runs ask again"),
+  COMPANY_NOT_FOUND: answer("no company was found for the domain", "Nothing was charged", "is-answer"),
+  SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
+} as const satisfies Record<string, Failure>;
+
+type FailureCode = keyof typeof FAILURES;
+
+const PROXY_CREDENTIALS = config(
+  "the proxy wants credentials",
+  "Put them into HTTPS_PROXY (http://user:password@host:port)",
+);
+
+/** What a status means where no known code came with it. */
+export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
+  [400, FAILURES.INVALID_PARAMETER],
+  [401, FAILURES.INVALID_API_KEY],
+  [403, FAILURES.ACCESS_DENIED],
+  [404, failures(NotFoundError, "operator")("there is nothing at this address", "Check {address}")],
+  [407, PROXY_CREDENTIALS],
+  [408, transient("the service gave up waiting for the request", AGAIN)],
+  [413, config("the service refuses the request as too large", "Check the configured items", "other-item")],
+  [422, config("the service refuses the request", "Check the configured items", "other-item")],
+  [423, FAILURES.SOURCE_UNAVAILABLE],
+  [429, FAILURES.RATE_LIMITED],
+  [502, transient("a gateway could not reach the service", AGAIN)],
+  [503, transient("the service is unavailable", AGAIN)],
+  [504, transient("a gateway waited too long for the service", AGAIN)],
+]);
+
+const REFUSED = config("the service refuses the request", "Check {url} and the other settings");
+
+/** Other statuses by which a service says that it did nothing. */
+const DONE_NOTHING: ReadonlySet<number> = new Set([
+  402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451,
+]);
+
+/** Redirects that ask for the same request at another address. After a 302 or 303 it may have done its work. */
+const NOT_HERE: ReadonlySet<number> = new Set([301, 307, 308]);
+
+/** Whether the service has done nothing about a request that it redirects. */
+export const isPlainRedirect = (status: number): boolean => NOT_HERE.has(status);
+
+function otherStatus(status: number): Failure {
+  if (status >= 500) return transient("the service failed", AGAIN);
+  if (DONE_NOTHING.has(status)) return REFUSED;
+  return { ...REFUSED, submission: undefined };
+}
+
+/** The code of a request that was not answered within its time. */
+export const DEADLINE = "ANSWER_TIMEOUT";
+
+/** Errors of the connection, by Node's and undici's codes, and what a proxy answered in place of a tunnel. */
+export const NETWORK: ReadonlyMap<string, Failure> = new Map([
+  ["ECONNREFUSED", transient("the connection was refused", "Check {url} and whether the service is up")],
+  ["ENOTFOUND", transient("the host name is not known", "Check {url} and the DNS of this machine")],
+  ["EAI_AGAIN", transient("the host name could not be looked up", "Check the DNS of this machine")],
+  ["ENETUNREACH", transient("the network is unreachable", "Check this machine's network")],
+  ["EHOSTUNREACH", transient("the host is unreachable", "Check {url} and this machine's network")],
+  ["UND_ERR_CONNECT_TIMEOUT", transient("the connection timed out", "Check {url}, firewall and proxy")],
+  ["UND_ERR_HEADERS_TIMEOUT", transient("no answer came in time", AGAIN)],
+  ["UND_ERR_BODY_TIMEOUT", transient("the answer fell silent", AGAIN)],
+  [DEADLINE, transient("the answer did not end in time", AGAIN)],
+  ...[
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  ].map((code): [string, Failure] => [
+    code,
+    config(
+      "its certificate is signed by nobody this machine trusts",
+      "Name the CA's file in NODE_EXTRA_CA_CERTS",
+    ),
+  ]),
+  [
+    "ERR_SSL_WRONG_VERSION_NUMBER",
+    config("it answers in http, not in https", "Write http:// in {url}, or the port that speaks https"),
+  ],
+  ["CERT_HAS_EXPIRED", config("its certificate has expired", "Tell the service's owner")],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", config("its certificate is for another host", "Check {url}")],
+  ["PROXY_407", PROXY_CREDENTIALS],
+  ["PROXY_REFUSED", transient("the proxy refused to connect to the host", "Check {url}, firewall and proxy")],
+  [
+    "NOT_LOOPBACK",
+    config(
+      "the name does not resolve to this machine, and http:// would send the key in clear",
+      "Use https://, or set allow_insecure_http to true if that is meant",
+    ),
+  ],
+]);
+
+const OTHER_NETWORK = transient("the connection broke", "Check the network between here and the service");
+
+/** Codes look like this; anything else in their place may be anything, so it is never repeated. */
+const CODE = /^[A-Z][A-Z_]{2,40}$/;
+
+/** The code of the service's error envelope, if the value is one. */
+export function envelopeCode(value: unknown): string | undefined {
+  if (!isObject(value) || value["success"] !== false || !isObject(value["error"])) return undefined;
+  const { code } = value["error"] as { code?: unknown };
+  return typeof code === "string" && CODE.test(code) ? code : "an unknown code";
+}
+
+/** An error answer. `what` is the end of "Cannot …", such as "count people". */
+export function statusError(
+  what: string,
+  place: Place,
+  status: number,
+  code: string | undefined,
+): ConnectorError {
+  const failure = failureOfCode(code) ?? failureOfStatus(status);
+  const named = code === undefined ? undefined : printable(code);
+  const detail = named === undefined ? `status ${status}` : `${named}, status ${status}`;
+  return toError(what, place, failure, { detail, code });
+}
+
+/**
+ * When a refused submission may be made again, by its code or else its status. Undefined for one that the service may
+ * have taken: a server failed or got no answer itself, or the status is no refusal.
+ */
+export function retryWhen(status: number, code: string | undefined): RetryWhen | undefined {
+  const byStatus = status < 400 ? undefined : failureOfStatus(status).submission;
+  return failureOfCode(code)?.submission ?? byStatus;
+}
+
+function failureOfCode(code: string | undefined): Failure | undefined {
+  return code !== undefined && isFailureCode(code) ? FAILURES[code] : undefined;
+}
+
+function failureOfStatus(status: number): Failure {
+  return STATUSES.get(status) ?? otherStatus(status);
+}
+
+/** A request that got no answer. */
+export function networkError(what: string, place: Place, cause: unknown): ConnectorError {
+  const detail = codeInChain(cause);
+  const failure = NETWORK.get(detail ?? "") ?? OTHER_NETWORK;
+  const remedy =
+    place.proxy === undefined
+      ? failure.remedy
+      : `${failure.remedy}. ${place.proxy} is set: check that proxy, too`;
+  return toError(what, place, { ...failure, remedy }, { detail, cause });
+}
+
+/** Codes of failures that can come after the first byte of a request has left. */
+const AFTER_SENDING: ReadonlySet<string> = new Set([
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  DEADLINE,
+]);
+
+/** Whether a request that got no answer cannot have reached the service. */
+export function wasNeverSent(cause: unknown): boolean {
+  const code = codeInChain(cause) ?? "";
+  return NETWORK.has(code) && !AFTER_SENDING.has(code);
+}
+
+/** Whether a failure is this program's own: those of connections and bodies have a code. */
+export const isBug = (error: unknown): boolean =>
+  [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
+  codeInChain(error) === undefined;
+
+/** The service's error line at the end of an export. */
+export function streamError(what: string, code: string): ConnectorError {
+  const { error, wrong, remedy } = FAILURES.STREAM_FAILED;
+  return new error(`Cannot ${what}: ${wrong} (${printable(code)}). ${remedy}`, { code });
+}
+
+export function redirectError(
+  what: string,
+  { host, settings }: Place,
+  status: number,
+  location: unknown,
+): ConnectorError {
+  const target = typeof location === "string" && URL.canParse(location) ? new URL(location).origin : "";
+  return new ConfigError(
+    `Cannot ${what} at ${host}: the service redirects to ${target === "" ? "another address" : printable(target)} ` +
+      `(status ${status}), and redirects are not followed because they would carry the API key along. ` +
+      `Put the final address into ${settings.url}`,
+  );
+}
+
+function toError(
+  what: string,
+  { host, settings }: Place,
+  failure: Failure,
+  { detail, code, cause }: { detail?: string | undefined; code?: string | undefined; cause?: unknown },
+): ConnectorError {
+  const reason = detail === undefined ? failure.wrong : `${failure.wrong} (${detail})`;
+  return new failure.error(`Cannot ${what} at ${host}: ${reason}. ${worded(failure.remedy, settings)}`, {
+    code,
+    reason,
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+/** A remedy with the names of the settings in it. */
+export const worded = (remedy: string, { url, address, newKey, key }: SettingNames): string =>
+  remedy
+    .replace("{url}", url)
+    .replace("{address}", address)
+    .replace("{newKey}", () => newKey.replace("{key}", key));
+
+function codeInChain(error: unknown): string | undefined {
+  for (let next = error; isObject(next); next = next["cause"]) {
+    const { code, message } = next as { code?: unknown; message?: unknown };
+    // undici says it only in words.
+    const [, status] = /^Proxy response \((\d+)\)/.exec(String(message)) ?? [];
+    if (status !== undefined) return status === "407" ? "PROXY_407" : "PROXY_REFUSED";
+    if (typeof code === "string") return code;
+  }
+  return undefined;
+}
+
+function isFailureCode(code: string): code is FailureCode {
+  return Object.hasOwn(FAILURES, code);
+}

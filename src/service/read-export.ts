@@ -1,0 +1,231 @@
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import split2 from "split2";
+import { BodyError, ConnectorError, ScrambledError, SilenceError } from "../base/errors.ts";
+import { isObject, tryParseJson } from "../base/json.ts";
+import type { RawLine } from "../sync/event.ts";
+import type { Batch, Row } from "../sync/service.ts";
+import type { Export } from "./client.ts";
+import { decodedTexts } from "./decode.ts";
+import { envelopeCode, streamError } from "./error-table.ts";
+import { RowNotes } from "./row-notes.ts";
+import type { RowParser } from "./rows.ts";
+import type { Usage } from "./usage.ts";
+
+const CARRIAGE_RETURN = 13;
+/** Characters of a batch with what is put around its rows: longer texts are large objects to V8, and take longer. */
+const BATCH_CHARACTERS = 112 * 1024;
+/** About as many characters as a message puts around a row. */
+const AROUND_A_ROW = 100;
+/** A batch does not wait longer than this (ms) for more rows once others have arrived. */
+const LATEST = 1_000;
+/** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
+const PIECE_BYTES = 64 * 1024;
+/** A body with more lines than this that are no rows is read no further. */
+const MOST_BAD_LINES = 1_000;
+
+/**
+ * Opens an export and reads it: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
+ * the body ended properly and every line was a row. The raw lines are what arrived; see `decodedTexts` for the few exceptions.
+ * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
+ * @param what the end of "Cannot …" for errors, such as "read people of 2026-01-02"
+ * @throws BodyError for a body that is cut, silent, without rows for too long, not UTF-8, ended by the error line, or
+ * holds a line that is no row
+ */
+export async function* readExport(
+  open: () => Promise<Export>,
+  parser: RowParser,
+  what: string,
+): AsyncGenerator<Batch> {
+  const opened = await open();
+  const { body } = opened;
+  const notes = new RowNotes();
+  const batcher = new Batcher(parser, notes, what);
+  const lines = split2("\n", (line: string) => batcher.add(line), {
+    decodeStrings: false,
+    readableHighWaterMark: 2,
+  });
+  const flow = flowThrough(opened, lines, notes);
+  const patience = new Patience(opened.idleMs, batcher, (error) => void body.destroy(error));
+  try {
+    for await (const batch of lines as AsyncIterable<Batch>) {
+      patience.rest();
+      yield batch;
+      patience.wait();
+    }
+    await flow;
+    const last = batcher.take();
+    if (last !== undefined) yield last;
+    if (batcher.fault !== undefined) throw batcher.fault;
+  } catch (error) {
+    const last = batcher.take();
+    if (last !== undefined) yield last;
+    const known = error instanceof ConnectorError ? error : brokenOff(what, error);
+    const { fault } = batcher;
+    throw known instanceof SilenceError && fault ? new BodyError(known.message, { cause: fault }) : known;
+  } finally {
+    patience.end();
+    body.destroy();
+  }
+}
+
+function brokenOff(what: string, cause: unknown): BodyError {
+  const { code, message } = isObject(cause) ? cause : {};
+  // What is no gzip from its header on has damaged nothing before it.
+  if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
+    return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
+  const Broken = code === "UND_ERR_BODY_TIMEOUT" ? SilenceError : BodyError;
+  return new Broken(`Cannot ${what}: the body broke off`, { cause });
+}
+
+/** Lets a body flow into lines; the promise fails for what is wrong on the way, and may be left alone. */
+function flowThrough(
+  { body, gzipped, usage }: Export,
+  lines: NodeJS.ReadWriteStream,
+  notes: RowNotes,
+): Promise<void> {
+  const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE_BYTES })] : [];
+  const pieces = (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> => inPieces(chunks, usage);
+  const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => decodedTexts(chunks, notes);
+  const flow = pipeline([body, pieces, ...gunzips, texts, lines] as unknown as [
+    Readable,
+    NodeJS.ReadWriteStream,
+  ]);
+  flow.catch(() => undefined);
+  return flow;
+}
+
+/** Ends an export whose reader wants rows while none come, however many bytes do. Lets batches leave in time as well. */
+class Patience {
+  readonly #batcher: Batcher;
+  readonly #timer: NodeJS.Timeout;
+  /** When a row was last wanted for the first time, or came; monotonic ms, infinite while none is wanted. */
+  #since = performance.now();
+  #rows = 0;
+
+  constructor(idleMs: number, batcher: Batcher, end: (error: BodyError) => void) {
+    this.#batcher = batcher;
+    const look = (): void => {
+      batcher.hurry();
+      if (batcher.rows !== this.#rows && Number.isFinite(this.#since)) this.wait();
+      if (performance.now() - this.#since > idleMs) end(batcher.tooFewRows(idleMs));
+    };
+    this.#timer = setInterval(look, Math.min(LATEST, idleMs)).unref();
+  }
+
+  wait(): void {
+    this.#rows = this.#batcher.rows;
+    this.#since = performance.now();
+  }
+
+  rest(): void {
+    this.#since = Number.POSITIVE_INFINITY;
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+/**
+ * All that has arrived since the last look, in pieces of a good size. A pipe would hand on one arrival after the other from
+ * a linked list, and while that is never empty the garbage collector keeps it from its first link on: a hundred megabytes
+ * that were read long ago.
+ */
+async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage): AsyncGenerator<Buffer> {
+  for await (const arrived of body) {
+    usage.bytesReceived += arrived.length;
+    for (let at = 0; at < arrived.length; at += PIECE_BYTES) yield arrived.subarray(at, at + PIECE_BYTES);
+  }
+}
+
+class Batcher {
+  readonly #parser: RowParser;
+  readonly #notes: RowNotes;
+  readonly #what: string;
+  #rows: Row[] = [];
+  #size = 0;
+  #lineNumber = 0;
+  #due = true;
+  #badLines = 0;
+  /** Rows so far. */
+  rows = 0;
+  /** What was wrong with the first line that is no row. */
+  fault: BodyError | undefined;
+
+  constructor(parser: RowParser, notes: RowNotes, what: string) {
+    this.#parser = parser;
+    this.#notes = notes;
+    this.#what = what;
+  }
+
+  /** What waits goes with the next row. */
+  hurry(): void {
+    this.#due = true;
+  }
+
+  /** Takes a line in; returns a batch when one is full or due. */
+  add(line: string): Batch | undefined {
+    this.#lineNumber += 1;
+    const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
+    if (raw === "") return undefined;
+    const row = this.#rowOf(raw);
+    if (row === undefined) return undefined;
+    this.rows += 1;
+    this.#rows.push(row);
+    this.#size += raw.length + AROUND_A_ROW;
+    return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
+  }
+
+  /** What has been added since the last batch, with what it taught; undefined if nothing. */
+  take(): Batch | undefined {
+    const facts = this.#notes.take();
+    if (this.#rows.length === 0 && facts === undefined) return undefined;
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#size = 0;
+    this.#due = false;
+    return { rows, facts };
+  }
+
+  /** A usual row is known by its line, any other is parsed and checked. */
+  #rowOf(line: string): Row | undefined {
+    const matched = this.#parser.match(line);
+    if (matched !== undefined) return matched;
+    const value = tryParseJson(line);
+    if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
+    // A record may have fields of these names too.
+    const isBare =
+      value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
+    const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
+    if (code !== undefined) throw streamError(this.#what, code);
+    const row = this.#parser.parse(oneLine(line), value, this.#notes);
+    // An empty object says nothing, and would keep a body without rows alive.
+    return line === "{}" ? undefined : row;
+  }
+
+  /** Goes on after a line that is no row: the body is faulty, its other rows are not. */
+  #skip(line: string): undefined {
+    this.#badLines += 1;
+    this.fault ??= this.#badLine(line);
+    if (this.#badLines > MOST_BAD_LINES) throw this.fault;
+  }
+
+  tooFewRows(idleMs: number): SilenceError {
+    return new SilenceError(
+      `Cannot ${this.#what}: no row came for ${idleMs / 1000} s, although the body goes on`,
+    );
+  }
+
+  /** Names a line by place, length and digest, never by content. */
+  #badLine(line: string): BodyError {
+    const digest = createHash("sha256").update(line, "latin1").digest("hex").slice(0, 16);
+    const which = `line ${this.#lineNumber} (${line.length} bytes, sha256 ${digest}…)`;
+    return new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
+  }
+}
+
+/** JSON allows a carriage return between its tokens only, where a space means the same and ends no line for any reader. */
+const oneLine = (json: string): RawLine => json.replaceAll("\r", " ") as RawLine;

@@ -1,0 +1,71 @@
+import { fromLatin1 } from "../base/text.ts";
+import type { FieldSchema, RowFacts } from "../sync/event.ts";
+import { inferSchema } from "./infer-schema.ts";
+
+/** Fields beyond this many are not named: their names come from outside. */
+const MOST_NEW_FIELDS = 1_000;
+
+/** Collects what the rows of one batch teach, until the batch leaves. Names come latin1-decoded, as they stand in a row. */
+export class RowNotes {
+  #notes: ReturnType<typeof noNotes> | undefined;
+
+  /** A field that the schema does not name; its schema is that of the first value. */
+  addNewField(name: string, value: unknown): void {
+    const { newFields } = this.#begun();
+    const known = newFields.get(name);
+    if (known !== undefined) known.rows += 1;
+    else if (newFields.size < MOST_NEW_FIELDS)
+      newFields.set(name, { rows: 1, schema: schemaOf(name, value) });
+  }
+
+  addContradiction(name: string): void {
+    const { contradictions } = this.#begun();
+    contradictions.set(name, (contradictions.get(name) ?? 0) + 1);
+  }
+
+  addWithoutKey(): void {
+    this.#begun().withoutKey += 1;
+  }
+
+  addReplaced(): void {
+    this.#begun().replaced += 1;
+  }
+
+  /** The facts since the last call; undefined if there are none. */
+  take(): RowFacts | undefined {
+    const notes = this.#notes;
+    if (notes === undefined) return undefined;
+    this.#notes = undefined;
+    const { newFields, contradictions } = notes;
+    return {
+      ...notes,
+      newFields: withTextNames(newFields),
+      contradictions: withTextNames(contradictions),
+    };
+  }
+
+  #begun(): ReturnType<typeof noNotes> {
+    this.#notes ??= noNotes();
+    return this.#notes;
+  }
+}
+
+const noNotes = () => ({
+  newFields: new Map<string, { rows: number; schema: FieldSchema }>(),
+  contradictions: new Map<string, number>(),
+  withoutKey: 0,
+  replaced: 0,
+  // A cursor is read only where it decides on proof.
+  unreadable: 0,
+  // Nor is a row counted as held back before it is known as new.
+  held: 0,
+});
+
+/** `{}` for a name that no platform can hold. */
+function schemaOf(name: string, value: unknown): FieldSchema {
+  const { properties = {} } = inferSchema({ type: "object" }, [{ [name]: value }]);
+  return Object.hasOwn(properties, name) ? (properties[name] as FieldSchema) : {};
+}
+
+const withTextNames = <Value>(facts: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> =>
+  new Map([...facts].map(([name, value]) => [fromLatin1(name), value]));

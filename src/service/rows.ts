@@ -1,0 +1,188 @@
+import { ConfigError } from "../base/errors.ts";
+import { isObject, type JsonObject, quoted } from "../base/json.ts";
+import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
+import { fromLatin1, toLatin1 } from "../base/text.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import { compactJson, memberText, memberTexts } from "../privacy/json-text.ts";
+import type { NamingField, Suppression } from "../privacy/suppress.ts";
+import type { LineBatch, RawLine } from "../sync/event.ts";
+import type { Row } from "../sync/service.ts";
+import { textToRawLine, toRawLine } from "./decode.ts";
+import { type Known, LinePattern } from "./fast-match.ts";
+import { RowNotes } from "./row-notes.ts";
+
+/** Fields that one function checks. Of more it would be too long for V8 to optimize: see SHORT_FUNCTIONS in main.ts. */
+const FIELDS_AT_ONCE = 6;
+
+/** How the rows of a stream are told apart and checked. */
+export type RowRules = {
+  readonly key: string;
+  readonly cursor: string | null;
+  /** The declared schema of the rows; null: any row obeys it. */
+  readonly schema: JsonSchema | null;
+  /** Whose rows are held back, by the fields that name somebody, the key first; undefined: nobody's. */
+  readonly held?: { readonly suppressed: Suppression; readonly fields: readonly NamingField[] } | undefined;
+};
+
+/**
+ * Turns lines and values into rows. A usual line is known by one regular expression; any other is parsed and compared
+ * with the schema. A row that contradicts the schema is still a row; the notes say what it taught.
+ */
+export class RowParser {
+  readonly key: string;
+  readonly #cursor: string | null;
+  readonly #pattern: LinePattern;
+  /** The declared fields by their latin1-decoded names. */
+  readonly #fields: ReadonlyMap<string, JsonSchema>;
+  readonly #accepts: (row: Readonly<JsonObject>) => boolean;
+  readonly #compile: (schema: object) => SchemaCheck;
+  /** The checks of single fields, compiledCheck when the first row is refused. */
+  readonly #checks = new Map<string, SchemaCheck>();
+  /** Whether a field that the schema does not name is new. */
+  readonly #closed: boolean;
+  readonly #held: RowRules["held"];
+
+  constructor({ key, cursor, schema, held }: RowRules) {
+    this.key = key;
+    this.#held = held;
+    this.#cursor = cursor;
+    this.#compile = schemaCompiler({ fill: false });
+    const fields = Object.entries(schema?.properties ?? {});
+    this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
+    this.#accepts = checkOfAll(this.#compile, this.#fields);
+    this.#closed = schema !== null;
+    this.#pattern = new LinePattern(this.#fields, key, cursor, held && knownBy(held));
+  }
+
+  /** The row of a usual line; undefined for a line that has to be parsed. */
+  match(line: string): Row | undefined {
+    return this.#pattern.match(line);
+  }
+
+  /** The row of a parsed line. */
+  parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
+    const isHeld = this.#held?.fields.some((field) =>
+      memberTexts(raw, field).some((json) => this.#held?.suppressed.hasJson(field, json)),
+    );
+    if (isHeld !== true) this.#compare(value, notes);
+    const key = keyText(raw, this.key, value[this.key]);
+    if (key === "" && isHeld !== true) notes.addWithoutKey();
+    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isHeld };
+  }
+
+  /**
+   * The row of an element of a list, spelt as an export spells it, so that keys and cursors compare.
+   * @param text the JSON of an object, as latin1
+   */
+  parseElement(text: string, notes: RowNotes): Row {
+    const raw = textToRawLine(compactJson(text), notes);
+    return this.parse(raw, JSON.parse(raw), notes);
+  }
+
+  /** Records that are no rows of an export, such as the results of jobs, as lines. */
+  toLines(records: readonly Readonly<JsonObject>[]): LineBatch {
+    const notes = new RowNotes();
+    const lines = records.map((record) => {
+      const raw = toRawLine(record, notes);
+      this.#compare(JSON.parse(raw), notes);
+      return raw;
+    });
+    return { lines, facts: notes.take() };
+  }
+
+  #compare(row: Readonly<JsonObject>, notes: RowNotes): void {
+    if (this.#accepts(row) && (!this.#closed || this.#knows(row))) {
+      this.#pattern.learn(Object.keys(row));
+      return;
+    }
+    for (const [name, value] of Object.entries(row)) {
+      if (!this.#fields.has(name)) notes.addNewField(name, value);
+      else if (!this.#checkOf(name)(value)) notes.addContradiction(name);
+    }
+  }
+
+  /** Whether the schema names every field of a row. Asks ajv nothing, whose lookup of each name costs more than the rest of its check. */
+  #knows(row: Readonly<JsonObject>): boolean {
+    for (const name in row) if (!this.#fields.has(name)) return false;
+    return true;
+  }
+
+  #checkOf(name: string): SchemaCheck {
+    const check = this.#checks.get(name) ?? this.#compile(this.#fields.get(name) ?? {});
+    this.#checks.set(name, check);
+    return check;
+  }
+}
+
+/** As an expression finds them, of rows without an escaped name or one that stands twice. */
+function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["held"]>): Known {
+  const isUsual = key !== "domain";
+  const isKeyHeld = (json: string): boolean =>
+    isUsual ? suppressed.hasUsual("id", json) : suppressed.hasJson("domain", json);
+  return {
+    ...{ other, isUsual },
+    isHeld: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual("email", text)),
+  };
+}
+
+/** A text, or the digits of a number. */
+function cursorText(value: unknown): string | null {
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+/**
+ * The JSON of a key as latin1, with its escapes resolved, so that 1 is not "1" and no integer is rounded. Empty for a row
+ * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
+ */
+function keyText(raw: RawLine, name: string, value: unknown): string {
+  const spelt = (): string => memberText(raw, fromLatin1(name)) ?? "null";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : spelt();
+  if (typeof value !== "string" || value === "") return "";
+  // Escapes of a latin1-decoded line stand for other characters than its bytes.
+  const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(spelt())))) : value;
+  return JSON.stringify(text);
+}
+
+/**
+ * One check of all fields, in parts: the compiler also calls itself once a field.
+ * @throws ConfigError for a schema that is none: it may come from a catalog
+ */
+function checkOfAll(
+  compile: (schema: object) => SchemaCheck,
+  fields: ReadonlyMap<string, JsonSchema>,
+): (row: Readonly<JsonObject>) => boolean {
+  const entries = [...fields];
+  const checks: SchemaCheck[] = [];
+  for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
+    const part = entries.slice(at, at + FIELDS_AT_ONCE);
+    const check = compiledCheck(compile, part);
+    if (check === undefined)
+      throw notASchema(part.find((field) => compiledCheck(compile, [field]) === undefined));
+    checks.push(check);
+  }
+  return (row) => checks.every((check) => check(row));
+}
+
+type Field = readonly [name: string, schema: JsonSchema];
+
+/**
+ * The check of some fields; undefined if a schema is none. What a catalog gives for a schema may be any JSON; the compiler
+ * looks at it only where a row asks for it.
+ */
+function compiledCheck(
+  compile: (schema: object) => SchemaCheck,
+  fields: readonly Field[],
+): SchemaCheck | undefined {
+  if (!fields.every(([, schema]) => isObject(schema) || typeof schema === "boolean")) return undefined;
+  try {
+    return compile({ type: "object", properties: Object.fromEntries(fields) });
+  } catch {
+    return undefined;
+  }
+}
+
+const notASchema = ([name]: Field = ["", {}]): ConfigError =>
+  new ConfigError(
+    `Cannot use the catalog: the schema of the field ${quoted(fromLatin1(name))} is not one. Discover again`,
+  );

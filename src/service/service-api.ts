@@ -1,0 +1,290 @@
+import {
+  BodyError,
+  ConfigError,
+  ConnectorError,
+  DataError,
+  FormError,
+  LimitedError,
+  NotFoundError,
+  TransientError,
+  UnmadeError,
+  UnreachableError,
+} from "../base/errors.ts";
+import { isObject } from "../base/json.ts";
+import { plural, toLatin1 } from "../base/text.ts";
+import { BEGINNING, DAY_MS, type Day, instant, startOf } from "../base/time.ts";
+import { elementTexts } from "../privacy/json-text.ts";
+import type { Notice } from "../sync/event.ts";
+import {
+  type Batch,
+  type Count,
+  type Page,
+  type PlacedRow,
+  type Row,
+  type StreamApi,
+  untrusted,
+} from "../sync/service.ts";
+import { describe, type Window } from "../sync/window.ts";
+import type { Client, Export, JsonAnswer, Query } from "./client.ts";
+import { wasNeverSent } from "./error-table.ts";
+import { readExport } from "./read-export.ts";
+import { RowNotes } from "./row-notes.ts";
+import type { RowParser } from "./rows.ts";
+
+const PAGE_SIZE = 1000;
+/** No page has more elements, whatever page size the service uses. */
+const MOST_ELEMENTS = 100_000;
+
+/** Where and how one stream is read. */
+export type Endpoint = {
+  readonly stream: string;
+  readonly list: string;
+  /** The setting that says where the list is; null: the interface does. */
+  readonly listSetting: string | null;
+  /** The list of sources. */
+  readonly sources: string;
+  /** Undefined for a stream that is only listed. */
+  readonly export: string | undefined;
+  /** The filters that every request carries besides its days. */
+  readonly filters: Query;
+  readonly parser: RowParser;
+  /** False: totals that are null are taken for what they are; otherwise they end the stream. */
+  readonly verify: boolean;
+};
+
+/** All that the core asks of the world, answered by the service. */
+export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): StreamApi {
+  return {
+    count: (window) => countWindow(client, endpoint, window),
+    stream: (window, once) => exportWindow(client, endpoint, window, once),
+    hasRows: (window) => hasRows(client, endpoint, window),
+    rowAt: (window, place) => rowAt(client, endpoint, window, place),
+    page: (window, number) => readPage(client, endpoint, window, number),
+    sources: () => sourcesOf(client, endpoint),
+    backOff: (failures) => client.backOff(failures),
+    now: () => client.now(),
+    monotonic: () => client.monotonic(),
+    notify,
+  };
+}
+
+/** The filters of a window: whole UTC days, both included. Those of the endpoint take precedence over them. */
+function windowFilters(window: Window): Query {
+  if (window.kind === "closed") {
+    const { from, to, source, isUser } = window;
+    const part = {
+      ...(source !== undefined && { source }),
+      ...(isUser !== undefined && { is_user: `${isUser}` }),
+    };
+    return { discovered_from: from, discovered_to: to, ...part };
+  }
+  return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
+}
+
+/** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
+async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
+  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
+    return await countRows(client, endpoint, windowFilters(window));
+  }
+  const dated = await countRows(client, endpoint, { discovered_from: BEGINNING });
+  const all = await countRows(client, endpoint, {});
+  return {
+    ...dated,
+    undated: Math.max(0, all.rows - dated.rows),
+    known: dated.known && all.known,
+  };
+}
+
+async function countRows(client: Client, endpoint: Endpoint, days: Query, isSecond = false): Promise<Count> {
+  const answer = await list(client, endpoint, `count ${endpoint.stream}`, { limit: "1", ...days });
+  const { asked, answered, value } = answer;
+  const { total, elements } = value;
+  if (total === null && endpoint.verify) throw new DataError(withoutTotal(endpoint.stream));
+  if (total === null) return { rows: 0, undated: 0, known: false, asked, answered };
+  const shown = elements.length;
+  if (shown > total && endpoint.verify) {
+    // A row may have come in between the service's count and its look.
+    if (!isSecond) return await countRows(client, endpoint, days, true);
+    throw untrusted(`a count of ${endpoint.stream} says ${total} beside ${plural(shown, "row")}`);
+  }
+  refuseIgnoredFilter(endpoint, answer, days);
+  return { rows: Math.max(total, shown), undated: 0, known: true, asked, answered };
+}
+
+/** Throws DataError if the row beside a count is of no day that was asked for. Whoever was checked meanwhile may stand there. */
+function refuseIgnoredFilter(
+  { stream, parser }: Endpoint,
+  { value, asked }: JsonAnswer<List & { readonly texts: () => readonly string[] }>,
+  { discovered_from: from, discovered_to: to }: Query,
+): void {
+  if (from === undefined || !isObject(value.elements[0])) return;
+  const { cursor } = parser.parseElement(value.texts()[0] ?? "", new RowNotes());
+  const at = instant(cursor ?? "");
+  const isLater = to !== undefined && at >= startOf(to as Day) + DAY_MS && at < asked;
+  if (cursor !== null && !(at < startOf(from as Day)) && !isLater) return;
+  throw new DataError(
+    `Cannot trust the service's date filters: a count of ${stream} of ${from} to ${to ?? "now"} brought a row of another day. ` +
+      "Tell the service's owner",
+  );
+}
+
+/** What a person should know of a stream whose rows the service does not count. */
+export const withoutTotal = (stream: string): string =>
+  `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
+  'Set "verify_counts" to false to read without proof';
+
+async function hasRows(client: Client, endpoint: Endpoint, window: Window): Promise<boolean> {
+  const query = { limit: "1", skip_count: "1", ...windowFilters(window) };
+  const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
+  return value.elements.length > 0;
+}
+
+/** The interface only names the list of sources: one that is not there, or is of another form, says nothing. */
+async function sourcesOf(client: Client, { sources }: Endpoint): Promise<readonly string[] | undefined> {
+  const parse = (value: unknown): List => parseList(value, "sources");
+  try {
+    const query = { page: "1", limit: String(PAGE_SIZE) };
+    const { elements, total } = (await client.getJson("list sources", sources, query, parse)).value;
+    if (total !== null && total > elements.length) return undefined;
+    return elements.flatMap((one) => (isObject(one) && typeof one["slug"] === "string" ? [one["slug"]] : []));
+  } catch (error) {
+    if (!(error instanceof ConnectorError) || error instanceof UnreachableError) throw error;
+    return undefined;
+  }
+}
+
+/** Rows are compared, not emitted: what they teach is left to the pass that emits them. */
+async function rowAt(
+  client: Client,
+  endpoint: Endpoint,
+  window: Window,
+  place: number,
+): Promise<PlacedRow | undefined> {
+  const query = { page: String(place), limit: "1", ...windowFilters(window) };
+  try {
+    const { value } = await list(client, endpoint, `look into ${endpoint.stream}`, query);
+    const [text] = value.texts();
+    const isRow = text !== undefined && isObject(value.elements[0]);
+    const row = isRow ? endpoint.parser.parseElement(text, new RowNotes()) : undefined;
+    return { row, total: value.total };
+  } catch (error) {
+    // Some lists refuse to be looked into so deep.
+    if (error instanceof ConfigError || isUnmade(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
+const isUnmade = (error: unknown): error is TransientError =>
+  error instanceof TransientError &&
+  !(error instanceof UnreachableError || error instanceof LimitedError || wasNeverSent(error));
+
+function exportWindow(
+  client: Client,
+  endpoint: Endpoint,
+  window: Window,
+  once = false,
+): AsyncGenerator<Batch> {
+  const { export: path } = endpoint;
+  if (path === undefined) throw new Error(`Cannot export ${endpoint.stream}: it is only listed`);
+  const what = `read ${endpoint.stream}${ofWindow(window)}`;
+  const query = { ...windowFilters(window), ...endpoint.filters };
+  const open = (): Promise<Export> =>
+    client.open(what, path, query, once).catch((error: unknown) => {
+      throw once && isUnmade(error) ? unmade(what, error) : error;
+    });
+  return readExport(open, endpoint.parser, what);
+}
+
+const unmade = (what: string, error: TransientError): UnmadeError =>
+  new UnmadeError(`Cannot ${what}: ${error.reason ?? error.message}`, {
+    cause: error.cause,
+  });
+
+/** Which rows of a stream a window holds; "" for all of them. */
+function ofWindow(window: Window): string {
+  if (window.kind === "undated") return " without a date";
+  return window.kind === "all" || (window.kind === "open" && window.undated) ? "" : ` of ${describe(window)}`;
+}
+
+async function readPage(client: Client, endpoint: Endpoint, window: Window, number: number): Promise<Page> {
+  const { stream, parser } = endpoint;
+  const what = `read page ${number} of ${stream}`;
+  const query = { page: String(number), limit: String(PAGE_SIZE), ...windowFilters(window) };
+  const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
+    if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
+    // The rows of a page that cannot be had or parsed come another way, or are missing: that is no outage.
+    if (error instanceof FormError) throw new BodyError(error.message, { cause: error.cause });
+    throw endpoint.export !== undefined && isUnmade(error) ? unmade(what, error) : error;
+  });
+  const notes = new RowNotes();
+  if (!value.elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);
+  const rows = value.texts().map((text): Row => parser.parseElement(text, notes));
+  return { rows, facts: notes.take(), size: value.size ?? PAGE_SIZE, total: value.total };
+}
+
+const NO_PAGE = { value: { elements: [], texts: () => [], total: null, size: undefined } };
+
+/** Some services refuse a page past the last instead of showing it empty. */
+const isNoSuchPage = (error: unknown): boolean =>
+  error instanceof NotFoundError || (error instanceof ConfigError && error.code === "INVALID_PARAMETER");
+
+/** Asks the list, under the endpoint's filters. `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53. */
+function list(
+  client: Client,
+  { stream, list: path, listSetting, filters }: Endpoint,
+  what: string,
+  query: Query,
+): Promise<JsonAnswer<List & { readonly texts: () => readonly string[] }>> {
+  const answer = client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
+    ...parseList(value, stream),
+    // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.
+    texts: () => elementTexts(toLatin1(body.toString("utf8")), "data"),
+  }));
+  return answer.catch(notThere(what, path, listSetting));
+}
+
+/** Names the path, which the interface may not say, and the setting that corrects it. */
+export const notThere =
+  (what: string, path: string, setting: string | null) =>
+  (error: unknown): never => {
+    if (setting === null || !(error instanceof NotFoundError)) throw error;
+    throw new NotFoundError(
+      `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into ${setting}`,
+      { cause: error, code: error.code },
+    );
+  };
+
+/** `total`: null if the service did not count. */
+export type List = {
+  readonly elements: readonly unknown[];
+  readonly total: number | null;
+  readonly size: number | undefined;
+};
+
+/**
+ * Some services write an empty list as null; only beside its pagination is that one.
+ * @throws FormError for an answer that is no list, DataError for one that is far too long
+ */
+export function parseList(value: unknown, stream: string): List {
+  const { data: said, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
+  const data = said === null && isObject(pagination) ? [] : said;
+  const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
+  if (!Array.isArray(data) || !(total === null || isCount(total))) {
+    throw new FormError(
+      `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
+      { reason: "the answer is not of the interface's form" },
+    );
+  }
+  if (data.length > MOST_ELEMENTS) {
+    throw new DataError(
+      `Cannot list ${stream}: a page holds ${data.length.toLocaleString("en-US")} elements, more than ${MOST_ELEMENTS.toLocaleString("en-US")}. ` +
+        "Tell the service's owner",
+    );
+  }
+  return { elements: data, total, size: isCount(limit) && limit > 0 ? limit : undefined };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0;
+}

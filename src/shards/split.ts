@@ -1,0 +1,82 @@
+import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later } from "../base/time.ts";
+import type { StreamApi } from "../sync/service.ts";
+import { closedWindow, type DatedWindow } from "../sync/window.ts";
+
+/** What planning asks the service. Each call is one request. */
+type Counter = Pick<StreamApi, "count" | "rowAt">;
+
+/** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
+export type Size = { readonly rows: number; readonly asked: number };
+
+/** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
+export type Cut = { readonly from: Day | null; readonly to: Day | null; readonly rows: number };
+
+/** Dated rows only. `from` null: the beginning. `to` null: up to now. */
+export const shardWindow = (from: Day | null, to: Day | null): DatedWindow =>
+  to === null
+    ? { kind: "open", from: from ?? BEGINNING, undated: false }
+    : closedWindow(from ?? BEGINNING, to);
+
+/** A quarter of an hour of a service that streams 1,000 rows a second. */
+const ROWS_PER_SHARD = 1_000_000;
+const MOST_SHARDS = 1_000;
+/** Where a search by counts begins. */
+const FIRST_GUESS = "1970-01-02" as Day;
+
+/** Days before yesterday only lose rows, so they can be read in any order. Null: no shard ends after them. */
+const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
+  to === null || to > addDays(dayOf(asked), -2) ? null : to;
+
+/**
+ * Cuts a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
+ * says which day a row stands on, and how many rows follow the shard before. Where it does not, counts do. The last shard is
+ * open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
+ * @param size of the range
+ * @param wanted how many shards; undefined: one for each million rows and the open one
+ * @param known the shards before the range, which count as well
+ */
+export async function* cutRange(
+  api: Counter,
+  { from, to }: Pick<Cut, "from" | "to">,
+  size: Size,
+  wanted?: number,
+  known: readonly Cut[] = [],
+): AsyncGenerator<Cut> {
+  const end = closedEnd(to, size);
+  const all = known.reduce((sum, { rows }) => sum + rows, size.rows);
+  const usual = Math.ceil(all / ROWS_PER_SHARD) + (end === null ? 1 : 0);
+  const shards = Math.min(MOST_SHARDS, wanted ?? usual) - known.length;
+  const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
+  /** The days before `start` that are cut off and not counted yet. */
+  let before: { readonly from: Day | null; readonly to: Day } | undefined;
+  let [start, left] = [from, size.rows];
+  for (let nth = 1; ; nth++) {
+    const isLast = nth >= shards || (start !== null && start > latest);
+    const target = Math.floor((nth * size.rows) / shards);
+    const place = Math.max(1, size.rows - target);
+    const placed = isLast ? undefined : await api.rowAt(shardWindow(start, to), place);
+    if (before !== undefined) {
+      const rows = placed?.total ?? (await api.count(shardWindow(start, to))).rows;
+      if (rows < left) {
+        yield { ...before, rows: left - rows };
+        left = rows;
+      } else start = before.from;
+      before = undefined;
+    }
+    if (isLast) break;
+    // A day may hold the rows of several shards.
+    if (left < place) continue;
+    const at = instant(placed?.row?.cursor ?? "");
+    let [low, high] = Number.isNaN(at) ? [start ?? FIRST_GUESS, latest] : [dayOf(at), dayOf(at)];
+    while (low < high) {
+      const middle = dayOf((Date.parse(low) + Date.parse(high)) / 2);
+      if ((await api.count(shardWindow(from, middle))).rows < target) low = addDays(middle, 1);
+      else high = middle;
+    }
+    if (start !== null && low < start) continue;
+    const last = earlier(later(addDays(low, -1), start ?? BEGINNING), latest);
+    before = { from: start, to: last };
+    start = addDays(last, 1);
+  }
+  yield { from: start, to: end, rows: left };
+}

@@ -1,0 +1,261 @@
+import { BodyError } from "../base/errors.ts";
+import { plural } from "../base/text.ts";
+import { addDays, BEGINNING, cursorToUtc, type Day, dayOf, instant } from "../base/time.ts";
+import {
+  type Coverage,
+  compact,
+  cutByRows,
+  type DayRange,
+  missingDaysOf,
+  prove,
+  put,
+  type Span,
+  spanOf,
+  uncovered,
+  withStatus,
+} from "./coverage.ts";
+import type { Event, StreamState, WindowRecord } from "./event.ts";
+import type { Witness } from "./newest-keys.ts";
+import type { Range } from "./range.ts";
+import type { DatedState } from "./state.ts";
+import { describe, type Window } from "./window.ts";
+import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
+
+/** Into how many ranges the days of a window go: an account of one window has no others. */
+const PARTS = 20;
+const FEW_PARTS = 4;
+
+/** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
+export class Checkpoints {
+  readonly #stream: string;
+  readonly #range: Range;
+  readonly #witness: () => Witness | null;
+  #state: DatedState;
+  #written = "";
+  /** How many windows the last checkpoint covered. */
+  #covered = 0;
+  #next = 0;
+  #windows = 0;
+  /** Missing days that may yet be the first of three in a row. */
+  #tail: WindowResult = [];
+  #cause: unknown;
+  /** Of the windows since the last checkpoint. */
+  #records: WindowRecord[] = [];
+  readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
+
+  /** @param witness of the newest rows that the run has shown; null: none was */
+  constructor(stream: string, range: Range, witness: () => Witness | null = () => null) {
+    this.#witness = witness;
+    this.#stream = stream;
+    this.#range = range;
+    this.#state = range.state;
+  }
+
+  get state(): DatedState {
+    return this.#state;
+  }
+
+  /** Takes in an ended window, and yields a checkpoint if the prefix has grown. Throws when the service seems to be unwell. */
+  *finish(index: number, planned: Planned, result: WindowResult): Generator<Event> {
+    this.#ended.set(index, { planned, result });
+    if (result.length > 0) this.#windows += 1;
+    const before = this.#next;
+    for (let end = this.#ended.get(this.#next); end !== undefined; end = this.#ended.get(this.#next)) {
+      this.#ended.delete(this.#next);
+      this.#next += 1;
+      // Days that earlier runs could not prove say nothing of the service's health now.
+      if (end.planned.clears !== "missing") {
+        this.#tail = missingInARow([...this.#tail, ...end.result]);
+      }
+      this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
+      this.#state = this.#after(end.planned, end.result);
+      this.#records.push(...this.#recordsOf(end.planned, end.result));
+    }
+    if (this.#next > before && this.#range.kind === "days") yield* this.#checkpoint();
+  }
+
+  /**
+   * Yields the last checkpoint and the end of the stream.
+   * @param passes how many passes all windows took
+   * @param isTimeUp whether the run ended before all that was planned
+   */
+  *close(passes: number, isTimeUp: boolean): Generator<Event> {
+    const error = this.#incomplete();
+    const { full_refresh } = this.#state;
+    if (full_refresh !== null && error === undefined && !isTimeUp) {
+      this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
+    }
+    yield* this.#checkpoint();
+    const { discoveredAt, days } = this.#state;
+    const recheck = withStatus(days, "again");
+    if (recheck.length > 0) {
+      const text =
+        `${plural(recheck.length, "range")} of days of "${this.#stream}" will be checked again by the next run: people left them ` +
+        "while they were read, so their counts could not be met exactly";
+      yield { kind: "log", level: "info", text };
+    }
+    yield {
+      kind: "close",
+      stream: this.#stream,
+      complete: error === undefined,
+      ...(error !== undefined && { error }),
+      report: {
+        ...{ windows: this.#windows, passes, missing_days: missingDaysOf(days), recheck },
+        ...{ time_limit_reached: isTimeUp, saved_up_to: discoveredAt },
+      },
+    };
+  }
+
+  *#checkpoint(): Generator<Event> {
+    const { full_refresh, version } = this.#state;
+    const state: StreamState = this.#range.kind === "all" ? { version, full_refresh } : { ...this.#state };
+    const written = JSON.stringify(state);
+    // The rows of a window need a checkpoint after them, even one that says nothing new.
+    if (written === this.#written && this.#covered === this.#next) return;
+    this.#written = written;
+    this.#covered = this.#next;
+    const records = this.#records.splice(0);
+    yield {
+      kind: "checkpoint",
+      stream: this.#stream,
+      state,
+      windows: this.#next,
+      ...(records.length > 0 && { records }),
+    };
+  }
+
+  /** What is known of each window. Days that none holds were counted empty. */
+  #recordsOf({ window, days }: Planned, result: WindowResult): readonly WindowRecord[] {
+    const read = result.flatMap((one): readonly WindowRecord[] => {
+      if (one.facts === undefined) return [];
+      const { kind } = one.window;
+      const [first_day, last_day] = rangeOf(one.window);
+      return [{ kind, first_day, last_day, verdict: one.kind, ...one.facts }];
+    });
+    if (window.kind !== "closed") return read;
+    const held = result.reduce<Coverage>((all, { window: { ...part } }) => {
+      return part.kind === "closed" ? put(all, spanOf([part.from, part.to], null)) : all;
+    }, []);
+    const empty = uncovered(held, days ?? [window.from, window.to]);
+    return [
+      ...empty.map(([first_day, last_day]) => ({ kind: "closed", first_day, last_day, ...NOTHING }) as const),
+      ...read,
+    ];
+  }
+
+  #after(planned: Planned, result: WindowResult): DatedState {
+    const { window } = planned;
+    if (window.kind === "all") return this.#state;
+    const undated = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
+    const discoveredAt = this.#newestAfter(result);
+    const isPassed = discoveredAt !== this.#state.discoveredAt || this.#state.witness === null;
+    return {
+      ...this.#state,
+      ...(isPassed && { witness: this.#witness() ?? this.#state.witness }),
+      ...(window.kind !== "undated" && { days: this.#daysAfter(planned, result) }),
+      ...{ discoveredAt, ...(undated && this.#undatedAfter(undated)) },
+      sources: this.#sourcesAfter(planned),
+    };
+  }
+
+  /** What a window stands for of the days before yesterday; undefined if there are none. */
+  #daysOf({ window, days }: Planned): DayRange | undefined {
+    if (days !== undefined || window.kind === "all" || window.kind === "undated") return days;
+    const to = window.kind === "closed" ? window.to : addDays(this.#range.yesterday, -1);
+    return window.from <= to ? [window.from, to] : undefined;
+  }
+
+  /** Days that no outcome holds were counted empty. */
+  #daysAfter(planned: Planned, result: WindowResult): Coverage {
+    const { days } = this.#state;
+    const { window } = planned;
+    const range = this.#daysOf(planned);
+    if (range === undefined) return days;
+    const unproven = result.flatMap(unprovenSpans).reduce<Coverage>(put, []);
+    // The days of a single source were read before.
+    const read = window.kind === "closed" && window.source !== undefined ? [] : uncovered(unproven, range);
+    const border = addDays(dayOf(instant(this.#newestAfter(result) ?? BEGINNING)), -this.#range.lookbackDays);
+    const rowsByDay = new Map(result.flatMap((one) => [...(one.rowsByDay ?? [])]));
+    const cut = (part: DayRange): readonly DayRange[] =>
+      rowsIn(part, result, "rowsByDay") === null
+        ? [part]
+        : cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
+    const spanIn = (part: DayRange): Span => {
+      const rows = rowsIn(part, result, "rowsByDay");
+      return spanOf(part, rows, undefined, rows === null ? 0 : (rowsIn(part, result, "heldByDay") ?? 0));
+    };
+    const proven = read.reduce((all, part) => prove(all, part, spanIn, cut), days);
+    return compact(unproven.reduce(put, proven));
+  }
+
+  #undatedAfter({ kind, undatedRows: rows = 0, undatedSeen }: WindowOutcome): Partial<DatedState> {
+    if (kind === "missing") return { undated: null };
+    return { undated: { rows, seen: undatedSeen ?? null }, checked: dayOf(this.#range.latest) };
+  }
+
+  /** The sources whose covered days were read, once the last window of one has ended. */
+  #sourcesAfter({ window, days }: Planned): DatedState["sources"] {
+    const { sources } = this.#state;
+    const source = window.kind === "closed" ? window.source : undefined;
+    const last = this.#range.granted.find((one) => one.source === source)?.to;
+    return source === undefined || days?.[1] !== last ? sources : [...(sources ?? []), source];
+  }
+
+  /** The newest row shown. The cursor never moves backwards. */
+  #newestAfter(result: WindowResult): string | null {
+    return result.reduce((cursor, { newest }) => {
+      if (newest === undefined) return cursor;
+      return cursor === null || instant(newest) > instant(cursor) ? cursorToUtc(newest) : cursor;
+    }, this.#state.discoveredAt);
+  }
+
+  /** What keeps the stream from being complete; undefined if nothing. */
+  #incomplete(): BodyError | undefined {
+    const { days, undated } = this.#state;
+    const missing = missingDaysOf(days);
+    const isUndatedMissing = undated === null && this.#range.undated !== "none" && this.#cause !== undefined;
+    if (missing.length === 0 && !isUndatedMissing) return undefined;
+    const named = `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
+    const [what, remedy] =
+      missing.length > 0
+        ? [named, 'If the service can never serve a day, name it in "ignore_missing_days"']
+        : [describe({ kind: "undated" }), 'If it stays so, "verify_counts": false reads without proof'];
+    return new BodyError(
+      `Cannot prove ${what} of "${this.#stream}" complete. Everything else was read. The next run reads this first. ${remedy}`,
+      { cause: this.#cause },
+    );
+  }
+}
+
+/** Days that were counted and hold no row. */
+const NOTHING = {
+  ...({ verdict: "proven", counted_before: 0, counted_after: null, shown: 0 } as const),
+  ...{ emitted: 0, suppressed: 0, passes: 0, requests: 0, seconds: 0 },
+};
+
+const rangeOf = (window: Window): readonly [Day | null, Day | null] => {
+  if (window.kind === "closed") return [window.from, window.to];
+  return [window.kind === "open" ? window.from : null, null];
+};
+
+/** What an outcome says of days that it did not prove. Ignored days count as read. */
+function unprovenSpans({ kind, window }: WindowOutcome): Coverage {
+  if (kind === "proven" || window.kind !== "closed") return [];
+  return [spanOf([window.from, window.to], null, kind === "ignored" ? undefined : kind)];
+}
+
+/** How many rows some days held, or of how many of them none left; null if an outcome that holds one of them does not say. */
+function rowsIn(
+  [first, last]: DayRange,
+  result: WindowResult,
+  which: "rowsByDay" | "heldByDay",
+): number | null {
+  let rows = 0;
+  for (const { window, [which]: rowsByDay } of result) {
+    if (window.kind === "all" || window.kind === "undated") continue;
+    if (window.from > last || (window.kind === "closed" && window.to < first)) continue;
+    if (rowsByDay === undefined) return null;
+    for (const [day, held] of rowsByDay) if (day >= first && day <= last) rows += held;
+  }
+  return rows;
+}

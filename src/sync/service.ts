@@ -1,0 +1,75 @@
+import { DataError } from "../base/errors.ts";
+import type { Notice, RawLine, RowFacts, UsualNames } from "./event.ts";
+import type { Window } from "./window.ts";
+
+/**
+ * A row before it is admitted to the output. `key` and `cursor` are for comparing only. `key` is the JSON of the row's key,
+ * byte for byte in latin1 with its escapes resolved; an empty text stands for a row without one. `cursor` is a text as it
+ * was spelt, or the digits of a number.
+ */
+export type Row = {
+  readonly raw: RawLine;
+  readonly key: string;
+  readonly cursor: string | null;
+  readonly names?: UsualNames;
+  /** Whether it is suppressed: it counts as shown, and in nothing else. */
+  readonly isHeld?: boolean | undefined;
+};
+
+/** Rows that arrived together. `facts`: what they taught; undefined if nothing. */
+export type Batch = { readonly rows: readonly Row[]; readonly facts?: RowFacts | undefined };
+
+/**
+ * What a window held at a moment of the service's clock. No row whose cursor is before `asked` came in later,
+ * and none whose cursor is after `answered` was counted (both epoch ms).
+ * `undated`: what the count of everything has beyond the dated rows; 0 where a date filter holds.
+ */
+export type Count = {
+  readonly rows: number;
+  readonly undated: number;
+  /** False if the service does not count; then `rows` and `undated` are 0. */
+  readonly known: boolean;
+  readonly asked: number;
+  readonly answered: number;
+};
+
+/** Totals that are lower than the rows beside them prove nothing. `saying`: where, and both numbers. */
+export const untrusted = (saying: string): DataError =>
+  new DataError(
+    `Cannot trust the service's totals: ${saying}. Tell the service's owner. "verify_counts": false reads without proof`,
+  );
+
+/** For a pass that no count is held against. */
+export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
+
+/** One page of a list. `size`: the page size that the service used; `total`: null if it did not count. */
+export type Page = Batch & { readonly size: number; readonly total: number | null };
+
+/** `row`: undefined if nothing stands at the place; `total`: as the same answer counts, null if it does not. */
+export type PlacedRow = { readonly row: Row | undefined; readonly total: number | null };
+
+/** All that the core asks of the world. */
+export type StreamApi = {
+  /** Asks the service how many rows a window holds now. Retries what time can heal; throws TransientError or ConfigError at the end. */
+  count(window: Window): Promise<Count>;
+  /**
+   * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
+   * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
+   */
+  stream(window: Window, once?: boolean): AsyncIterable<Batch>;
+  /** Whether a window holds any row, for services that do not count. */
+  hasRows(window: Window): Promise<boolean>;
+  /** What stands at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
+  rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
+  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be had or parsed. */
+  page(window: Window, number: number): Promise<Page>;
+  /** The slugs of the sources that the key can read; undefined if the service does not say. */
+  sources(): Promise<readonly string[] | undefined>;
+  /** Backs off after the given number of failures (1 and up) of the same work. */
+  backOff(failures: number): Promise<void>;
+  /** Epoch ms by the service's clock. */
+  now(): number;
+  /** Ms that only grow, by this machine. */
+  monotonic(): number;
+  notify(notice: Notice): void;
+};

@@ -1,0 +1,123 @@
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { OutputError } from "../../../src/base/errors.ts";
+import { checkManifest } from "../../../src/output/manifest.ts";
+import { openSink } from "../../../src/output/sink.ts";
+import { Mask } from "../../../src/protocol/mask.ts";
+import type { Event } from "../../../src/sync/event.ts";
+import { checkpoint, close, open, records } from "../../support/events.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { testProcess } from "../../support/terminal.ts";
+
+type Told = (readonly unknown[])[];
+
+/** A folder that takes events, and what the run's stats are told meanwhile. */
+async function sinkOf(path: string, more: object = {}, clock: object = {}) {
+  const told: Told = [];
+  const stats = {
+    noteSaved: (...said: unknown[]) => void told.push(["saved", ...said]),
+    notePublished: (...said: unknown[]) => void told.push(["published", ...said]),
+  };
+  const process = testProcess();
+  const runtime = { ...process, clock: { ...process.clock, ...clock }, stats };
+  const sink = await openSink({ kind: "folder", path, gzip: false, ...more }, () => "", new Mask(), runtime);
+  const emit = async (...events: readonly Event[]): Promise<void> => {
+    for (const event of events) await sink.emit(event);
+  };
+  return { sink, emit, told };
+}
+
+const at = (discoveredAt: string) => checkpoint("people", { version: 2, discoveredAt });
+const row = (id: number, window = 0): Event => ({ ...records("people", { id: `${id}` }), window }) as Event;
+const stateIn = (folder: string) => JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
+const namesIn = (folder: string): readonly string[] => readdirSync(folder).sort();
+const rowsIn = (folder: string): readonly (readonly string[])[] =>
+  namesIn(folder).map((name) =>
+    readFileSync(join(folder, name), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).id),
+  );
+
+describe("the folder of read --output", () => {
+  it("commits once a minute has passed, or enough bytes, or an announcement has come, and not before", async () => {
+    const [folder, large] = [await tempDir(), await tempDir()];
+    let now = 0;
+    const { sink, emit, told } = await sinkOf(folder, {}, { monotonic: () => now });
+    const saved = (): number => told.filter(([what]) => what === "saved").length;
+    await emit(open("people"), row(1), at("1"));
+    now = 59_999;
+    await emit(row(2), at("2"));
+    expect(saved()).toBe(0);
+    now = 60_000;
+    await emit(row(3), at("3"));
+    expect(saved()).toBe(1);
+    now = 119_999;
+    await emit(row(4), at("4"));
+    expect(saved()).toBe(1);
+    await emit({ ...at("5"), announces: true } as Event);
+    expect(saved()).toBe(2);
+    await emit(row(6), at("6"), { kind: "end" });
+    expect(saved()).toBe(3);
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([["1", "2", "3"], ["4"], ["6"]]);
+    const other = await sinkOf(large, { cutBytes: 20 });
+    await other.emit(open("people"), row(1), at("1"));
+    expect(other.told).toHaveLength(1);
+    await other.emit(row(2), at("2"));
+    expect(other.told).toHaveLength(3);
+    await other.sink.release();
+  });
+
+  it("publishes the rows of windows that a state covers, and removes the others", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1, 0), row(2, 1), row(3, 2));
+    await emit({ ...at("1"), windows: 2 } as Event, close("people", false));
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([["1", "2"]]);
+    expect(stateIn(folder).output.files).toBe(1);
+  });
+
+  it("makes one folder of each complete reading of a stream that is read from the start", async () => {
+    const folder = await tempDir();
+    const sources = checkpoint("sources", { version: 2, full_refresh: null });
+    const slug = (name: string): Event => records("sources", { slug: name });
+    for (const [names, complete] of [
+      [["a"], true],
+      [["b"], false],
+      [["a"], true],
+      [["c"], true],
+    ] as const) {
+      const { sink, emit } = await sinkOf(folder);
+      await emit(open("sources"), ...names.map(slug), sources, close("sources", complete));
+      await sink.release();
+    }
+    const made = namesIn(join(folder, "sources"));
+    expect(made).toHaveLength(2);
+    for (const [nth, name] of made.entries()) {
+      expect(name).toMatch(/^full-\d{9}$/);
+      const [inside = "", ...more] = namesIn(join(folder, "sources", name));
+      expect(more).toEqual([]);
+      expect(readFileSync(join(folder, "sources", name, inside), "utf8")).toBe(`{"slug":"${"ac"[nth]}"}\n`);
+    }
+    await checkManifest(folder, stateIn(folder).output.files);
+  });
+
+  it("leaves nothing hidden behind a write that fails, and takes nothing afterwards", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1), at("1"), close("people"));
+    mkdirSync(join(folder, "state.json.previous"));
+    await emit(open("people"), row(2), at("2"));
+    await expect(emit(close("people"))).rejects.toThrow(OutputError);
+    const names = namesIn(join(folder, "people"));
+    expect(names).toHaveLength(1);
+    await emit(row(3), at("3"), close("people"));
+    expect(namesIn(join(folder, "people"))).toEqual(names);
+    await sink.release();
+    expect(namesIn(folder)).toEqual(["manifest.json", "people", "state.json", "state.json.previous"]);
+    expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
+  });
+});

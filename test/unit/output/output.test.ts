@@ -1,0 +1,67 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { readdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { RENEW_MS } from "../../../src/output/files/lock.ts";
+import { runToEnd } from "../../../src/output/output.ts";
+import { openSink } from "../../../src/output/sink.ts";
+import { airbyte } from "../../../src/protocol/airbyte.ts";
+import { Mask } from "../../../src/protocol/mask.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { testProcess } from "../../support/terminal.ts";
+
+describe("openSink()", () => {
+  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
+
+  it("knows that another run has taken a state file, or a folder, over", async () => {
+    const folder = await tempDir();
+    const path = join(folder, "state.json");
+    for (const to of [
+      { kind: "state file", path } as const,
+      { kind: "folder", path: folder, gzip: false } as const,
+    ]) {
+      const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+      expect(sink.place).toBe(path);
+      await sink.check();
+      writeFileSync(`${path}.lock`, '{"token":"another"}\n');
+      await expect(sink.check()).rejects.toThrow("another run took it over");
+      await sink.release();
+      rmSync(`${path}.lock`);
+    }
+  });
+
+  it("only reads what --state names, links included, and takes no lock", async () => {
+    const folder = await tempDir();
+    const path = join(folder, "state.json");
+    writeFileSync(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
+    await symlink(join(folder, "real.json"), path);
+    const to = { kind: "stdout", state: path } as const;
+    const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+    expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
+    await sink.check();
+    expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
+  });
+});
+
+it("a run tells of a lock that it watches, in the run's language and in its log", async () => {
+  const path = join(await tempDir(), "state.json");
+  let time = 0;
+  const sleep = async (ms: number): Promise<void> => {
+    if (ms === RENEW_MS) await new Promise(() => undefined);
+    time += ms;
+  };
+  const clock = { now: () => 0, monotonic: () => time, sleep };
+  const said = async (logs: boolean): Promise<string> => {
+    writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const runtime = testProcess({ clock, stdout, stderr });
+    const say = logs ? () => "" : airbyte({ now: () => 0 });
+    await runToEnd({ name: "x", logs, say }, runtime, async (open) => {
+      await open({ kind: "state file", path });
+      return true;
+    });
+    return String((logs ? stderr : stdout).read());
+  };
+  for (const logs of [true, false]) expect(await said(logs)).toContain("Found the lock");
+});

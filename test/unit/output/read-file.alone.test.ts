@@ -1,0 +1,65 @@
+import { symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { beforeEach, describe, expect, it } from "vitest";
+import { readCatalog, readJson, readText } from "../../../src/output/files/read-file.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = await tempDir();
+  path = join(folder, "config.json");
+});
+
+describe("readText()", () => {
+  it("follows links and drops a byte order mark", async () => {
+    await writeFile(path, "\uFEFFhello");
+    await symlink(path, join(folder, "link"));
+    expect(await readText("config", join(folder, "link"))).toBe("hello");
+  });
+
+  it("repeats nothing of a config that stands where its path should", async () => {
+    for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
+      const error = await readText("config", given).catch((reason: unknown) => reason);
+      expect(String(error)).toMatch(/Cannot read the config file: .* not a path, but JSON/);
+      expect(inspect(error)).not.toContain("hunter2");
+    }
+  });
+});
+
+it.each([
+  ['{\n  "streams": []\n}', { streams: [] }],
+  ['{"type": "CATALOG","a":1}\n{"type":"CATALOG","a":2}', { type: "CATALOG", a: 1 }],
+  ['{"type":"LOG"}\r\n \t{"type":\t"CATALOG"}\r\n{"type":"LOG"}', { type: "CATALOG" }],
+  ['{"streams":[\n{"x":{"type":"CATALOG"}}]}', { streams: [{ x: { type: "CATALOG" } }] }],
+])("readCatalog() takes %j for %j", async (text, catalog) => {
+  await writeFile(path, text);
+  expect(await readCatalog(path)).toEqual(catalog);
+  await writeFile(path, "{\n  oops");
+  await expect(readCatalog(path)).rejects.toThrow("it is not JSON, see line 2, column 3");
+});
+
+it("readText() says of UTF-16, which PowerShell writes, what to save it as", async () => {
+  await writeFile(path, Buffer.from('\uFEFF{"api_key": "x"}', "utf16le"));
+  await expect(readText("config", path)).rejects.toThrow(
+    `Cannot read the config file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
+  );
+});
+
+describe("readJson() of what is no JSON", () => {
+  it.each([
+    ["{", 1, 2],
+    ['{"a":1,}', 1, 8],
+    ["[1}", 1, 3],
+    ['"a\nb"', 1, 3],
+    ["\n\n  # no", 3, 3],
+    ['{"a":1 "b":2}', 1, 8],
+  ])("names the place in %j and quotes nothing: line %i, column %i", async (text, line, column) => {
+    await writeFile(path, text);
+    await expect(readJson("config", path)).rejects.toThrow(
+      `Cannot use the config file "${path}": it is not JSON, see line ${line}, column ${column}`,
+    );
+  });
+});

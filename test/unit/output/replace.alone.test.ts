@@ -1,0 +1,196 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { lstatSync, statSync } from "node:fs";
+import { chmod, chown, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  makeFolder,
+  publish,
+  removeLeftovers,
+  replaceFile,
+  statReplaceable,
+  syncFolder,
+} from "../../../src/output/files/replace.ts";
+import { tempDir, textsIn } from "../../support/temp-dir.ts";
+
+/** `did`: what was done to the disk, in order; `failure`: what a folder says that is to be synced. */
+const system = vi.hoisted(() => ({
+  mayChown: true,
+  did: [] as string[],
+  failure: undefined as string | undefined,
+}));
+vi.mock("node:fs/promises", async (original) => {
+  const real = await original<typeof import("node:fs/promises")>();
+  const shown = (path: unknown): string =>
+    String(path)
+      .replace(/.*\//, "")
+      .replace(/[0-9a-f]{16}/, "<random>");
+  const noted =
+    <Args extends readonly unknown[], Result>(name: string, act: (...args: Args) => Promise<Result>) =>
+    (...args: Args): Promise<Result> => {
+      const paths = args.filter((one) => typeof one === "string" && one.includes("/")).map(shown);
+      system.did.push([name, ...paths].join(" "));
+      return act(...args);
+    };
+  const open = async (...args: Parameters<typeof real.open>) => {
+    const file = await real.open(...args);
+    const [sync, close] = [file.sync.bind(file), file.close.bind(file)];
+    const name = shown(args[0]);
+    file.sync = async () => {
+      system.did.push(`sync ${name}`);
+      const { failure } = system;
+      if (failure !== undefined && args[1] === "r") throw Object.assign(new Error(), { code: failure });
+      await sync();
+    };
+    file.close = async () => {
+      system.did.push(`close ${name}`);
+      await close();
+    };
+    const chown = file.chown.bind(file);
+    file.chown = async (...ids) =>
+      system.mayChown ? chown(...ids) : Promise.reject(Object.assign(new Error(), { code: "EPERM" }));
+    return file;
+  };
+  const { rename, link, mkdir } = real;
+  const told = { rename: noted("rename", rename), link: noted("link", link), mkdir: noted("mkdir", mkdir) };
+  return { ...real, open, ...told };
+});
+
+let folder: string;
+let path: string;
+
+beforeEach(async () => {
+  folder = await tempDir();
+  path = join(folder, "state.json");
+  Object.assign(system, { mayChown: true, did: [], failure: undefined });
+});
+
+const modeOf = (name: string): number => statSync(name).mode & 0o777;
+
+describe("replaceFile()", () => {
+  it("makes a new file for its owner only", async () => {
+    await replaceFile(path, "1");
+    expect([await textsIn(folder), modeOf(path)]).toEqual([{ "state.json": "1" }, 0o600]);
+  });
+
+  it("keeps mode and owner of the file that it replaces", async () => {
+    await writeFile(path, "1");
+    await chmod(path, 0o640);
+    if (process.getuid?.() === 0) await chown(path, 1234, 5678);
+    const { uid, gid } = statSync(path);
+    await replaceFile(path, "2");
+    expect(modeOf(path)).toBe(0o640);
+    expect(statSync(path)).toMatchObject({ uid, gid });
+  });
+
+  it("leaves the rights to the owner alone where the file may not be given to its old group", async () => {
+    await writeFile(path, "1");
+    for (const mayChown of [false, true]) {
+      await chmod(path, 0o664);
+      system.mayChown = mayChown;
+      await replaceFile(path, "2");
+      expect(modeOf(path)).toBe(mayChown ? 0o664 : 0o600);
+    }
+  });
+
+  it("keeps the file before as .previous, when asked", async () => {
+    for (const text of ["1", "2", "3"]) await replaceFile(path, text, { keepPrevious: true });
+    expect(await textsIn(folder)).toEqual({ "state.json": "3", "state.json.previous": "2" });
+  });
+
+  it("is on the disk before it takes the name, and the name is on the disk before anything else is done", async () => {
+    await writeFile(path, "1");
+    const beforeRename = async (): Promise<void> => void system.did.push("asked");
+    await replaceFile(path, "2", { keepPrevious: true, beforeRename });
+    const name = folder.replace(/.*\//, "");
+    expect(system.did).toEqual([
+      ...["sync state.json.<random>.tmp", "close state.json.<random>.tmp"],
+      ...["link state.json state.json.<random>.tmp", "rename state.json.<random>.tmp state.json.previous"],
+      ...["asked", "rename state.json.<random>.tmp state.json", `sync ${name}`, `close ${name}`],
+    ]);
+  });
+
+  it.each(["EIO", "ENOSPC", "EDQUOT"])("fails where the folder's sync says %s", async (code) => {
+    system.failure = code;
+    for (const act of [() => replaceFile(path, "1"), () => syncFolder(folder), () => makeFolder(folder)])
+      await expect(act()).rejects.toMatchObject({ code });
+    expect(system.did.at(-1)).toMatch(/^close/);
+  });
+
+  it("does not follow a link that somebody laid out as its .previous", async () => {
+    const other = join(folder, "other");
+    await writeFile(other, "precious");
+    await symlink(other, `${path}.previous`);
+    await replaceFile(path, "1", { keepPrevious: true });
+    await replaceFile(path, "2", { keepPrevious: true });
+    expect(await readFile(other, "utf8")).toBe("precious");
+    expect(lstatSync(`${path}.previous`).isFile()).toBe(true);
+  });
+});
+
+describe("publish()", () => {
+  it("gives a file its name once, and never takes the name of another", async () => {
+    const part = join(folder, ".part");
+    await writeFile(part, "new");
+    expect(await publish(part, path)).toBe(true);
+    expect(await textsIn(folder)).toEqual({ "state.json": "new" });
+    // A reader took it, or it was published before.
+    expect(await publish(part, join(folder, "taken"))).toBe(false);
+    expect(await publish(part, path)).toBe(true);
+    await writeFile(part, "newer");
+    await expect(publish(part, path)).rejects.toThrow(
+      `Cannot publish "${part}" as "${path}": that name is taken`,
+    );
+    const full = join(folder, "full-000000001");
+    await mkdir(full);
+    await expect(publish(part, full)).rejects.toThrow("that name is taken");
+    expect(await textsIn(folder)).toMatchObject({ "state.json": "new", ".part": "newer" });
+  });
+});
+
+describe("statReplaceable()", () => {
+  it.each<[string, () => Promise<unknown> | unknown]>([
+    ["a link. Name the file that it points to", () => symlink(join(folder, "nowhere"), path)],
+    ["a folder. Name a regular file", () => mkdir(path)],
+    ["a named pipe", () => execFileSync("mkfifo", [path])],
+    ["a socket", () => once(createServer().unref().listen(path), "listening")],
+  ])("refuses %s", async (what, make) => {
+    await make();
+    const { ino } = lstatSync(path);
+    await expect(statReplaceable(path)).rejects.toThrow(`Cannot replace the file "${path}": it is ${what}`);
+    await expect(replaceFile(path, "1")).rejects.toThrow(`it is ${what}`);
+    expect(lstatSync(path).ino).toBe(ino);
+  });
+});
+
+describe("removeLeftovers()", () => {
+  it("removes what killed runs left of this file, and nothing else", async () => {
+    const random = "0123456789abcdef";
+    const left = [`${path}.${random}.tmp`, `${path}.lock.${random}.tmp`];
+    const others = [
+      ...["state.json", "state.json.previous", "state.json.tmp", `other.${random}.tmp`, "state.json.lock"],
+      ...[`state.json.${random}`, `state.json.${random}0.tmp`, `state.json.${random.slice(1)}.tmp`],
+      ...[`state.json.x${random}.tmp`, `state.json.${random}.tmp.x`, `x.state.json.${random}.tmp`],
+    ];
+    for (const name of [...left, ...others.map((name) => join(folder, name))]) await writeFile(name, "");
+    await removeLeftovers(path);
+    expect((await readdir(folder)).sort()).toEqual([...others].sort());
+    await removeLeftovers(join(folder, "nowhere", "state.json"));
+  });
+});
+
+describe("makeFolder()", () => {
+  it("makes it for its owner only, so that it survives a crash, and takes one that is there", async () => {
+    const made = join(folder, "made");
+    const name = folder.replace(/.*\//, "");
+    await makeFolder(made);
+    expect(modeOf(made)).toBe(0o700);
+    await chmod(made, 0o750);
+    await makeFolder(made);
+    expect(modeOf(made)).toBe(0o750);
+    const [act, ...rest] = ["mkdir made", `sync ${name}`, `close ${name}`];
+    expect(system.did).toEqual([act, ...rest, act, ...rest]);
+  });
+});

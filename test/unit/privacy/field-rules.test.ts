@@ -1,0 +1,283 @@
+import { Ajv } from "ajv";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { JsonSchema } from "../../../src/catalog/schema.ts";
+import {
+  type FieldAction,
+  type FieldRule,
+  type FieldRules,
+  lineRewriter,
+  mergeRules,
+  schemaUnder,
+} from "../../../src/privacy/field-rules.ts";
+import { catalogConflicts } from "../../../src/privacy/privacy-schema.ts";
+import { asRead, rawLine } from "../../support/events.ts";
+import { runs } from "../../support/runs.ts";
+
+const DROP: FieldAction = { kind: "drop", setting: "test" };
+const HASH: FieldAction = { kind: "hash", setting: "test" };
+
+const rules = (others: FieldRule, fields: Record<string, FieldRule>): FieldRules => ({
+  others,
+  fields: new Map(Object.entries(fields)),
+});
+
+const AJV = new Ajv({ strict: false, validateFormats: false });
+
+const ONLY_OBJECTS: FieldRules = { ...rules("keep", { x: DROP }), onlyObjects: true };
+
+/** Tells what was hashed. */
+const hash = (bytes: string): string => `#${Buffer.from(bytes, "latin1").toString("hex")}`;
+
+const hashed = (text: string): string => `#${Buffer.from(text, "utf8").toString("hex")}`;
+
+const rewritten = (json: string, given: FieldRules): string =>
+  asRead(lineRewriter(given, { hash })(rawLine(json)));
+
+/** Applies the rules to a parsed value. */
+function model(value: unknown, rule: FieldRule): unknown {
+  if (rule === "keep") return value;
+  if ("kind" in rule) return digest(value);
+  if (Array.isArray(value)) return value.map((element) => model(element, rule));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).flatMap(([name, member]) => {
+    const inner = rule.fields.get(name) ?? rule.others;
+    return inner !== "keep" && "kind" in inner && inner.kind === "drop" ? [] : [[name, model(member, inner)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function digest(value: unknown): unknown {
+  if (value === null) return null;
+  if (Array.isArray(value)) return value.map(digest);
+  return hashed(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** Without the spaces between tokens. Texts are compared: JSON.parse of Node 24 and 26 mixes up names like "\\"" and "\\\\". */
+const compact = (json: string): string => json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+
+const NAMES = fc.constantFrom("a", "b", "é", "😀", '"', "\\", "\u0001");
+const { object: OBJECTS } = fc.letrec((tie) => ({
+  object: fc.dictionary(NAMES, tie("value"), { maxKeys: 5 }),
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom<unknown>(null, true, 0, -1.5e300, ""),
+    fc.string({ unit: "grapheme" }),
+    fc.array(tie("value"), { maxLength: 4 }),
+    tie("object"),
+  ),
+}));
+const { given: RULES } = fc.letrec<{ given: FieldRules; rule: FieldRule }>((tie) => ({
+  given: fc
+    .record({
+      others: fc.constantFrom<FieldRule>("keep", DROP, HASH),
+      fields: fc.dictionary(NAMES, tie("rule")),
+    })
+    .map(({ others, fields }) => rules(others, fields)),
+  rule: fc.oneof({ maxDepth: 3 }, fc.constantFrom<FieldRule>("keep", DROP, HASH), tie("given")),
+}));
+
+describe("a row under rules", () => {
+  it("is what the rules mean for its values, for any row however it is spaced", () => {
+    const spaces = fc.constantFrom(undefined, 1, "\t");
+    fc.assert(
+      fc.property(OBJECTS, RULES, spaces, (value, rule, space) => {
+        const json = JSON.stringify(value, null, space);
+        expect(compact(rewritten(json, rule))).toBe(JSON.stringify(model(value, rule)));
+      }),
+      { numRuns: runs(40, 1000) },
+    );
+  });
+
+  it.each<[what: string, given: FieldRules, row: string, left: string]>([
+    [
+      "keeps what stays to the byte",
+      rules(DROP, { id: "keep", name: "keep", n: "keep" }),
+      '{ "id" : 9007199254740993 , "x": {"a":"}\\"{"}, "name":"a\\u00e9é😀\\\\", "y":[[],["]"]],"n":1.50e3 }',
+      '{ "id" : 9007199254740993, "name":"a\\u00e9é😀\\\\","n":1.50e3 }',
+    ],
+    [
+      "knows a name however it is spelt and however often it is there",
+      rules("keep", { é: DROP, "😀": DROP, 'q"': DROP, "": DROP }),
+      '{"é":1,"\\u00e9":2,"\\ud83d\\ude00":3,"😀":4,"q\\"":5,"":6,"é":7,"e":8}',
+      '{"e":8}',
+    ],
+    [
+      "steps into lists and keeps values that are no objects",
+      rules("keep", { a: rules("keep", { b: DROP }), n: rules("keep", { b: DROP }) }),
+      '{"a":[{"b":1},[ {"b":2,"e":3} ],4],"b":1,"n":null}',
+      '{"a":[{},[ {"e":3} ],4],"b":1,"n":null}',
+    ],
+    [
+      "nulls what is no object where only inner fields are named",
+      rules("keep", { o: ONLY_OBJECTS, p: rules("keep", {}) }),
+      '{"o":[1,{"x":2},null,[3,{"x":4,"y":5}]],"p":[1]}',
+      '{"o":[null,{},null,[null,{"y":5}]],"p":[1]}',
+    ],
+    [
+      "hashes every value but null, lists element by element",
+      rules("keep", { h: HASH }),
+      '{"h":[ "\\u00e9\\/", null, [1.50], {"b" : "\\u00e9"}, true ]}',
+      `{"h":[ "${hashed("é/")}", null, ["${hashed("1.50")}"], "${hashed('{"b":"é"}')}", "${hashed("true")}" ]}`,
+    ],
+  ])("%s", (_, given, row, left) => {
+    expect(rewritten(row, given)).toBe(left);
+  });
+
+  it("loses the same, and tells it, whether or not the names of usual rows are given", () => {
+    const names = ["a", "b", "c", "d"];
+    const values = fc.constantFrom<unknown>(
+      1,
+      null,
+      "x",
+      '","b":"',
+      '\\",\\"a\\":\\"',
+      "}",
+      [1, "]"],
+      [],
+      -1.5,
+    );
+    const usual = fc.record(Object.fromEntries(names.map((name) => [name, values])), { requiredKeys: [] });
+    const flat = fc.dictionary(
+      fc.constantFrom(...names),
+      fc.constantFrom<FieldRule>(DROP, HASH, ONLY_OBJECTS, rules(DROP, {})),
+    );
+    fc.assert(
+      fc.property(usual, flat, fc.constantFrom<FieldRule>("keep", DROP), (row, fields, others) => {
+        const told: string[] = [];
+        const acted = ({ kind }: FieldAction, path: readonly string[]) => void told.push(`${kind} ${path}`);
+        const rewrite = lineRewriter(rules(others, fields), { hash, acted });
+        const inOrder = names.filter((name) => name in row).map((name) => [name, row[name]]);
+        const line = JSON.stringify(Object.fromEntries(inOrder));
+        expect([rewrite(line, names), told.splice(0)]).toEqual([rewrite(line), told]);
+      }),
+      { numRuns: runs(200, 2000) },
+    );
+  });
+
+  it("throws rather than leaves unchanged where it is no object", () => {
+    const rewrite = lineRewriter(rules(DROP, {}));
+    const broken = ["", "[]", "{\u00a0}", ...'{ {"a {"a": {"a":[1 {"a":1 {x} {"a":"b\\" {"a":1}x'.split(" ")];
+    for (const text of broken) expect(() => rewrite(text), text).toThrow("no JSON object");
+  });
+
+  it("throws where a field is to be hashed without a salt", () => {
+    expect(() => lineRewriter(rules("keep", { a: HASH }))('{"a":1}')).toThrow("there is no salt");
+  });
+});
+
+describe("privacy and a selection, merged", () => {
+  const WITHHOLD: FieldAction = { kind: "withhold", setting: "catalog" };
+  const DESELECT: FieldAction = { kind: "drop", setting: "catalog" };
+  const { rule: SELECTION } = fc.letrec<{ rule: FieldRule; given: FieldRules }>((tie) => ({
+    given: fc.dictionary(NAMES, tie("rule")).map((fields) => rules(WITHHOLD, fields)),
+    rule: fc.oneof({ maxDepth: 3 }, fc.constantFrom<FieldRule>("keep", DESELECT), tie("given")),
+  }));
+  const SELECTIONS = fc.dictionary(NAMES, SELECTION).map((fields) => rules(WITHHOLD, fields));
+
+  /** A row under rules, one after the other, and what they told: settings that acted, and names that were withheld. */
+  function under(json: string, ...each: readonly FieldRules[]): readonly unknown[] {
+    const told = new Set<string>();
+    const acted = ({ kind, setting }: FieldAction, path: readonly string[]): void => {
+      if (setting !== "catalog") told.add(setting);
+      if (kind === "withhold") told.add(JSON.stringify(path));
+    };
+    const line = each.reduce(
+      (text, one) => lineRewriter(one, { hash, acted })(text),
+      rawLine(json) as string,
+    );
+    return [compact(asRead(line)), [...told].sort()];
+  }
+
+  it("let out and report what both do one after the other", () => {
+    const everywhere = rules("keep", { a: { ...DROP, setting: "a" }, b: { ...HASH, setting: "b" } });
+    const endless: FieldRules = Object.assign(everywhere, { others: everywhere });
+    fc.assert(
+      fc.property(OBJECTS, fc.oneof(RULES, fc.constant(endless)), SELECTIONS, (value, privacy, selection) => {
+        const json = JSON.stringify(value);
+        const merged = mergeRules(privacy, selection);
+        expect(merged && under(json, merged)).toEqual(under(json, privacy, selection));
+      }),
+      { numRuns: runs(40, 1000) },
+    );
+  });
+});
+
+describe("a schema under rules", () => {
+  const inner = rules("keep", { a: DROP });
+  const list: JsonSchema = { type: "array", items: { properties: { a: {}, b: { type: "string" } } } };
+
+  it.each<[what: string, rule: FieldRule, schema: JsonSchema, leaving: JsonSchema | undefined]>([
+    ["a field that stays", "keep", { type: "integer" }, { type: "integer" }],
+    ["a dropped field", DROP, { type: "integer" }, undefined],
+    ["a hashed number", HASH, { type: ["null", "integer"], enum: [1] }, { type: ["null", "string"] }],
+    [
+      "a hashed date",
+      HASH,
+      { type: "string", format: "date", title: "T", description: "D" },
+      { type: ["null", "string"], title: "T", description: "D" },
+    ],
+    [
+      "a hashed list",
+      HASH,
+      { type: ["null", "array"], items: { type: "integer" } },
+      { type: ["null", "array"], items: { type: ["null", "string"] } },
+    ],
+    ["a list of objects", inner, list, { ...list, items: { properties: { b: { type: "string" } } } }],
+    [
+      "an object",
+      inner,
+      { required: ["a", "b"], properties: { a: {}, b: {} } },
+      { required: ["b"], properties: { b: {} } },
+    ],
+  ])("leaves of %s what its rows have", (_, rule, schema, leaving) => {
+    const given = rules("keep", { f: rule });
+    const whole: JsonSchema = { type: "object", required: ["f"], properties: { f: schema } };
+    expect(schemaUnder(given, whole, "leaving")).toEqual({
+      ...{ type: "object", required: leaving === undefined ? [] : ["f"] },
+      properties: leaving === undefined ? {} : { f: leaving },
+    });
+    const rewrite = lineRewriter(given, { hash: () => "0" });
+    const isValid = AJV.compile(schemaUnder(given, whole, "leaving"));
+    for (const value of [1, null, "2026-01-02", [1], [{ a: 1, b: "x" }], { a: 1, b: 2 }])
+      if (AJV.validate(schema, value))
+        expect(isValid(JSON.parse(rewrite(JSON.stringify({ f: value })))), JSON.stringify(value)).toBe(true);
+  });
+
+  it("takes any value of arriving rows in the fields that do not leave as they came", () => {
+    const schema: JsonSchema = {
+      properties: { a: { type: "integer" }, h: { type: "string" }, id: { type: "string" } },
+    };
+    const given = rules("keep", { a: DROP, h: HASH, gone: DROP });
+    expect(schemaUnder(given, schema, "arriving")).toEqual({
+      properties: { a: {}, h: {}, gone: {}, id: { type: "string" } },
+    });
+  });
+});
+
+describe("a catalog that was made before the settings", () => {
+  it.each<[what: string, schema: JsonSchema, isMistyped: boolean]>([
+    ["a text", { type: ["null", "string"] }, false],
+    ["anything", {}, false],
+    ["a list of lists of texts", { type: "array", items: { items: { type: "string" } } }, false],
+    ["a number", { type: "number" }, true],
+    ["a text or a number", { type: ["string", "number"] }, true],
+    ["a date", { type: "string", format: "date" }, true],
+    ["one of some words", { type: "string", enum: ["a"] }, true],
+    ["a list of numbers", { type: "array", items: { type: "integer" } }, true],
+    ["an object", { type: "object" }, true],
+  ])("is judged by what it says a hashed field is: %s", (_, schema, isMistyped) => {
+    const given = rules("keep", { h: HASH, o: rules("keep", { h: HASH }) });
+    const conflicts = catalogConflicts(
+      { properties: { h: schema, o: { items: { properties: { h: schema } } } } },
+      given,
+    );
+    expect(conflicts).toEqual({ mistyped: isMistyped ? ["h", "o.h"] : [], dropped: [] });
+  });
+
+  it("names dropped fields, nested ones too", () => {
+    const given = rules("keep", { a: DROP, n: rules("keep", { b: DROP }) });
+    const schema = { properties: { a: {}, c: {}, n: { items: { properties: { b: {} } } } } };
+    expect(catalogConflicts(schema, given)).toEqual({ mistyped: [], dropped: ["a", "n.b"] });
+  });
+});

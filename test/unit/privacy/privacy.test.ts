@@ -1,0 +1,235 @@
+import { createHmac } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { type JsonSchema, loadSchema } from "../../../src/catalog/schema.ts";
+import { schemaUnder } from "../../../src/privacy/field-rules.ts";
+import { Privacy } from "../../../src/privacy/privacy.ts";
+import { asRead, rawLine } from "../../support/events.ts";
+
+const SALT = "a long random text";
+const NO_JOBS = { companyLookup: null, emailVerification: null, emailCheck: null };
+const JOBS = { companyLookup: {} as never, emailVerification: {} as never, emailCheck: {} as never };
+
+type Settings = {
+  readonly only?: readonly string[];
+  readonly drop?: readonly string[];
+  readonly hash?: readonly string[];
+  readonly jobs?: typeof JOBS | typeof NO_JOBS;
+};
+
+const privacy = ({ only = [], drop = [], hash = [], jobs = NO_JOBS }: Settings): Privacy =>
+  new Privacy({ ...jobs, onlyFields: only, dropFields: drop, hashFields: hash, hashSalt: SALT });
+
+const digest = (text: string, salt = SALT): string =>
+  createHmac("sha256", salt).update(text, "utf8").digest("hex");
+
+/** Returns the row as it leaves. */
+function sent(given: Privacy, stream: string, row: object): unknown {
+  const rewrite = given.rewriter(stream) ?? ((line: string) => line);
+  return JSON.parse(asRead(rewrite(rawLine(JSON.stringify(row)))));
+}
+
+const leaving = (given: Privacy, stream: string, schema: JsonSchema): JsonSchema =>
+  schemaUnder(given.rules(stream), schema, "leaving");
+
+describe("drop_fields", () => {
+  const ROW = { id: "1", email: "e", a: { b: 1, email: [{ email: 2 }], c: 3 }, x: [{ a: { b: 4, c: 5 } }] };
+
+  it.each<[drop: readonly string[], left: object]>([
+    [[], ROW],
+    [["people.email"], { ...ROW, email: undefined }],
+    [["email"], { id: "1", a: { b: 1, c: 3 }, x: ROW.x }],
+    [["a"], { id: "1", email: "e", x: [{}] }],
+    [["a.b"], { ...ROW, a: { email: [{ email: 2 }], c: 3 }, x: [{ a: { c: 5 } }] }],
+    [["x.a.c"], { ...ROW, x: [{ a: { b: 4 } }] }],
+    [["people.email", "b"], { id: "1", a: { email: [{ email: 2 }], c: 3 }, x: [{ a: { c: 5 } }] }],
+  ])("%j leaves of a person at every depth what is not named", (drop, left) => {
+    expect(sent(privacy({ drop }), "people", ROW)).toEqual(left);
+  });
+
+  it.each<[drop: string, row: object, left: object]>([
+    ["companies.hq.city", { "hq.city": 1, hq: { city: 2, size: 3 } }, { hq: { size: 3 } }],
+    ["companies.hq.a.b", { "hq.a.b": 1, hq: { "a.b": 2 }, "hq.a": { b: 3 } }, { hq: {}, "hq.a": {} }],
+  ])("takes a dot of %s for a part of a name as well", (drop, row, left) => {
+    const given = privacy({ drop: [drop] });
+    expect(sent(given, "companies", { domain: "d", ...row })).toEqual({ domain: "d", ...left });
+  });
+
+  it.each([
+    ["email", "people.email"],
+    ["people.email", "email"],
+    ["email", "email"],
+  ])("%s wins over hash_fields %s", (drop, hash) => {
+    const given = privacy({ drop: [drop], hash: [hash] });
+    expect(sent(given, "people", { id: "1", email: "e" })).toEqual({ id: "1" });
+  });
+
+  it("leave the schemas, in lists too", () => {
+    const given = privacy({ drop: ["jobTitle", "company_lookups.contacts.email"] });
+    expect(leaving(given, "people", loadSchema("people")).properties).not.toHaveProperty("jobTitle");
+    const lookups = leaving(given, "company_lookups", loadSchema("company_lookups"));
+    const contact = lookups.properties?.["contacts"]?.items?.properties;
+    expect(contact).toHaveProperty("first_name");
+    expect(contact).not.toHaveProperty("email");
+  });
+});
+
+describe("hash_fields", () => {
+  it("hash the same value the same way in every stream, keys included", () => {
+    const given = privacy({ hash: ["email", "people.id"] });
+    const email = "josé@example.com";
+    for (const stream of ["people", "email_checks", "companies"])
+      expect(sent(given, stream, { email })).toEqual({ email: digest(email) });
+    expect(sent(given, "people", { id: "7", n: 1 })).toEqual({ id: digest("7"), n: 1 });
+    expect(sent(given, "companies", { id: "7" })).toEqual({ id: "7" });
+  });
+
+  it.each(["s", "x".repeat(64), "x".repeat(65), "é".repeat(32), "é".repeat(33), "x".repeat(500)])(
+    "give the HMAC-SHA-256 by the salt %.70j of values of every length",
+    (hashSalt) => {
+      const given = new Privacy({ ...NO_JOBS, onlyFields: [], dropFields: [], hashFields: ["x"], hashSalt });
+      for (const length of [0, 1, 55, 56, 63, 64, 65, 4_095, 4_096, 4_097, 9_000, 3])
+        for (const text of ["a".repeat(length), "é".repeat(length)])
+          expect(sent(given, "people", { x: text })).toEqual({ x: digest(text, hashSalt) });
+    },
+  );
+});
+
+describe("only_fields", () => {
+  const PERSON = { id: "1", email: "e", lastName: "l", tomorrow: { email: "x" }, discoveredAt: "d" };
+  const COMPANY = {
+    domain: "d",
+    hq: { city: "c", street: "s", geo: { lat: 1 } },
+    x: [{ a: 1, b: 2 }, null, 3, [{ a: 4 }]],
+  };
+
+  it.each<[only: readonly string[], drop: readonly string[], left: object]>([
+    [["email"], [], { id: "1", email: "e", discoveredAt: "d" }],
+    [["people.email"], [], { id: "1", email: "e", discoveredAt: "d" }],
+    [["companies.domain"], [], PERSON],
+    [["people.*"], [], PERSON],
+    [["people.email"], ["email"], { id: "1", discoveredAt: "d" }],
+  ])("%j without %j lets out of a person the key, the cursor and what is named", (only, drop, left) => {
+    expect(sent(privacy({ only, drop }), "people", PERSON)).toEqual(left);
+  });
+
+  it.each<[only: readonly string[], left: object]>([
+    [["hq.city"], { hq: { city: "c" } }],
+    [["hq"], { hq: {} }],
+    [["hq.*"], { hq: COMPANY.hq }],
+    [["hq.geo.lat", "hq.city"], { hq: { city: "c", geo: { lat: 1 } } }],
+    [["hq.city.inner"], { hq: { city: null } }],
+    [["x.a"], { x: [{ a: 1 }, null, null, [{ a: 4 }]] }],
+    [["x"], { x: [{}, null, 3, [{}]] }],
+    [["x.*", "hq.city"], { hq: { city: "c" }, x: COMPANY.x }],
+    [["nothing"], {}],
+    [["*"], { hq: COMPANY.hq, x: COMPANY.x }],
+  ])("%j lets out of a company the leaves that are named, and complete objects for a star", (names, left) => {
+    const given = privacy({ only: names.map((name) => `companies.${name}`) });
+    expect(sent(given, "companies", COMPANY)).toEqual({ domain: "d", ...left });
+  });
+
+  it("withholds a text that comes in place of the object of which an inner field is named", () => {
+    const rewrite = privacy({ only: ["companies.hq.city"] }).rewriter("companies");
+    expect(rewrite?.('{"hq":["secret",{"city":"c"},["secret"]]}')).toBe('{"hq":[null,{"city":"c"},[null]]}');
+    expect(rewrite?.('{"h\\u0071":"secret"}')).toBe('{"h\\u0071":null}');
+    expect(rewrite?.('{"hq":"secret"}', ["hq"])).toBe('{"hq":null}');
+  });
+
+  it("holds in schemas, with keys and cursors", () => {
+    const people = leaving(privacy({ only: ["email"] }), "people", loadSchema("people")).properties;
+    expect(Object.keys(people ?? {})).toEqual(["id", "email", "discoveredAt"]);
+    const schema = loadSchema("company_lookups");
+    const lookups = leaving(privacy({ only: ["contacts.email"] }), "company_lookups", schema).properties;
+    expect(Object.keys(lookups ?? {}).toSorted()).toEqual(["contacts", "created_at", "job_id"]);
+    expect(Object.keys(lookups?.["contacts"]?.items?.properties ?? {})).toEqual(["email"]);
+  });
+});
+
+describe("a name of a setting", () => {
+  const LATER = "live rows must tell";
+
+  /** Null: it is taken. */
+  function refusal(settings: Settings): string | null {
+    try {
+      return privacy(settings).undeclared.length > 0 ? LATER : null;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  it.each<[settings: Settings, why: string | null]>([
+    [{ drop: ["people.email", "email", "company_lookups.contacts.email"] }, null],
+    [{ drop: ["taxId"] }, LATER],
+    [{ drop: ["people.id"] }, 'the primary key of "people", which cannot be dropped'],
+    [{ drop: ["domain"] }, 'the primary key of "companies", which cannot be dropped'],
+    [{ drop: ["domain"] }, 'Name the streams that you mean: "<stream>.domain"'],
+    [{ drop: ["discoveredAt"] }, 'the cursor of "people", which cannot be dropped'],
+    [{ drop: ["email"], jobs: JOBS }, 'the primary key of "email_checks"'],
+    [{ drop: ["people.emial"] }, '"people" does not have. Did you mean "email"?'],
+    [{ drop: ["people."] }, "is no field name"],
+    [{ hash: ["email", "people.id"], jobs: JOBS }, null],
+    [{ hash: ["people.discoveredAt"] }, 'the cursor of "people", which cannot be hashed'],
+    [{ hash: ["company_lookup_contacts.position"] }, "the primary key"],
+    [{ only: ["email", "companies.anything", "sources.*", "contacts.email"] }, null],
+    [{ only: ["emial"] }, 'a field that no stream has. Did you mean "email"?'],
+    [{ only: ["nothing_like_it"] }, "Name a stream whose fields are not declared"],
+    [{ only: ["people.emial"] }, '"people" does not have'],
+    [{ only: ["people..x"] }, "is no field name"],
+  ])("in %j is refused: %j", (settings, why) => {
+    expect(refusal(settings)).toEqual(why === null ? null : expect.stringContaining(why));
+  });
+
+  it("that no schema has is refused unless a live row has it, with what it may mean", () => {
+    const given = privacy({ drop: ["taxId", "email"], hash: ["emial"] });
+    expect(() => given.refuseUnknown(new Set(["taxId", "emial"]))).not.toThrow();
+    expect(() => given.refuseUnknown(new Set(["tax_Id"]))).toThrow(
+      /drop_fields "taxId" .* Did you mean "tax_Id"\?; hash_fields "emial" .* Did you mean "email"\?$/,
+    );
+  });
+
+  it("that no row had is warned of once rows came, by its list", () => {
+    const given = privacy({ drop: ["companies.ssn", "tax.id", "email"], hash: ["sources.secret"] });
+    expect(given.unused()).toEqual([]);
+    given.rewriter("sources")?.('{"slug":"s","tax":{"id":1}}');
+    expect(given.unused()).toEqual([expect.stringMatching(/"sources.secret", which hash_fields names/)]);
+    given.rewriter("companies")?.('{"domain":"d"}');
+    expect(given.unused()).toEqual([
+      expect.stringMatching(/"companies.ssn", which drop_fields names/),
+      expect.stringContaining('"sources.secret"'),
+    ]);
+    given.rewriter("sources")?.('{"secret":1}');
+    given.rewriter("companies")?.('{"ssn":null}');
+    expect(given.unused()).toEqual([]);
+  });
+
+  it("to let out that none of the first thousand rows had is warned of, with what it may mean", () => {
+    const names = ["employeCount", "hq.citty", "domain", "x.*"].map((name) => `companies.${name}`);
+    const given = privacy({ only: names });
+    const rewrite = given.rewriter("companies");
+    expect(given.unused()).toEqual([]);
+    rewrite?.('{"domain":"d","hq":[{"city":1}]}');
+    expect(given.unused()).toEqual([
+      expect.stringContaining('"companies.employeCount" names a field that none of the rows'),
+      expect.stringMatching(/"companies.hq.citty" .* Did you mean "hq.city"\?/),
+      expect.stringContaining('"companies.x.*" names a field that none of the rows'),
+    ]);
+    rewrite?.('{"hq":{"citty":1},"x":{"y":1}}');
+    for (let nth = 2; nth < 1_000; nth++) rewrite?.('{"domain":"d"}');
+    rewrite?.('{"employeCount":1}');
+    expect(given.unused()).toEqual([expect.stringContaining("none of the first 1000 rows")]);
+  });
+});
+
+describe("a repetition of an e-mail elsewhere in a row", () => {
+  it.each<[settings: Settings, echo: string | null]>([
+    [{ drop: ["email"] }, "***"],
+    [{ hash: ["email"] }, digest("jö <a@b>")],
+    [{ drop: ["email.inner"] }, null],
+    [{ only: ["firstName"] }, "***"],
+    [{ only: ["email"] }, null],
+    [{ hash: ["email"], only: ["email"] }, digest("jö <a@b>")],
+  ])("is, under %j, replaced by %j", (settings, echo) => {
+    const echoOf = privacy(settings).echoOf("people", "email");
+    expect(echoOf === null ? null : echoOf("jö <a@b>")).toBe(echo);
+  });
+});

@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { toLatin1 } from "../../../src/base/text.ts";
+import { readSuppression } from "../../../src/privacy/suppress.ts";
+import { file } from "../../support/cli.ts";
+
+const sha256 = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+const suppression = async (...lines: readonly string[]) =>
+  readSuppression(await file("suppressed.txt", lines.join("\n")));
+
+/** A text as JSON with its letters as escapes. */
+const escaped = (text: string): string =>
+  JSON.stringify(text).replace(/[a-z@]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
+
+const KINDS = {
+  id: {
+    named: ["Ab-1", "ÄÖ1"],
+    hashed: ["ab-1", "äö1"],
+    same: ["ab-1", "AB-1", " ab-1\n", "a\u0000b-1", "a\u200bb-1", "äö1", "A\u0308o\u03081"],
+    others: ["ab-12", "b-1", "", "ab 2", "ab-1,x"],
+  },
+  email: {
+    named: ["Ann.Lee@Example.com", "x@münchen.example", "o'neil@b.example"],
+    hashed: ["ann.lee@example.com", "x@xn--mnchen-3ya.example", "o'neil@b.example"],
+    same: [
+      ...["ann.lee@example.com", "ANN.LEE@EXAMPLE.COM.", " ann.lee@example.com ", "'ann.lee@example.com'"],
+      ...["\u0000ann.lee@example.com", "ann.lee@example\u3002com", "x@MÜNCHEN.example"],
+      ...["X@XN--MNCHEN-3YA.EXAMPLE", "x@mu\u0308nchen.example", "O'Neil@b.example", "ann.lee @example.com"],
+      ...["other@b.example, ann.lee@example.com", "other@b.example;ann.lee@example.com"],
+    ],
+    others: ["annlee@example.com", "ann.lee@example.com.au", "ann.lee@sub.example.com", "example.com", "@"],
+  },
+  domain: {
+    named: ["www.Example.com", "bücher.example", "10.example"],
+    hashed: ["example.com", "xn--bcher-kva.example", "10.example"],
+    same: [
+      ...["example.com", "WWW.example.com", "example.com.", " example.com\t", "exam\u00adple.com"],
+      ...["www.xn--bcher-kva.example", "BÜCHER.example", "bu\u0308cher.example.", "10.example\u0000"],
+      "other.example\nwww.Example.com",
+    ],
+    others: ["example.org", "sub.example.com", "com", "1.example"],
+  },
+} as const;
+
+describe.each(Object.entries(KINDS))("a suppressed %s", (kind, { named, hashed, same, others }) => {
+  const field = kind as keyof typeof KINDS;
+
+  it.each([
+    ["by names", named],
+    ["by digests of normal forms", hashed.map(sha256)],
+    ["by both", [...named, sha256("x").toUpperCase()]],
+  ])("is known %s in every spelling, and nobody else", async (_, lines) => {
+    const read = await suppression(...lines);
+    for (const text of same) {
+      const jsons = [JSON.stringify(text), ...(/[\\\p{Cc}]/u.test(text) ? [] : [escaped(text)])];
+      const found = [read.has(field, text), ...jsons.map((json) => read.hasJson(field, toLatin1(json)))];
+      expect([text, ...found]).toEqual([text, ...found.map(() => true)]);
+    }
+    for (const text of others) {
+      const found = [read.has(field, text), read.hasJson(field, toLatin1(JSON.stringify(text)))];
+      expect([text, ...found]).toEqual([text, false, false]);
+    }
+  });
+});
+
+describe("a value of a row", () => {
+  it("names people by numbers of any size and in lists too", async () => {
+    const read = await suppression("12345678901234567890", "7", "a@b.example");
+    for (const json of ["12345678901234567890", "7"]) expect(read.hasJson("id", json), json).toBe(true);
+    for (const json of ["null", "true", "{}", "8"]) expect(read.hasJson("id", json), json).toBe(false);
+    expect(read.hasJson("email", '["x",[["A@b.example"]]]')).toBe(true);
+  });
+
+  it("names somebody else if it differs in one character, whatever its length", async () => {
+    const texts = Array.from({ length: 40 }, (_, nth) => "abcdefghij".repeat(4).slice(0, nth + 1));
+    const read = await suppression(...texts.map((text) => `${text}-x`));
+    const isKnown = (text: string): boolean[] => {
+      const json = JSON.stringify(text);
+      return [read.hasUsual("id", json), read.hasJson("id", json), read.hasJson("email", json)];
+    };
+    for (const text of texts) {
+      for (const one of [`${text}-x`, `${text}-X`.toUpperCase()])
+        expect([one, ...isKnown(one)]).toEqual([one, true, true, true]);
+      for (const at of [0, Math.floor(text.length / 2), text.length - 1]) {
+        const other = `${text.slice(0, at)}7${text.slice(at + 1)}-x`;
+        expect([other, ...isKnown(other)]).toEqual([other, false, false, false]);
+      }
+    }
+  });
+});
+
+describe("a suppress_file", () => {
+  it.each<[text: string, ids: readonly string[]]>([
+    ["\ufeff# people\n\n p1  # since May\n#p2", ["p1"]],
+    ["p1\r\n\r\np2\r\n", ["p1", "p2"]],
+    ["p1\rp2", ["p1", "p2"]],
+    ["a_b-C\nP1#2\na.b/c", ["a_b-c", "p1#2", "a.b/c"]],
+    ["", []],
+  ])("%j names %j", async (text, ids) => {
+    const read = readSuppression(await file("suppressed.txt", text));
+    expect(read.entries).toBe(ids.length);
+    expect(ids.filter((id) => !read.has("id", id))).toEqual([]);
+    for (const other of ["p2", "people", "p1p2", ""].filter((id) => !ids.includes(id)))
+      expect(read.has("id", other), other).toBe(false);
+  });
+
+  it.each([
+    ...["a@b", "@b.example", "a b", "a@b.example c@d.example", "a@b.example,reason", "p1;p2", "<a>", '"a"'],
+    ...["https://a.example", "ann@example.", "m\ufffdller@b.example", "a\ufffd", "a\u00a0b", "\u200b"],
+    ...["sha256:12", `sha256:${"a".repeat(63)}`, `sha256:${"a".repeat(65)}`, `sha256:${"g".repeat(64)}`],
+  ])("with %j on its third line is refused by that line, which is not quoted", async (line) => {
+    const path = await file("suppressed.txt", `p1\n\n${line}\n`);
+    const refuse = (): unknown => readSuppression(path);
+    expect(refuse).toThrow(`Cannot use the suppress_file "${path}": line 3 is no e-mail`);
+    expect(refuse).not.toThrow(line);
+  });
+
+  it("with many wrong lines is refused by the first five", async () => {
+    await expect(suppression(..."abcdef".split("").map((one) => `${one} b`))).rejects.toThrow(
+      "line 1, 2, 3, 4, 5 and others is no e-mail",
+    );
+  });
+
+  it("that cannot be read is named", () => {
+    expect(() => readSuppression("/nowhere/at/all.txt")).toThrow(
+      'Cannot read the suppress_file "/nowhere/at/all.txt": there is no such file or folder',
+    );
+    expect(readSuppression(null)).toMatchObject({ entries: 0 });
+  });
+
+  it("has the same digest in any order and with any comments, and another with another entry", async () => {
+    const { digest } = await suppression("p1", "p2");
+    expect((await suppression("# x", "P2", "p1")).digest).toBe(digest);
+    expect((await suppression("p1", "p3")).digest).not.toBe(digest);
+  });
+});

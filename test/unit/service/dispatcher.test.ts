@@ -1,0 +1,85 @@
+import dns from "node:dns";
+import { syncBuiltinESMExports } from "node:module";
+import { rootCertificates } from "node:tls";
+import { fileURLToPath } from "node:url";
+import { request } from "undici";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ConfigError } from "../../../src/base/errors.ts";
+import { lookupLoopback, openDispatcher, trusted } from "../../../src/service/dispatcher.ts";
+import { serve } from "../../support/serve.ts";
+
+async function answerOf(url: string, environment: Record<string, string>): Promise<string> {
+  const dispatcher = openDispatcher(new URL(url), environment);
+  onTestFinished(() => dispatcher.close());
+  const { body } = await request(url, { dispatcher });
+  return await body.text();
+}
+
+/** Until the test ends, a DNS gives every name these addresses. */
+function resolveTo(...addresses: readonly string[]): void {
+  const { lookup } = dns;
+  const all = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  const answer = (_name: string, options: { all?: boolean }, done: (...found: unknown[]) => void) =>
+    options.all === true ? done(null, all) : done(null, all[0]?.address, all[0]?.family);
+  onTestFinished(() => {
+    Object.assign(dns, { lookup });
+    syncBuiltinESMExports();
+  });
+  Object.assign(dns, { lookup: answer });
+  syncBuiltinESMExports();
+}
+
+describe("a proxy", () => {
+  it("is asked for every machine but this one, and those that NO_PROXY names", async () => {
+    const { url: proxy } = await serve((_, response) => response.end("proxy"));
+    const { url } = await serve((_, response) => response.end("service"));
+    const environment = { HTTP_PROXY: proxy, http_proxy: proxy, HTTPS_PROXY: proxy };
+    for (const host of ["127.0.0.1", "localhost"])
+      expect(await answerOf(url.replace("127.0.0.1", host), environment)).toBe("service");
+    expect(await answerOf("http://service.invalid/", environment)).toBe("proxy");
+    const bare = { HTTP_PROXY: proxy.replace("http://", "") };
+    expect(await answerOf("http://service.invalid/", bare)).toBe("proxy");
+    const around = answerOf("http://service.invalid/", { ...environment, NO_PROXY: "service.invalid" });
+    await expect(around).rejects.toThrow(/ENOTFOUND|EAI_AGAIN/);
+  });
+
+  it.each([
+    ["http", { HTTP_PROXY: "http://" }, "HTTP_PROXY"],
+    ["http", { http_proxy: "host:port", HTTP_PROXY: "host" }, "http_proxy"],
+    ["https", { https_proxy: "", HTTPS_PROXY: "a b", http_proxy: "host" }, "HTTPS_PROXY"],
+    ["https", { http_proxy: "http://x:y" }, "http_proxy"],
+  ])("for %s whose address is none is refused by its variable: %j", (protocol, environment, name) => {
+    const open = () => openDispatcher(new URL(`${protocol}://service.invalid/`), environment);
+    expect(open).toThrow(ConfigError);
+    expect(open).toThrow(`variable ${name}`);
+  });
+});
+
+describe("a name of this machine", () => {
+  it("is not connected to another machine that a DNS gives it, because the key would go there in clear", async () => {
+    resolveTo("192.0.2.1");
+    await expect(answerOf("http://x.localhost:9/", {})).rejects.toMatchObject({ code: "NOT_LOOPBACK" });
+  });
+
+  it.each<[readonly string[], unknown]>([
+    [["127.0.0.1"], ["127.0.0.1"]],
+    [["::1"], ["::1"]],
+    [["127.0.0.1", "192.0.2.1"], "NOT_LOOPBACK"],
+    [["192.0.2.1", "127.0.0.1"], "NOT_LOOPBACK"],
+    [["0.0.0.0"], "NOT_LOOPBACK"],
+    [[], undefined],
+  ])("with the addresses %j has %j", async (addresses, taken) => {
+    resolveTo(...addresses);
+    const result = await new Promise((resolve) => {
+      lookupLoopback("x.localhost", { all: true }, (error, all) =>
+        resolve(Array.isArray(all) ? all.map(({ address }) => address) : error?.code),
+      );
+    });
+    expect(result).toEqual(taken);
+  });
+});
+
+it("trusts the CAs of Node beside those that a variable names", () => {
+  const pem = fileURLToPath(new URL("../../support/localhost.pem", import.meta.url));
+  expect(trusted({ NODE_EXTRA_CA_CERTS: pem })).toEqual(expect.arrayContaining([...rootCertificates]));
+});

@@ -1,0 +1,255 @@
+import { describe, expect, it } from "vitest";
+import type { Day } from "../../../src/base/time.ts";
+import { RowParser } from "../../../src/service/rows.ts";
+import { type Endpoint, streamApi } from "../../../src/service/service-api.ts";
+import type { StreamApi } from "../../../src/sync/service.ts";
+import type { Window } from "../../../src/sync/window.ts";
+import { listOf, serve } from "../../support/serve.ts";
+import { openSession, sleepyClock } from "../../support/session.ts";
+
+const ENDPOINT: Omit<Endpoint, "parser"> = {
+  stream: "people",
+  list: "/list",
+  listSetting: null,
+  sources: "/sources",
+  export: "/export",
+  filters: { is_user: "true" },
+  verify: true,
+};
+const UNPROVEN = { verify: false };
+
+const [FROM, TO] = ["2026-03-01", "2026-03-02"] as Day[] as [Day, Day];
+const CLOSED: Window = { kind: "closed", from: FROM, to: TO };
+const OPEN: Window = { kind: "open", from: FROM, undated: false };
+const UNDATED: Window = { kind: "undated" };
+const ALL: Window = { kind: "all" };
+
+/** What a service answers: a body, or a status with the code of an error. */
+type Answer = string | number | readonly [status: number, code: string];
+
+const refusal = (code: string): string => JSON.stringify({ success: false, error: { code } });
+const list = (data: unknown, pagination: unknown = { total: 1 }): string =>
+  JSON.stringify({ data, pagination });
+const row = (id: string, discoveredAt?: string | number): object => ({ id, discoveredAt });
+
+const apiOf = (client: Parameters<typeof streamApi>[0], given: Partial<Endpoint> = {}): StreamApi => {
+  const parser = new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
+  return streamApi(client, { ...ENDPOINT, parser, ...given }, () => undefined);
+};
+
+/** A stream of a service that gives these answers in turn, and the last one ever after. `asked`: its requests so far. */
+async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}) {
+  const asked: string[] = [];
+  const { url } = await serve(({ url: path = "" }, response) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)] ?? "";
+    asked.push(path);
+    response.setHeader("date", "Fri, 20 Mar 2026 10:00:00 GMT");
+    const [status, code] = typeof answer === "object" ? answer : [answer, "NOT_OF_THE_INTERFACE"];
+    if (typeof status === "number") response.writeHead(status).end(refusal(code));
+    else response.end(status);
+  });
+  const { client } = openSession(url, { clock: sleepyClock() });
+  return { api: apiOf(client, given), asked };
+}
+
+async function allOf(api: StreamApi, window: Window, once: boolean): Promise<string> {
+  const rows: unknown[] = [];
+  for await (const batch of api.stream(window, once)) rows.push(...batch.rows);
+  return `${rows.length} rows`;
+}
+
+const rowsOf = async (page: ReturnType<StreamApi["page"]>): Promise<string> =>
+  `${(await page).rows.length} rows`;
+
+/** Each question of the core, answered in a word. */
+const CALLS = {
+  count: async (api: StreamApi, window: Window) => `${(await api.count(window)).rows} rows`,
+  hasRows: async (api: StreamApi, window: Window) => `${await api.hasRows(window)}`,
+  rowAt: async (api: StreamApi, window: Window) => {
+    const found = await api.rowAt(window, 7);
+    return found === undefined ? "unknown" : `${found.row?.key ?? "no row"} of ${found.total}`;
+  },
+  page: (api: StreamApi, window: Window) => rowsOf(api.page(window, 1)),
+  "page 3": (api: StreamApi, window: Window) => rowsOf(api.page(window, 3)),
+  stream: (api: StreamApi, window: Window) => allOf(api, window, false),
+  "stream once": (api: StreamApi, window: Window) => allOf(api, window, true),
+  sources: async (api: StreamApi) => (await api.sources())?.join() ?? "unknown",
+} as const;
+type Call = keyof typeof CALLS;
+
+/** What comes of a call: its answer, or the class of its error and how often it was asked for. */
+async function outcome(call: Call, answers: readonly Answer[], given: Partial<Endpoint> = {}, window = ALL) {
+  const { api, asked } = await open(answers, given);
+  const said = await CALLS[call](api, window).catch((error: Error) => error.name);
+  return asked.length === 1 ? said : `${said} (${asked.length} times)`;
+}
+
+describe("a window asks for", () => {
+  it.each<[string, Window, string]>([
+    ["its first and its last day", CLOSED, "&discovered_from=2026-03-01&discovered_to=2026-03-02"],
+    [
+      "its day and its source",
+      { ...CLOSED, to: FROM, source: "crm" },
+      "&discovered_from=2026-03-01&discovered_to=2026-03-01&source=crm",
+    ],
+    ["its first day and all after it", OPEN, "&discovered_from=2026-03-01"],
+    ["all rows, if it holds those without a date", { kind: "open", from: FROM, undated: true }, ""],
+    ["all rows, if it is those without a date", UNDATED, ""],
+    ["all rows, if it is all rows", ALL, ""],
+  ])("%s, beside the filters of the config: %j", async (_, window, days) => {
+    const { api, asked } = await open([list([row("1", "2026-03-01T10:00:00Z")])]);
+    await api.hasRows(window);
+    await api.rowAt(window, 7);
+    await api.page(window, 3);
+    await api.count(window);
+    const counts = asked.splice(3);
+    expect(asked).toEqual([
+      `/list?limit=1&skip_count=1${days}&is_user=true`,
+      `/list?page=7&limit=1${days}&is_user=true`,
+      `/list?page=3&limit=1000${days}&is_user=true`,
+    ]);
+    // Whoever has no date is counted as the rest of all rows, after those with one: no arrival hides them.
+    const isTwice = window.kind === "undated" || (window.kind === "open" && window.undated);
+    const dated = isTwice ? ["/list?limit=1&discovered_from=1970-01-02&is_user=true"] : [];
+    expect(counts).toEqual([...dated, `/list?limit=1${days}&is_user=true`]);
+    const { api: exporting, asked: exported } = await open(['{"id":"1"}\n']);
+    await allOf(exporting, window, false);
+    expect(exported).toEqual([`/export?${days.slice(1)}${days === "" ? "" : "&"}is_user=true`]);
+  });
+
+  it("nothing that the config filters otherwise", async () => {
+    const { api, asked } = await open([listOf(5)], { filters: { is_user: "true", source: "x" } });
+    await api.count({ ...CLOSED, source: "crm", isUser: false });
+    expect(asked[0]).toContain("&source=x&is_user=true");
+  });
+});
+
+describe("a count", () => {
+  it.each<[string, Answer[], Window, Partial<Endpoint>, object]>([
+    ["is the total", [listOf(7)], ALL, {}, { rows: 7, undated: 0, known: true }],
+    ["has the rest of all as undated", [listOf(7), listOf(10)], UNDATED, {}, { rows: 7, undated: 3 }],
+    ["has no undated below none", [listOf(10), listOf(7)], UNDATED, {}, { rows: 10, undated: 0 }],
+    [
+      "is unknown if nobody counted the dated",
+      [listOf(null), listOf(7)],
+      UNDATED,
+      UNPROVEN,
+      { known: false },
+    ],
+    ["is unknown if nobody counted all", [listOf(7), listOf(null)], UNDATED, UNPROVEN, { known: false }],
+    ["is unknown if nobody counted", [listOf(null)], ALL, UNPROVEN, { rows: 0, known: false }],
+    ["is asked for again if too low", [listOf(0, [row("1")]), listOf(1, [row("1")])], ALL, {}, { rows: 1 }],
+    ["is what stands there if nothing is proven", [listOf(0, [row("1")])], ALL, UNPROVEN, { rows: 1 }],
+    ["takes a list of null for an empty one", [list(null, { total: 0 })], ALL, {}, { rows: 0, known: true }],
+  ])("%s", async (_, answers, window, given, count) => {
+    const { api } = await open(answers, given);
+    expect(await api.count(window)).toMatchObject(count);
+  });
+
+  it.each<[string, Answer, number, RegExp]>([
+    ["has no total, so that nothing can be proven", listOf(null), 1, /without a total/],
+    ["is twice lower than the row beside it", listOf(0, [row("1")]), 2, /0 beside 1 row.*verify_counts/],
+    ["is twice lower than the rows beside it", listOf(1, [row("1"), row("2")]), 2, /1 beside 2 rows/],
+  ])("ends the stream if it %s", async (_, answer, requests, words) => {
+    const { api, asked } = await open([answer]);
+    await expect(api.count(ALL)).rejects.toMatchObject({
+      name: "DataError",
+      message: expect.stringMatching(words),
+    });
+    expect(asked).toHaveLength(requests);
+  });
+
+  it.each<[boolean, Window, unknown]>([
+    [true, CLOSED, "2026-03-02T23:59:59.999Z"],
+    [false, CLOSED, "2026-02-28T23:59:59.999Z"],
+    [false, CLOSED, "2026-03-03T00:00:00Z"],
+    [false, CLOSED, undefined],
+    [false, CLOSED, "2026-03-20T09:59:58.999Z"],
+    // Whoever was found since the count was asked for may stand there.
+    [true, CLOSED, "2026-03-20T09:59:59Z"],
+    [true, CLOSED, "whenever"],
+    [false, OPEN, "2026-02-28T23:59:59.999Z"],
+    [false, OPEN, undefined],
+    [true, OPEN, "2027-03-01T00:00:00Z"],
+    [true, ALL, undefined],
+  ])("trusts a date filter (%s) of %j that brings a row of %j", async (isTrusted, window, date) => {
+    const { api } = await open([listOf(1, [{ id: "1", discoveredAt: date }])]);
+    const counted = api.count(window);
+    if (isTrusted) expect(await counted).toMatchObject({ rows: 1, known: true });
+    else await expect(counted).rejects.toThrow("date filters");
+  });
+});
+
+/** An answer of a list, and what the core is told of it. */
+const NO_FORM = "FormError (5 times)";
+const NO_PAGE = "BodyError (5 times)";
+const UNKNOWN = "unknown (5 times)";
+
+it.each<[Answer, Record<"hasRows" | "rowAt" | "page", string>]>([
+  [list([]), { hasRows: "false", rowAt: "no row of 1", page: "0 rows" }],
+  [list(null), { hasRows: "false", rowAt: "no row of 1", page: "0 rows" }],
+  [list([row("1"), row("2")]), { hasRows: "true", rowAt: '"1" of 1', page: "2 rows" }],
+  [list([row("1")], null), { hasRows: "true", rowAt: '"1" of null', page: "1 rows" }],
+  [list(["no row"]), { hasRows: "true", rowAt: "no row of 1", page: "BodyError" }],
+  ['{"data":null}', { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
+  [list([row("1")], { total: -1 }), { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
+  ["null", { hasRows: NO_FORM, rowAt: UNKNOWN, page: NO_PAGE }],
+])("a list of %j is what its form says, or none", async (answer, said) => {
+  for (const [call, expected] of Object.entries(said))
+    expect(await outcome(call as Call, [answer]), call).toBe(expected);
+});
+
+const OUTAGE = "TransientError (5 times)";
+const UNMADE = "UnmadeError (5 times)";
+
+it.each<[Answer, question: string, page: string, nextPage: string, exported: string, once: string]>([
+  [[400, "INVALID_PARAMETER"], "ConfigError", "ConfigError", "0 rows", "ConfigError", "ConfigError"],
+  [[401, "INVALID_API_KEY"], "ConfigError", "ConfigError", "ConfigError", "ConfigError", "ConfigError"],
+  [404, "NotFoundError", "NotFoundError", "0 rows", "NotFoundError", "NotFoundError"],
+  [503, OUTAGE, UNMADE, UNMADE, OUTAGE, "UnmadeError"],
+  ["no JSON", NO_FORM, NO_PAGE, NO_PAGE, "BodyError", "BodyError"],
+  [refusal("QUOTA_EXCEEDED"), "ConfigError", "ConfigError", "ConfigError", "BodyError", "BodyError"],
+])("a service that answers %j fails each question by its kind", async (answer, question, ...rest) => {
+  const calls: Call[] = ["count", "hasRows", "page", "page 3", "stream", "stream once"];
+  const outcomes = await Promise.all(calls.map((call) => outcome(call, [answer])));
+  expect(outcomes).toEqual([question, question, ...rest]);
+  // What only compares is not told, so that it proves nothing.
+  for (const call of ["rowAt", "sources"] as const) expect(await outcome(call, [answer])).toMatch(/^unknown/);
+});
+
+describe("a stream", () => {
+  it("that is only listed has no export, and a page that fails is an outage", async () => {
+    expect(await outcome("page", [503], { export: undefined })).toBe("TransientError (5 times)");
+    const { api } = await open(["{}"], { export: undefined });
+    expect(() => api.stream(ALL)).toThrow("only listed");
+  });
+
+  it("whose path is not there names the path and the setting that corrects it", async () => {
+    const { api } = await open([404], { listSetting: "endpoints.people" });
+    await expect(api.count(ALL)).rejects.toThrow(/\/list .*endpoints\.people/);
+  });
+
+  it.each<[unknown, unknown, string]>([
+    [[{ slug: "crm" }, { slug: 7 }, null, { slug: "ads" }], { total: 4 }, "crm,ads"],
+    [[{ slug: "crm" }], { total: 2 }, "unknown"],
+  ])("has the sources that are listed to the end: %j beside %j", async (data, pagination, said) => {
+    expect(await outcome("sources", [list(data, pagination)])).toBe(said);
+  });
+});
+
+it.each([
+  [{ limit: 2, total: 3 }, 2],
+  [{ limit: 0, total: 3 }, 1_000],
+  [{ total: 3 }, 1_000],
+])("a page is as long as the service says, else as long as was asked for: %j", async (pagination, size) => {
+  const { api } = await open([list([row("1")], pagination)]);
+  expect(await api.page(ALL, 7)).toMatchObject({ size, total: 3 });
+});
+
+it("a page keeps the text of its rows, digits beyond 2^53 too", async () => {
+  const { api } = await open(['{"data":[{"id":"é", "n": 12345678901234567890}],"pagination":{"total":1}}']);
+  const { rows } = await api.page(ALL, 1);
+  expect(rows.map(({ raw }) => Buffer.from(raw, "latin1").toString())).toEqual([
+    '{"id":"é","n":12345678901234567890}',
+  ]);
+});

@@ -1,0 +1,284 @@
+import { describe, expect, it } from "vitest";
+import { BodyError, DataError, ScrambledError } from "../../../src/base/errors.ts";
+import type { Day } from "../../../src/base/time.ts";
+import type { RawLine } from "../../../src/sync/event.ts";
+import type { Count, Page, Row, StreamApi } from "../../../src/sync/service.ts";
+import type { Window } from "../../../src/sync/window.ts";
+import { type Person, undatedPeople } from "../../support/model-service.ts";
+import {
+  DAY_MS,
+  day,
+  expectAll,
+  lastDays,
+  NOW,
+  peopleOf,
+  serviceOf,
+  sync,
+} from "../../support/people-sync.ts";
+import { apiWith, type Ran, type RunOptions, runStream } from "../../support/sync-run.ts";
+
+const rowOf = (id: number, cursor: string | null): Row => ({
+  raw: JSON.stringify({ id, discoveredAt: cursor }) as RawLine,
+  key: String(id),
+  cursor,
+});
+
+/** Rows of a window's first day. */
+const rowsOf = (many: number, window: Window): Row[] =>
+  Array.from({ length: many }, (_, nth) => rowOf(nth, `${"from" in window ? window.from : ""}T01:00:00Z`));
+
+type Script = {
+  readonly counts: readonly number[];
+  readonly shown: readonly number[];
+  readonly paged?: readonly number[];
+};
+
+/** A service that counts, exports and lists what a script says, the last of each for ever. */
+function scripted({ counts, shown, paged = [] }: Script): {
+  api: StreamApi;
+  asked: string[];
+} {
+  const asked: string[] = [];
+  const rest = { counts: [...counts], shown: [...shown], paged: [...paged] };
+  const next = (list: number[]): number => (list.length > 1 ? list.shift() : list[0]) ?? 0;
+  let pages: Row[] = [];
+  const api = apiWith({
+    now: () => NOW,
+    backOff: async () => {},
+    sources: async () => undefined,
+    rowAt: async () => ({ row: undefined, total: null }),
+    count: async (): Promise<Count> => {
+      asked.push("count");
+      return { rows: next(rest.counts), undated: 0, known: true, asked: NOW, answered: NOW };
+    },
+    stream: async function* (window) {
+      asked.push("stream");
+      yield { rows: rowsOf(next(rest.shown), window) };
+    },
+    page: async (window, number): Promise<Page> => {
+      asked.push(`page ${number}`);
+      if (number === 1 && asked.at(-2) === "count") pages = rowsOf(next(rest.paged), window);
+      return { rows: pages.slice((number - 1) * 10, number * 10), size: 10, total: null };
+    },
+  });
+  return { api, asked };
+}
+
+const MARCH_2 = day("2026-03-02");
+const MARCH_3 = day("2026-03-03");
+
+/** Reads closed days alone. */
+async function read(
+  script: Script | StreamApi,
+  to: Day = MARCH_2,
+  options: RunOptions = {},
+): Promise<Ran & { asked: string[]; verdict: string }> {
+  const { api, asked } = "count" in script ? { api: script, asked: [] } : scripted(script);
+  const settings = { startDate: MARCH_2, endDate: to, ...options.settings };
+  const ran = await runStream(api, { ...options, settings });
+  const found = { missing: ran.missing.length, again: ran.again.length, proven: ran.covered.length };
+  const verdict = Object.entries(found).find(([, many]) => many > 0)?.[0] ?? "nothing";
+  return { ...ran, asked, verdict };
+}
+
+describe("a closed day", () => {
+  const [ONCE, COUNTED, TWICE] = ["count stream", "count stream count", "count stream count stream"];
+
+  it.each([
+    ["as many rows as were counted", [5], [5], "proven", ONCE],
+    ["fewer, as does the next count: people left", [5, 4], [4], "again", COUNTED],
+    ["fewer, and the next count even fewer: people left since", [5, 3], [4], "again", COUNTED],
+    ["fewer than the next count: rows were lost, and it is read again", [5], [4, 5], "proven", TWICE],
+    ["more, as does the next count: a row came late", [3, 4], [4], "proven", TWICE],
+  ])("that shows %s", async (_, counts, shown, verdict, asked) => {
+    expect(await read({ counts, shown })).toMatchObject({ verdict, asked: asked?.split(" ") });
+  });
+
+  it("that shows more than both counts ends the stream with the numbers and the way out", async () => {
+    const { error, state } = await read({ counts: [3], shown: [4] });
+    expect(error).toBeInstanceOf(DataError);
+    expect(String(error)).toMatch(/4 rows.*3 and 3.*verify_counts/);
+    expect(state).toBeNull();
+  });
+
+  it("that lacks rows in every export and every walk over its pages is missing, and the stream is not complete", async () => {
+    const script: Script = { counts: [25], shown: [24, 23], paged: [24, 23, 24, 23, 24] };
+    const { verdict, complete, asked, lines } = await read(script);
+    expect([verdict, complete, lines.length]).toEqual(["missing", false, 24]);
+    expect(asked.filter((what) => what === "stream")).toHaveLength(5);
+    expect(asked.filter((what) => what === "page 4")).toHaveLength(5);
+  });
+
+  it.each([
+    ["delivers rows again that came in a body whose check sum is wrong", ScrambledError, 10],
+    ["delivers rows once that came in a body that broke off", BodyError, 5],
+  ])("%s", async (_, Failure, delivered) => {
+    const { api } = scripted({ counts: [5], shown: [5] });
+    let exports = 0;
+    const stream: StreamApi["stream"] = async function* (window) {
+      yield { rows: rowsOf(5, window) };
+      exports += 1;
+      if (exports === 1) throw new Failure("The body is not whole");
+    };
+    const { verdict, lines } = await read({ ...api, stream });
+    expect([verdict, lines.length]).toEqual(["proven", delivered]);
+  });
+
+  it.each<[string, Row[], string]>([
+    ["a row twice instead of one that is lost", [rowOf(1, `${MARCH_2}T01:00:00Z`)], "missing"],
+    ["somebody who has moved to today instead of a lost row", [rowOf(9, "2026-03-20T10:00:00Z")], "missing"],
+    ["a row without its key", [{ ...rowOf(9, `${MARCH_2}T01:00:00Z`), key: "" }], "missing"],
+    ["another row of the day", [rowOf(9, `${MARCH_2}T23:59:59.999Z`)], "proven"],
+  ])("that shows %s ends as it should", async (_, more, verdict) => {
+    const { api } = scripted({ counts: [5], shown: [5] });
+    const stream: StreamApi["stream"] = async function* (window) {
+      yield { rows: [...rowsOf(4, window), ...more] };
+    };
+    const page = async (): Promise<Page> => ({ rows: [], size: 10, total: null });
+    expect(await read({ ...api, stream, page })).toMatchObject({ verdict });
+  });
+
+  it.each(["2026-03-01T23:59:59.999Z", "2026-03-03T00:00:00Z", "2026-03-18T23:59:59.999Z"])(
+    "ends the stream with an error where the export shows a row of %s: the filters are not honoured",
+    async (cursor) => {
+      const { api } = scripted({ counts: [5], shown: [5] });
+      const stream: StreamApi["stream"] = async function* () {
+        yield { rows: [rowOf(1, cursor)] };
+      };
+      const { error, state } = await read({ ...api, stream });
+      expect([String(error), state]).toEqual([expect.stringContaining("date filters"), null]);
+    },
+  );
+});
+
+describe("an account of one window", () => {
+  const isOld = ({ at }: Person): boolean => at !== null && at < NOW - 5 * DAY_MS;
+
+  it.each<[string, (person: Person) => boolean, number]>([
+    ["somebody comes in at the moment of the count", isOld, 1],
+    ["nobody comes in", isOld, 0],
+    ["the row has no date", ({ at }) => at === null, 0],
+  ])(
+    "is not proven by an export that lacks a row where %s: the row is found",
+    async (_, isMeant, newcomers) => {
+      let exports = 0;
+      let coming = newcomers;
+      const service = serviceOf([...peopleOf(lastDays(9), 2), ...undatedPeople(2)], {
+        omits: (person) => exports === 1 && person === service.people.find(isMeant),
+        moment: ({ asked, people, now }) => {
+          if (asked.at(-1)?.what !== "stream") return;
+          exports = asked.filter(({ what }) => what === "stream").length;
+          for (; coming > 0; coming--) people.push({ id: "new", at: now, user: false });
+        },
+      });
+      const ran = await sync(service);
+      expectAll(service, ran);
+      expect([coming, exports > 1]).toEqual([0, true]);
+    },
+  );
+});
+
+describe("the pages of a day whose exports break", () => {
+  const broken = { shown: [0] };
+
+  it("prove it by exactly what was counted, last page first", async () => {
+    const { verdict, lines, asked } = await read({ counts: [25], ...broken, paged: [25] });
+    expect([verdict, lines.length]).toEqual(["proven", 25]);
+    expect(asked.slice(-5)).toEqual(["page 1", "page 4", "page 3", "page 2", "page 1"]);
+  });
+
+  it("are checked again by the next run where people left between the counts around a walk", async () => {
+    // A count before the first of five exports, one after each, and one after the walk.
+    const counts = [...Array<number>(6).fill(25), 24];
+    expect(await read({ counts, ...broken, paged: [24] })).toMatchObject({ verdict: "again" });
+  });
+
+  it.each([true, false])(
+    "prove nothing where one in the middle is short (verify_counts: %s)",
+    async (verifyCounts) => {
+      const { api } = scripted({ counts: [25], shown: [0], paged: [25] });
+      const page: StreamApi["page"] = async (window, number) => {
+        const { rows, ...more } = await api.page(window, number);
+        return { ...more, rows: number === 2 ? rows.slice(1) : rows };
+      };
+      const stream: StreamApi["stream"] = async function* () {
+        yield { rows: [] };
+        throw new BodyError("The body broke off");
+      };
+      const options = { settings: { verifyCounts } };
+      expect(await read({ ...api, page, stream }, MARCH_2, options)).toMatchObject({ verdict: "missing" });
+    },
+  );
+});
+
+describe("two closed days", () => {
+  it("that show more than was counted are both read, also the one whose count says 0", async () => {
+    const { asked } = await read({ counts: [3, 0, 4, 0, 4], shown: [4] }, MARCH_3);
+    expect(asked.filter((what) => what === "stream").length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe("an export that does not end", () => {
+  /** Sends one row a second: the first ones new, then always the same. */
+  const endless = (counted: number, fresh: number): StreamApi => {
+    let clock = 0;
+    const { api } = scripted({ counts: [counted], shown: [] });
+    return {
+      ...api,
+      monotonic: () => clock,
+      stream: async function* (window) {
+        for (let nth = 0; nth < 10_000; nth++) {
+          clock += 1_000;
+          const row = Math.min(nth, fresh - 1);
+          yield { rows: rowsOf(fresh, window).slice(row, row + 1) };
+        }
+        throw new Error("It was read for ever");
+      },
+    };
+  };
+
+  it("is ended where all that was counted has been shown", async () => {
+    expect(await read(endless(300, 300))).toMatchObject({ complete: true, verdict: "proven" });
+  });
+
+  it("is given up after the idle timeout where it repeats its rows, and proves nothing", async () => {
+    const ran = await read(endless(3, 2));
+    expect(ran).toMatchObject({ complete: false, verdict: "missing" });
+    expect(String((ran.error as Error).cause)).not.toContain("for ever");
+  });
+});
+
+describe("a row that is passed on again", () => {
+  const MS = Date.parse("2026-03-19T08:00:00.120Z");
+
+  /** The lines that leave of the rows that an export of today shows. */
+  async function left(rows: readonly Row[], undated = 0): Promise<readonly string[]> {
+    const { api } = scripted({ counts: [1 - undated], shown: [] });
+    const count: StreamApi["count"] = async (window) => ({ ...(await api.count(window)), undated });
+    const stream: StreamApi["stream"] = async function* () {
+      yield { rows };
+    };
+    const startDate = undated === 0 ? day("2026-03-19") : null;
+    return (await runStream({ ...api, count, stream }, { settings: { startDate } })).lines;
+  }
+
+  it.each<[cursor: string, other: string, isSame: boolean]>([
+    ["2026-03-19T08:00:00.120Z", "2026-03-19T09:00:00.12+01:00", true],
+    ["2026-03-19T08:00:00.120Z", "2026-03-19T08:00:00.121Z", false],
+    ["2026-03-19T08:00:00.12001Z", "2026-03-19T08:00:00.120Z", false],
+    ["2026-03-19T08:00:00,12001Z", "2026-03-19T08:00:00.1200100+00:00", true],
+    [String(MS), "2026-03-19T08:00:00.120Z", true],
+    [`${MS / 1_000}`, `${MS}000`, true],
+    [`${MS}001`, `${MS}002`, false],
+  ])("the cursors %s and %s of a key are the same moment: %s", async (cursor, other, isSame) => {
+    expect(await left([rowOf(1, cursor), rowOf(1, other)])).toHaveLength(isSame ? 1 : 2);
+  });
+
+  it("rows without a date are told apart by their content, however it is spelt", async () => {
+    const escaped = '{"id":"u","name":"\\u00e9","discoveredAt":null}' as RawLine;
+    const plain = '{"id":"u", "name":"\xc3\xa9", "discoveredAt":null}' as RawLine;
+    const other = escaped.replace("u00e9", "u00e8") as RawLine;
+    const rows = [escaped, plain, other].map((raw) => ({ raw, key: '"u"', cursor: null }));
+    expect(await left(rows, 1)).toEqual([escaped, other]);
+  });
+});
