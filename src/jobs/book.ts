@@ -437,8 +437,8 @@ export class Book {
     for (const row of new Set([...handles.keys(), ...this.#full.keys()])) {
       const { day, subs } = this.#item(row);
       const handle = handles.get(row) ?? null;
-      const isHeld = this.#is(row, OWN) || !isSettled({ day, handle, subs });
-      if (isHeld && (handle !== null || subs !== UNBOUGHT.subs))
+      const isSuppressed = this.#is(row, OWN) || !isSettled({ day, handle, subs });
+      if (isSuppressed && (handle !== null || subs !== UNBOUGHT.subs))
         full.set(row, { day: handle === null ? "" : day, handle, subs });
     }
     const ledgers = this.#ledgers(full, (row) => {

@@ -19,7 +19,7 @@ import { type Clock, systemClock } from "../service/clock.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
 import { readBounded } from "../sync/endless.ts";
 import { type Event, NO_FACTS, type RawLine } from "../sync/event.ts";
-import { NOT_COUNTED, type StreamApi } from "../sync/service.ts";
+import { NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
@@ -56,7 +56,7 @@ export type Lent = JobClients & {
   /** Throws if another run has taken the state that this one saves; called before each submission. */
   checkState(): Promise<void>;
   /** The rows of a stream, and the filters that its rows are read under. */
-  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): StreamApi;
+  streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): Service;
   filtersOf(spec: RowStreamSpec): object;
   /** What stands for a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
   echoOf(stream: string, field: string): ((value: string) => string) | null;
@@ -143,7 +143,9 @@ export async function openJobs(
           const { lines, facts } = parser.toLines(
             hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide)),
           );
-          return held === 0 ? { lines, facts } : { lines, facts: { ...(facts ?? NO_FACTS), held } };
+          return held === 0
+            ? { lines, facts }
+            : { lines, facts: { ...(facts ?? NO_FACTS), suppressed: held } };
         },
         checkLocks: async () => {
           await memory.check();
@@ -160,9 +162,9 @@ function unsuppressed(records: readonly JsonObject[], suppressed: Suppression) {
   let held = 0;
   const isShown = (value: unknown): boolean => {
     const { domain, email } = objectOf(value);
-    const isHeld = suppressed.has("domain", domain) || suppressed.has("email", email);
-    if (isHeld) held += 1;
-    return !isHeld;
+    const isSuppressed = suppressed.has("domain", domain) || suppressed.has("email", email);
+    if (isSuppressed) held += 1;
+    return !isSuppressed;
   };
   const left = records.filter(isShown).map((record) => {
     const { contacts } = record;
@@ -222,7 +224,9 @@ function rowsOf(
       let shown = 0;
       for await (const batch of readBounded(windowOf(day), count, bounds)) {
         shown += batch.rows.length;
-        yield batch.rows.map(({ raw, isHeld }) => (isHeld === true ? "" : textIn(raw, FIELDS[from][kind])));
+        yield batch.rows.map(({ raw, isSuppressed }) =>
+          isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
+        );
       }
       if (!verifyCounts || shown >= (rows ?? 0)) return;
       // Who has left since is no loss.

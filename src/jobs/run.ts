@@ -109,7 +109,7 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
     inputs.moveCursors();
     shared.hasSeenAll ||= inputs.hasSeenAll;
     shared.suppressed += inputs.suppressed;
-    const facts = inputs.suppressed > 0 ? { ...NO_FACTS, held: inputs.suppressed } : undefined;
+    const facts = inputs.suppressed > 0 ? { ...NO_FACTS, suppressed: inputs.suppressed } : undefined;
     yield* recordsOf(run.stream, { lines: [], facts }, client.now());
   }
   // A refresh that knows no answer cannot tell what the platform would lose. Its second attempt must not forget that.

@@ -173,7 +173,7 @@ export class RunStats {
       case "records":
         stream.firstRow ??= this.#clock.monotonic();
         summary.rows += event.lines.length;
-        summary.suppressed += event.facts?.held ?? 0;
+        summary.suppressed += event.facts?.suppressed ?? 0;
         break;
       case "checkpoint":
         summary.windows = event.windows ?? summary.windows;

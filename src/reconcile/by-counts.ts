@@ -1,6 +1,6 @@
 import { addDays, type Day, dayOf, daysBetween, earlier, FIRST, LAST, later, startOf } from "../base/time.ts";
 import type { Coverage, DayRange } from "../sync/coverage.ts";
-import type { StreamApi } from "../sync/service.ts";
+import type { Service } from "../sync/service.ts";
 import { closedWindow } from "../sync/window.ts";
 
 /** How many rows table and service have on some days. */
@@ -21,7 +21,7 @@ const REQUESTS_PER_READ = 2;
  * @param left how many requests there are for this and for reading what is found
  */
 export async function differences(
-  api: Pick<StreamApi, "count">,
+  api: Pick<Service, "count">,
   days: Coverage,
   table: ReadonlyMap<Day | "none", number>,
   before: Day,

@@ -17,7 +17,7 @@ import { csvCell } from "../output/files/csv.ts";
 import { type Coverage, without, withStatus } from "../sync/coverage.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { contentOf, undatedDigest } from "../sync/pass.ts";
-import type { StreamApi } from "../sync/service.ts";
+import type { Service } from "../sync/service.ts";
 import { type DatedState, NEW_STATE } from "../sync/state.ts";
 import { type Differences, differences, type Numbers } from "./by-counts.ts";
 import {
@@ -58,7 +58,7 @@ export type Question = {
   readonly mode: Report["mode"];
   /** How many keys may be gone without being too many; undefined: 100, or 1 % of the table. */
   readonly mostGone: number | undefined;
-  readonly api: Pick<StreamApi, "count" | "now">;
+  readonly api: Pick<Service, "count" | "now">;
   /** The events of a read; suppressed rows are among its lines, as the service spells them. */
   readonly read: (look: Look) => AsyncIterable<Event>;
   readonly emit: (event: Event) => Promise<void>;
@@ -278,12 +278,12 @@ class Comparison {
       ...{ stream, mode, at: new Date(this.#began).toISOString(), table_rows: this.#table.size },
       ...{ rows_read: this.#rowsRead, requests: this.#asked.requests() },
       ...{ lost, stale, gone, later: newer, new: isNew },
-      ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isHeld) },
+      ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isSuppressed) },
       days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
       ...{ more_in_table: rowsIn(found?.more), not_looked_at: rowsIn(found?.unlooked), unanswered },
     };
     const lists: Lists = {
-      "suppressed.csv": this.#list(isHeld),
+      "suppressed.csv": this.#list(isSuppressed),
       "unclear.csv": this.#list(isUnclear),
       ...(gone !== null && unanswered.length === 0 && { "gone.csv": this.#list(isGone) }),
     };
@@ -308,7 +308,7 @@ class Comparison {
 
 /** A suppressed row is listed as such, whether the service has it or not. */
 const isGone = (marks: number): boolean => (marks & (SHOWN | HELD)) === 0;
-const isHeld = (marks: number): boolean => (marks & HELD) !== 0;
+const isSuppressed = (marks: number): boolean => (marks & HELD) !== 0;
 const isUnclear = (marks: number): boolean => (marks & (SHOWN | HELD)) === SHOWN;
 
 /** Rows of before the first day that can be asked for come with those without a date. @param at epoch ms */

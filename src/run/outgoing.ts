@@ -77,7 +77,7 @@ export function outgoing(
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
-      if (event.lines.length === 0 && !facts?.held) return;
+      if (event.lines.length === 0 && !facts?.suppressed) return;
       if (event.lines.length > 0 && selection?.sampled === false) throw unsampled(stream);
       yield rewrite === null
         ? event

@@ -14,7 +14,7 @@ import { parallel } from "../sync/parallel.ts";
 import { planWindows } from "../sync/plan.ts";
 import { measureAll, measureDays, type Range, type ReadSettings } from "../sync/range.ts";
 import { readWindow } from "../sync/read-window.ts";
-import type { StreamApi } from "../sync/service.ts";
+import type { Service } from "../sync/service.ts";
 import type { DatedState } from "../sync/state.ts";
 import { Tally } from "../sync/tally.ts";
 import type { Planned, RunRules } from "../sync/window-result.ts";
@@ -149,7 +149,7 @@ export type Source = Reading & {
 export type StreamRun = {
   readonly stream: string;
   readonly source: Source;
-  readonly api: StreamApi;
+  readonly api: Service;
   readonly saved: Resume;
   readonly settings: ReadSettings;
   /** A digest of the API key's id. */

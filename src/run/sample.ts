@@ -22,7 +22,7 @@ export async function sample(
   if (spec.exportPath === null) rows.push(...(await api.page({ kind: "all" }, 1)).rows);
   else {
     for await (const batch of api.stream({ kind: "all" })) {
-      rows.push(...batch.rows.filter(({ isHeld }) => isHeld !== true));
+      rows.push(...batch.rows.filter(({ isSuppressed }) => isSuppressed !== true));
       bytes += batch.rows.reduce((sum, { raw }) => sum + raw.length, 0);
       if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
     }

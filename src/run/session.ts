@@ -29,7 +29,7 @@ import { sumOfUsages, type Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
 import type { Event, Notice } from "../sync/event.ts";
-import type { StreamApi } from "../sync/service.ts";
+import type { Service } from "../sync/service.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** What a session needs of the process. */
@@ -139,7 +139,7 @@ export class Session {
     rules: Omit<RowRules, "key">,
     filters = this.#filters(spec),
     holds = true,
-  ): StreamApi {
+  ): Service {
     const [key = ""] = spec.primaryKey;
     const { suppressed } = this.config;
     const fields = suppressed.entries === 0 || !holds ? undefined : SUPPRESSED_BY.get(spec.name);
@@ -151,7 +151,7 @@ export class Session {
       export: spec.exportPath ?? undefined,
       filters,
       verify: this.config.verifyCounts,
-      parser: new RowParser({ key, ...rules, held: fields && { suppressed, fields } }),
+      parser: new RowParser({ key, ...rules, suppression: fields && { suppressed, fields } }),
     };
     return streamApi(this.client, endpoint, this.#notify);
   }

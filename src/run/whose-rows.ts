@@ -1,7 +1,7 @@
 import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
 import { fingerprint } from "../base/text.ts";
 import { BEGINNING, dayOf, instant, later } from "../base/time.ts";
-import type { Batch, StreamApi } from "../sync/service.ts";
+import type { Batch, Service } from "../sync/service.ts";
 import type { DatedState } from "../sync/state.ts";
 import type { DatedWindow } from "../sync/window.ts";
 
@@ -17,7 +17,7 @@ export async function ofSameRows(
   state: DatedState,
   stream: string,
   key: string,
-  api: StreamApi,
+  api: Service,
 ): Promise<DatedState> {
   const { witness } = state;
   if (witness === null || witness.key === key) return state;
@@ -32,7 +32,7 @@ export async function ofSameRows(
 }
 
 /** Looks through the list, which is newest first, and through the export where the list is too long or fails. */
-async function isShown(keys: ReadonlySet<string>, window: DatedWindow, api: StreamApi): Promise<boolean> {
+async function isShown(keys: ReadonlySet<string>, window: DatedWindow, api: Service): Promise<boolean> {
   const holds = ({ rows }: Batch): boolean => rows.some(({ key }) => keys.has(fingerprint(key)));
   try {
     for (let number = 1; number <= MOST_PAGES; number++) {

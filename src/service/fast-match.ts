@@ -90,8 +90,8 @@ export class LinePattern {
     const groups = this.#groups;
     const key = found[groups.key] ?? "";
     const cursor = (groups.cursor > 0 && found[groups.cursor]) || null;
-    const isHeld = this.#known?.isHeld(key, groups.other > 0 && found[groups.other]);
-    return { raw: line as RawLine, key, cursor, names: this.#names, isHeld };
+    const isSuppressed = this.#known?.isSuppressed(key, groups.other > 0 && found[groups.other]);
+    return { raw: line as RawLine, key, cursor, names: this.#names, isSuppressed };
   }
 
   /** Takes in the names of a row that obeys the schema, in their order. */
@@ -135,7 +135,7 @@ export type Known = {
   readonly other: string | undefined;
   /** Whether only keys of usual characters are told in this way. */
   readonly isUsual: boolean;
-  readonly isHeld: (key: string, other: string | false | undefined) => boolean;
+  readonly isSuppressed: (key: string, other: string | false | undefined) => boolean;
 };
 
 /** What the values of each field look like, where an expression can say it. */

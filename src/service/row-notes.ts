@@ -58,7 +58,7 @@ const noNotes = () => ({
   // A cursor is read only where it decides on proof.
   unreadable: 0,
   // Nor is a row counted as held back before it is known as new.
-  held: 0,
+  suppressed: 0,
 });
 
 /** `{}` for a name that no platform can hold. */

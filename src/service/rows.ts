@@ -20,8 +20,10 @@ export type RowRules = {
   readonly cursor: string | null;
   /** The declared schema of the rows; null: any row obeys it. */
   readonly schema: JsonSchema | null;
-  /** Whose rows are held back, by the fields that name somebody, the key first; undefined: nobody's. */
-  readonly held?: { readonly suppressed: Suppression; readonly fields: readonly NamingField[] } | undefined;
+  /** Suppressed people, matched by these fields; the key comes first. */
+  readonly suppression?:
+    | { readonly suppressed: Suppression; readonly fields: readonly NamingField[] }
+    | undefined;
 };
 
 /**
@@ -40,18 +42,18 @@ export class RowParser {
   readonly #checks = new Map<string, SchemaCheck>();
   /** Whether a field that the schema does not name is new. */
   readonly #closed: boolean;
-  readonly #held: RowRules["held"];
+  readonly #suppression: RowRules["suppression"];
 
-  constructor({ key, cursor, schema, held }: RowRules) {
+  constructor({ key, cursor, schema, suppression }: RowRules) {
     this.key = key;
-    this.#held = held;
+    this.#suppression = suppression;
     this.#cursor = cursor;
     this.#compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
     this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
     this.#accepts = checkOfAll(this.#compile, this.#fields);
     this.#closed = schema !== null;
-    this.#pattern = new LinePattern(this.#fields, key, cursor, held && knownBy(held));
+    this.#pattern = new LinePattern(this.#fields, key, cursor, suppression && knownBy(suppression));
   }
 
   /** The row of a usual line; undefined for a line that has to be parsed. */
@@ -61,13 +63,13 @@ export class RowParser {
 
   /** The row of a parsed line. */
   parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
-    const isHeld = this.#held?.fields.some((field) =>
-      memberTexts(raw, field).some((json) => this.#held?.suppressed.hasJson(field, json)),
+    const isSuppressed = this.#suppression?.fields.some((field) =>
+      memberTexts(raw, field).some((json) => this.#suppression?.suppressed.hasJson(field, json)),
     );
-    if (isHeld !== true) this.#compare(value, notes);
+    if (isSuppressed !== true) this.#compare(value, notes);
     const key = keyText(raw, this.key, value[this.key]);
-    if (key === "" && isHeld !== true) notes.addWithoutKey();
-    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isHeld };
+    if (key === "" && isSuppressed !== true) notes.addWithoutKey();
+    return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isSuppressed };
   }
 
   /**
@@ -115,13 +117,13 @@ export class RowParser {
 }
 
 /** As an expression finds them, of rows without an escaped name or one that stands twice. */
-function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["held"]>): Known {
+function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["suppression"]>): Known {
   const isUsual = key !== "domain";
   const isKeyHeld = (json: string): boolean =>
     isUsual ? suppressed.hasUsual("id", json) : suppressed.hasJson("domain", json);
   return {
     ...{ other, isUsual },
-    isHeld: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual("email", text)),
+    isSuppressed: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual("email", text)),
   };
 }
 

@@ -21,7 +21,7 @@ import {
   type Page,
   type PlacedRow,
   type Row,
-  type StreamApi,
+  type Service,
   untrusted,
 } from "../sync/service.ts";
 import { describe, type Window } from "../sync/window.ts";
@@ -53,7 +53,7 @@ export type Endpoint = {
 };
 
 /** All that the core asks of the world, answered by the service. */
-export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): StreamApi {
+export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): Service {
   return {
     count: (window) => countWindow(client, endpoint, window),
     stream: (window, once) => exportWindow(client, endpoint, window, once),

@@ -135,6 +135,6 @@ export function isRead({ plan, stream, shard, from, to }: ShardLine, saved: unkn
         "Give the shards of a plan states of their own",
     );
   }
-  const isHeld = to !== null && uncovered(state.days, [from ?? BEGINNING, to]).length === 0;
-  return isHeld && missingDaysOf(state.days).length === 0;
+  const isSuppressed = to !== null && uncovered(state.days, [from ?? BEGINNING, to]).length === 0;
+  return isSuppressed && missingDaysOf(state.days).length === 0;
 }

@@ -1,9 +1,9 @@
 import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later } from "../base/time.ts";
-import type { StreamApi } from "../sync/service.ts";
+import type { Service } from "../sync/service.ts";
 import { closedWindow, type DatedWindow } from "../sync/window.ts";
 
 /** What planning asks the service. Each call is one request. */
-type Counter = Pick<StreamApi, "count" | "rowAt">;
+type Counter = Pick<Service, "count" | "rowAt">;
 
 /** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
 export type Size = { readonly rows: number; readonly asked: number };

@@ -182,7 +182,12 @@ export class Checkpoints {
         : cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
     const spanIn = (part: DayRange): Span => {
       const rows = rowsIn(part, result, "rowsByDay");
-      return spanOf(part, rows, undefined, rows === null ? 0 : (rowsIn(part, result, "heldByDay") ?? 0));
+      return spanOf(
+        part,
+        rows,
+        undefined,
+        rows === null ? 0 : (rowsIn(part, result, "suppressedByDay") ?? 0),
+      );
     };
     const proven = read.reduce((all, part) => prove(all, part, spanIn, cut), days);
     return compact(unproven.reduce(put, proven));
@@ -248,7 +253,7 @@ function unprovenSpans({ kind, window }: WindowOutcome): Coverage {
 function rowsIn(
   [first, last]: DayRange,
   result: WindowResult,
-  which: "rowsByDay" | "heldByDay",
+  which: "rowsByDay" | "suppressedByDay",
 ): number | null {
   let rows = 0;
   for (const { window, [which]: rowsByDay } of result) {

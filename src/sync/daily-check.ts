@@ -1,7 +1,7 @@
 import { addDays, DAY_MS, type Day, daysBetween } from "../base/time.ts";
 import { type Coverage, covered, type DayRange, put, type Span, spanOf, without } from "./coverage.ts";
 import { MOST_REMEMBERED } from "./pass.ts";
-import type { Count, StreamApi } from "./service.ts";
+import type { Count, Service } from "./service.ts";
 import type { DatedState } from "./state.ts";
 import { type ClosedWindow, closedWindow } from "./window.ts";
 
@@ -32,7 +32,7 @@ export async function checkDay(
   behind: DayRange,
   open: Count,
   bringsUndated: boolean,
-  api: StreamApi,
+  api: Service,
 ): Promise<Found> {
   const today = Math.floor(open.asked / DAY_MS);
   const [first, last] = behind;

@@ -21,7 +21,7 @@ export type RowFacts = {
   /** Rows with a cursor that no rule can read. */
   readonly unreadable: number;
   /** Rows, records and items that were held back because they are suppressed. */
-  readonly held: number;
+  readonly suppressed: number;
 };
 
 /** What rows teach that obey their schema. */
@@ -31,7 +31,7 @@ export const NO_FACTS: RowFacts = {
   withoutKey: 0,
   replaced: 0,
   unreadable: 0,
-  held: 0,
+  suppressed: 0,
 };
 
 /**

@@ -1,6 +1,6 @@
 import { ConnectorError, UnreachableError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import type { StreamApi } from "./service.ts";
+import type { Service } from "./service.ts";
 import { type ClosedWindow, describe, type Window } from "./window.ts";
 import type { RunRules } from "./window-result.ts";
 
@@ -58,7 +58,7 @@ const bySource: Division = async (window, rows, { api, windowSize }) => {
 };
 
 /** Infinitely many where the service refuses to count under a filter: then it divides nothing. */
-async function rowsIn(window: ClosedWindow, api: StreamApi): Promise<number> {
+async function rowsIn(window: ClosedWindow, api: Service): Promise<number> {
   try {
     return (await api.count(window)).rows;
   } catch (error) {

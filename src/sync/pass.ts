@@ -46,12 +46,12 @@ export class Pass {
   #day = 0;
   #inDay = 0;
   #rowsByDay = new Map<Day, number>();
-  #heldByDay = new Map<Day, number>();
+  #suppressedByDay = new Map<Day, number>();
   readonly #undated = new Set<string>();
   #withoutKey = 0;
   /** Rows that are new and have a cursor that no rule can read; new ones that are suppressed. */
   #unreadable = 0;
-  #held = 0;
+  #suppressed = 0;
 
   constructor(window: Window, count: Count, seen: SeenRows, rules: RunRules) {
     this.#window = window;
@@ -78,7 +78,7 @@ export class Pass {
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
   accept({ rows, facts }: Batch): LineBatch {
-    const before = { unreadable: this.#unreadable, held: this.#held };
+    const before = { unreadable: this.#unreadable, suppressed: this.#suppressed };
     const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (key === "" ? contentOf(raw) : key)));
     const lines: RawLine[] = [];
     const names: UsualNames[] = [];
@@ -87,9 +87,13 @@ export class Pass {
       lines.push(row.raw);
       names.push(row.names);
     });
-    const [unreadable, held] = [this.#unreadable - before.unreadable, this.#held - before.held];
-    this.#rules.tally?.add(lines.length, held);
-    if (unreadable + held > 0) return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, held } };
+    const [unreadable, suppressed] = [
+      this.#unreadable - before.unreadable,
+      this.#suppressed - before.suppressed,
+    ];
+    this.#rules.tally?.add(lines.length, suppressed);
+    if (unreadable + suppressed > 0)
+      return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, suppressed } };
     return facts === undefined ? { lines, names } : { lines, names, facts };
   }
 
@@ -99,14 +103,14 @@ export class Pass {
    */
   beginPart(): () => void {
     const { beforeCount, dated, undated, distinct } = this;
-    const [rows, held] = [new Map(this.rowsByDay), new Map(this.#heldByDay)];
+    const [rows, suppressed] = [new Map(this.rowsByDay), new Map(this.#suppressedByDay)];
     return () => {
       if (!this.#seen.isFull) return;
       this.#seen.forget();
       Object.assign(this, { beforeCount, dated, undated, distinct });
       this.#inDay = 0;
       this.#rowsByDay = new Map(rows);
-      this.#heldByDay = new Map(held);
+      this.#suppressedByDay = new Map(suppressed);
     };
   }
 
@@ -117,8 +121,8 @@ export class Pass {
   }
 
   /** How many of them are suppressed; days without any are left out. */
-  get heldByDay(): ReadonlyMap<Day, number> {
-    return this.#heldByDay;
+  get suppressedByDay(): ReadonlyMap<Day, number> {
+    return this.#suppressedByDay;
   }
 
   /** Digests of the rows without a date; undefined if there are too many to remember. */
@@ -148,7 +152,7 @@ export class Pass {
     const flags = this.#flagsOf(row, at);
     const known = this.#seen.add(keys, nth, identity, flags);
     this.#tally(flags, inPass(known), inGroup(known), at);
-    if (row.isHeld === true) return this.#hold(flags & ~inPass(known), known, at);
+    if (row.isSuppressed === true) return this.#hold(flags & ~inPass(known), known, at);
     if (flags & DATED && flags & UNDATED && known & IS_NEW) this.#unreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
     const isNewest =
@@ -164,10 +168,10 @@ export class Pass {
 
   /** A suppressed row counts as shown, and leaves no other trace. @param news its flags that the pass had not seen of its key */
   #hold(news: number, known: number, at: number): false {
-    if (known & IS_NEW && !(at > this.#rules.until)) this.#held += 1;
+    if (known & IS_NEW && !(at > this.#rules.until)) this.#suppressed += 1;
     if (news & BEFORE_COUNT) {
       const day = dayOf(Number.isNaN(at) ? this.#from : at);
-      this.#heldByDay.set(day, (this.#heldByDay.get(day) ?? 0) + 1);
+      this.#suppressedByDay.set(day, (this.#suppressedByDay.get(day) ?? 0) + 1);
     }
     return false;
   }
@@ -286,7 +290,10 @@ export function provenBy(window: Window, pass: Pass, count: Count): WindowOutcom
     ...{ window, kind: "proven", newest: pass.newest },
     // Walks that are proven together are not known one by one.
     ...(count.known &&
-      pass.beforeCount === count.rows && { rowsByDay: pass.rowsByDay, heldByDay: pass.heldByDay }),
+      pass.beforeCount === count.rows && {
+        rowsByDay: pass.rowsByDay,
+        suppressedByDay: pass.suppressedByDay,
+      }),
     ...(bringsUndated && {
       undatedRows: count.known ? count.undated : pass.undated,
       undatedSeen: pass.undatedSeen,

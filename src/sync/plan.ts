@@ -11,14 +11,14 @@ import {
 } from "../base/time.ts";
 import { missingDaysOf, without, withStatus } from "./coverage.ts";
 import type { Range } from "./range.ts";
-import { type Count, NOT_COUNTED, type StreamApi } from "./service.ts";
+import { type Count, NOT_COUNTED, type Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, within } from "./window.ts";
 import type { Planned } from "./window-result.ts";
 import type { WindowSize } from "./window-size.ts";
 
 /** What a plan needs of the rules of a run. */
 type PlanRules = {
-  readonly api: StreamApi;
+  readonly api: Service;
   readonly yesterday: Day;
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
 };
@@ -179,7 +179,7 @@ async function* spans(
 }
 
 /** Windows of fixed length from the oldest day that holds a row, where the service does not count. */
-async function* steps(range: ClosedWindow, api: StreamApi): AsyncGenerator<ClosedWindow> {
+async function* steps(range: ClosedWindow, api: Service): AsyncGenerator<ClosedWindow> {
   const { from, to } = range;
   const oldest = await bisect(from, to, (middle) => api.hasRows(within(range, from, middle)));
   for (let first = oldest; first <= to; first = addDays(first, STEP)) {

@@ -1,7 +1,7 @@
 import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later, startOf } from "../base/time.ts";
 import { type DayRange, prove, uncovered, without } from "./coverage.ts";
 import { checkDay, type Found } from "./daily-check.ts";
-import { type Count, NOT_COUNTED, type StreamApi } from "./service.ts";
+import { type Count, NOT_COUNTED, type Service } from "./service.ts";
 import type { DatedState } from "./state.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
 
@@ -49,7 +49,7 @@ export type Range = {
 const LAST_DAY: Day = dayOf(LAST);
 
 /** The range of a stream whose rows have no day to filter by. */
-export async function measureAll(state: DatedState, isCounted: boolean, api: StreamApi): Promise<Range> {
+export async function measureAll(state: DatedState, isCounted: boolean, api: Service): Promise<Range> {
   const count = isCounted ? await api.count({ kind: "all" }) : NOT_COUNTED;
   return {
     ...{ kind: "all", state, count, yesterday: BEGINNING, window: undefined, holes: [], undated: "none" },
@@ -62,7 +62,7 @@ export async function measureAll(state: DatedState, isCounted: boolean, api: Str
  * from its cursor less the lookback on.
  * @param saved the stream's state as it came in, or a new one
  */
-export async function measureDays(saved: DatedState, settings: ReadSettings, api: StreamApi): Promise<Range> {
+export async function measureDays(saved: DatedState, settings: ReadSettings, api: Service): Promise<Range> {
   const { startDate, endDate, lookbackWindowDays, ignoreMissingDays } = settings;
   const start = later(startDate ?? BEGINNING, BEGINNING);
   const bringsUndated = settings.bringsUndated ?? (startDate === null && endDate === null);

@@ -4,7 +4,7 @@ import { readBounded } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
 import { MOST_REMEMBERED, Pass } from "./pass.ts";
 import { SeenRows } from "./seen-rows.ts";
-import { type Batch, type Count, type StreamApi, untrusted } from "./service.ts";
+import { type Batch, type Count, type Service, untrusted } from "./service.ts";
 import type { Window } from "./window.ts";
 import type { Planned, RunRules, WindowOutcome } from "./window-result.ts";
 
@@ -63,7 +63,7 @@ const notHad = (cause: unknown): WindowOutcome => ({ window: UNDATED_WINDOW, kin
  * What the list of everything counts where it shows a row past the last one that was counted; undefined if it shows none.
  * Totals that are capped hide the undated, who are only the difference of two of them.
  */
-async function totalPast(api: StreamApi, { rows, undated }: Count): Promise<number | undefined> {
+async function totalPast(api: Service, { rows, undated }: Count): Promise<number | undefined> {
   const past = await api.rowAt(EVERYTHING, rows + undated + 1);
   if (past?.row === undefined || past.total === null) return undefined;
   if (past.total > rows + undated) return past.total;
@@ -72,7 +72,7 @@ async function totalPast(api: StreamApi, { rows, undated }: Count): Promise<numb
 }
 
 /** Page by page from each end of the list until a page holds no undated row, or enough are found. Returns false if a page cannot be parsed. */
-async function* sweep(api: StreamApi, found: Pass, enough: number): AsyncGenerator<LineBatch, boolean> {
+async function* sweep(api: Service, found: Pass, enough: number): AsyncGenerator<LineBatch, boolean> {
   try {
     const first = await api.page(EVERYTHING, 1);
     const last = Math.ceil((first.total ?? 0) / first.size);

@@ -17,7 +17,7 @@ import {
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
 import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
-import { type Count, NOT_COUNTED, type StreamApi, untrusted } from "./service.ts";
+import { type Count, NOT_COUNTED, type Service, untrusted } from "./service.ts";
 import {
   type ClosedWindow,
   closedWindow,
@@ -344,7 +344,7 @@ async function givenUp(
 }
 
 /** Rows of two closed days either come late or leave between these counts, so that together they hold no fewer than each. */
-async function refuseSum(day: ClosedWindow, api: StreamApi): Promise<void> {
+async function refuseSum(day: ClosedWindow, api: Service): Promise<void> {
   const next = addDays(day.to, 1);
   const both = closedWindow(day.from, next);
   const counts: number[] = [];

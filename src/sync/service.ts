@@ -13,7 +13,7 @@ export type Row = {
   readonly cursor: string | null;
   readonly names?: UsualNames;
   /** Whether it is suppressed: it counts as shown, and in nothing else. */
-  readonly isHeld?: boolean | undefined;
+  readonly isSuppressed?: boolean | undefined;
 };
 
 /** Rows that arrived together. `facts`: what they taught; undefined if nothing. */
@@ -49,7 +49,7 @@ export type Page = Batch & { readonly size: number; readonly total: number | nul
 export type PlacedRow = { readonly row: Row | undefined; readonly total: number | null };
 
 /** All that the core asks of the world. */
-export type StreamApi = {
+export type Service = {
   /** Asks the service how many rows a window holds now. Retries what time can heal; throws TransientError or ConfigError at the end. */
   count(window: Window): Promise<Count>;
   /**

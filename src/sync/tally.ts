@@ -1,5 +1,5 @@
 import type { WindowFacts } from "./event.ts";
-import type { Count, StreamApi } from "./service.ts";
+import type { Count, Service } from "./service.ts";
 import type { Window } from "./window.ts";
 
 /** What a pass has shown so far. */
@@ -10,7 +10,7 @@ const none = () => ({ emitted: 0, suppressed: 0, passes: 0, requests: 0 });
 /** Adds up what the windows took that are read one after the other. */
 export class Tally {
   /** The service, of which each request counts. */
-  readonly api: StreamApi;
+  readonly api: Service;
   readonly #onPass: () => void;
   #sum = none();
   #began: number;
@@ -19,7 +19,7 @@ export class Tally {
   #after: Count | undefined;
 
   /** @param onPass told of each pass */
-  constructor(api: StreamApi, onPass: () => void = () => {}) {
+  constructor(api: Service, onPass: () => void = () => {}) {
     this.#onPass = onPass;
     this.#began = api.monotonic();
     const asked = <Asked>(ask: Asked): Asked => {

@@ -3,7 +3,7 @@ import type { Day } from "../base/time.ts";
 import type { DayRange, DayStatus } from "./coverage.ts";
 import type { WindowFacts } from "./event.ts";
 import type { NewestKeys } from "./newest-keys.ts";
-import type { Count, StreamApi } from "./service.ts";
+import type { Count, Service } from "./service.ts";
 import type { Tally } from "./tally.ts";
 import { describe, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
@@ -14,7 +14,7 @@ const MOST_ALIKE_IN_A_ROW = 30;
 
 /** What holds for every window of a run. */
 export type RunRules = {
-  readonly api: StreamApi;
+  readonly api: Service;
   /** By the run's first count, and the same for all of the run. */
   readonly yesterday: Day;
   /** False: any clean pass closes a window. */
@@ -66,7 +66,7 @@ export type WindowOutcome = {
   /** How many rows each day held; undefined: unknown. */
   readonly rowsByDay?: ReadonlyMap<Day, number> | undefined;
   /** How many of them were held back. */
-  readonly heldByDay?: ReadonlyMap<Day, number> | undefined;
+  readonly suppressedByDay?: ReadonlyMap<Day, number> | undefined;
   /** How many people without a date there are, if the window brought them. */
   readonly undatedRows?: number | undefined;
   /** Digests of them; undefined: unknown, or too many. */

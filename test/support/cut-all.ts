@@ -1,9 +1,9 @@
 import { type Cut, cutRange, shardWindow } from "../../src/shards/split.ts";
-import type { StreamApi } from "../../src/sync/service.ts";
+import type { Service } from "../../src/sync/service.ts";
 
 /** All shards of a range, as `plan` cuts them. */
 export async function cutAll(
-  api: Pick<StreamApi, "count" | "rowAt">,
+  api: Pick<Service, "count" | "rowAt">,
   { from, to }: Pick<Cut, "from" | "to">,
   wanted: number | undefined,
 ): Promise<readonly Cut[]> {

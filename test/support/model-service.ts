@@ -6,7 +6,7 @@ import {
   type Count,
   type Page,
   type Row,
-  type StreamApi,
+  type Service,
   untrusted,
 } from "../../src/sync/service.ts";
 import type { Window } from "../../src/sync/window.ts";
@@ -71,7 +71,7 @@ export class ModelService {
     return new Map(this.people.filter(this.#options.filter).map((person) => [person.id, lineOf(person)]));
   }
 
-  api(verify = true): StreamApi {
+  api(verify = true): Service {
     return {
       count: (window) => this.#count(window, verify),
       stream: (window) => this.#stream(window),

@@ -3,7 +3,7 @@ import { readStream, type Source, type StreamRun } from "../../src/run/read-stre
 import { type Coverage, covered, missingDaysOf, put, withStatus } from "../../src/sync/coverage.ts";
 import type { Event } from "../../src/sync/event.ts";
 import type { ReadSettings } from "../../src/sync/range.ts";
-import type { StreamApi } from "../../src/sync/service.ts";
+import type { Service } from "../../src/sync/service.ts";
 import { type DatedState, NEW_STATE } from "../../src/sync/state.ts";
 
 const SETTINGS: ReadSettings = {
@@ -36,7 +36,7 @@ export type RunOptions = {
 export type Ran = Awaited<ReturnType<typeof runStream>>;
 
 /** Runs a stream to its end, to its error, or to where it is cut. */
-export async function runStream(api: StreamApi, options: RunOptions = {}) {
+export async function runStream(api: Service, options: RunOptions = {}) {
   const { state: before = null, settings, source, isFullRefresh = false, endsAt } = options;
   const { stopAfter = Number.POSITIVE_INFINITY } = options;
   const run: StreamRun = {
@@ -91,7 +91,7 @@ export function repeated(lines: readonly string[]): string[] {
 }
 
 /** A service that no part of it may be asked of, save what a test gives. */
-export function apiWith(given: Partial<StreamApi>): StreamApi {
+export function apiWith(given: Partial<Service>): Service {
   const absent = (): never => {
     throw new Error("Not asked for");
   };

@@ -7,7 +7,7 @@ import { parseConfig } from "../../../src/config/config.ts";
 import { type Jobs, type Lent, openJobs, type SelectedJobs } from "../../../src/jobs/jobs.ts";
 import { Suppression } from "../../../src/privacy/suppress.ts";
 import type { Client } from "../../../src/service/client.ts";
-import type { Row, StreamApi } from "../../../src/sync/service.ts";
+import type { Row, Service } from "../../../src/sync/service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const DAY = 86_400_000;
@@ -46,7 +46,7 @@ const LOOKUPS = { company_lookup: { domains: ["a.example", "b.example", "c.examp
 const BOTH = [["company_lookups"], ["company_lookup_contacts"]] as const;
 const PEOPLE = [
   { companyDomain: "p.example", email: "one@x.example" },
-  { companyDomain: "held.example", email: "held@x.example", isHeld: true },
+  { companyDomain: "held.example", email: "held@x.example", isSuppressed: true },
   { companyDomain: 5, email: null },
   {},
 ];
@@ -332,8 +332,8 @@ async function readAll(
   log(`${spec.name} is of generation ${generation}, and has looked at ${JSON.stringify(inputs)}`);
 }
 
-function rowsOf(name: string, rows: readonly object[], log: (text: string) => void): StreamApi {
-  const api: Partial<StreamApi> = {
+function rowsOf(name: string, rows: readonly object[], log: (text: string) => void): Service {
+  const api: Partial<Service> = {
     monotonic: () => 0,
     count: async (window) => {
       log(`count of ${name}: ${JSON.stringify(window)}`);
@@ -344,10 +344,13 @@ function rowsOf(name: string, rows: readonly object[], log: (text: string) => vo
       yield { rows: rows.map((row, nth) => ({ key: `${nth}`, cursor: null, ...rowOf(row) }) as Row) };
     },
   };
-  return api as StreamApi;
+  return api as Service;
 }
 
-const rowOf = ({ isHeld, ...row }: { readonly isHeld?: boolean }) => ({ raw: JSON.stringify(row), isHeld });
+const rowOf = ({ isSuppressed, ...row }: { readonly isSuppressed?: boolean }) => ({
+  raw: JSON.stringify(row),
+  isSuppressed,
+});
 
 describe("openJobs()", () => {
   /** After a change that is meant: `npx vitest run test/unit/jobs/job-stream-transcripts.test.ts -u`, and read what it changed. */

@@ -96,7 +96,7 @@ describe("Session.streamApi()", () => {
       const shown = rows.filter((row) => key in row);
       const { session } = await opened({ verify_counts: false, ...settings }, () => listOf(1, shown));
       const api = session.streamApi(spec, { cursor: null, schema: null }, {}, holds);
-      return (await api.page({ kind: "all" }, 1)).rows.map(({ isHeld = false }) => isHeld);
+      return (await api.page({ kind: "all" }, 1)).rows.map(({ isSuppressed = false }) => isSuppressed);
     };
     expect(await held({ suppress_file }, PEOPLE, "id")).toEqual([true, false]);
     expect(await held({ suppress_file }, COMPANIES, "domain")).toEqual([true]);

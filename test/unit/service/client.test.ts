@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { toSegment } from "../../../src/service/address.ts";
 import type { Client } from "../../../src/service/client.ts";
-import type { StreamApi } from "../../../src/sync/service.ts";
+import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { deadPort, listen, listOf, type Served, serve as serveRequests } from "../../support/serve.ts";
 import { errorOf, KEY, type Opened, openSession, sleepyClock } from "../../support/session.ts";
@@ -78,7 +78,7 @@ const CALLS = {
   },
 } as const;
 
-async function drain(api: StreamApi): Promise<number> {
+async function drain(api: Service): Promise<number> {
   let rows = 0;
   for await (const batch of api.stream(ALL)) rows += batch.rows.length;
   return rows;

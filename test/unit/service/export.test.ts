@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startSandbox } from "../../../sandbox/server.ts";
 import { BodyError } from "../../../src/base/errors.ts";
-import type { StreamApi } from "../../../src/sync/service.ts";
+import type { Service } from "../../../src/sync/service.ts";
 import { listOf, serve } from "../../support/serve.ts";
 import { errorOf, holdTimers, type Opened, openSession } from "../../support/session.ts";
 
@@ -15,7 +15,7 @@ const open = async (answer: RequestListener, idle = 30): Promise<Opened> =>
   openSession((await serve(answer)).url, { idle });
 
 /** The keys of the rows that an export hands on, and what ends it. */
-async function readKeys(api: StreamApi): Promise<{ keys: readonly string[]; error: unknown }> {
+async function readKeys(api: Service): Promise<{ keys: readonly string[]; error: unknown }> {
   const keys: string[] = [];
   try {
     for await (const { rows } of api.stream(ALL)) keys.push(...rows.map(({ key }) => key));

@@ -97,7 +97,7 @@ describe.each([
   const properties = Object.fromEntries(names.map((name) => [name, { type: ["null", "string"] }]));
   const parser = new RowParser({
     ...{ key, cursor: null, schema: { type: "object", properties } },
-    held: { suppressed: SUPPRESSED, fields },
+    suppression: { suppressed: SUPPRESSED, fields },
   });
   const usual = JSON.stringify(Object.fromEntries(names.map((name) => [name, "q"])));
   parser.parse(usual as RawLine, JSON.parse(usual), new RowNotes());
@@ -119,15 +119,18 @@ describe.each([
         const { matched, parsed } = verdicts(
           `{${names.map((name) => `"${name}":${spelt[name]}`).join(",")}}`,
         );
-        const isHeld = fields.some((field) => SUPPRESSED.hasJson(field, toLatin1(spelt[field] ?? "null")));
-        expect(parsed.isHeld).toBe(isHeld);
-        if (matched !== undefined) expect([matched.isHeld, matched.key]).toEqual([isHeld, parsed.key]);
+        const isSuppressed = fields.some((field) =>
+          SUPPRESSED.hasJson(field, toLatin1(spelt[field] ?? "null")),
+        );
+        expect(parsed.isSuppressed).toBe(isSuppressed);
+        if (matched !== undefined)
+          expect([matched.isSuppressed, matched.key]).toEqual([isSuppressed, parsed.key]);
       }),
       { numRuns: 200 },
     );
     const line = (value: string): string =>
       `{${names.filter((name) => name !== "email").map((name) => (name === key ? `"${name}":${value}` : `"${name}":"n"`))}}`;
-    expect([suppressed, '"other"'].map((value) => verdicts(line(value)).matched?.isHeld)).toEqual([
+    expect([suppressed, '"other"'].map((value) => verdicts(line(value)).matched?.isSuppressed)).toEqual([
       true,
       false,
     ]);
@@ -136,13 +139,13 @@ describe.each([
   it("is held back if one of two fields of one name says who it is", () => {
     for (const pair of [`"${key}":${suppressed},"${key}":"q"`, `"${key}":"q","${key}":${suppressed}`]) {
       const { matched, parsed } = verdicts(`{${pair},"note":"n"}`);
-      expect([matched?.isHeld ?? true, parsed.isHeld]).toEqual([true, true]);
+      expect([matched?.isSuppressed ?? true, parsed.isSuppressed]).toEqual([true, true]);
     }
   });
 
   it("teaches nothing", () => {
     const odd = verdicts(`{"${key}":${suppressed},"note":5,"more":1}`);
-    expect(odd).toMatchObject({ facts: undefined, parsed: { isHeld: true } });
+    expect(odd).toMatchObject({ facts: undefined, parsed: { isSuppressed: true } });
     expect(verdicts(`{"${key}":["q"],"note":5,"more":1}`).facts).toMatchObject({ withoutKey: 1 });
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Day } from "../../../src/base/time.ts";
 import { RowParser } from "../../../src/service/rows.ts";
 import { type Endpoint, streamApi } from "../../../src/service/service-api.ts";
-import type { StreamApi } from "../../../src/sync/service.ts";
+import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { listOf, serve } from "../../support/serve.ts";
 import { openSession, sleepyClock } from "../../support/session.ts";
@@ -32,7 +32,7 @@ const list = (data: unknown, pagination: unknown = { total: 1 }): string =>
   JSON.stringify({ data, pagination });
 const row = (id: string, discoveredAt?: string | number): object => ({ id, discoveredAt });
 
-const apiOf = (client: Parameters<typeof streamApi>[0], given: Partial<Endpoint> = {}): StreamApi => {
+const apiOf = (client: Parameters<typeof streamApi>[0], given: Partial<Endpoint> = {}): Service => {
   const parser = new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
   return streamApi(client, { ...ENDPOINT, parser, ...given }, () => undefined);
 };
@@ -52,28 +52,28 @@ async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}) {
   return { api: apiOf(client, given), asked };
 }
 
-async function allOf(api: StreamApi, window: Window, once: boolean): Promise<string> {
+async function allOf(api: Service, window: Window, once: boolean): Promise<string> {
   const rows: unknown[] = [];
   for await (const batch of api.stream(window, once)) rows.push(...batch.rows);
   return `${rows.length} rows`;
 }
 
-const rowsOf = async (page: ReturnType<StreamApi["page"]>): Promise<string> =>
+const rowsOf = async (page: ReturnType<Service["page"]>): Promise<string> =>
   `${(await page).rows.length} rows`;
 
 /** Each question of the core, answered in a word. */
 const CALLS = {
-  count: async (api: StreamApi, window: Window) => `${(await api.count(window)).rows} rows`,
-  hasRows: async (api: StreamApi, window: Window) => `${await api.hasRows(window)}`,
-  rowAt: async (api: StreamApi, window: Window) => {
+  count: async (api: Service, window: Window) => `${(await api.count(window)).rows} rows`,
+  hasRows: async (api: Service, window: Window) => `${await api.hasRows(window)}`,
+  rowAt: async (api: Service, window: Window) => {
     const found = await api.rowAt(window, 7);
     return found === undefined ? "unknown" : `${found.row?.key ?? "no row"} of ${found.total}`;
   },
-  page: (api: StreamApi, window: Window) => rowsOf(api.page(window, 1)),
-  "page 3": (api: StreamApi, window: Window) => rowsOf(api.page(window, 3)),
-  stream: (api: StreamApi, window: Window) => allOf(api, window, false),
-  "stream once": (api: StreamApi, window: Window) => allOf(api, window, true),
-  sources: async (api: StreamApi) => (await api.sources())?.join() ?? "unknown",
+  page: (api: Service, window: Window) => rowsOf(api.page(window, 1)),
+  "page 3": (api: Service, window: Window) => rowsOf(api.page(window, 3)),
+  stream: (api: Service, window: Window) => allOf(api, window, false),
+  "stream once": (api: Service, window: Window) => allOf(api, window, true),
+  sources: async (api: Service) => (await api.sources())?.join() ?? "unknown",
 } as const;
 type Call = keyof typeof CALLS;
 

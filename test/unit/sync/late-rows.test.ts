@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { addDays, type Day } from "../../../src/base/time.ts";
 import { spanOf } from "../../../src/sync/coverage.ts";
-import type { StreamApi } from "../../../src/sync/service.ts";
+import type { Service } from "../../../src/sync/service.ts";
 import { type DatedState, NEW_STATE } from "../../../src/sync/state.ts";
 import { dice } from "../../support/dice.ts";
 import {
@@ -41,7 +41,7 @@ class Account {
     return [...this.service.served().values()].filter((line) => !delivered.has(line));
   }
 
-  async run(api: StreamApi = this.service.api()): Promise<Ran> {
+  async run(api: Service = this.service.api()): Promise<Ran> {
     this.service.asked.length = 0;
     const ran = await runStream(api, { state: this.#state, settings: this.#settings });
     expect(ran).toMatchObject({ complete: true, error: undefined });
@@ -50,7 +50,7 @@ class Account {
     return ran;
   }
 
-  async nextDay(api?: StreamApi): Promise<Ran> {
+  async nextDay(api?: Service): Promise<Ran> {
     this.service.now += DAY_MS;
     return await this.run(api);
   }

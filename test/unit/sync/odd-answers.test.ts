@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../../src/base/errors.ts";
 import { put } from "../../../src/sync/coverage.ts";
-import type { Row, StreamApi } from "../../../src/sync/service.ts";
+import type { Row, Service } from "../../../src/sync/service.ts";
 import type { DatedState } from "../../../src/sync/state.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { dice } from "../../support/dice.ts";
@@ -85,11 +85,11 @@ describe("a list of which a walk lacks rows", () => {
   });
 
   it("without totals is read again after a broken page, and says at last what was wrong", async () => {
-    const broken = (pages: number): { service: ModelService; api: StreamApi } => {
+    const broken = (pages: number): { service: ModelService; api: Service } => {
       const service = serviceOf(undatedPeople(25));
       const api = service.api();
       let left = pages;
-      const page: StreamApi["page"] = async (window, number) => {
+      const page: Service["page"] = async (window, number) => {
         left -= 1;
         if (left >= 0) throw new BodyError(`Cannot read page ${number}: an element is no object`);
         return { ...(await api.page(window, number)), total: null };

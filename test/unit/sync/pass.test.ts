@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BodyError, DataError, ScrambledError } from "../../../src/base/errors.ts";
 import type { Day } from "../../../src/base/time.ts";
 import type { RawLine } from "../../../src/sync/event.ts";
-import type { Count, Page, Row, StreamApi } from "../../../src/sync/service.ts";
+import type { Count, Page, Row, Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { type Person, undatedPeople } from "../../support/model-service.ts";
 import {
@@ -35,7 +35,7 @@ type Script = {
 
 /** A service that counts, exports and lists what a script says, the last of each for ever. */
 function scripted({ counts, shown, paged = [] }: Script): {
-  api: StreamApi;
+  api: Service;
   asked: string[];
 } {
   const asked: string[] = [];
@@ -69,7 +69,7 @@ const MARCH_3 = day("2026-03-03");
 
 /** Reads closed days alone. */
 async function read(
-  script: Script | StreamApi,
+  script: Script | Service,
   to: Day = MARCH_2,
   options: RunOptions = {},
 ): Promise<Ran & { asked: string[]; verdict: string }> {
@@ -115,7 +115,7 @@ describe("a closed day", () => {
   ])("%s", async (_, Failure, delivered) => {
     const { api } = scripted({ counts: [5], shown: [5] });
     let exports = 0;
-    const stream: StreamApi["stream"] = async function* (window) {
+    const stream: Service["stream"] = async function* (window) {
       yield { rows: rowsOf(5, window) };
       exports += 1;
       if (exports === 1) throw new Failure("The body is not whole");
@@ -131,7 +131,7 @@ describe("a closed day", () => {
     ["another row of the day", [rowOf(9, `${MARCH_2}T23:59:59.999Z`)], "proven"],
   ])("that shows %s ends as it should", async (_, more, verdict) => {
     const { api } = scripted({ counts: [5], shown: [5] });
-    const stream: StreamApi["stream"] = async function* (window) {
+    const stream: Service["stream"] = async function* (window) {
       yield { rows: [...rowsOf(4, window), ...more] };
     };
     const page = async (): Promise<Page> => ({ rows: [], size: 10, total: null });
@@ -142,7 +142,7 @@ describe("a closed day", () => {
     "ends the stream with an error where the export shows a row of %s: the filters are not honoured",
     async (cursor) => {
       const { api } = scripted({ counts: [5], shown: [5] });
-      const stream: StreamApi["stream"] = async function* () {
+      const stream: Service["stream"] = async function* () {
         yield { rows: [rowOf(1, cursor)] };
       };
       const { error, state } = await read({ ...api, stream });
@@ -197,11 +197,11 @@ describe("the pages of a day whose exports break", () => {
     "prove nothing where one in the middle is short (verify_counts: %s)",
     async (verifyCounts) => {
       const { api } = scripted({ counts: [25], shown: [0], paged: [25] });
-      const page: StreamApi["page"] = async (window, number) => {
+      const page: Service["page"] = async (window, number) => {
         const { rows, ...more } = await api.page(window, number);
         return { ...more, rows: number === 2 ? rows.slice(1) : rows };
       };
-      const stream: StreamApi["stream"] = async function* () {
+      const stream: Service["stream"] = async function* () {
         yield { rows: [] };
         throw new BodyError("The body broke off");
       };
@@ -220,7 +220,7 @@ describe("two closed days", () => {
 
 describe("an export that does not end", () => {
   /** Sends one row a second: the first ones new, then always the same. */
-  const endless = (counted: number, fresh: number): StreamApi => {
+  const endless = (counted: number, fresh: number): Service => {
     let clock = 0;
     const { api } = scripted({ counts: [counted], shown: [] });
     return {
@@ -254,8 +254,8 @@ describe("a row that is passed on again", () => {
   /** The lines that leave of the rows that an export of today shows. */
   async function left(rows: readonly Row[], undated = 0): Promise<readonly string[]> {
     const { api } = scripted({ counts: [1 - undated], shown: [] });
-    const count: StreamApi["count"] = async (window) => ({ ...(await api.count(window)), undated });
-    const stream: StreamApi["stream"] = async function* () {
+    const count: Service["count"] = async (window) => ({ ...(await api.count(window)), undated });
+    const stream: Service["stream"] = async function* () {
       yield { rows };
     };
     const startDate = undated === 0 ? day("2026-03-19") : null;
