@@ -61,9 +61,6 @@ export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
-/** An export that the service could not begin: a gateway gave up, or no byte came. Of fewer rows it may succeed. */
-export class UnmadeError extends BodyError {}
-
 /** An export in which nothing new came for too long while rows were wanted. */
 export class SilenceError extends BodyError {}
 

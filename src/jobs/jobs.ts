@@ -17,9 +17,9 @@ import type { Processes } from "../output/files/processes.ts";
 import type { Suppression } from "../privacy/suppress.ts";
 import { type Clock, systemClock } from "../service/clock.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
-import { readBounded } from "../sync/endless.ts";
 import { type Event, NO_FACTS, type RawLine } from "../sync/event.ts";
-import { NOT_COUNTED, type Service } from "../sync/service.ts";
+import { inPass, SeenRows } from "../sync/seen-rows.ts";
+import { bounded, NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
@@ -196,7 +196,7 @@ const FIELDS = {
 function rowsOf(
   from: JobType["froms"][number],
   kind: JobType["kind"],
-  { idleTimeoutSeconds, verifyCounts }: Config,
+  { verifyCounts }: Config,
   { streamApi, filtersOf, notify }: Lent,
 ): RowSource {
   const spec = ROWS[from];
@@ -220,10 +220,13 @@ function rowsOf(
       }),
     read: async function* (day, rows) {
       const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
-      const bounds = { api, idleMs: idleTimeoutSeconds * 1000 };
+      const window = windowOf(day);
+      const seen = new SeenRows(count.rows);
       let shown = 0;
-      for await (const batch of readBounded(windowOf(day), count, bounds)) {
-        shown += batch.rows.length;
+      for await (const batch of bounded(api.stream(window), window, count)) {
+        const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
+        // A row that comes twice must not replace one that is lost.
+        shown += batch.rows.filter((_, nth) => inPass(seen.add(keys, nth, 0, 1)) === 0).length;
         yield batch.rows.map(({ raw, isSuppressed }) =>
           isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
         );

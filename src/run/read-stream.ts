@@ -8,16 +8,14 @@ import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeDated, resumeWhole } from "../state/resume.ts";
 import { Checkpoints } from "../sync/checkpoints.ts";
 import { uncovered } from "../sync/coverage.ts";
-import { type Event, recordsOf } from "../sync/event.ts";
-import { NewestKeys } from "../sync/newest-keys.ts";
+import { type Event, type LineBatch, recordsOf } from "../sync/event.ts";
+import type { Outcome, RunRules } from "../sync/outcome.ts";
 import { parallel } from "../sync/parallel.ts";
-import { planWindows } from "../sync/plan.ts";
+import { type PlannedWindow, planWindows } from "../sync/plan.ts";
 import { measureAll, measureDays, type Range, type ReadSettings } from "../sync/range.ts";
 import { readWindow } from "../sync/read-window.ts";
 import type { Service } from "../sync/service.ts";
 import type { DatedState } from "../sync/state.ts";
-import { Tally } from "../sync/tally.ts";
-import type { Planned, RunRules } from "../sync/window-result.ts";
 import { WindowSize } from "../sync/window-size.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
 import { cannotBeCounted, type Reading, type Session, streamNamed } from "./session.ts";
@@ -174,31 +172,36 @@ export async function* readStream(run: StreamRun): AsyncGenerator<Event> {
   }
   const { count } = range;
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
-  const newestKeys = new NewestKeys();
-  const checkpoints = new Checkpoints(stream, range, () => newestKeys.witness(run.keyId));
+  const checkpoints = new Checkpoints(stream, range);
   let passes = 0;
   let isTimeUp = false;
-  const onPass = (): void => {
-    passes += 1;
-  };
-  const rules = { ...rulesOf(run, range), newestKeys };
-  const read = (planned: Planned) => {
-    const tally = new Tally(api, onPass);
-    return readWindow(planned, { ...rules, tally, api: tally.api });
-  };
+  const rules = rulesOf(run, range);
+  async function* read(planned: PlannedWindow): AsyncGenerator<LineBatch, readonly Outcome[]> {
+    const outcomes: Outcome[] = [];
+    for await (const event of readWindow(planned, rules)) {
+      if (event.kind === "rows") yield event.batch;
+      else outcomes.push(event.outcome);
+    }
+    for (const outcome of outcomes) passes += outcome.passes;
+    return outcomes;
+  }
   // The time is up at a window's end, but not before the run has come further than what the next would have to repeat.
   let isFurther = false;
-  const begins = ({ clears, window, days }: Planned): boolean => {
+  const begins = ({ clears, window, days }: PlannedWindow): boolean => {
     isTimeUp = isFurther && api.monotonic() >= (run.endsAt ?? Number.POSITIVE_INFINITY);
     const isNew = days !== undefined && uncovered(range.state.days, days).length > 0;
     isFurther ||= isNew || clears === "again" || window.kind === "open";
     return !isTimeUp;
   };
-  const steps = parallel(planWindows(range, rules), settings.numWorkers, {
-    isAlone: ({ window }) => window.kind !== "closed",
-    begins,
-    read,
-  });
+  const steps = parallel(
+    planWindows(range, { ...rules, api, ignoredDays: settings.ignoreMissingDays }),
+    settings.numWorkers,
+    {
+      isAlone: ({ window }) => window.kind !== "closed",
+      begins,
+      read,
+    },
+  );
   for await (const step of steps) {
     if (step.kind === "part") yield* recordsOf(stream, step.part, api.now(), step.index);
     else yield* checkpoints.finish(step.index, step.item, step.result);
@@ -212,17 +215,14 @@ export async function measure({ source, settings, api }: StreamRun, state: Dated
   return await measureAll(state, settings.verifyCounts && source.isListed && source.isExported, api);
 }
 
-function rulesOf({ source, api, settings }: StreamRun, range: Range): Omit<RunRules, "newestKeys"> {
+function rulesOf({ source, api, settings }: StreamRun, range: Range): RunRules {
   const { isExported, isListed, onMissingKey } = source;
   return {
-    ...{ api, isExported, isListed, onMissingKey },
+    ...{ service: api, isExported, isListed, onMissingKey },
     verifyCounts: settings.verifyCounts && isListed,
     yesterday: range.yesterday,
     until: range.until,
     latest: range.latest,
-    undatedSeen: new Set(range.state.undated?.seen),
-    idleMs: settings.idleTimeoutSeconds * 1000,
-    ignoredDays: new Set(settings.ignoreMissingDays),
     windowSize: new WindowSize(settings.maxWindowRows),
   };
 }

@@ -15,11 +15,11 @@ import {
   withStatus,
 } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
-import type { Witness } from "./newest-keys.ts";
+import { type Outcome, unreadInARow } from "./outcome.ts";
+import type { PlannedWindow } from "./plan.ts";
 import type { Range } from "./range.ts";
 import type { DatedState } from "./state.ts";
 import { describe, type Window } from "./window.ts";
-import { missingInARow, type Planned, type WindowOutcome, type WindowResult } from "./window-result.ts";
 
 /** Into how many ranges the days of a window go: an account of one window has no others. */
 const PARTS = 20;
@@ -29,7 +29,6 @@ const FEW_PARTS = 4;
 export class Checkpoints {
   readonly #stream: string;
   readonly #range: Range;
-  readonly #witness: () => Witness | null;
   #state: DatedState;
   #written = "";
   /** How many windows the last checkpoint covered. */
@@ -37,15 +36,13 @@ export class Checkpoints {
   #next = 0;
   #windows = 0;
   /** Missing days that may yet be the first of three in a row. */
-  #tail: WindowResult = [];
+  #tail: readonly Outcome[] = [];
   #cause: unknown;
   /** Of the windows since the last checkpoint. */
   #records: WindowRecord[] = [];
-  readonly #ended = new Map<number, { planned: Planned; result: WindowResult }>();
+  readonly #ended = new Map<number, { planned: PlannedWindow; result: readonly Outcome[] }>();
 
-  /** @param witness of the newest rows that the run has shown; null: none was */
-  constructor(stream: string, range: Range, witness: () => Witness | null = () => null) {
-    this.#witness = witness;
+  constructor(stream: string, range: Range) {
     this.#stream = stream;
     this.#range = range;
     this.#state = range.state;
@@ -56,16 +53,16 @@ export class Checkpoints {
   }
 
   /** Takes in an ended window, and yields a checkpoint if the prefix has grown. Throws when the service seems to be unwell. */
-  *finish(index: number, planned: Planned, result: WindowResult): Generator<Event> {
+  *finish(index: number, planned: PlannedWindow, result: readonly Outcome[]): Generator<Event> {
     this.#ended.set(index, { planned, result });
-    if (result.length > 0) this.#windows += 1;
+    if (result.some(({ passes }) => passes > 0)) this.#windows += 1;
     const before = this.#next;
     for (let end = this.#ended.get(this.#next); end !== undefined; end = this.#ended.get(this.#next)) {
       this.#ended.delete(this.#next);
       this.#next += 1;
       // Days that earlier runs could not prove say nothing of the service's health now.
       if (end.planned.clears !== "missing") {
-        this.#tail = missingInARow([...this.#tail, ...end.result]);
+        this.#tail = end.result.reduce(unreadInARow, this.#tail);
       }
       this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
       this.#state = this.#after(end.planned, end.result);
@@ -125,16 +122,32 @@ export class Checkpoints {
   }
 
   /** What is known of each window. Days that none holds were counted empty. */
-  #recordsOf({ window, days }: Planned, result: WindowResult): readonly WindowRecord[] {
+  #recordsOf({ window, days }: PlannedWindow, result: readonly Outcome[]): readonly WindowRecord[] {
     const read = result.flatMap((one): readonly WindowRecord[] => {
-      if (one.facts === undefined) return [];
+      if (one.passes === 0) return [];
       const { kind } = one.window;
       const [first_day, last_day] = rangeOf(one.window);
-      return [{ kind, first_day, last_day, verdict: one.kind, ...one.facts }];
+      const { rows: shown, suppressed, passes, seconds, counted } = one;
+      const counts = { counted_before: counted, counted_after: null, shown, emitted: shown - suppressed };
+      return [
+        ...[
+          {
+            kind,
+            first_day,
+            last_day,
+            verdict: one.kind,
+            ...counts,
+            suppressed,
+            passes,
+            requests: 0,
+            seconds,
+          },
+        ],
+      ];
     });
     if (window.kind !== "closed") return read;
-    const held = result.reduce<Coverage>((all, { window: { ...part } }) => {
-      return part.kind === "closed" ? put(all, spanOf([part.from, part.to], null)) : all;
+    const held = result.reduce<Coverage>((all, { window: part, passes }) => {
+      return part.kind === "closed" && passes > 0 ? put(all, spanOf([part.from, part.to], null)) : all;
     }, []);
     const empty = uncovered(held, days ?? [window.from, window.to]);
     return [
@@ -143,15 +156,13 @@ export class Checkpoints {
     ];
   }
 
-  #after(planned: Planned, result: WindowResult): DatedState {
+  #after(planned: PlannedWindow, result: readonly Outcome[]): DatedState {
     const { window } = planned;
     if (window.kind === "all") return this.#state;
-    const undated = result.find((one) => one.undatedRows !== undefined || one.window.kind === "undated");
+    const undated = result.find((one) => one.undated !== undefined || one.window.kind === "undated");
     const discoveredAt = this.#newestAfter(result);
-    const isPassed = discoveredAt !== this.#state.discoveredAt || this.#state.witness === null;
     return {
       ...this.#state,
-      ...(isPassed && { witness: this.#witness() ?? this.#state.witness }),
       ...(window.kind !== "undated" && { days: this.#daysAfter(planned, result) }),
       ...{ discoveredAt, ...(undated && this.#undatedAfter(undated)) },
       sources: this.#sourcesAfter(planned),
@@ -159,14 +170,14 @@ export class Checkpoints {
   }
 
   /** What a window stands for of the days before yesterday; undefined if there are none. */
-  #daysOf({ window, days }: Planned): DayRange | undefined {
+  #daysOf({ window, days }: PlannedWindow): DayRange | undefined {
     if (days !== undefined || window.kind === "all" || window.kind === "undated") return days;
     const to = window.kind === "closed" ? window.to : addDays(this.#range.yesterday, -1);
     return window.from <= to ? [window.from, to] : undefined;
   }
 
   /** Days that no outcome holds were counted empty. */
-  #daysAfter(planned: Planned, result: WindowResult): Coverage {
+  #daysAfter(planned: PlannedWindow, result: readonly Outcome[]): Coverage {
     const { days } = this.#state;
     const { window } = planned;
     const range = this.#daysOf(planned);
@@ -175,31 +186,25 @@ export class Checkpoints {
     // The days of a single source were read before.
     const read = window.kind === "closed" && window.source !== undefined ? [] : uncovered(unproven, range);
     const border = addDays(dayOf(instant(this.#newestAfter(result) ?? BEGINNING)), -this.#range.lookbackDays);
-    const rowsByDay = new Map(result.flatMap((one) => [...(one.rowsByDay ?? [])]));
+    const rowsByDay = new Map(result.flatMap(({ days: shown }) => [...shown]));
     const cut = (part: DayRange): readonly DayRange[] =>
-      rowsIn(part, result, "rowsByDay") === null
-        ? [part]
-        : cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
-    const spanIn = (part: DayRange): Span => {
-      const rows = rowsIn(part, result, "rowsByDay");
-      return spanOf(
-        part,
-        rows,
-        undefined,
-        rows === null ? 0 : (rowsIn(part, result, "suppressedByDay") ?? 0),
-      );
+      cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
+    const spanIn = ([from, to]: DayRange): Span => {
+      let rows = 0;
+      for (const [day, shown] of rowsByDay) if (day >= from && day <= to) rows += shown;
+      return spanOf([from, to], rows);
     };
     const proven = read.reduce((all, part) => prove(all, part, spanIn, cut), days);
     return compact(unproven.reduce(put, proven));
   }
 
-  #undatedAfter({ kind, undatedRows: rows = 0, undatedSeen }: WindowOutcome): Partial<DatedState> {
+  #undatedAfter({ kind, undated: rows = 0 }: Outcome): Partial<DatedState> {
     if (kind === "missing") return { undated: null };
-    return { undated: { rows, seen: undatedSeen ?? null }, checked: dayOf(this.#range.latest) };
+    return { undated: { rows, seen: rows === 0 ? [] : null }, checked: dayOf(this.#range.latest) };
   }
 
   /** The sources whose covered days were read, once the last window of one has ended. */
-  #sourcesAfter({ window, days }: Planned): DatedState["sources"] {
+  #sourcesAfter({ window, days }: PlannedWindow): DatedState["sources"] {
     const { sources } = this.#state;
     const source = window.kind === "closed" ? window.source : undefined;
     const last = this.#range.granted.find((one) => one.source === source)?.to;
@@ -207,7 +212,7 @@ export class Checkpoints {
   }
 
   /** The newest row shown. The cursor never moves backwards. */
-  #newestAfter(result: WindowResult): string | null {
+  #newestAfter(result: readonly Outcome[]): string | null {
     return result.reduce((cursor, { newest }) => {
       if (newest === undefined) return cursor;
       return cursor === null || instant(newest) > instant(cursor) ? cursorToUtc(newest) : cursor;
@@ -243,24 +248,8 @@ const rangeOf = (window: Window): readonly [Day | null, Day | null] => {
   return [window.kind === "open" ? window.from : null, null];
 };
 
-/** What an outcome says of days that it did not prove. Ignored days count as read. */
-function unprovenSpans({ kind, window }: WindowOutcome): Coverage {
+/** What an outcome says of days that it did not prove. */
+function unprovenSpans({ kind, window }: Outcome): Coverage {
   if (kind === "proven" || window.kind !== "closed") return [];
-  return [spanOf([window.from, window.to], null, kind === "ignored" ? undefined : kind)];
-}
-
-/** How many rows some days held, or of how many of them none left; null if an outcome that holds one of them does not say. */
-function rowsIn(
-  [first, last]: DayRange,
-  result: WindowResult,
-  which: "rowsByDay" | "suppressedByDay",
-): number | null {
-  let rows = 0;
-  for (const { window, [which]: rowsByDay } of result) {
-    if (window.kind === "all" || window.kind === "undated") continue;
-    if (window.from > last || (window.kind === "closed" && window.to < first)) continue;
-    if (rowsByDay === undefined) return null;
-    for (const [day, held] of rowsByDay) if (day >= first && day <= last) rows += held;
-  }
-  return rows;
+  return [spanOf([window.from, window.to], null, kind)];
 }

@@ -1,10 +1,11 @@
 import { addDays, DAY_MS, type Day, daysBetween } from "../base/time.ts";
 import { type Coverage, covered, type DayRange, put, type Span, spanOf, without } from "./coverage.ts";
-import { MOST_REMEMBERED } from "./pass.ts";
 import type { Count, Service } from "./service.ts";
 import type { DatedState } from "./state.ts";
 import { type ClosedWindow, closedWindow } from "./window.ts";
 
+/** More people without a date than this are read again only if there are more of them. */
+const MOST_REMEMBERED = 1_000;
 /** Ranges that a day's check counts one by one, as long as none of them grew. */
 const MOST_COUNTED = 16;
 

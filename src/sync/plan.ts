@@ -9,24 +9,39 @@ import {
   later,
   startOf,
 } from "../base/time.ts";
-import { missingDaysOf, without, withStatus } from "./coverage.ts";
+import {
+  type Coverage,
+  type DayRange,
+  type DayStatus,
+  missingDaysOf,
+  put,
+  spanOf,
+  uncovered,
+  without,
+  withStatus,
+} from "./coverage.ts";
+import type { Planned } from "./outcome.ts";
 import type { Range } from "./range.ts";
-import { type Count, NOT_COUNTED, type Service } from "./service.ts";
+import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, within } from "./window.ts";
-import type { Planned } from "./window-result.ts";
 import type { WindowSize } from "./window-size.ts";
+
+/** A window to read, which of its days' statuses it clears, and the days that it covers with those before it that are empty. */
+export type PlannedWindow = Planned & { readonly clears: DayStatus | null; readonly days?: DayRange };
 
 /** What a plan needs of the rules of a run. */
 type PlanRules = {
+  /** Days that are not read. */
+  readonly ignoredDays?: readonly Day[];
   readonly api: Service;
   readonly yesterday: Day;
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
 };
 
+const FIRST_TIME = { isRetry: false, clears: null };
+
 type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 
-/** Window length (days) where the service does not count. */
-const STEP = 31;
 /** A span of days is at most this many times the one before. */
 const SPAN_GROWTH = 4;
 
@@ -34,35 +49,42 @@ const SPAN_GROWTH = 4;
  * The one home of order: days that earlier runs could not prove, ranges that drained in them, closed days oldest first, those of
  * new sources, rows without a date, the open window. Rows only move towards today, so reading today last lets none fall between two windows.
  */
-export async function* planWindows(range: Range, rules: PlanRules): AsyncGenerator<Planned> {
+export async function* planWindows(range: Range, rules: PlanRules): AsyncGenerator<PlannedWindow> {
   if (range.kind === "all") {
-    yield { window: { kind: "all" }, clears: null, count: range.count };
+    yield { window: { kind: "all" }, ...FIRST_TIME, count: range.count };
     return;
   }
   const { window, holes } = range;
   const last = window?.kind === "closed" ? window.to : dayOf(LAST);
   const rest = window === undefined ? range.state.days : without(range.state.days, [window.from, last]);
-  for (const day of missingDaysOf(rest)) yield { window: closedWindow(day, day), clears: "missing" };
+  for (const day of missingDaysOf(rest))
+    yield { window: closedWindow(day, day), isRetry: false, clears: "missing" };
   for (const days of withStatus(rest, "again")) yield* planClosed(closedWindow(...days), "again", rules);
   for (const days of holes) yield* planClosed(closedWindow(...days), null, rules);
   for (const granted of range.granted) yield* planClosed(granted, null, rules);
   if (window !== undefined) yield* planRange(window, range, rules);
 }
 
-async function* planRange(window: DatedWindow, range: Range, rules: PlanRules): AsyncGenerator<Planned> {
+async function* planRange(
+  window: DatedWindow,
+  range: Range,
+  rules: PlanRules,
+): AsyncGenerator<PlannedWindow> {
   const { count } = range;
   if (window.kind === "closed") {
     yield* planClosed(window, null, rules, { window, count });
     return;
   }
-  const isOneWindow = count.known && count.rows <= rules.windowSize.smallRange;
   const lastClosed = addDays(rules.yesterday, -1);
+  const { ignoredDays = [] } = rules;
+  const isWhole = !ignoredDays.some((day) => day >= window.from && day <= lastClosed);
+  const isOneWindow = isWhole && count.known && count.rows <= rules.windowSize.smallRange;
   if (!isOneWindow) yield* planClosed(closedWindow(window.from, lastClosed), null, rules, { window, count });
   yield* planUndated(range, window, isOneWindow);
   const from = isOneWindow ? window.from : later(window.from, rules.yesterday);
   const open: DatedWindow = { kind: "open", from, undated: isOneWindow && window.undated };
   const isCounted = open.from === window.from && open.undated === window.undated;
-  yield { window: open, clears: null, count: isCounted ? count : undefined };
+  yield { window: open, ...FIRST_TIME, count: isCounted ? count : undefined };
 }
 
 /** The people without a date, unless the open window brings them. */
@@ -70,14 +92,13 @@ function* planUndated(
   { count, undated }: Range,
   window: DatedWindow,
   isOneWindow: boolean,
-): Generator<Planned> {
+): Generator<PlannedWindow> {
   const isCounted = window.kind === "open" && window.undated;
   if (undated === "none" || (isCounted && isOneWindow)) return;
   yield {
     window: { kind: "undated" },
-    clears: null,
+    ...FIRST_TIME,
     count: undated !== "pending" ? undated : isCounted ? count : undefined,
-    isKnown: undated !== "pending",
   };
 }
 
@@ -90,17 +111,33 @@ async function* planClosed(
   clears: "again" | null,
   rules: PlanRules,
   measured?: { readonly window: DatedWindow; readonly count: Count },
-): AsyncGenerator<Planned> {
-  if (window.from > window.to) return;
+): AsyncGenerator<PlannedWindow> {
+  const ignored = (rules.ignoredDays ?? []).map((day) => spanOf([day, day], null)).reduce<Coverage>(put, []);
+  for (const [from, to] of uncovered(ignored, [window.from, window.to])) {
+    const isWhole = from === window.from && to === window.to;
+    if (isWhole) yield* planPart(window, clears, rules, measured);
+    else yield* planPart(within(window, from, to), clears, rules);
+  }
+}
+
+/** Plans closed days of which none is ignored. */
+async function* planPart(
+  window: ClosedWindow,
+  clears: "again" | null,
+  rules: PlanRules,
+  measured?: { readonly window: DatedWindow; readonly count: Count },
+): AsyncGenerator<PlannedWindow> {
   let { from } = window;
+  const isRetry = clears === "again";
   const count = measured?.count ?? (await rules.api.count(window));
   for await (const part of denseWindows(window, count, rules, measured?.window ?? window)) {
-    yield { ...part, clears, days: [from, part.window.to] };
+    yield { ...part, isRetry, clears, days: [from, part.window.to] };
     from = addDays(part.window.to, 1);
   }
   const isEmpty = { ...count, rows: 0, known: true, answered: rules.api.now() };
   if (from > window.to) return;
-  yield { window: within(window, from, window.to), clears, count: isEmpty, days: [from, window.to] };
+  const rest = within(window, from, window.to);
+  yield { window: rest, isRetry, clears, count: isEmpty, days: [from, window.to] };
 }
 
 /** Windows that hold all rows of a closed window, oldest first. Days between them are empty. */
@@ -111,7 +148,7 @@ async function* denseWindows(
   counted: DatedWindow,
 ): AsyncGenerator<CountedWindow> {
   if (!count.known) {
-    for await (const step of steps(window, rules.api)) yield { window: step, count: NOT_COUNTED };
+    yield { window, count };
   } else if (counted === window && count.rows <= rules.windowSize.smallRange) {
     if (count.rows > 0) yield { window, count };
   } else {
@@ -175,14 +212,5 @@ async function* spans(
     first = addDays(window.to, 1);
     if (count.rows > 0) yield { window, count };
     days = count.rows === 0 ? 2 * span : Math.min(SPAN_GROWTH * span, (span * windowSize.rows) / count.rows);
-  }
-}
-
-/** Windows of fixed length from the oldest day that holds a row, where the service does not count. */
-async function* steps(range: ClosedWindow, api: Service): AsyncGenerator<ClosedWindow> {
-  const { from, to } = range;
-  const oldest = await bisect(from, to, (middle) => api.hasRows(within(range, from, middle)));
-  for (let first = oldest; first <= to; first = addDays(first, STEP)) {
-    yield within(range, first, earlier(addDays(first, STEP - 1), to));
   }
 }

@@ -1,132 +1,105 @@
-import { BodyError, ScrambledError } from "../base/errors.ts";
+import { BodyError, DataError, ScrambledError } from "../base/errors.ts";
+import { plural } from "../base/text.ts";
 import { BEGINNING, instant, OLDEST } from "../base/time.ts";
-import { readBounded } from "./endless.ts";
-import type { LineBatch } from "./event.ts";
-import { MOST_REMEMBERED, Pass } from "./pass.ts";
-import { SeenRows } from "./seen-rows.ts";
-import { type Batch, type Count, type Service, untrusted } from "./service.ts";
+import type { Outcome, Planned, RunRules, WindowEvent } from "./outcome.ts";
+import { Pass } from "./pass.ts";
+import type { SeenRows } from "./seen-rows.ts";
+import { type Batch, bounded, type Count, freshCount, type Service } from "./service.ts";
 import type { Window } from "./window.ts";
-import type { Planned, RunRules, WindowOutcome } from "./window-result.ts";
 
-const UNDATED_WINDOW: Window = { kind: "undated" };
+const UNDATED: Window = { kind: "undated" };
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 const SWEEPS = 2;
-const MOST_STREAMS = 3;
-/** A page number beyond any list. A service that still returns a row wraps around. */
-const PAST_ALL = 1_000_000_000;
+const EXPORTS = 3;
 
 /**
- * Reads the rows without a date, which no date filter matches: a handful is fetched from the ends of the unfiltered
- * list (newest first puts them at one end), and only if that does not bring as many as the counts say, from the
- * unfiltered export. What cannot be had, or not be proven, is missing.
- * @param planned `count`: the run's first, which says that there are none if it shows none, or with `isKnown` how many
+ * Reads the rows without a date, which no date filter matches: from the ends of the unfiltered list, where its order puts
+ * them, and from the unfiltered export if these lack some. Rows that cannot be proven are missing.
  */
 export async function* readUndated(
-  { count: first, isKnown = false }: Planned,
-  rules: RunRules,
-  shared?: SeenRows,
-): AsyncGenerator<LineBatch, WindowOutcome> {
-  const { api, verifyCounts } = rules;
-  const isGiven = first?.known === true && (isKnown || first.undated === 0);
-  let count = isGiven ? first : await api.count(UNDATED_WINDOW);
-  if (verifyCounts && count.known && !isKnown) {
-    const total = await totalPast(api, count);
-    if (total !== undefined && total <= count.rows + count.undated) {
-      const place = count.rows + count.undated + 1;
-      return notHad(untrusted(`the list of everything has a row at place ${place}, and counts ${total}`));
-    }
-    if (total !== undefined) count = await api.count(UNDATED_WINDOW);
-  }
-  if (count.known && count.undated === 0) return deliveredBy(count);
-  const seen = shared ?? new SeenRows(count.undated);
-  const found = new Pass(UNDATED_WINDOW, count, seen, rules);
-  for (let sweeps = 0; count.known && sweeps < SWEEPS; sweeps++) {
-    const isWhole = yield* sweep(api, found, isKnown ? count.undated : Number.POSITIVE_INFINITY);
-    if (isKnown && isWhole && found.undated >= count.undated) return deliveredBy(count, found);
-    const before = count;
-    count = await api.count(UNDATED_WINDOW);
-    if (count.undated === 0) return deliveredBy(count);
-    if (isWhole && found.undated >= Math.max(before.undated, count.undated)) return deliveredBy(count, found);
-  }
-  return yield* fromExport(rules, seen, count);
-}
-
-/** @param found the pass that showed them; more of them than are remembered are unknown to the next run */
-const deliveredBy = ({ undated }: Pick<Count, "undated">, found?: Pass): WindowOutcome => ({
-  ...{ window: UNDATED_WINDOW, kind: "proven", undatedRows: undated },
-  undatedSeen: undated === 0 ? [] : undated > MOST_REMEMBERED ? undefined : found?.undatedSeen,
-});
-
-const notHad = (cause: unknown): WindowOutcome => ({ window: UNDATED_WINDOW, kind: "missing", cause });
-
-/**
- * What the list of everything counts where it shows a row past the last one that was counted; undefined if it shows none.
- * Totals that are capped hide the undated, who are only the difference of two of them.
- */
-async function totalPast(api: Service, { rows, undated }: Count): Promise<number | undefined> {
-  const past = await api.rowAt(EVERYTHING, rows + undated + 1);
-  if (past?.row === undefined || past.total === null) return undefined;
-  if (past.total > rows + undated) return past.total;
-  const end = await api.rowAt(EVERYTHING, PAST_ALL);
-  return end?.row === undefined ? past.total : undefined;
-}
-
-/** Page by page from each end of the list until a page holds no undated row, or enough are found. Returns false if a page cannot be parsed. */
-async function* sweep(api: Service, found: Pass, enough: number): AsyncGenerator<LineBatch, boolean> {
-  try {
-    const first = await api.page(EVERYTHING, 1);
-    const last = Math.ceil((first.total ?? 0) / first.size);
-    const front = undatedRowsOf(first);
-    yield found.accept(front);
-    let reached = 1;
-    for (let more = front.rows.length > 0; more && reached < last && found.undated < enough; ) {
-      reached += 1;
-      const batch = undatedRowsOf(await api.page(EVERYTHING, reached));
-      yield found.accept(batch);
-      more = batch.rows.length > 0;
-    }
-    for (let number = last; number > reached && found.undated < enough; number--) {
-      const batch = undatedRowsOf(await api.page(EVERYTHING, number));
-      yield found.accept(batch);
-      if (batch.rows.length === 0) break;
-    }
-    return true;
-  } catch (error) {
-    if (error instanceof BodyError) return false;
-    throw error;
-  }
-}
-
-/** Tries a few times to find as many undated rows in the unfiltered export as are counted. */
-async function* fromExport(
+  planned: Planned,
   rules: RunRules,
   seen: SeenRows,
-  first: Count,
-): AsyncGenerator<LineBatch, WindowOutcome> {
-  const { api, verifyCounts } = rules;
-  let count = first;
+): AsyncGenerator<WindowEvent> {
+  const { service, verifyCounts } = rules;
+  const began = service.now();
+  const first = await freshCount(planned, service);
+  const pass = new Pass(UNDATED, first, rules, seen);
+  const end = (kind: Outcome["kind"], undated: number, more: Partial<Outcome> = {}): WindowEvent => {
+    const seconds = Math.max(0, service.now() - began) / 1_000;
+    return { kind: "outcome", outcome: { kind, ...pass.facts, undated, seconds, ...more } };
+  };
+  let count: Count | undefined = first;
+  if (verifyCounts && first.known) count = await countPastEnd(service, first);
+  if (count === undefined) return yield end("missing", first.undated, { cause: tooLow(first) });
+  if (count.known && count.undated === 0) return yield end("proven", 0);
   let cause: unknown = new BodyError("Cannot find as many people without a date as the service counts");
-  for (let failures = 0; failures < MOST_STREAMS; failures++) {
-    if (failures > 0) {
-      await api.backOff(failures);
-      count = await api.count(UNDATED_WINDOW);
-    }
-    const found = new Pass(UNDATED_WINDOW, count, seen, rules);
+  let isRead = false;
+  for (let nth = count.known ? 0 : SWEEPS; nth < SWEEPS + EXPORTS; nth++) {
+    const isSweep = nth < SWEEPS;
+    if (pass.passes > 0) await service.backOff(pass.passes);
+    pass.begin(count, false);
+    let isClean = false;
     try {
-      const { undated, known } = count;
-      const isShown = (): boolean => verifyCounts && known && found.undated >= undated;
-      for await (const batch of readBounded(EVERYTHING, count, rules, isShown))
-        yield found.accept(undatedRowsOf(batch));
-      found.refuseMissingKeys();
-      if (!verifyCounts || found.undated >= count.undated)
-        return deliveredBy(count.known ? count : found, found);
+      const batches = isSweep
+        ? sweep(service, pass)
+        : bounded(service.stream(EVERYTHING, true), EVERYTHING, count);
+      for await (const batch of batches) yield { kind: "rows", batch: pass.accept(undatedRowsOf(batch)) };
+      pass.refuseMissingKeys();
+      isClean = true;
+      isRead = true;
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
-      if (error instanceof ScrambledError) seen.forget();
+      if (error instanceof ScrambledError) pass.forget();
       cause = error;
     }
+    const isBelieved = isClean && !isSweep && !verifyCounts;
+    if (isBelieved) return yield end("proven", count.known ? count.undated : pass.undated);
+    const after = await service.count(UNDATED);
+    if (after.known && after.undated === 0) return yield end("proven", 0);
+    if (isClean && pass.undated >= Math.max(count.undated, after.undated))
+      return yield end("proven", after.undated);
+    count = after;
   }
-  return notHad(cause);
+  yield end("missing", count.undated, { isRead, cause });
+}
+
+/**
+ * Returns the count again if the list of everything goes on past it, undefined if the service counts no more then. Totals
+ * that are capped hide the undated, who are only the difference of two of them.
+ */
+async function countPastEnd(service: Service, count: Count): Promise<Count | undefined> {
+  const past = await service.rowAt(EVERYTHING, count.rows + count.undated + 1);
+  if (past?.row === undefined) return count;
+  const again = await service.count(UNDATED);
+  return again.rows + again.undated > count.rows + count.undated ? again : undefined;
+}
+
+const tooLow = ({ rows, undated }: Count): DataError =>
+  new DataError(
+    `Cannot trust the service's totals: it counts ${plural(rows + undated, "row")}, and its list goes on past them. ` +
+      'Tell the service\'s owner. "verify_counts": false reads without proof',
+  );
+
+/** Page by page from each end of the list until a page has no undated row, or enough are found. */
+async function* sweep(service: Service, pass: Pass): AsyncGenerator<Batch> {
+  const first = await service.page(EVERYTHING, 1);
+  const last = Math.ceil((first.total ?? 0) / first.size);
+  let reached = 1;
+  const goesOn = (batch: Batch): boolean =>
+    undatedRowsOf(batch).rows.length > 0 && pass.undated < pass.count.undated;
+  let page = first;
+  yield page;
+  while (reached < last && goesOn(page)) {
+    reached += 1;
+    page = await service.page(EVERYTHING, reached);
+    yield page;
+  }
+  for (let number = last; number > reached && pass.undated < pass.count.undated; number--) {
+    page = await service.page(EVERYTHING, number);
+    yield page;
+    if (!goesOn(page)) return;
+  }
 }
 
 /** The rows without a cursor, with one that no rule can read, or of a day that no filter names. */

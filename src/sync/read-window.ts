@@ -1,362 +1,183 @@
-import { BodyError, DataError, ScrambledError, UnmadeError } from "../base/errors.ts";
+import { BodyError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import { addDays } from "../base/time.ts";
-import { readWhileNew } from "./endless.ts";
 import type { LineBatch } from "./event.ts";
-import { partsOf } from "./parts.ts";
-import {
-  contradiction,
-  isAlike,
-  isProvenByRows,
-  judge,
-  numbersOf,
-  Pass,
-  provenBy,
-  refuseContradiction,
-} from "./pass.ts";
+import { type Outcome, type Planned, type RunRules, unreadInARow, type WindowEvent } from "./outcome.ts";
+import { judge, type Kept, Pass, wereShown } from "./pass.ts";
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
 import { MOST_SEEN_ROWS, SeenRows } from "./seen-rows.ts";
-import { type Count, NOT_COUNTED, type Service, untrusted } from "./service.ts";
-import {
-  type ClosedWindow,
-  closedWindow,
-  describe,
-  halves,
-  splitAtYesterday,
-  type Window,
-} from "./window.ts";
-import {
-  type Attempt,
-  type FailedAttempt,
-  missingInARow,
-  type Planned,
-  type RunRules,
-  type WindowOutcome,
-  type WindowResult,
-} from "./window-result.ts";
+import { bounded, type Count, freshCount, NOT_COUNTED } from "./service.ts";
+import { describe, halves, splitAtYesterday, type Window } from "./window.ts";
 
-/** A count older than this (ms) is taken again before it is used. */
-const COUNT_LIFETIME = 60_000;
-/** Failed passes after which a window of several days is halved, and after which a single day, or a part of one, is read by pages. */
-const PASSES_BEFORE_HALVES = 2;
-const PASSES_BEFORE_PAGES = 5;
-/** A range that drains again is read by pages if it has at most this number of them. */
-const MOST_PAGES_AGAIN = 20;
+/** Several days with more rows than 20 pages have are not walked over. */
+const MAX_WALKED_ROWS = 20_000;
 
-/** What a part of a window takes over from the window. */
-type Shared = {
-  readonly seen: SeenRows;
-  /** More rows were shown than counted: a part is read even if its count says 0. */
-  readonly isContradicted: boolean;
-  /** Attempts that have failed on the very same rows. */
-  readonly failed: readonly FailedAttempt[];
-  /** The missing days right before it. */
-  readonly row: WindowResult;
-};
+type Attempt = "export" | "pages" | "halve";
 
-/** Reads one window, and says of each part of it what it took. */
-export async function* readWindow(
-  planned: Planned,
-  rules: RunRules,
-  shared?: Shared,
-): AsyncGenerator<LineBatch, WindowResult> {
-  const result = yield* attempts(planned, rules, shared);
-  const { tally } = rules;
-  if (tally === undefined) return result;
-  return result.map((one) =>
-    one.facts === undefined ? { ...one, facts: tally.take(one.window.kind) } : one,
-  );
-}
+/** After a window that no export proved, the next ones begin with a single export. */
+const RANGE: readonly Attempt[] = ["export", "export", "pages", "halve"];
+const RANGE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "halve"];
+const DAY: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
+const DAY_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
+
+/** What the parts of a window share. `unread`: the days right before the next part that no attempt could read. */
+type Shared = { readonly seen: SeenRows; unread: readonly Outcome[] };
+
+/** What a half keeps of its whole. `isWalked`: a walk over the whole came to its end, so that the half is only counted. */
+type Before = { readonly kept: Kept; readonly isWalked: boolean };
 
 /**
- * Reads one window until it is proven, drained, halved or given up, and emits no row twice. Only what is wrong with a body's
- * content is a failed attempt; every other error ends the stream.
- * @throws BodyError for a window that cannot become a missing day; DataError where totals contradict the rows
+ * Reads one window until it is proven, drained or given up, and emits no row twice. Yields an outcome for each part as soon
+ * as the part has ended, oldest first. Only what is wrong with a body's content is a failed attempt.
+ * @throws BodyError for three unread days in a row, and for a window from yesterday on that no attempt proved
  */
-async function* attempts(
+export async function* readWindow(planned: Planned, rules: RunRules): AsyncGenerator<WindowEvent> {
+  const { window } = planned;
+  const count = window.kind === "undated" ? planned.count : await countOf(planned, rules);
+  const seen = new SeenRows((count?.rows ?? 0) + (count?.undated ?? 0));
+  yield* readPart({ ...planned, count }, rules, { seen, unread: [] });
+}
+
+async function* readPart(
   planned: Planned,
   rules: RunRules,
-  shared?: Shared,
-): AsyncGenerator<LineBatch, WindowResult> {
-  const { window, clears } = planned;
-  if (window.kind === "undated") return [yield* readUndated(planned, rules, shared?.seen)];
-  const counted = await freshCount(planned, rules);
-  const { isContradicted = false, failed: earlier = [], row = [] } = shared ?? {};
-  if (!isContradicted && window.kind === "closed" && counted.known && counted.rows === 0) return [];
-  const seen = shared?.seen ?? new SeenRows(counted.rows + counted.undated);
-  const parts = halves(window, rules.yesterday);
-  const isIgnored =
-    window.kind === "closed" && window.from === window.to && rules.ignoredDays.has(window.from);
-  const failed = [...earlier];
-  const isTooLarge = counted.rows > rules.windowSize.most;
-  const isHugeDay =
-    parts === undefined && rules.verifyCounts && counted.rows > rules.windowSize.maxWindowRows;
-  let count: Count | undefined = counted;
-  let isPaged = false;
-  let exports: readonly Window[] = [];
-  let isBrokenInParts = false;
-  for (;;) {
-    const isInVain = isBrokenInParts || (rules.windowSize.fallsShort && isAlike(failed));
-    const next = nextAttempt(
-      failed.length,
-      { splits: parts !== undefined, isTooLarge, isPaged, isInVain },
-      rules,
-    );
-    if (next !== "stream") refuseContradiction(failed);
-    if (next === "halves") {
-      learnFrom(failed, counted.rows, true, rules);
-      return yield* readParts(parts ?? [], clears, rules, { seen, isContradicted, failed, row });
-    }
-    if (next === "give up") return [await givenUp(planned, failed, rules)];
-    if (failed.length > earlier.length) await rules.api.backOff(failed.length);
-    isPaged = next === "pages";
-    const hasBroken = failed.length > 0 && failed.at(-1)?.numbers === undefined;
-    if (isHugeDay && hasBroken && !isPaged && exports.length === 0)
-      exports = await partsOf(window, counted.rows, rules);
-    count = await freshCount({ window, clears, count }, rules);
-    let attempt: Attempt;
-    try {
-      attempt = yield* isPaged
-        ? readPages(window, clears, rules, seen, count)
-        : readExport(window, exports.length > 0 ? exports : [window], clears, count, rules, seen);
-    } catch (error) {
-      if (error instanceof ScrambledError) seen.forget();
-      if (!(error instanceof BodyError)) throw error;
-      attempt = { kind: "failed", cause: error };
-      isBrokenInParts = exports.length > 1;
-    }
-    if (isIgnored) return [{ window, kind: "ignored" }];
-    if (attempt.kind === "split") {
-      const all = {
-        seen,
-        isContradicted: isContradicted || attempt.isContradicted === true,
-        failed: [],
-        row,
-      };
-      return yield* readParts(attempt.parts, clears, rules, all);
-    }
-    if (attempt.kind !== "failed") {
-      if (failed.length > earlier.length) rules.windowSize.fallsShort = false;
-      return [attempt];
-    }
-    failed.push(attempt);
-    count = attempt.count;
-    const wasTried = isBrokenInParts || failed.length === PASSES_BEFORE_PAGES;
-    const isLast = parts === undefined && rules.isExported && wasTried;
-    if (isLast) learnFrom(failed, counted.rows, false, rules);
+  shared: Shared,
+  before?: Before,
+): AsyncGenerator<WindowEvent> {
+  const { window, isRetry } = planned;
+  const { service, windowSize } = rules;
+  if (window.kind === "undated") return yield* readUndated(planned, rules, shared.seen);
+  const began = service.now();
+  let count = planned.count ?? (await countOf(planned, rules));
+  const pass = new Pass(window, count, rules, shared.seen, before?.kept);
+  const end = (kind: Outcome["kind"], more: Partial<Outcome> = {}): WindowEvent => {
+    const seconds = Math.max(0, service.now() - began) / 1_000;
+    const outcome = { kind, ...pass.facts, seconds, ...more };
+    shared.unread = unreadInARow(shared.unread, outcome);
+    return { kind: "outcome", outcome };
+  };
+  if (window.kind === "closed" && count.known && pass.shown === count.rows) {
+    const isDoubtful = pass.shown === 0 && wereShown(window, before?.kept);
+    if (!isDoubtful) return yield end("proven");
   }
+  let isWalked = before?.isWalked === true && pass.isKept;
+  const attempts = attemptsAt(window, count, isWalked, rules);
+  let [failures, isClean, isRead] = [0, false, false];
+  let cause: unknown;
+  for (let attempt = attempts.shift(); attempt !== undefined; attempt = attempts.shift()) {
+    if (attempt === "halve") return yield* readParts(pass, count, isWalked, isRetry, rules, shared);
+    if (failures > 0) await service.backOff(failures);
+    count = await countOf({ window, count }, rules);
+    pass.begin(count, isClean);
+    isClean = false;
+    try {
+      const rows = attempt === "export" ? readExport(pass, rules) : readPages(pass, rules);
+      for await (const batch of rows) yield { kind: "rows", batch };
+      pass.refuseMissingKeys();
+      isClean = true;
+      isRead = true;
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      if (error instanceof ScrambledError) pass.forget();
+      cause = error;
+    }
+    const { verdict, after = count } = await judged(pass, isClean, attempts, rules);
+    if (attempt === "export") windowSize.exportsFail = verdict === "failed";
+    if (verdict === "proven") return yield end("proven", undatedOf(pass));
+    failures += 1;
+    if (isClean) cause = unproven(pass);
+    // A service that twice shows too few and counts what it shows must show the same by its pages.
+    const isWalkedFirst = isRetry && attempt === "export" && isWalkable(window, after, rules);
+    if (verdict === "again" && isWalkedFirst) attempts.unshift("pages");
+    else if (verdict === "again" && window.kind === "closed")
+      return yield end(isRetry && (attempt === "export" || pass.fresh === 0) ? "proven" : "again");
+    isWalked = attempt === "pages" && isClean && after.rows === count.rows;
+    // A list that lags shows a little later what was counted before, and never what is counted then.
+    if (window.kind !== "open") count = after;
+  }
+  if (window.kind === "closed") return yield end("missing", { isRead, cause });
+  const why = cause instanceof Error ? cause.message : `Cannot prove ${describe(window)} complete`;
+  throw new BodyError(`${why}. The state stays before it. Run again later`, { cause });
 }
 
-type Situation = Readonly<Record<"splits" | "isTooLarge" | "isPaged" | "isInVain", boolean>>;
-
-/**
- * What to do with a window after this number of attempts that did not close it. `isPaged`: the last was by pages.
- * `isInVain`: another export would fail too, because all fell short alike, as those of a day before that was tried to the
- * end, or because the exports of its parts broke.
- */
-function nextAttempt(
-  failures: number,
-  { splits, isTooLarge, isPaged, isInVain }: Situation,
-  { isExported, isListed, windowSize }: Pick<RunRules, "isExported" | "isListed" | "windowSize">,
-): "stream" | "halves" | "pages" | "give up" {
-  if (!isExported) return failures < PASSES_BEFORE_PAGES ? "pages" : "give up";
-  const isByPages = windowSize.exportsFail && isListed;
-  if (splits && isTooLarge && !isByPages) return "halves";
-  const passes = splits ? PASSES_BEFORE_HALVES : PASSES_BEFORE_PAGES;
-  const isEnough = failures >= (isInVain || (splits && isByPages) ? 1 : passes);
-  if (!isEnough && (splits || !isByPages)) return "stream";
-  if (!isPaged && isListed && (!splits || isByPages)) return "pages";
-  return splits ? "halves" : "give up";
+/** The attempts at a window, in their order. */
+function attemptsAt(window: Window, count: Count, isWalked: boolean, rules: RunRules): Attempt[] {
+  const { isExported, windowSize, yesterday } = rules;
+  if (window.kind === "open" && window.from < yesterday) return ["export", "halve"];
+  const isRange = window.kind === "closed" && window.from < window.to;
+  if (isRange && (isWalked || count.rows > windowSize.most)) return ["halve"];
+  const [first, afterFailure] = isRange ? [RANGE, RANGE_AFTER_FAILURE] : [DAY, DAY_AFTER_FAILURE];
+  const can = { export: isExported, pages: isWalkable(window, count, rules), halve: true };
+  return (windowSize.exportsFail ? afterFailure : first).filter((attempt) => can[attempt]);
 }
 
-/** Where exports failed before their end, smaller ones are made from now on; where not even a day's could be begun, none. */
-function learnFrom(failed: readonly FailedAttempt[], rows: number, splits: boolean, rules: RunRules): void {
-  const { api, windowSize } = rules;
-  if (failed.length === 0) return;
-  if (splits) windowSize.tooLarge(rows);
-  else windowSize.dayFailed(rows);
-  const unmade = failed.filter(({ cause }) => cause instanceof UnmadeError);
-  const last = unmade.at(-1)?.cause;
-  if (!(last instanceof UnmadeError) || (!splits && unmade.length < failed.length)) return;
-  windowSize.exportsFail = !splits;
-  const most = plural(windowSize.most, "row");
-  const then = splits
-    ? `Windows of at most ${most} are read instead. Set max_window_rows to ${Math.max(1_000, windowSize.most)} to begin with such`
-    : "It is read page by page, and so are the days after it";
-  api.notify({ kind: "log", level: "warn", text: `${last.message}. ${then}` });
+function isWalkable(window: Window, { known, rows }: Count, { isListed }: RunRules): boolean {
+  const isRange = window.kind === "closed" && window.from < window.to;
+  return isListed && (!isRange || (known && rows <= MAX_WALKED_ROWS));
 }
 
 /** A list of a stream without an export says its total on its pages, if it has one. */
-async function freshCount(
-  { window, count }: Planned,
-  { api, verifyCounts, isExported }: RunRules,
-): Promise<Count> {
-  if (window.kind === "all" && (!verifyCounts || !isExported)) return NOT_COUNTED;
-  if (count !== undefined && (!count.known || Math.abs(api.now() - count.answered) < COUNT_LIFETIME))
-    return count;
-  return await api.count(window);
+const countOf = ({ window, count }: Pick<Planned, "window" | "count">, rules: RunRules): Promise<Count> => {
+  const { service, verifyCounts, isExported } = rules;
+  const isCounted = window.kind !== "all" || (verifyCounts && isExported);
+  return freshCount({ window, count: isCounted ? count : NOT_COUNTED }, service);
+};
+
+async function* readExport(pass: Pass, { service, windowSize }: RunRules): AsyncGenerator<LineBatch> {
+  const { window, count } = pass;
+  const began = service.monotonic();
+  for await (const batch of bounded(service.stream(window, true), window, count)) yield pass.accept(batch);
+  windowSize.measure(pass.distinct, service.monotonic() - began);
+  if (!pass.isFull) return;
+  const text =
+    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+    "passed on twice. Lower max_window_rows, or upsert on the key";
+  service.notify({ kind: "log", level: "warn", text });
 }
 
-/** One pass over the export of a window, or over those of its parts, and its verdict. */
-async function* readExport(
-  window: Window,
-  exports: readonly Window[],
-  clears: Planned["clears"],
-  count: Count,
-  rules: RunRules,
-  seen: SeenRows,
-): AsyncGenerator<LineBatch, Attempt> {
-  const { api, yesterday, windowSize } = rules;
-  const began = api.monotonic();
-  const pass = new Pass(window, count, seen, rules);
-  const isShown = (): boolean =>
-    rules.verifyCounts && count.known && judge(window, rules, count, pass) === "proven";
-  for (const part of exports) yield* readPart(part, exports.length > 1, pass, count, rules, isShown);
-  pass.refuseMissingKeys();
-  windowSize.measure(pass.distinct, api.monotonic() - began);
-  if (seen.isFull) {
-    const text =
-      `The window ${describe(window)} holds more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-      "passed on twice. Lower max_window_rows, or upsert on the key";
-    api.notify({ kind: "log", level: "warn", text });
-  }
-  const verdict = rules.verifyCounts ? judge(window, rules, count, pass) : "proven";
-  const parts = splitAtYesterday(window, yesterday) ?? [];
-  switch (verdict) {
-    case "proven":
-      return provenBy(window, pass, count);
-    case "split":
-      return { kind: "split", parts, isContradicted: pass.beforeCount > count.rows };
-    case "too many":
-      return await afterTooMany(window, count, pass, rules);
-    case "short":
-      return yield* afterShort(window, clears, count, pass, rules, seen);
-  }
-}
-
-/** One export of a pass. One of several is made again by itself if it breaks. */
-async function* readPart(
-  part: Window,
-  isOneOfSeveral: boolean,
+/** Judges an attempt, and counts again where that may decide. @param attempts those that are left */
+async function judged(
   pass: Pass,
-  count: Count,
-  rules: RunRules,
-  isShown: () => boolean,
-): AsyncGenerator<LineBatch> {
-  const restart = pass.beginPart();
-  for (let tries = 1; ; tries++) {
-    try {
-      for await (const batch of readWhileNew(part, count, pass, rules, isShown)) yield pass.accept(batch);
-      return;
-    } catch (error) {
-      const isLast = !isOneOfSeveral || tries === PASSES_BEFORE_PAGES;
-      if (isLast || !(error instanceof BodyError) || error instanceof ScrambledError) throw error;
-      await rules.api.backOff(tries);
-      restart();
-    }
-  }
+  isClean: boolean,
+  attempts: readonly Attempt[],
+  { service, verifyCounts, yesterday }: RunRules,
+): Promise<{ verdict: Outcome["kind"] | "failed"; after?: Count }> {
+  if (!verifyCounts) return { verdict: isClean ? "proven" : "failed" };
+  const verdict = judge(pass, undefined, isClean, yesterday);
+  const isSplit = pass.window.kind === "open" && attempts.includes("halve");
+  if (verdict === "proven" || !pass.count.known || isSplit) return { verdict };
+  const after = await service.count(pass.window);
+  return { verdict: judge(pass, after, isClean, yesterday), after };
 }
 
-/** Fewer rows than were counted: people have left, or rows were lost. The next count tells which. */
-async function* afterShort(
-  window: Window,
-  clears: Planned["clears"],
-  count: Count,
-  pass: Pass,
-  rules: RunRules,
-  seen: SeenRows,
-): AsyncGenerator<LineBatch, Attempt> {
-  if (isProvenByRows(window, count.rows + count.undated, seen, rules)) return provenBy(window, pass, count);
-  const cause = unproven(window, count, pass);
-  if (window.kind !== "closed") {
-    const failed: Attempt = { kind: "failed", cause, numbers: numbersOf(pass.distinct, count) };
-    // A replica that lags shows a little later what is counted now, and never what is counted then.
-    return window.kind === "open" ? { ...failed, count } : failed;
-  }
-  const after = await rules.api.count(window);
-  if (pass.beforeCount < after.rows) {
-    return { kind: "failed", cause, count: after, numbers: numbersOf(pass.beforeCount, count, after) };
-  }
-  if (clears !== "again") return { window, kind: "again", newest: pass.newest };
-  const isLong = !rules.isListed || after.rows > MOST_PAGES_AGAIN * (await rules.api.page(window, 1)).size;
-  return isLong ? provenBy(window, pass, count) : yield* readPages(window, clears, rules, seen, after);
-}
-
-/** More rows than were counted: the totals are too low, or a row came in late. */
-async function afterTooMany(window: Window, count: Count, pass: Pass, rules: RunRules): Promise<Attempt> {
-  const parts = halves(window, rules.yesterday);
-  if (parts !== undefined) return { kind: "split", parts, isContradicted: true };
-  const { api } = rules;
-  const after = await api.count(window);
-  const numbers = numbersOf(pass.shown, count, after);
-  if (pass.shown <= after.rows) {
-    if (window.kind === "all") return provenBy(window, pass, count);
-    return { kind: "failed", cause: unproven(window, count, pass), count: after, numbers };
-  }
-  const cause = contradiction(window, pass.shown, count, after);
-  if (window.kind !== "all") return { kind: "failed", cause, count: after, numbers };
-  const [last, next] = [await api.rowAt(window, pass.shown), await api.rowAt(window, pass.shown + 1)];
-  if (last?.row === undefined || next === undefined || next.row !== undefined) throw cause;
-  return provenBy(window, pass, count);
-}
-
-/** Reads the parts of a window in its place: what the window has emitted is not emitted again. */
+/** Reads the parts of a window in its place. What the window has emitted is not emitted again. */
 async function* readParts(
-  parts: readonly Window[],
-  clears: Planned["clears"],
+  pass: Pass,
+  count: Count,
+  isWalked: boolean,
+  isRetry: boolean,
   rules: RunRules,
   shared: Shared,
-): AsyncGenerator<LineBatch, WindowResult> {
-  const result: WindowOutcome[] = [];
-  let { row } = shared;
-  for (const [nth, window] of parts.entries()) {
-    // While the parts have held nothing, the rest of them is all that failed.
-    const failed = nth > 0 && result.length === 0 ? shared.failed : [];
-    const planned: Planned = { window, clears };
-    const part = yield* readWindow(planned, rules, { ...shared, failed, row });
-    result.push(...part);
-    if (clears !== "missing") row = missingInARow([...row, ...part]);
-  }
-  return result;
+): AsyncGenerator<WindowEvent> {
+  const { window } = pass;
+  const isClosed = window.kind === "closed";
+  const parts = (isClosed ? halves(window) : splitAtYesterday(window, rules.yesterday)) ?? [];
+  const counts: Count[] = [];
+  if (isClosed && count.known) for (const part of parts) counts.push(await rules.service.count(part));
+  const sum = counts.reduce((rows, one) => rows + one.rows, 0);
+  // The same numbers before and after: no row moved, so each half begins with its shown rows.
+  const isSame = counts.length > 0 && sum === count.rows && sum === pass.count.rows;
+  const before = { kept: pass.keep(isSame), isWalked: isWalked && isSame };
+  for (const [nth, part] of parts.entries())
+    yield* readPart({ window: part, isRetry, count: counts[nth] }, rules, shared, before);
 }
 
-/** Counts that vary while a day is read say nothing against it the first time. */
-async function givenUp(
-  { window, clears }: Planned,
-  failed: readonly FailedAttempt[],
-  { windowSize, api }: RunRules,
-): Promise<WindowOutcome> {
-  const cause = failed.at(-1)?.cause;
-  if (window.kind === "closed") {
-    if (clears === null && failed.some(({ cause: one }) => one instanceof DataError))
-      return { window, kind: "again" };
-    const isShort = isAlike(failed) && (windowSize.fallsShort || failed.length > PASSES_BEFORE_PAGES);
-    if (isShort && !windowSize.fallsShort) await refuseSum(window, api);
-    windowSize.fallsShort = isShort;
-    return { window, kind: "missing", cause, isAlike: isShort };
-  }
-  const why = cause instanceof Error ? cause.message : `Cannot prove ${describe(window)} complete`;
-  throw new BodyError(
-    `${why}. No attempt showed all the rows that are counted, so the state stays before them. Run again later`,
-    { cause },
-  );
-}
+const undatedOf = ({ window, count, undated }: Pass): Partial<Outcome> =>
+  window.kind === "open" && window.undated ? { undated: count.known ? count.undated : undated } : {};
 
-/** Rows of two closed days either come late or leave between these counts, so that together they hold no fewer than each. */
-async function refuseSum(day: ClosedWindow, api: Service): Promise<void> {
-  const next = addDays(day.to, 1);
-  const both = closedWindow(day.from, next);
-  const counts: number[] = [];
-  for (const window of [both, day, closedWindow(next, next), both])
-    counts.push((await api.count(window)).rows);
-  const [before = 0, first = 0, second = 0, after = 0] = counts;
-  if (first + second <= Math.max(before, after)) return;
-  throw untrusted(`${day.from} counts ${first}, ${next} counts ${second}, and both together ${after}`);
-}
-
-function unproven(window: Window, count: Count, pass: Pass): BodyError {
+function unproven({ window, count, shown }: Pass): BodyError {
+  const counted = plural(count.rows + count.undated, "row");
   return new BodyError(
-    `Cannot prove ${describe(window)} complete: the service counts ${plural(count.rows + count.undated, "row")} and shows ${pass.shown}`,
+    `Cannot prove ${describe(window)} complete: the service counts ${counted} and shows ${shown}`,
   );
 }

@@ -34,9 +34,8 @@ export class SeenRows {
   #words: Uint32Array;
   #marks: Uint8Array;
   #size = 0;
-  /** Of this pass and the one before: how many rows it showed, each once, and what tells them from any others. */
-  #shown = { rows: 0, print: 0 };
-  #before = { rows: 0, print: 0 };
+  /** Grows with each new group of passes, and whenever the rows are forgotten. */
+  group = 0;
   /** Where the digests of a batch stand; longer than they are. */
   #digests: KeyDigests = new Uint32Array(0);
   /** Where texts stand while they are hashed: a string that is cut from a line gives its characters up slowly. */
@@ -61,29 +60,19 @@ export class SeenRows {
 
   /** Starts a pass: the flags of the pass before are forgotten. */
   beginPass(): void {
-    this.#before = this.#shown;
-    this.#shown = { rows: 0, print: 0 };
     const marks = this.#marks;
     for (let slot = 0; slot < marks.length; slot++) marks[slot] = (marks[slot] ?? 0) & ~FLAGS;
   }
 
-  /** Whether this pass has shown the very same rows as the pass before. */
-  get isRepeated(): boolean {
-    return this.#shown.rows === this.#before.rows && this.#shown.print === this.#before.print;
-  }
-
-  /** Whether this pass has shown this number of rows, each counted once, and the pass before showed the very same. */
-  isSameTwice(rows: number): boolean {
-    return this.#shown.rows === rows && this.isRepeated;
-  }
-
   /** Starts a group of passes: the flags of all passes before are forgotten. */
   beginGroup(): void {
+    this.group += 1;
     this.#marks.fill(0);
   }
 
   /** Forgets every row, so that each is passed on again: what was passed on may not be what it was. */
   forget(): void {
+    this.group += 1;
     this.#words.fill(EMPTY);
     this.#marks.fill(0);
     this.#size = 0;
@@ -144,10 +133,6 @@ export class SeenRows {
       slot = slot + 1 === this.#capacity ? 0 : slot + 1;
     }
     const mark = flags | (flags << GROUP_BITS);
-    if (found < 0 || !((marks[found] ?? 0) & FLAGS)) {
-      this.#shown.rows += 1;
-      this.#shown.print = (this.#shown.print + Math.imul(a ^ Math.imul(c, 0x9e3779b1), 0x85ebca6b)) | 0;
-    }
     if (found >= 0) {
       marks[found] = (marks[found] ?? 0) | mark;
       return known;

@@ -1,6 +1,7 @@
-import { DataError } from "../base/errors.ts";
+import { BodyError } from "../base/errors.ts";
+import { plural } from "../base/text.ts";
 import type { Notice, RawLine, RowFacts, UsualNames } from "./event.ts";
-import type { Window } from "./window.ts";
+import { describe, type Window } from "./window.ts";
 
 /**
  * A row before it is admitted to the output. `key` and `cursor` are for comparing only. `key` is the JSON of the row's key,
@@ -33,12 +34,6 @@ export type Count = {
   readonly answered: number;
 };
 
-/** Totals that are lower than the rows beside them prove nothing. `saying`: where, and both numbers. */
-export const untrusted = (saying: string): DataError =>
-  new DataError(
-    `Cannot trust the service's totals: ${saying}. Tell the service's owner. "verify_counts": false reads without proof`,
-  );
-
 /** For a pass that no count is held against. */
 export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
 
@@ -57,8 +52,6 @@ export type Service = {
    * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;
-  /** Whether a window holds any row, for services that do not count. */
-  hasRows(window: Window): Promise<boolean>;
   /** What stands at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
   /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be had or parsed. */
@@ -73,3 +66,37 @@ export type Service = {
   monotonic(): number;
   notify(notice: Notice): void;
 };
+
+/** A count older than this (ms) is taken again before it is used. */
+const COUNT_LIFETIME = 60_000;
+
+/** The count of a window: the given one if it is young, else a new one. */
+export async function freshCount(
+  { window, count }: { readonly window: Window; readonly count?: Count | undefined },
+  service: Service,
+): Promise<Count> {
+  const isFresh =
+    count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME);
+  return isFresh ? count : await service.count(window);
+}
+
+/** An export with more rows than this, and more than twice the count, may have no end. */
+const ENDLESS_ROWS = 10_000;
+
+/** Passes on the batches of an export. @throws BodyError once it shows far more rows than were counted */
+export async function* bounded(
+  batches: AsyncIterable<Batch>,
+  window: Window,
+  { known, rows, undated }: Count,
+): AsyncGenerator<Batch> {
+  const counted = known ? rows + undated : Number.POSITIVE_INFINITY;
+  let shown = 0;
+  for await (const batch of batches) {
+    yield batch;
+    shown += batch.rows.length;
+    if (shown <= ENDLESS_ROWS || shown <= 2 * counted) continue;
+    throw new BodyError(
+      `Cannot read ${describe(window)} to its end: ${plural(shown, "row")} came, and the service counts ${plural(counted, "row")}`,
+    );
+  }
+}

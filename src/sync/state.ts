@@ -1,6 +1,15 @@
 import type { Day } from "../base/time.ts";
 import type { Coverage } from "./coverage.ts";
-import type { Witness } from "./newest-keys.ts";
+
+/** The newest keys that an earlier run has shown. */
+export type Witness = {
+  /** Digests of the keys. */
+  readonly keys: readonly string[];
+  /** The oldest of their cursors. */
+  readonly cursor: string;
+  /** A digest of the id of the API key under which they were shown. */
+  readonly key: string;
+};
 
 /** What a state was made under; another config needs another state. */
 export type Filters = { readonly source_slug: string | null; readonly is_user: string };

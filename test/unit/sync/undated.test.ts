@@ -48,27 +48,23 @@ describe("people without a date", () => {
     expect(asked["stream"]).toBe(0);
   });
 
-  it.each([1_000, 1_001])("are all delivered once, and remembered up to a thousand: %i", async (many) => {
-    const { ran, ids } = await read(many);
-    expect([ran.complete, ids.length]).toEqual([true, many]);
-    expect(ran.state?.undated).toMatchObject({ rows: many });
-    expect(ran.state?.undated?.seen?.length ?? null).toBe(many > 1_000 ? null : many);
+  it("are all delivered once, however many", async () => {
+    const { ran, ids } = await read(1_001);
+    expect([ran.complete, ids.length]).toEqual([true, 1_001]);
+    expect(ran.state?.undated).toMatchObject({ rows: 1_001 });
   });
 
-  it.each([true, false])(
-    "who arrive between the counts and the look past them are delivered, in a list that turns back: %s",
-    async (turnsBack) => {
-      // The plan looks at the list of those with a date, and only then that of everybody is looked at.
-      const moment = ({ asked, people }: ModelService): void => {
-        const last = asked.at(-1);
-        const isLook = last?.what === "any" && last.window.kind === "open" && last.window.undated;
-        if (isLook && people.length === DATED.length) people.push(...undatedPeople(1));
-      };
-      const { ran, ids } = await read(0, { moment, turnsBack });
-      expect(ran).toMatchObject({ complete: true, state: { undated: { rows: 1 } } });
-      expect(ids).toEqual(["u0"]);
-    },
-  );
+  it("who arrive between the counts and the look past them are delivered", async () => {
+    // The plan looks at the list of those with a date, and only then that of everybody is looked at.
+    const moment = ({ asked, people }: ModelService): void => {
+      const last = asked.at(-1);
+      const isLook = last?.what === "any" && last.window.kind === "open" && last.window.undated;
+      if (isLook && people.length === DATED.length) people.push(...undatedPeople(1));
+    };
+    const { ran, ids } = await read(0, { moment });
+    expect(ran).toMatchObject({ complete: true, state: { undated: { rows: 1 } } });
+    expect(ids).toEqual(["u0"]);
+  });
 
   it.each<[string, Partial<ModelOptions>]>([
     ["the list lacks some", { list: withoutU0 }],
@@ -106,14 +102,14 @@ describe("people without a date", () => {
     expect([ran.complete, ids]).toEqual([true, ["u0", "u1"]]);
   });
 
-  it("are looked for once a day by the next runs, which deliver newcomers alone", async () => {
+  it("are looked for once a day by the next runs, which deliver all of them again", async () => {
     const { ran, service } = await read(3);
     service.people.push({ id: "new", at: null, user: false });
     const sameDay = await sync(service, { ...SETTINGS, state: ran.state });
     expect(idsIn(sameDay.lines)).not.toContain("new");
     service.now += DAY_MS;
     const nextDay = await sync(service, { ...SETTINGS, state: sameDay.state });
-    expect(nextDay.lines.filter((line) => line.includes("null"))).toEqual([expect.stringContaining('"new"')]);
+    expect(nextDay.lines.filter((line) => line.includes("null"))).toHaveLength(4);
     expect(nextDay.state?.undated).toMatchObject({ rows: 4 });
   });
 });
