@@ -15,7 +15,7 @@ import {
   withStatus,
 } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
-import { type Outcome, unreadInARow } from "./outcome.ts";
+import { missingInARow, type Outcome } from "./outcome.ts";
 import type { PlannedWindow } from "./plan.ts";
 import type { Range } from "./range.ts";
 import type { DatedState } from "./state.ts";
@@ -62,7 +62,7 @@ export class Checkpoints {
       this.#next += 1;
       // Days that earlier runs could not prove say nothing of the service's health now.
       if (end.planned.clears !== "missing") {
-        this.#tail = end.result.reduce(unreadInARow, this.#tail);
+        this.#tail = end.result.reduce(missingInARow, this.#tail);
       }
       this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
       this.#state = this.#after(end.planned, end.result);

@@ -61,20 +61,23 @@ export type WindowEvent =
   | { readonly kind: "rows"; readonly batch: LineBatch }
   | { readonly kind: "outcome"; readonly outcome: Outcome };
 
-const MAX_UNREAD_DAYS = 3;
+/** Days in a row that no attempt read to its end, and days that are missing for any reason. */
+const MAX_UNREAD_DAYS = 2;
+const MAX_MISSING_DAYS = 30;
 
 /**
- * Returns the unread days in a row that end with an outcome.
- * @param unread those before it
- * @throws BodyError for the third in a row: the state must not move past an outage
+ * Returns the missing days in a row that end with an outcome.
+ * @param row those before it
+ * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
  */
-export function unreadInARow(unread: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
-  if (outcome.kind !== "missing" || outcome.window.kind !== "closed" || outcome.isRead === true) return [];
-  const row = [...unread, outcome];
-  if (row.length < MAX_UNREAD_DAYS) return row;
-  const days = row.map(({ window }) => describe(window)).join(", ");
+export function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
+  if (outcome.kind !== "missing" || outcome.window.kind !== "closed") return [];
+  const missing = [...row, outcome];
+  const unread = missing.filter(({ isRead }) => isRead !== true);
+  if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;
+  const days = missing.map(({ window }) => describe(window)).join(", ");
   throw new BodyError(
-    `Cannot read ${days}: no attempt at these ${row.length} days in a row came to its end, so the service seems to be down. ` +
+    `Cannot read ${days}: ${missing.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
       'The state stays before them. Run again later. If it can never serve them, name them in "ignore_missing_days"',
     { cause: outcome.cause },
   );

@@ -1,7 +1,7 @@
 import { BodyError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import type { LineBatch } from "./event.ts";
-import { type Outcome, type Planned, type RunRules, unreadInARow, type WindowEvent } from "./outcome.ts";
+import { missingInARow, type Outcome, type Planned, type RunRules, type WindowEvent } from "./outcome.ts";
 import { judge, type Kept, Pass, wereShown } from "./pass.ts";
 import { readPages } from "./read-pages.ts";
 import { readUndated } from "./read-undated.ts";
@@ -20,8 +20,8 @@ const RANGE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "halve"];
 const DAY: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
 const DAY_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
 
-/** What the parts of a window share. `unread`: the days right before the next part that no attempt could read. */
-type Shared = { readonly seen: SeenRows; unread: readonly Outcome[] };
+/** What the parts of a window share. `missing`: the missing days right before the next part. */
+type Shared = { readonly seen: SeenRows; missing: readonly Outcome[] };
 
 /** What a half keeps of its whole. `isWalked`: a walk over the whole came to its end, so that the half is only counted. */
 type Before = { readonly kept: Kept; readonly isWalked: boolean };
@@ -29,13 +29,13 @@ type Before = { readonly kept: Kept; readonly isWalked: boolean };
 /**
  * Reads one window until it is proven, drained or given up, and emits no row twice. Yields an outcome for each part as soon
  * as the part has ended, oldest first. Only what is wrong with a body's content is a failed attempt.
- * @throws BodyError for three unread days in a row, and for a window from yesterday on that no attempt proved
+ * @throws BodyError for too many missing days in a row, and for a window from yesterday on that no attempt proved
  */
 export async function* readWindow(planned: Planned, rules: RunRules): AsyncGenerator<WindowEvent> {
   const { window } = planned;
   const count = window.kind === "undated" ? planned.count : await countOf(planned, rules);
   const seen = new SeenRows((count?.rows ?? 0) + (count?.undated ?? 0));
-  yield* readPart({ ...planned, count }, rules, { seen, unread: [] });
+  yield* readPart({ ...planned, count }, rules, { seen, missing: [] });
 }
 
 async function* readPart(
@@ -53,7 +53,7 @@ async function* readPart(
   const end = (kind: Outcome["kind"], more: Partial<Outcome> = {}): WindowEvent => {
     const seconds = Math.max(0, service.now() - began) / 1_000;
     const outcome = { kind, ...pass.facts, seconds, ...more };
-    shared.unread = unreadInARow(shared.unread, outcome);
+    shared.missing = missingInARow(shared.missing, outcome);
     return { kind: "outcome", outcome };
   };
   if (window.kind === "closed" && count.known && pass.shown === count.rows) {

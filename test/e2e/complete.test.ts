@@ -148,7 +148,7 @@ describe("read", () => {
 
   it("never moves state over a window that no reading brings whole", async () => {
     const faults = ["stream-failed:path=people/stream:times=always", "page-repeats"];
-    await using sandbox = await startSandbox({ ...SMALL, people: 1_500, days: 2, faults });
+    await using sandbox = await startSandbox({ ...SMALL, people: 3_000, days: 2, faults });
     const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
     const { code, messages } = await read(sandbox, { settings: { start_date } }, hurriedClock());
     expect(code).toBe(1);

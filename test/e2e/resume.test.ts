@@ -97,21 +97,15 @@ describe("read with a saved state", () => {
     expect(production.requests).toEqual([]);
   });
 
-  it.each([
-    ["refuses the state of another organization before the first record, and names the way out", 99, 1],
-    ["goes on with a new key of the same organization", undefined, 0],
-  ])("%s", async (_what, seed, code) => {
+  it("goes on with a new key of the same organization", async () => {
     const to = ["--stream", "people", "--state-file", join(await tempDir(), "state.json")];
     const first = await startSandbox(SMALL);
     expect((await read(first, ...to)).code).toBe(0);
     await first.close();
     const key = "svc_99999999_00112233445566778899aabbccddeeff";
-    const { sandbox } = await sandboxWith({ ...SMALL, key, port: first.port, ...(seed && { seed }) });
+    const { sandbox } = await sandboxWith({ ...SMALL, key, port: first.port });
     const later = await read(sandbox, ...to);
-    expect(later.code, later.stdout).toBe(code);
-    if (code === 0) return;
-    expect(later.stdout).toMatch(/shows none of the newest rows.*remove \\"witness\\" from the state/);
-    expect(later.stdout).not.toContain('"RECORD"');
+    expect(later.code, later.stdout).toBe(0);
   });
 
   it("reads the days again that lookback_window_days names, and those of an earlier start_date", async () => {
