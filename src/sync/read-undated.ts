@@ -53,8 +53,9 @@ export async function* readUndated(
       if (error instanceof ScrambledError) pass.forget();
       cause = error;
     }
-    const isBelieved = isClean && !isSweep && !verifyCounts;
-    if (isBelieved) return yield end("proven", count.known ? count.undated : pass.undated);
+    const isExact = count.known && pass.undated === count.undated;
+    const isBelieved = !isSweep && !verifyCounts;
+    if (isClean && (isExact || isBelieved)) return yield end("proven", pass.undated);
     const after = await service.count(UNDATED);
     if (after.known && after.undated === 0) return yield end("proven", 0);
     if (isClean && pass.undated >= Math.max(count.undated, after.undated))
