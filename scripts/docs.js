@@ -71,7 +71,7 @@ The column "who acts" says who can help:
 
 - **you**: change a setting, the key or the plan. The connector does not retry.
 - **time**: the connector tries five times, with growing pauses, and then ends the stream. An export that cannot begin is tried once
-  a pass, then its days are halved. The next run continues from the saved state. Waiting for the rate limit is not a try.
+  an attempt, then its days are halved. The next run continues from the saved state. Waiting for the rate limit is not a try.
 - **owner**: the service's owner. For a job it is the answer for one item. The connector does not retry.
 
 ${table([...Object.entries(FAILURES), ...STATUSES])}

@@ -18,7 +18,7 @@ import type { Suppression } from "../privacy/suppress.ts";
 import { type Clock, systemClock } from "../service/clock.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
 import { type Event, NO_FACTS, type RawLine } from "../sync/event.ts";
-import { inPass, SeenRows } from "../sync/seen-rows.ts";
+import { IS_NEW, SeenRows } from "../sync/seen-rows.ts";
 import { bounded, NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
@@ -226,7 +226,7 @@ function rowsOf(
       for await (const batch of bounded(api.stream(window), window, count)) {
         const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
         // A row that comes twice must not replace one that is lost.
-        shown += batch.rows.filter((_, nth) => inPass(seen.add(keys, nth, 0, 1)) === 0).length;
+        shown += batch.rows.filter(({ raw }, nth) => seen.add(keys, nth, raw, 1) & IS_NEW).length;
         yield batch.rows.map(({ raw, isSuppressed }) =>
           isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
         );

@@ -93,7 +93,7 @@ async function countRows(client: Client, endpoint: Endpoint, days: Query): Promi
   return { rows, undated: 0, known: total !== null, asked, answered };
 }
 
-/** What a person should know of a stream whose rows the service does not count. */
+/** A message about a stream whose rows the service does not count. */
 export const withoutTotal = (stream: string): string =>
   `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
   'Set "verify_counts" to false to read without proof';
@@ -172,7 +172,7 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const query = { page: String(number), limit: String(PAGE_SIZE), ...windowFilters(window) };
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
-    // The rows of a page that cannot be had or parsed come another way, or are missing: that is no outage.
+    // The rows of a page that cannot be fetched or parsed come another way, or are missing: that is no outage.
     if (error instanceof FormError) throw new BodyError(error.message, { cause: error.cause });
     throw endpoint.export !== undefined && isUnmade(error) ? unmade(what, error) : error;
   });
@@ -222,7 +222,7 @@ export type List = {
 };
 
 /**
- * Some services write an empty list as null; only beside its pagination is that one.
+ * Some services write an empty list as null; that is one only together with its pagination.
  * @throws FormError for an answer that is no list, DataError for one that is far too long
  */
 export function parseList(value: unknown, stream: string): List {

@@ -201,7 +201,7 @@ export class Pass {
     return isNew;
   }
 
-  /** Rows of one key are told apart by their moment, or by their content. Companies have no key that is certainly theirs alone. */
+  /** The moment, or the content, distinguishes the rows of one key. Two companies may share a key, so their content is their key. */
   #identityOf({ cursor, raw }: Row, at: number): string | number {
     if (this.#rules.onMissingKey !== "reject") return 0;
     return Number.isNaN(at) ? contentOf(raw) : identityOf(cursor ?? "", at);
@@ -277,10 +277,10 @@ function identityOf(cursor: string, at: number): number | string {
   return finer === undefined ? at : `${at}.${finer}`;
 }
 
-/** Stands in the state for a row without a date that was delivered. @param key its JSON in latin1 */
+/** A digest of a row without a date. @param key its JSON in latin1 */
 export const undatedDigest = (key: string, content: string): string => fingerprint(`${key} ${content}`);
 
-/** A row's content with its spaces and escapes resolved, however an endpoint spelt it. */
+/** A row's content without the spaces and escapes that an endpoint chose. */
 export function contentOf(raw: RawLine): string {
   if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
   return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));

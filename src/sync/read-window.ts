@@ -20,10 +20,10 @@ const RANGE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "halve"];
 const DAY: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
 const DAY_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
 
-/** What the parts of a window share. `missing`: the missing days right before the next part. */
+/** Shared by the parts of a window. `missing`: the missing days right before the next part. */
 type Shared = { readonly seen: SeenRows; missing: readonly Outcome[] };
 
-/** What a half keeps of its whole. `isWalked`: a walk over the whole came to its end, so that the half is only counted. */
+/** Kept by a half of its whole. `isWalked`: a walk over the whole came to its end, so that the half is only counted. */
 type Before = { readonly kept: Kept; readonly isWalked: boolean };
 
 /**
@@ -86,6 +86,7 @@ async function* readPart(
     if (verdict === "proven") return yield end("proven", undatedOf(pass));
     failures += 1;
     if (isClean) cause = unproven(pass);
+    else if (attempt === "export" && attempts[0] === "pages") warnOfPages(cause, rules);
     // A service that twice shows too few and counts what it shows must show the same by its pages.
     const isWalkedFirst = isRetry && attempt === "export" && isWalkable(window, after, rules);
     if (verdict === "again" && isWalkedFirst) attempts.unshift("pages");
@@ -170,6 +171,11 @@ async function* readParts(
   const before = { kept: pass.keep(isSame), isWalked: isWalked && isSame };
   for (const [nth, part] of parts.entries())
     yield* readPart({ window: part, isRetry, count: counts[nth] }, rules, shared, before);
+}
+
+function warnOfPages(cause: unknown, { service }: RunRules): void {
+  const why = cause instanceof BodyError ? cause.message : String(cause);
+  service.notify({ kind: "log", level: "warn", text: `${why}. It is read page by page` });
 }
 
 const undatedOf = ({ window, count, undated }: Pass): Partial<Outcome> =>

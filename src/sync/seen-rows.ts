@@ -9,7 +9,7 @@ const EMPTY = 0;
 const FLAGS = 15;
 const GROUP_BITS = 4;
 
-/** What `add` returns: whether the row is new, the key's flags in this pass, and its flags in the group of passes. */
+/** The result of `add`: whether the row is new, the key's flags in this pass, and its flags in the group of passes. */
 export const IS_NEW = 256;
 export const inPass = (known: number): number => known & FLAGS;
 export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS;
@@ -17,7 +17,7 @@ export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS
 /** Digests of keys, two words each. */
 export type KeyDigests = Uint32Array;
 
-/** Random words under which texts are hashed, so that nobody can craft two keys that collide. */
+/** Random words under which texts are hashed, so that no service can craft two keys that collide. */
 export type Seed = Uint32Array;
 
 const PROCESS_SEED: Seed = crypto.getRandomValues(new Uint32Array(6));
@@ -42,7 +42,7 @@ export class SeenRows {
   #bytes: Buffer = Buffer.alloc(0);
   readonly #hash: KeyedHash;
 
-  /** What the last prefetch read. Public, because a compiler drops reads that nobody can use. */
+  /** The words that the last prefetch read. Public, because a compiler drops reads without a use. */
   prefetched = 0;
 
   /** @param expectedRows how many rows the window is counted to hold */
@@ -194,7 +194,7 @@ export class KeyedHash {
     this.#seed = seed;
   }
 
-  /** The key stands at `from` and is `length` bytes long. */
+  /** The key begins at `from` and is `length` bytes long. */
   setKey(bytes: Buffer, from: number, length: number): void {
     this.#run(bytes, from, length, this.#seed[0] ?? 0, this.#seed[1] ?? 0);
   }

@@ -5,8 +5,8 @@ import { describe, type Window } from "./window.ts";
 
 /**
  * A row before it is admitted to the output. `key` and `cursor` are for comparing only. `key` is the JSON of the row's key,
- * byte for byte in latin1 with its escapes resolved; an empty text stands for a row without one. `cursor` is a text as it
- * was spelt, or the digits of a number.
+ * byte for byte in latin1 with its escapes resolved; an empty text means a row without one. `cursor` is a text as it
+ * arrived, or the digits of a number.
  */
 export type Row = {
   readonly raw: RawLine;
@@ -21,7 +21,7 @@ export type Row = {
 export type Batch = { readonly rows: readonly Row[]; readonly facts?: RowFacts | undefined };
 
 /**
- * What a window held at a moment of the service's clock. No row whose cursor is before `asked` came in later,
+ * The rows of a window at a moment of the service's clock. No row whose cursor is before `asked` came in later,
  * and none whose cursor is after `answered` was counted (both epoch ms).
  * `undated`: what the count of everything has beyond the dated rows; 0 where a date filter holds.
  */
@@ -34,13 +34,13 @@ export type Count = {
   readonly answered: number;
 };
 
-/** For a pass that no count is held against. */
+/** For a pass that is compared with no count. */
 export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
 
 /** One page of a list. `size`: the page size that the service used; `total`: null if it did not count. */
 export type Page = Batch & { readonly size: number; readonly total: number | null };
 
-/** `row`: undefined if nothing stands at the place; `total`: as the same answer counts, null if it does not. */
+/** `row`: undefined if the place is empty; `total`: as the same answer counts, null if it does not. */
 export type PlacedRow = { readonly row: Row | undefined; readonly total: number | null };
 
 /** All that the core asks of the world. */
@@ -52,9 +52,9 @@ export type Service = {
    * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;
-  /** What stands at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
+  /** The row at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
-  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be had or parsed. */
+  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be fetched or parsed. */
   page(window: Window, number: number): Promise<Page>;
   /** The slugs of the sources that the key can read; undefined if the service does not say. */
   sources(): Promise<readonly string[] | undefined>;

@@ -9,7 +9,7 @@ export type Window =
       readonly to: Day;
       readonly source?: string;
     }
-  /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which brings the people without a date. */
+  /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which includes the people without a date. */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
   | { readonly kind: "undated" }

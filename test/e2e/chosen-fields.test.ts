@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
-import { recordsOf as dataOf, errorsOf, linesOf, statesOf } from "../support/airbyte-messages.ts";
+import { recordsOf as dataOf, errorsOf, linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { sandboxStage } from "../support/job-stage.ts";
@@ -240,7 +240,7 @@ describe("a catalog", () => {
 });
 
 describe("a suppressed person", () => {
-  it("is counted as shown, in the summary, the states and the next run", async () => {
+  it("is counted as shown, in the summary and the next run", async () => {
     const { sandbox } = await sandboxWith(QUICK);
     const dated = sandbox.people().filter(({ discoveredAt }) => discoveredAt !== null);
     const named = dated.slice(0, 20);
@@ -249,8 +249,6 @@ describe("a suppressed person", () => {
     expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("holds back 20 entries");
     const first = await connector(["read", "--config", config]);
     expect(first.stdout).toContain("43 rows in 1 window, 20 suppressed");
-    const { days } = Object(statesOf(first.messages, "people").at(-1));
-    expect(days.reduce((sum: number, span: number[]) => sum + (span[4] ?? 0), 0)).toBe(20);
     const states = first.messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
     const again = await connector(["read", "-c", config, "--state", await file("state.json", states)]);
     expect([again.code, first.code]).toEqual([0, 0]);
