@@ -1,18 +1,17 @@
 import { BodyError } from "../base/errors.ts";
-import type { LineBatch } from "./event.ts";
 import type { RunRules } from "./outcome.ts";
 import type { Pass } from "./pass.ts";
-import type { Page } from "./service.ts";
+import type { Batch, Page } from "./service.ts";
 
 /** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MAX_BROKEN_PAGES = 3;
 
 /**
  * Walks over the pages of a window to the first page that shows nothing new, or to a short one once all counted rows were
- * shown.
+ * shown. The pass must accept a page before the next one is asked for.
  * @throws BodyError at the end if a page was broken
  */
-export async function* readPages(pass: Pass, { service }: RunRules): AsyncGenerator<LineBatch> {
+export async function* readPages(pass: Pass, { service }: RunRules): AsyncGenerator<Batch> {
   const broken: BodyError[] = [];
   for (let number = 1; broken.length <= MAX_BROKEN_PAGES; number++) {
     let page: Page;
@@ -25,7 +24,7 @@ export async function* readPages(pass: Pass, { service }: RunRules): AsyncGenera
     }
     const { distinct, count } = pass;
     pass.total = Math.max(pass.total, page.total ?? 0);
-    yield pass.accept(page);
+    yield page;
     const isShown = count.known && pass.distinct >= count.rows;
     if (pass.distinct === distinct || (isShown && page.rows.length < page.size)) break;
   }

@@ -1,6 +1,5 @@
 import { BodyError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import type { LineBatch } from "./event.ts";
 import { missingInARow, type Outcome, type Planned, type RunRules, type WindowEvent } from "./outcome.ts";
 import { judge, type Kept, Pass, wereShown } from "./pass.ts";
 import { readPages } from "./read-pages.ts";
@@ -71,8 +70,11 @@ async function* readPart(
     pass.begin(count, isClean);
     isClean = false;
     try {
-      const rows = attempt === "export" ? readExport(pass, rules) : readPages(pass, rules);
-      for await (const batch of rows) yield { kind: "rows", batch };
+      const asked = service.monotonic();
+      const batches = attempt === "export" ? service.stream(window, true) : readPages(pass, rules);
+      for await (const batch of bounded(batches, window, count))
+        yield { kind: "rows", batch: pass.accept(batch) };
+      if (attempt === "export") windowSize.measure(pass.distinct, service.monotonic() - asked);
       pass.refuseMissingKeys();
       isClean = true;
       isRead = true;
@@ -81,6 +83,7 @@ async function* readPart(
       if (error instanceof ScrambledError) pass.forget();
       cause = error;
     }
+    if (pass.isFull) warnOfRepeats(pass, rules);
     const { verdict, after = count } = await judged(pass, isClean, attempts, rules);
     if (attempt === "export") windowSize.exportsFail = verdict === "failed";
     if (verdict === "proven") return yield end("proven", undatedOf(pass));
@@ -124,18 +127,6 @@ const countOf = ({ window, count }: Pick<Planned, "window" | "count">, rules: Ru
   return freshCount({ window, count: isCounted ? count : NOT_COUNTED }, service);
 };
 
-async function* readExport(pass: Pass, { service, windowSize }: RunRules): AsyncGenerator<LineBatch> {
-  const { window, count } = pass;
-  const began = service.monotonic();
-  for await (const batch of bounded(service.stream(window, true), window, count)) yield pass.accept(batch);
-  windowSize.measure(pass.distinct, service.monotonic() - began);
-  if (!pass.isFull) return;
-  const text =
-    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-    "passed on twice. Lower max_window_rows, or upsert on the key";
-  service.notify({ kind: "log", level: "warn", text });
-}
-
 /** Judges an attempt, and counts again where that may decide. @param attempts those that are left */
 async function judged(
   pass: Pass,
@@ -171,6 +162,13 @@ async function* readParts(
   const before = { kept: pass.keep(isSame), isWalked: isWalked && isSame };
   for (const [nth, part] of parts.entries())
     yield* readPart({ window: part, isRetry, count: counts[nth] }, rules, shared, before);
+}
+
+function warnOfRepeats({ window }: Pass, { service }: RunRules): void {
+  const text =
+    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+    "passed on twice. Lower max_window_rows, or upsert on the key";
+  service.notify({ kind: "log", level: "warn", text });
 }
 
 function warnOfPages(cause: unknown, { service }: RunRules): void {

@@ -213,6 +213,16 @@ describe("the pages of a day whose exports break", () => {
   });
 });
 
+it("pages without an end are given up", async () => {
+  const { api } = scripted({ counts: [3], shown: [0] });
+  const page = async (window: Window, number: number): Promise<Page> => {
+    if (number > 20) throw new Error("They were read for ever");
+    const rows = rowsOf(1_000, window).map((row, nth) => ({ ...row, key: `${number} ${nth}` }));
+    return { rows, size: 1_000, total: null };
+  };
+  expect(await read({ ...api, page })).toMatchObject({ complete: false, verdict: "missing" });
+});
+
 it("an export that repeats its rows for ever is given up", async () => {
   const { api } = scripted({ counts: [3], shown: [], paged: [3] });
   const stream: Service["stream"] = async function* (window) {
