@@ -110,7 +110,6 @@ const READ_FLAGS = {
   summary: textFlag("write what the run did to this file (JSON)"),
   plan: textFlag("plan whose shard is read (see the command plan)"),
   shard: textFlag("which shard of the plan: its number, or open"),
-  "shards-at-once": textFlag("divide the key's requests among this many"),
   "log-level": LOG_LEVEL,
 } as const;
 
@@ -132,11 +131,11 @@ const addRead: AddCommand = (parser, choose) =>
         .options(READ_FLAGS)
         // Named first, it stands before the other group.
         .group("config", "Options:")
-        .group(["plan", "shard", "shards-at-once"], "One account on several machines:")
+        .group(["plan", "shard"], "One account on several machines:")
         .epilogue(examples(READ_EXAMPLES)),
-    ({ stream, plan: file, shard, shardsAtOnce, format, ...flags }) => {
+    ({ stream, plan: file, shard, format, ...flags }) => {
       const limit = wholeNumber("--limit", flags.limit);
-      const part = partOf(file, shard, shardsAtOnce);
+      const part = partOf(file, shard);
       const json = flags.json || format === "airbyte";
       const options = { ...flags, json, limit, format: format ?? "airbyte", streams: stream ?? [], part };
       refuseTwoOutputs(options);
@@ -161,13 +160,19 @@ const addPlan: AddCommand = (parser, choose) =>
       words
         .options({
           config: CONFIG,
-          stream: { default: "people", ...textFlag("stream to cut") },
+          stream: { default: "people", ...textFlag("stream to split") },
           shards: textFlag("number of shards; default: 1 a million rows"),
-          resume: textFlag("a plan that was cut off, to finish"),
+          "shards-at-once": textFlag("number of shards that run in parallel; default: all"),
           json: JSON_TOO,
         })
         .epilogue(examples(PLAN_EXAMPLES)),
-    ({ shards, ...words }) => choose({ kind: "plan", ...words, shards: wholeNumber("--shards", shards) }),
+    ({ shards, shardsAtOnce, ...words }) =>
+      choose({
+        kind: "plan",
+        ...words,
+        shards: wholeNumber("--shards", shards),
+        shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce),
+      }),
   );
 
 const addState: AddCommand = (parser, choose) =>
@@ -190,13 +195,15 @@ const addState: AddCommand = (parser, choose) =>
         (show) =>
           show
             .usage(`${NAME} state show FILE`)
-            .epilogue("Shows how far each stream has come.")
+            .epilogue("Shows how far each stream has come, and what the next run reads.")
             .positional("file", argument("state file (- is stdin)"))
+            .option("config", textFlag("settings of the next run; default: the defaults"))
             .option("max-age", textFlag("exit with 1 if a stream is older, such as 26h")),
         // The parser makes an empty text of a dash.
-        ({ file, maxAge }) =>
+        ({ file, maxAge, config }) =>
           choose({
             kind: "state",
+            config,
             file: file === "" ? "-" : file,
             maxAgeMs: durationOf("--max-age", maxAge),
           }),
@@ -390,23 +397,15 @@ function durationOf(name: string, text: string | undefined): number | undefined 
 }
 
 /** The part of a plan that is to be read; undefined without a plan. Throws UsageError. */
-function partOf(
-  plan: string | undefined,
-  shard: string | undefined,
-  shardsAtOnce: string | undefined,
-): ShardOptions | undefined {
-  if (plan === undefined && shard === undefined && shardsAtOnce === undefined) return undefined;
+function partOf(plan: string | undefined, shard: string | undefined): ShardOptions | undefined {
+  if (plan === undefined && shard === undefined) return undefined;
   if (plan === undefined || shard === undefined) {
     throw new UsageError("--plan and --shard belong together: name the plan and the shard to read");
   }
   if (shard !== "open" && !/^\d{1,9}$/.test(shard)) {
     throw new UsageError(`--shard must be the number of a shard, or "open", not "${shard}"`);
   }
-  return {
-    plan,
-    shard: shard === "open" ? "open" : Number(shard),
-    shardsAtOnce: wholeNumber("--shards-at-once", shardsAtOnce),
-  };
+  return { plan, shard: shard === "open" ? "open" : Number(shard) };
 }
 
 function refuseTwoOutputs({ format, streams, stateFile, output, compress }: ReadOptions): void {

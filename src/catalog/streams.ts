@@ -1,7 +1,7 @@
 import type { Config, Endpoints } from "../config/config.ts";
 
 /** A stream is a row. */
-export type StreamSpec = RowStreamSpec | JobStreamSpec | ProofStreamSpec;
+export type StreamSpec = RowStreamSpec | JobStreamSpec;
 
 type AnyStreamSpec = {
   /** Also that of the file under schemas/ with what is documented. */
@@ -36,13 +36,6 @@ export type JobStreamSpec = AnyStreamSpec & {
   readonly cursorField: string;
   /** The stream is there only where this is set. */
   readonly setting: JobSetting;
-};
-
-/** What the run itself did. Incremental only: nothing of it can be read again. */
-export type ProofStreamSpec = AnyStreamSpec & {
-  readonly reading: "proof";
-  readonly cursorField: string;
-  readonly setting: "proofStream";
 };
 
 const JOB = { reading: "job", sampled: false, resumable: false } as const;
@@ -109,14 +102,10 @@ export const STREAMS = [
     cursorField: "verified_at",
     setting: "emailVerification",
   },
-  {
-    ...{ name: "sync_windows", primaryKey: ["id"], cursorField: "run_started_at" },
-    ...{ reading: "proof", sampled: false, resumable: false, setting: "proofStream" },
-  },
 ] as const satisfies readonly StreamSpec[];
 
 /** Which streams a config asks for. */
-export type StreamSettings = Pick<Config, JobSetting> & Partial<Pick<Config, "proofStream">>;
+export type StreamSettings = Pick<Config, JobSetting>;
 
 /** The streams that a config has: all rows, and what it sets. Without a config there is no more. */
 export function streamsOf(config: StreamSettings | undefined): readonly StreamSpec[] {

@@ -12,19 +12,10 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental, readableStreams } from "../run/probe.ts";
-import type { ShardTask } from "../run/read-stream.ts";
 import { type Run, syncStreams, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { streamNamed } from "../run/session.ts";
-import {
-  isRead,
-  isWholePlan,
-  parsePlan,
-  type ShardLine,
-  shardConfig,
-  shardFolder,
-  wholeLines,
-} from "../shards/plan.ts";
+import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
 
 import { showOutlook } from "./dry-run.ts";
 
@@ -32,8 +23,6 @@ import { showOutlook } from "./dry-run.ts";
 export type ShardOptions = {
   readonly plan: string;
   readonly shard: number | "open";
-  /** How many shards divide the key's requests; undefined: they share them in the folder of --output. */
-  readonly shardsAtOnce: number | undefined;
 };
 
 export type ReadOptions = Places &
@@ -53,12 +42,7 @@ export type ReadOptions = Places &
     readonly dryRun?: boolean | undefined;
   };
 
-type Shard = {
-  readonly line: ShardLine;
-  readonly config: Config;
-  readonly options: ReadOptions;
-  readonly task: ShardTask;
-};
+type OpenShard = { readonly shard: Shard; readonly config: Config; readonly options: ReadOptions };
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
@@ -106,13 +90,14 @@ function refuseWithoutMemory({ format, streams, stateFile, output, dryRun, limit
 
 async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
   const all = await openConfig(asked.config, runtime.environment);
-  const shard = asked.part && (await openShard(asked, asked.part, all));
   const say = (text: string) => ({ kind: "log", level: "info", text }) as const;
-  if (typeof shard === "string") {
-    await (await open({ kind: "stdout" }, all)).emit(say(shard));
+  const opened = asked.part && (await openShard(asked, asked.part, all));
+  if (asked.part !== undefined && opened === undefined) {
+    const text = `The plan has no shard ${asked.part.shard}: there is nothing to read`;
+    await (await open({ kind: "stdout" }, all)).emit(say(text));
     return true;
   }
-  const { options, config } = shard ?? { options: asked, config: all };
+  const { options, config, shard } = opened ?? { options: asked, config: all, shard: undefined };
   const catalog =
     options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
   if (catalog === undefined)
@@ -120,11 +105,9 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const { dryRun, limit } = options;
   const output = await open(dryRun === true ? onlyRead(options) : destinationOf(options), config);
   const { saved } = output.sink;
-  const shares = asked.part !== undefined && asked.part.shardsAtOnce === undefined && dryRun !== true;
-  const sharedFolder = shares ? asked.output : undefined;
-  return await withRun({ config, runtime: { ...runtime, sharedFolder }, reporter: output }, async (run) => {
-    if (shard !== undefined && isRead(shard.line, saved.streams.get(shard.line.stream))) {
-      await run.emit(say(`Shard ${shard.line.shard} of "${shard.line.stream}" is complete already`));
+  return await withRun({ config, runtime, reporter: output }, async (run) => {
+    if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {
+      await run.emit(say(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);
@@ -133,8 +116,11 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     const all = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     const streams = (options.fullRefresh === true ? all.map(inFull) : all).map((configured) => ({
       configured,
-      shard: shard?.task,
     }));
+    if (shard !== undefined && streams.some(({ configured }) => configured.syncMode !== "incremental"))
+      throw new ConfigError(
+        `Cannot read a shard of "${shard.stream}": its sync_mode must be "incremental". Read it in one run`,
+      );
     if (streams.length === 0) await run.emit({ kind: "log", level: "warn", text: NOTHING_TO_READ });
     if (dryRun === true) return await showOutlook(run, streams, saved.streams, options, runtime);
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
@@ -147,29 +133,21 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
 
 const NOTHING_TO_READ = "There is no stream to read: nothing will be read";
 
-/** How a run reads one line of a plan; a text, which says so, if the plan has no such line. */
+/** How a run reads one shard of a plan; undefined if the plan has no such shard. */
 async function openShard(
   asked: ReadOptions,
-  { plan, shard, shardsAtOnce }: ShardOptions,
+  { plan, shard: which }: ShardOptions,
   config: Config,
-): Promise<Shard | string> {
-  const lines = parsePlan(wholeLines(await readText("plan", plan)), asked.streams[0], config);
-  const line = shard === "open" ? lines.find(({ to }) => to === null) : lines[shard];
-  if (line === undefined && !isWholePlan(lines, config)) {
-    throw new ConfigError(
-      `Cannot use the plan "${plan}": it was cut off before shard ${shard}. Finish it with: plan --resume ${plan}`,
-    );
-  }
-  if (line === undefined)
-    return `The plan of "${lines[0]?.stream}" has no shard ${shard}: there is nothing to read`;
-  const output = asked.output && join(asked.output, shardFolder(line));
+): Promise<OpenShard | undefined> {
+  const shards = parsePlan(await readText("plan", plan), asked.streams[0]);
+  const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
+  if (shard === undefined) return undefined;
+  const output = asked.output && join(asked.output, shardFolder(shard));
   if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
-  const bringsUndated = line.to === null && config.startDate === null && config.endDate === null;
   return {
-    line,
-    config: shardConfig(config, line, shardsAtOnce ?? 1),
-    options: { ...asked, streams: [line.stream], output },
-    task: { plan: line.plan, bringsUndated },
+    shard,
+    config: shardConfig(config, shard),
+    options: { ...asked, streams: [shard.stream], output },
   };
 }
 

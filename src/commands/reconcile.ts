@@ -6,6 +6,7 @@ import { ConfigError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import type { Day } from "../base/time.ts";
+import { dayOf } from "../base/time.ts";
 import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { reasonOf, writeFailure } from "../output/files/reason.ts";
@@ -18,15 +19,14 @@ import { type Report, Results } from "../reconcile/results.ts";
 import { keysQuery } from "../reconcile/sql.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental } from "../run/probe.ts";
-import { readStream } from "../run/read-stream.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted, statesByName } from "../run/session.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
-import { parseDatedState } from "../state/parse-state.ts";
-import { filtersOf, resumeDated } from "../state/resume.ts";
-import { put, spanOf } from "../sync/coverage.ts";
-import { type DatedState, NEW_STATE } from "../sync/state.ts";
+import { parseRowState } from "../state/parse-state.ts";
+import { filtersOf, resumeRows } from "../state/resume.ts";
+import { readRows } from "../sync/read-stream.ts";
+import { NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type ReconcileOptions = {
   readonly config: string | undefined;
@@ -126,9 +126,9 @@ async function compared(
       leave: (line) => rewrite?.(line) ?? line,
       isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
       read: ({ from = null, to = null, state: known, everyone: isWide }) =>
-        readStream({
-          ...{ stream, source, keyId: session.keyId, endsAt: undefined, api: isWide ? everyone : api },
-          saved: { kind: "read", state: known ?? { ...NEW_STATE, filters } },
+        readRows({
+          ...{ stream, source, key: session.keyId, service: isWide ? everyone : api },
+          state: known ?? { ...NEW_STATE, filters, checked: dayOf(session.client.now()) },
           settings: {
             ...{ ...config, startDate: from, endDate: to },
             ...{ ignoreMissingDays: [], lookbackWindowDays: 1 },
@@ -162,10 +162,10 @@ async function stateOf(
   { state: path }: ReconcileOptions,
   stream: string,
   { config, service }: Run["session"],
-): Promise<DatedState | undefined> {
+): Promise<RowState | undefined> {
   if (path === undefined) return undefined;
   const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
-  const resumed = resumeDated(incremental(stream), saved, filtersOf(config), null, service);
+  const resumed = resumeRows(incremental(stream), saved, filtersOf(config), service);
   if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
   const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${stream}"`;
   throw new ConfigError(`Cannot use the state "${path}": ${why}`);
@@ -177,19 +177,15 @@ async function markAgain(path: string, { stream, days }: Report, runtime: Runtim
   const file = await StateFile.open(path, runtime);
   try {
     const own = [...file.saved.streams].flatMap(([key, saved]) => {
-      const state = streamOfKey(key) === stream ? parseDatedState(stream, saved) : null;
+      const state = streamOfKey(key) === stream ? parseRowState(stream, saved) : null;
       return state === null ? [] : [{ key, saved, state }];
     });
     if (own.length === 0)
       throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
     for (const { key, saved, state } of own) {
-      const covered = state.days.filter(([, , , status]) => status !== "missing");
-      const again = lacking.filter(
-        (day): day is Day => day !== "none" && covered.some(([from, to]) => from <= day && day <= to),
-      );
-      const marked = again.reduce((all, day) => put(all, spanOf([day, day], null, "again")), state.days);
+      // A span is never cut: the one that contains the day is read again.
+      const marked = state.days.filter(({ from, to }) => !lacking.some((day) => from <= day && day <= to));
       const undated = lacking.includes("none") ? null : state.undated;
-      // What else the state holds, such as records of `sync_windows`, stays.
       await file.save(key, { ...objectOf(saved), ...state, days: marked, undated });
     }
     return await readText("state", path);

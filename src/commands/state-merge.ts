@@ -7,10 +7,9 @@ import { checkManifest } from "../output/manifest.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { PROOF, type SyncWindow, waitingIn } from "../run/sync-windows.ts";
-import { type ShardState, unite } from "../shards/merge.ts";
-import { languageOf, parseStateText, streamOfKey } from "../state/envelopes.ts";
-import { parseDatedState } from "../state/parse-state.ts";
+import { mergeStates, type NamedState } from "../shards/merge.ts";
+import { languageOf, parseStateText } from "../state/envelopes.ts";
+import { parseRowState } from "../state/parse-state.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -24,15 +23,15 @@ export async function stateMerge(
   { states, partial }: StateMergeOptions,
   { stdout }: Runtime,
 ): Promise<number> {
-  const streams = new Map<string, (ShardState & { readonly waiting: readonly SyncWindow[] })[]>();
+  const streams = new Map<string, NamedState[]>();
   const texts: string[] = [];
   for (const path of states) texts.push(await stateText(path));
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
     const saved = parseStateText(text).streams;
-    const found = [...waitingIn(saved)].flatMap(([stream, waiting]) => {
-      const state = streamOfKey(stream) === PROOF ? null : parseDatedState(stream, saved.get(stream));
-      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state, waiting }]);
+    const found = [...saved].flatMap(([stream, value]) => {
+      const state = parseRowState(stream, value);
+      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state }]);
       return state ?? [];
     });
     if (found.length === 0)
@@ -41,9 +40,7 @@ export async function stateMerge(
   const merged = [...streams].map(([name, parts]) => {
     if (parts.length < states.length)
       throw new ConfigError(`Cannot merge: "${name}" is in ${parts[0]?.name}, and not in every state`);
-    const waiting = new Map(parts.flatMap((part) => part.waiting.map((record) => [record.id, record])));
-    const proof = waiting.size > 0 && { [PROOF]: [...waiting.values()] };
-    return { name, state: { ...unite(name, parts, partial), ...proof } };
+    return { name, state: mergeStates(name, parts, partial) };
   });
   const bookmarks = merged.map(({ name, state }): [string, object] => {
     const key = { replication_key: "discoveredAt", replication_key_value: state.discoveredAt };

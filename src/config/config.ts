@@ -50,7 +50,6 @@ type Settings = {
   readonly verifyCounts: boolean;
   readonly ignoreMissingDays: readonly Day[];
   readonly emitActivateVersionMessages: boolean;
-  readonly proofStream: boolean;
   readonly endpoints: Endpoints;
   /** Null: the default place. Empty: no receipts. */
   readonly receiptsFile: string | null;

@@ -66,7 +66,7 @@ export function progressLog({ current, waiting }: RunStats): string | undefined 
   if (current === undefined || current.outcome !== "interrupted") return undefined;
   const parts = [
     `Stream "${current.stream}": ${rowsText(current)}`,
-    ...(current.windows === 0 ? [] : [plural(current.windows, "window")]),
+    ...(current.windows.length === 0 ? [] : [plural(current.windows.length, "window")]),
     plural(current.requests, "request"),
     shownSeconds(current.seconds),
     ...(waiting === undefined ? [] : [waitingText(waiting)]),
@@ -83,7 +83,10 @@ export function waitingText(waiting: Waiting): string {
 }
 
 /** Windows are planned as they are needed: how many there will be follows from the rows that are still expected. */
-function windowsOf({ windows, rows, expected_rows: expected }: CurrentStream, canGuess: boolean): string {
+function windowsOf(
+  { windows: { length: windows }, rows, expected_rows: expected }: CurrentStream,
+  canGuess: boolean,
+): string {
   if (windows === 0) return "";
   if (!canGuess || expected === null || rows >= expected) return `${plural(windows, "window")} done`;
   return `${shown(windows)} of about ${shown(Math.max(windows + 1, Math.round((windows * expected) / rows)))} windows done`;

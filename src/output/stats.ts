@@ -2,7 +2,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import type { Clock } from "../service/clock.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
-import type { Event, Notice, Spent, StreamReport, StreamState } from "../sync/event.ts";
+import type { Event, Notice, Spent, StreamReport, StreamState, WindowRecord } from "../sync/event.ts";
 
 type Counts = {
   readonly rows: number;
@@ -36,7 +36,9 @@ export type StreamSummary = Counts &
     readonly outcome: "complete" | "incomplete" | "interrupted";
     readonly error: string | null;
     readonly expected_rows: number | null;
-    /** Rows, records and items that `suppress_file` held back. */
+    /** Each window that the state covers, in their order; none for a stream of jobs. */
+    readonly windows: readonly WindowRecord[];
+    /** Rows, records and items that `suppress_file` kept back. */
     readonly suppressed: number;
     /** Files that were published; null: none are written. */
     readonly files: number | null;
@@ -96,7 +98,7 @@ export class RunStats {
     if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
     if (event.kind === "open") {
       const none = { error: null, rows: 0, expected_rows: null, suppressed: 0, files: null };
-      const rest = { windows: 0, spent: null, state_before: event.before ?? null, state_after: null };
+      const rest = { windows: [], spent: null, state_before: event.before ?? null, state_after: null };
       const summary: Noted = { stream: event.stream, outcome: "interrupted", ...none, ...rest };
       this.#streams.push({ summary, from: this.#mark() });
     }
@@ -176,7 +178,7 @@ export class RunStats {
         summary.suppressed += event.facts?.suppressed ?? 0;
         break;
       case "checkpoint":
-        summary.windows = event.windows ?? summary.windows;
+        summary.windows = [...summary.windows, ...(event.read ?? [])];
         summary.spent = event.spent ?? summary.spent;
         break;
       case "close":
@@ -191,7 +193,7 @@ export class RunStats {
   /** @param rows that are in files; undefined: those that came */
   #summaryOf({ summary, from, to = this.#mark(), report }: Counted, rows?: number): StreamSummary {
     const { state_before, state_after, spent, ...noted } = summary;
-    const saved = reportIn(state_after, noted.windows);
+    const saved = reportIn(state_after);
     const ended = { ...(report ?? saved), ...(state_after !== null && { saved_up_to: saved.saved_up_to }) };
     const counted = { ...noted, rows: rows ?? noted.rows };
     return { ...counted, ...countsBetween(from, to), ...ended, state_before, state_after, spent };
@@ -199,11 +201,9 @@ export class RunStats {
 }
 
 /** What the last state says of a stream that has reported nothing itself. */
-function reportIn(state: StreamState | null, windows: number): StreamReport {
+function reportIn(state: StreamState | null): StreamReport {
   const { days = [], discoveredAt } = state ?? {};
   return {
-    windows,
-    passes: null,
     missing_days: missingDaysOf(days as Coverage),
     recheck: withStatus(days as Coverage, "again"),
     time_limit_reached: false,
@@ -216,7 +216,7 @@ type Mark = { readonly at: number; readonly usage: Usage };
 
 /** What events say; the rest of a summary follows from it. */
 type Noted = {
-  -readonly [Name in Exclude<keyof StreamSummary, Following> | "rows" | "windows"]: StreamSummary[Name];
+  -readonly [Name in Exclude<keyof StreamSummary, Following> | "rows"]: StreamSummary[Name];
 };
 
 type Following = keyof Counts | keyof StreamReport;

@@ -28,7 +28,7 @@ export function streamTexts(stream: StreamSummary): readonly string[] {
 export const rowsText = ({ rows, expected_rows: expected }: StreamSummary): string =>
   expected === null ? plural(rows, "row") : `${shown(rows)} of about ${plural(expected, "row")}`;
 
-function placeText({ windows, files }: StreamSummary): string {
+function placeText({ windows: { length: windows }, files }: StreamSummary): string {
   if (files !== null) return ` in ${plural(files, "new file")}`;
   return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
 }

@@ -4,9 +4,9 @@ import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
 /** One entry of `only_fields`. `stream`: null for all; `path`: names from there on, `*` at its end for a complete object. */
 export type OnlyEntry = { readonly stream: string | null; readonly path: readonly string[] };
 
-/** Whether an entry narrows a stream. One for all streams means rows, and what was bought. */
-export const concerns = ({ stream }: Pick<OnlyEntry, "stream">, { name, reading }: StreamSpec): boolean =>
-  stream === null ? reading !== "proof" : stream === name;
+/** Whether an entry narrows a stream. */
+export const concerns = ({ stream }: Pick<OnlyEntry, "stream">, { name }: StreamSpec): boolean =>
+  stream === null || stream === name;
 
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
 

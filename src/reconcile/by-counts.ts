@@ -63,9 +63,9 @@ export async function differences(
 
 /** The covered days in about 64 ranges of about as many rows, and how many rows of each the syncs held back. */
 function rangesOf(days: Coverage, before: Day, counts: RowsByDay): [range: DayRange, held: number][] {
-  const spans = days.flatMap(([from, to, , status, held = 0]) => {
+  const spans = days.flatMap(({ from, to, status }) => {
     const last = earlier(to, addDays(before, -1));
-    return status === "missing" || from > last ? [] : [{ from, last, held: last === to ? held : 0 }];
+    return status === "missing" || from > last ? [] : [{ from, last, held: 0 }];
   });
   const all = spans.reduce((sum, { from, last }) => sum + counts.in([from, last]), 0);
   const size = Math.ceil(all / Math.max(1, RANGES - spans.length));

@@ -14,11 +14,11 @@ import {
   startOf,
 } from "../base/time.ts";
 import { csvCell } from "../output/files/csv.ts";
-import { type Coverage, without, withStatus } from "../sync/coverage.ts";
+import { type Coverage, withStatus } from "../sync/coverage.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { contentOf, undatedDigest } from "../sync/pass.ts";
 import type { Service } from "../sync/service.ts";
-import { type DatedState, NEW_STATE } from "../sync/state.ts";
+import { NEW_STATE, type RowState } from "../sync/state.ts";
 import { type Differences, differences, type Numbers } from "./by-counts.ts";
 import {
   AS_NUMBER,
@@ -38,7 +38,7 @@ import { type TableForm, tableRows, unitOf } from "./table-file.ts";
 type Look = {
   readonly from?: Day;
   readonly to?: Day;
-  readonly state?: DatedState;
+  readonly state?: RowState;
   /** Without the filters of the config. */
   readonly everyone?: boolean;
 };
@@ -50,7 +50,7 @@ export type Question = {
   /** A `cursor` of null: rows have no date. */
   readonly form: TableForm;
   /** What the syncs so far have read; undefined: everything, or by counts up to the newest row of the table. */
-  readonly state: DatedState | undefined;
+  readonly state: RowState | undefined;
   readonly startDate: Day | null;
   readonly endDate: Day | null;
   /** Whether the config restricts whom it reads. */
@@ -104,7 +104,7 @@ class Comparison {
   readonly #days: Record<string, DayDifference> = {};
   #rowsRead = 0;
   /** Of the last checkpoint. */
-  #state: DatedState = NEW_STATE;
+  #state: RowState = NEW_STATE;
 
   constructor(asked: Question, table: KeyTable) {
     this.#asked = asked;
@@ -126,7 +126,7 @@ class Comparison {
     // while they were read prove nothing before they were read in peace.
     for (let round = 1; unshown() > 0 && form.cursor !== null; round++) {
       const [before, { days }] = [unshown(), this.#state];
-      const known = withStatus(days, "again").reduce<Coverage>(without, days);
+      const known = days.filter(({ status }) => status !== "again");
       await this.#read({
         everyone: true,
         state: { ...this.#state, days: known, undated: null, checked: null },
@@ -190,7 +190,7 @@ class Comparison {
     const before = this.#rowsRead;
     let end: Extract<Event, { kind: "close" }> | undefined;
     for await (const event of read(look)) {
-      if (event.kind === "checkpoint") this.#state = { ...NEW_STATE, ...event.state } as DatedState;
+      if (event.kind === "checkpoint") this.#state = { ...NEW_STATE, ...event.state } as RowState;
       else if (event.kind === "close") end = event;
       else await emit(event);
       if (event.kind !== "records") continue;
@@ -239,21 +239,20 @@ class Comparison {
   }
 
   /** Whether the syncs so far must have brought a row. @param at epoch ms, NaN: none @param digest of a row without a date */
-  #isExpected(at: number, digest: () => string): boolean {
+  #isExpected(at: number, _digest: () => string): boolean {
     const { state, startDate, endDate } = this.#asked;
     if (this.#asked.form.cursor === null) return true;
     if (isUndated(at)) {
       if (state === undefined) return (startDate ?? endDate) === null;
       // The state knows rows with a date by that.
-      const seen = Number.isNaN(at) ? state.undated?.seen : null;
-      return seen?.includes(digest()) ?? state.undated !== null;
+      return state.undated !== null;
     }
     if (at > this.#until) return false;
     const day = dayOf(at);
     const days = this.#covered(addDays(day, 1));
-    const last = state === undefined ? dayOf(this.#until) : (days.at(-1)?.[1] ?? BEGINNING);
+    const last = state === undefined ? dayOf(this.#until) : (days.at(-1)?.to ?? BEGINNING);
     return (
-      day > last || days.some(([from, to, , status]) => from <= day && day <= to && status !== "missing")
+      day > last || days.some(({ from, to, status }) => from <= day && day <= to && status !== "missing")
     );
   }
 
@@ -262,7 +261,7 @@ class Comparison {
     const { state, startDate, endDate } = this.#asked;
     if (state !== undefined) return state.days;
     const [from, to] = [startDate ?? BEGINNING, earlier(addDays(before, -1), endDate ?? before)];
-    return from > to ? [] : [[from, to, null]];
+    return from > to ? [] : [{ from, to, status: "proven", rows: 0 }];
   }
 
   async #end(

@@ -1,9 +1,8 @@
 import type { RowStreamSpec } from "../catalog/streams.ts";
-import { planWindows } from "../sync/plan.ts";
-import type { Count } from "../sync/service.ts";
-import { describe, type Window } from "../sync/window.ts";
+import { prepare, windowsOf } from "../sync/read-stream.ts";
+import { describe } from "../sync/window.ts";
 import { WindowSize } from "../sync/window-size.ts";
-import { type Asked, measure, streamRun } from "./read-stream.ts";
+import { type Asked, resumeStream } from "./read-stream.ts";
 import type { Session } from "./session.ts";
 
 /** What the next run would read of a stream. */
@@ -22,7 +21,8 @@ const ROWS_PER_SECOND = 2_500;
 const PAGE_ROWS = 1_000;
 
 /** Each range of days is one window: to cut it by its density would take as many requests as to read it. */
-const WHOLE = { rows: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY };
+const ALL = Number.POSITIVE_INFINITY;
+const WHOLE = { rows: ALL, most: ALL, smallRange: ALL };
 
 /** Counts what a run would read of a stream, with a handful of requests. Reads no row, and writes nothing. */
 export async function outlookOf(
@@ -33,24 +33,25 @@ export async function outlookOf(
 ): Promise<Outlook> {
   const { requestsPerMinute, numWorkers, maxWindowRows } = session.config;
   const before = session.usage.requests;
-  const run = await streamRun(session, spec, asked, savedState);
   const days: string[] = [];
-  if (run.saved.kind === "delivered") return { stream: spec.name, days, rows: 0, requests: 0, minutes: 0 };
-  const { api, source } = run;
-  const range = await measure(run, run.saved.state);
+  const { saved, open } = await resumeStream(session, spec, asked, savedState);
+  if (saved.kind === "delivered") return { stream: spec.name, days, rows: 0, requests: 0, minutes: 0 };
+  const run = open(saved.state);
+  const prepared = await prepare(run);
+  const { service, source } = run;
   let requests = session.usage.requests - before;
   let rows: number | null = 0;
   const size = new WindowSize(maxWindowRows);
-  const rules = { api, yesterday: range.yesterday, windowSize: { ...WHOLE, smallRange: WHOLE.most } };
-  for await (const { window, count: counted } of planWindows(range, rules)) {
-    const count = counted?.known === true || !source.isListed ? counted : await api.count(window);
-    const held = count?.known === true ? rowsOf(window, count) : null;
-    if (held === 0) continue;
+  const context = { ...prepared.rules, windowSize: WHOLE };
+  for await (const { window, count: known } of windowsOf(prepared, context)) {
+    const count = known?.known === true || !source.isListed ? known : await service.count(window);
+    const shown = count?.known === true ? count.rows + count.undated : null;
+    if (shown === 0) continue;
     days.push(describe(window));
-    rows = held === null || rows === null ? null : rows + held;
-    const parts = held === null || held <= size.smallRange ? 1 : Math.ceil(held / size.rows);
+    rows = shown === null || rows === null ? null : rows + shown;
+    const parts = shown === null || shown <= size.smallRange ? 1 : Math.ceil(shown / size.rows);
     // A window that is one of several is counted before it is read.
-    requests += source.isExported ? (parts === 1 ? 1 : 2 * parts) : Math.ceil((held ?? 1) / PAGE_ROWS);
+    requests += source.isExported ? (parts === 1 ? 1 : 2 * parts) : Math.ceil((shown ?? 1) / PAGE_ROWS);
   }
   const seconds = (rows ?? 0) / (ROWS_PER_SECOND * numWorkers);
   return {
@@ -61,6 +62,3 @@ export async function outlookOf(
     minutes: Math.max(requests / requestsPerMinute, seconds / 60),
   };
 }
-
-const rowsOf = (window: Window, { rows, undated }: Count): number =>
-  window.kind === "undated" ? undated : rows + undated;

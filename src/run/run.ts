@@ -8,7 +8,6 @@ import { type Asked, streamEvents } from "./read-stream.ts";
 import type { Runtime } from "./runtime.ts";
 import { checkFieldNames } from "./sample.ts";
 import { type Pace, Session } from "./session.ts";
-import { SyncWindows } from "./sync-windows.ts";
 
 /** A run that is under way, whatever language it speaks. */
 export type Run = {
@@ -80,16 +79,12 @@ export async function syncStreams(
   sample?: number,
 ): Promise<boolean> {
   let complete = true;
-  const isProof = ({ configured }: Asked): boolean => configured.name === "sync_windows";
-  const windows = new SyncWindows(asked.some(isProof), state, session.client.now());
-  // What it says is known when all others have been read.
-  for (const one of asked.toSorted((a, b) => Number(isProof(a)) - Number(isProof(b)))) {
-    const { namespace, name } = one.configured;
+  for (const one of asked) {
+    const { namespace } = one.configured;
     const savedState = stateOf(one.configured, asked, state);
     let isComplete = false;
-    const events = streamEvents(session, one, savedState, windows);
-    for await (const said of sample === undefined ? events : firstOf(events, sample)) {
-      const event = windows.note(said, stateKey(name, namespace));
+    const events = streamEvents(session, one, savedState);
+    for await (const event of sample === undefined ? events : firstOf(events, sample)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
       if (event.kind === "close") isComplete = event.complete;
     }

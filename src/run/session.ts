@@ -7,7 +7,6 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import {
   type JobStreamSpec,
   listPathOf,
-  type ProofStreamSpec,
   type RowStreamSpec,
   STREAMS,
   type StreamSpec,
@@ -161,7 +160,6 @@ export class Session {
    * interface only names the lists of companies and sources: where there is none, the export may be there anyway.
    */
   async probe(spec: StreamSpec): Promise<Probed> {
-    if (spec.reading === "proof") return null;
     if (spec.reading === "job") return await probeJobs(spec, this.#clients).then(() => null);
     try {
       return (await this.#look(spec, {})).total;
@@ -303,7 +301,7 @@ export function streamNamed(name: string, config: Config, advice: string): Strea
   return spec;
 }
 
-function notConfigured({ name, setting }: JobStreamSpec | ProofStreamSpec): ConfigError {
+function notConfigured({ name, setting }: JobStreamSpec): ConfigError {
   const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return new ConfigError(
     `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,

@@ -153,12 +153,14 @@ export class Client {
   /**
    * @param what the end of "Cannot …" for errors, such as "count people"
    * @param parse throws TransientError for what is not of the expected form, and so asks again
+   * @param once whether a failure is not tried again, unless the answer says when
    */
   getJson<Value>(
     what: string,
     path: string,
     query: Query,
     parse: (value: unknown, body: Buffer) => Value,
+    once = false,
   ): Promise<JsonAnswer<Value>> {
     const read = async (response: Response): Promise<JsonAnswer<Value>> => {
       const { asked, answered } = response;
@@ -175,7 +177,7 @@ export class Client {
       if (code !== undefined) throw this.refusal(what, 200, code);
       return { value: parse(value, body), asked, answered };
     };
-    return this.#retry({ what, path, query, accepts: isOk, read });
+    return this.#retry({ what, path, query, accepts: isOk, read, once });
   }
 
   /**

@@ -1,7 +1,6 @@
 import {
   BodyError,
   ConfigError,
-  ConnectorError,
   DataError,
   FormError,
   LimitedError,
@@ -10,7 +9,7 @@ import {
   UnreachableError,
 } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
-import { toLatin1 } from "../base/text.ts";
+import { plural, toLatin1 } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
 import { elementTexts } from "../privacy/json-text.ts";
 import type { Notice } from "../sync/event.ts";
@@ -23,6 +22,7 @@ import { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
 
 const PAGE_SIZE = 1000;
+const MAX_SOURCE_PAGES = 100;
 /** No page has more elements, whatever page size the service uses. */
 const MOST_ELEMENTS = 100_000;
 
@@ -46,7 +46,7 @@ export type Endpoint = {
 /** All that the core asks of the world, answered by the service. */
 export function streamApi(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void): Service {
   return {
-    count: (window) => countWindow(client, endpoint, window),
+    count: (window, once) => countWindow(client, endpoint, window, once),
     stream: (window, once) => exportWindow(client, endpoint, window, once),
     rowAt: (window, place) => rowAt(client, endpoint, window, place),
     page: (window, number) => readPage(client, endpoint, window, number),
@@ -68,25 +68,20 @@ function windowFilters(window: Window): Query {
 }
 
 /** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
-async function countWindow(client: Client, endpoint: Endpoint, window: Window): Promise<Count> {
-  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated)) {
-    return await countRows(client, endpoint, windowFilters(window));
-  }
-  const dated = await countRows(client, endpoint, { discovered_from: BEGINNING });
-  const all = await countRows(client, endpoint, {});
-  return {
-    ...dated,
-    undated: Math.max(0, all.rows - dated.rows),
-    known: dated.known && all.known,
-  };
+async function countWindow(client: Client, endpoint: Endpoint, window: Window, once = false): Promise<Count> {
+  const count = (days: Query): Promise<Count> => countRows(client, endpoint, days, once);
+  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated))
+    return await count(windowFilters(window));
+  const dated = await count({ discovered_from: BEGINNING });
+  const all = await count({});
+  const known = dated.known && all.known;
+  return { ...dated, undated: Math.max(0, all.rows - dated.rows), known };
 }
 
 /** A total that is lower than the rows with it would hide a day of rows as empty. */
-async function countRows(client: Client, endpoint: Endpoint, days: Query): Promise<Count> {
-  const { asked, answered, value } = await list(client, endpoint, `count ${endpoint.stream}`, {
-    limit: "1",
-    ...days,
-  });
+async function countRows(client: Client, endpoint: Endpoint, days: Query, once: boolean): Promise<Count> {
+  const query = { limit: "1", ...days };
+  const { asked, answered, value } = await list(client, endpoint, `count ${endpoint.stream}`, query, once);
   const { total, elements } = value;
   if (total === null && endpoint.verify) throw new DataError(withoutTotal(endpoint.stream));
   const rows = total === null ? 0 : Math.max(total, elements.length);
@@ -98,18 +93,19 @@ export const withoutTotal = (stream: string): string =>
   `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
   'Set "verify_counts" to false to read without proof';
 
-/** The interface only names the list of sources: one that is not there, or is of another form, says nothing. */
-async function sourcesOf(client: Client, { sources }: Endpoint): Promise<readonly string[] | undefined> {
-  const parse = (value: unknown): List => parseList(value, "sources");
-  try {
-    const query = { page: "1", limit: String(PAGE_SIZE) };
-    const { elements, total } = (await client.getJson("list sources", sources, query, parse)).value;
-    if (total !== null && total > elements.length) return undefined;
-    return elements.flatMap((one) => (isObject(one) && typeof one["slug"] === "string" ? [one["slug"]] : []));
-  } catch (error) {
-    if (!(error instanceof ConnectorError) || error instanceof UnreachableError) throw error;
-    return undefined;
+/** Reads pages of the list of sources until one is empty, or all are there that the list counts. */
+async function sourcesOf(client: Client, { sources }: Endpoint): Promise<readonly string[]> {
+  const slugs = new Set<string>();
+  for (let page = 1, shown = 0; page <= MAX_SOURCE_PAGES; page++) {
+    const query = { page: String(page), limit: String(PAGE_SIZE) };
+    const parse = (value: unknown): List => parseList(value, "sources");
+    const { value } = await client.getJson("list sources", sources, query, parse, true);
+    for (const one of value.elements)
+      if (isObject(one) && typeof one["slug"] === "string") slugs.add(one["slug"]);
+    shown += value.elements.length;
+    if (value.elements.length === 0 || shown >= (value.total ?? 0)) return [...slugs];
   }
+  throw new DataError(`Cannot list sources: the list has more than ${plural(MAX_SOURCE_PAGES, "page")}`);
 }
 
 /** Rows are compared, not emitted: what they teach is left to the pass that emits them. */
@@ -194,12 +190,14 @@ function list(
   { stream, list: path, listSetting, filters }: Endpoint,
   what: string,
   query: Query,
+  once = false,
 ): Promise<JsonAnswer<List & { readonly texts: () => readonly string[] }>> {
-  const answer = client.getJson(what, path, { ...query, ...filters }, (value, body) => ({
+  const parse = (value: unknown, body: Buffer) => ({
     ...parseList(value, stream),
     // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.
     texts: () => elementTexts(toLatin1(body.toString("utf8")), "data"),
-  }));
+  });
+  const answer = client.getJson(what, path, { ...query, ...filters }, parse, once);
   return answer.catch(notThere(what, path, listSetting));
 }
 

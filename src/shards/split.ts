@@ -9,7 +9,7 @@ type Counter = Pick<Service, "count" | "rowAt">;
 export type Size = { readonly rows: number; readonly asked: number };
 
 /** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
-export type Cut = { readonly from: Day | null; readonly to: Day | null; readonly rows: number };
+export type DateRange = { readonly from: Day | null; readonly to: Day | null; readonly rows: number };
 
 /** Dated rows only. `from` null: the beginning. `to` null: up to now. */
 export const shardWindow = (from: Day | null, to: Day | null): DatedWindow =>
@@ -28,26 +28,23 @@ const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
   to === null || to > addDays(dayOf(asked), -2) ? null : to;
 
 /**
- * Cuts a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
+ * Splits a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
  * says which day a row stands on, and how many rows follow the shard before. Where it does not, counts do. The last shard is
  * open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
  * @param size of the range
  * @param wanted how many shards; undefined: one for each million rows and the open one
- * @param known the shards before the range, which count as well
  */
-export async function* cutRange(
+export async function* splitRange(
   api: Counter,
-  { from, to }: Pick<Cut, "from" | "to">,
+  { from, to }: Pick<DateRange, "from" | "to">,
   size: Size,
   wanted?: number,
-  known: readonly Cut[] = [],
-): AsyncGenerator<Cut> {
+): AsyncGenerator<DateRange> {
   const end = closedEnd(to, size);
-  const all = known.reduce((sum, { rows }) => sum + rows, size.rows);
-  const usual = Math.ceil(all / ROWS_PER_SHARD) + (end === null ? 1 : 0);
-  const shards = Math.min(MOST_SHARDS, wanted ?? usual) - known.length;
+  const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (end === null ? 1 : 0);
+  const shards = Math.min(MOST_SHARDS, wanted ?? usual);
   const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
-  /** The days before `start` that are cut off and not counted yet. */
+  /** The days before `start` that are split off and not counted yet. */
   let before: { readonly from: Day | null; readonly to: Day } | undefined;
   let [start, left] = [from, size.rows];
   for (let nth = 1; ; nth++) {

@@ -3,13 +3,13 @@ import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
 import type { StreamState } from "../sync/event.ts";
-import { type DatedState, type Filters, type FullRefresh, NEW_STATE } from "../sync/state.ts";
-import { parseDatedState } from "./parse-state.ts";
+import { type Filters, type FullRefresh, NEW_STATE, type RowState } from "../sync/state.ts";
+import { parseRowState } from "./parse-state.ts";
 
 /** What the incoming state means for a stream. `why`: what the operator should know about it. */
 export type Resume =
   /** Read from `state`, which is a new one where nothing can be gone on from. */
-  | { readonly kind: "read"; readonly state: DatedState; readonly why?: string }
+  | { readonly kind: "read"; readonly state: RowState; readonly why?: string }
   /** This very full refresh has been delivered before. */
   | { readonly kind: "delivered"; readonly state: StreamState };
 
@@ -27,39 +27,45 @@ function fullRefreshOf(configured: ConfiguredStream, done: boolean): FullRefresh
 }
 
 /** The state of a stream before anything was read. */
-function newState(configured: ConfiguredStream, filters: Filters): DatedState {
+function newState(configured: ConfiguredStream, filters: Filters): RowState {
   return { ...NEW_STATE, filters, full_refresh: fullRefreshOf(configured, false) };
 }
 
 /**
- * A full refresh goes on from a state only if that is of the very same refresh: a platform that overwrites a table would
- * otherwise commit a part of it as if it were complete. An incremental read goes on from any state that was made under its filters.
+ * A full refresh continues only its own state: a platform that overwrites a table would otherwise replace it by a part. An
+ * incremental read continues any state of the same service and filters.
+ * @throws ConfigError for a state of another service or of other filters
  */
-export function resumeDated(
+export function resumeRows(
   configured: ConfiguredStream,
   saved: unknown,
   filters: Filters,
-  plan: string | null = null,
   service: string | null = null,
 ): Resume {
-  const fresh = { ...newState(configured, filters), plan, service };
-  const fromStart = (why: string): Resume => ({
-    kind: "read",
-    state: fresh,
-    why: `The state of "${configured.name}" ${why}: the stream is read from the start`,
-  });
+  const fresh = { ...newState(configured, filters), service };
+  const { name } = configured;
   if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
-  if (isWholeState(saved)) return fromStart("is of a time when its records had no date");
-  const state = parseDatedState(configured.name, saved);
-  if (state === null) return { kind: "read", state: fresh };
-  refuseOtherService(configured.name, state, service);
-  const { source_slug, is_user } = state.filters ?? filters;
-  if (source_slug !== filters.source_slug || is_user !== filters.is_user) {
-    const made = `source_slug ${source_slug ?? "(none)"} and is_user ${is_user}`;
-    return fromStart(`was made with ${made}, the config now says otherwise`);
+  if (isWholeState(saved)) {
+    const why = `The state of "${name}" is of a time when its records had no date: the stream is read from the start`;
+    return { kind: "read", state: fresh, why };
   }
+  const state = parseRowState(name, saved);
+  if (state === null) return { kind: "read", state: fresh };
+  refuseOtherService(name, state, service);
+  refuseOtherFilters(name, state.filters ?? filters, filters);
   if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
-  return { kind: "read", state: { ...state, filters, full_refresh: fresh.full_refresh, plan, service } };
+  const resumed = { ...state, filters, full_refresh: fresh.full_refresh, service };
+  if (state.discoveredAt === null || state.days.length > 0) return { kind: "read", state: resumed };
+  const why = `The state of "${name}" has a cursor and no days, so nothing in it says which rows were read: everything is read`;
+  return { kind: "read", state: resumed, why };
+}
+
+function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
+  if (made.source_slug === now.source_slug && made.is_user === now.is_user) return;
+  throw new ConfigError(
+    `Cannot use the state of "${stream}": it was made with source_slug ${made.source_slug ?? "(none)"} and is_user ${made.is_user}, ` +
+      `the config has source_slug ${now.source_slug ?? "(none)"} and is_user ${now.is_user}. Reset the stream, or use a state of its own`,
+  );
 }
 
 /** Throws ConfigError for a state that was made with another address. A state that names none belongs to any. */
@@ -87,11 +93,9 @@ export function wholeState(configured: ConfiguredStream): StreamState {
 /** Whether `wholeState` made it: it says that it is ours, and nothing about days. Singer's nulls say nothing. */
 function isWholeState(saved: unknown): boolean {
   if (!isObject(saved) || !("full_refresh" in saved)) return false;
-  const isOurs = saved["version"] === 1 || saved["version"] === NEW_STATE.version;
-  return isOurs && !DATED_KEYS.some((key) => (saved[key] ?? null) !== null);
+  const keys = ["discoveredAt", "replication_key_value", "days"];
+  return saved["version"] === NEW_STATE.version && !keys.some((key) => (saved[key] ?? null) !== null);
 }
-
-const DATED_KEYS = ["discoveredAt", "replication_key_value", "days", "missing_days"];
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {
   const { generation_id, sync_id } = refreshIn(saved);

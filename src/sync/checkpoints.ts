@@ -1,94 +1,73 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import { addDays, BEGINNING, cursorToUtc, type Day, dayOf, instant } from "../base/time.ts";
-import {
-  type Coverage,
-  compact,
-  cutByRows,
-  type DayRange,
-  missingDaysOf,
-  prove,
-  put,
-  type Span,
-  spanOf,
-  uncovered,
-  withStatus,
-} from "./coverage.ts";
+import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
+import { missingDaysOf, put, withStatus } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
 import { missingInARow, type Outcome } from "./outcome.ts";
 import type { PlannedWindow } from "./plan.ts";
-import type { Range } from "./range.ts";
-import type { DatedState } from "./state.ts";
+import type { RowState } from "./state.ts";
 import { describe, type Window } from "./window.ts";
 
-/** Into how many ranges the days of a window go: an account of one window has no others. */
-const PARTS = 20;
-const FEW_PARTS = 4;
+type Begun = { readonly planned: PlannedWindow; readonly outcomes: Outcome[]; isEnded: boolean };
 
-/** The progress after the contiguous, finished, oldest-first prefix of what was planned: the only source of checkpoints. */
+/**
+ * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and of that one
+ * the parts that have.
+ */
 export class Checkpoints {
   readonly #stream: string;
-  readonly #range: Range;
-  #state: DatedState;
+  readonly #yesterday: Day | undefined;
+  #state: RowState;
   #written = "";
-  /** How many windows the last checkpoint covered. */
-  #covered = 0;
+  /** The windows that have not been taken in completely, by their number. */
+  readonly #begun = new Map<number, Begun>();
+  /** The first of them, and its first closed day that no outcome has covered. */
   #next = 0;
-  #windows = 0;
-  /** Missing days that may yet be the first of three in a row. */
-  #tail: readonly Outcome[] = [];
+  #from: Day | undefined;
+  /** Whether parts of it are taken in. */
+  #isPartial = false;
+  #hasNews = false;
+  /** The missing days in a row before the next window. */
+  #missing: readonly Outcome[] = [];
   #cause: unknown;
-  /** Of the windows since the last checkpoint. */
-  #records: WindowRecord[] = [];
-  readonly #ended = new Map<number, { planned: PlannedWindow; result: readonly Outcome[] }>();
+  /** The windows since the last checkpoint. */
+  #read: WindowRecord[] = [];
+  #isUndatedMissing = false;
 
-  constructor(stream: string, range: Range) {
+  /** @param yesterday undefined: the stream has no days */
+  constructor(stream: string, state: RowState, yesterday: Day | undefined) {
     this.#stream = stream;
-    this.#range = range;
-    this.#state = range.state;
+    this.#state = state;
+    this.#yesterday = yesterday;
   }
 
-  get state(): DatedState {
-    return this.#state;
+  begin(number: number, planned: PlannedWindow): void {
+    this.#begun.set(number, { planned, outcomes: [], isEnded: false });
   }
 
-  /** Takes in an ended window, and yields a checkpoint if the prefix has grown. Throws when the service seems to be unwell. */
-  *finish(index: number, planned: PlannedWindow, result: readonly Outcome[]): Generator<Event> {
-    this.#ended.set(index, { planned, result });
-    if (result.some(({ passes }) => passes > 0)) this.#windows += 1;
-    const before = this.#next;
-    for (let end = this.#ended.get(this.#next); end !== undefined; end = this.#ended.get(this.#next)) {
-      this.#ended.delete(this.#next);
-      this.#next += 1;
-      // Days that earlier runs could not prove say nothing of the service's health now.
-      if (end.planned.clears !== "missing") {
-        this.#tail = end.result.reduce(missingInARow, this.#tail);
-      }
-      this.#cause = end.result.find(({ cause }) => cause !== undefined)?.cause ?? this.#cause;
-      this.#state = this.#after(end.planned, end.result);
-      this.#records.push(...this.#recordsOf(end.planned, end.result));
-    }
-    if (this.#next > before && this.#range.kind === "days") yield* this.#checkpoint();
+  /** Takes in how a part of a window ended. Yields a checkpoint if the covered days have grown. @throws BodyError if the service is down */
+  *add(number: number, outcome: Outcome): Generator<Event> {
+    this.#begun.get(number)?.outcomes.push(outcome);
+    yield* this.#advance();
   }
 
-  /**
-   * Yields the last checkpoint and the end of the stream.
-   * @param passes how many passes all windows took
-   * @param isTimeUp whether the run ended before all that was planned
-   */
-  *close(passes: number, isTimeUp: boolean): Generator<Event> {
+  *end(number: number): Generator<Event> {
+    const begun = this.#begun.get(number);
+    if (begun !== undefined) begun.isEnded = true;
+    yield* this.#advance();
+  }
+
+  /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run ended before all that was planned */
+  *close(isTimeUp: boolean): Generator<Event> {
     const error = this.#incomplete();
     const { full_refresh } = this.#state;
-    if (full_refresh !== null && error === undefined && !isTimeUp) {
+    if (full_refresh !== null && error === undefined && !isTimeUp)
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
-    }
     yield* this.#checkpoint();
     const { discoveredAt, days } = this.#state;
     const recheck = withStatus(days, "again");
     if (recheck.length > 0) {
-      const text =
-        `${plural(recheck.length, "range")} of days of "${this.#stream}" will be checked again by the next run: people left them ` +
-        "while they were read, so their counts could not be met exactly";
+      const text = `${plural(recheck.length, "date range")} of "${this.#stream}" changed while they were read. The next run reads them again`;
       yield { kind: "log", level: "info", text };
     }
     yield {
@@ -97,134 +76,87 @@ export class Checkpoints {
       complete: error === undefined,
       ...(error !== undefined && { error }),
       report: {
-        ...{ windows: this.#windows, passes, missing_days: missingDaysOf(days), recheck },
-        ...{ time_limit_reached: isTimeUp, saved_up_to: discoveredAt },
+        missing_days: missingDaysOf(days),
+        recheck,
+        time_limit_reached: isTimeUp,
+        saved_up_to: discoveredAt,
       },
     };
   }
 
+  *#advance(): Generator<Event> {
+    for (let first = this.#begun.get(this.#next); first !== undefined; first = this.#begun.get(this.#next)) {
+      for (const outcome of first.outcomes.splice(0)) this.#take(first.planned, outcome);
+      if (!first.isEnded) break;
+      this.#coverUpTo(first.planned.days?.[1]);
+      this.#begun.delete(this.#next);
+      this.#next += 1;
+      this.#from = undefined;
+      this.#isPartial = false;
+      this.#hasNews = true;
+    }
+    if (this.#hasNews && this.#yesterday !== undefined) yield* this.#checkpoint();
+  }
+
   *#checkpoint(): Generator<Event> {
     const { full_refresh, version } = this.#state;
-    const state: StreamState = this.#range.kind === "all" ? { version, full_refresh } : { ...this.#state };
+    const state: StreamState = this.#yesterday === undefined ? { version, full_refresh } : { ...this.#state };
     const written = JSON.stringify(state);
-    // The rows of a window need a checkpoint after them, even one that says nothing new.
-    if (written === this.#written && this.#covered === this.#next) return;
+    if (written === this.#written && !this.#hasNews) return;
     this.#written = written;
-    this.#covered = this.#next;
-    const records = this.#records.splice(0);
-    yield {
-      kind: "checkpoint",
-      stream: this.#stream,
-      state,
-      windows: this.#next,
-      ...(records.length > 0 && { records }),
-    };
+    this.#hasNews = false;
+    // Rows of the first window that has not ended are delivered too, whether or not this state covers them.
+    const windows = this.#next + (this.#isPartial ? 1 : 0);
+    const read = this.#read.splice(0);
+    yield { kind: "checkpoint", stream: this.#stream, state, windows, ...(read.length > 0 && { read }) };
   }
 
-  /** What is known of each window. Days that none holds were counted empty. */
-  #recordsOf({ window, days }: PlannedWindow, result: readonly Outcome[]): readonly WindowRecord[] {
-    const read = result.flatMap((one): readonly WindowRecord[] => {
-      if (one.passes === 0) return [];
-      const { kind } = one.window;
-      const [first_day, last_day] = rangeOf(one.window);
-      const { rows: shown, suppressed, passes, seconds, counted } = one;
-      const counts = { counted_before: counted, counted_after: null, shown, emitted: shown - suppressed };
-      return [
-        ...[
-          {
-            kind,
-            first_day,
-            last_day,
-            verdict: one.kind,
-            ...counts,
-            suppressed,
-            passes,
-            requests: 0,
-            seconds,
-          },
-        ],
-      ];
-    });
-    if (window.kind !== "closed") return read;
-    const held = result.reduce<Coverage>((all, { window: part, passes }) => {
-      return part.kind === "closed" && passes > 0 ? put(all, spanOf([part.from, part.to], null)) : all;
-    }, []);
-    const empty = uncovered(held, days ?? [window.from, window.to]);
-    return [
-      ...empty.map(([first_day, last_day]) => ({ kind: "closed", first_day, last_day, ...NOTHING }) as const),
-      ...read,
-    ];
+  #take(planned: PlannedWindow, outcome: Outcome): void {
+    this.#read.push(recordOf(outcome, this.#state));
+    if (outcome.window.kind === "undated") this.#isUndatedMissing = outcome.kind === "missing";
+    this.#cause = outcome.cause ?? this.#cause;
+    this.#isPartial = true;
+    this.#hasNews = true;
+    if (outcome.undated !== undefined && outcome.kind === "proven")
+      this.#state = { ...this.#state, undated: { rows: outcome.undated } };
+    const range = this.#closedDays(outcome.window);
+    if (range !== undefined) {
+      const [from, to] = range;
+      // A day that an earlier run could not read says nothing about the service now.
+      if (!this.#isMissing(from)) this.#missing = missingInARow(this.#missing, outcome);
+      this.#from ??= planned.days?.[0] ?? from;
+      this.#coverUpTo(addDays(from, -1));
+      this.#state = { ...this.#state, days: put(this.#state.days, range, outcome.kind, outcome.days) };
+      this.#from = addDays(to, 1);
+    }
+    const { newest } = outcome;
+    const { discoveredAt } = this.#state;
+    if (newest === undefined || (discoveredAt !== null && instant(newest) <= instant(discoveredAt))) return;
+    this.#state = { ...this.#state, discoveredAt: cursorToUtc(newest) };
   }
 
-  #after(planned: PlannedWindow, result: readonly Outcome[]): DatedState {
-    const { window } = planned;
-    if (window.kind === "all") return this.#state;
-    const undated = result.find((one) => one.undated !== undefined || one.window.kind === "undated");
-    const discoveredAt = this.#newestAfter(result);
-    return {
-      ...this.#state,
-      ...(window.kind !== "undated" && { days: this.#daysAfter(planned, result) }),
-      ...{ discoveredAt, ...(undated && this.#undatedAfter(undated)) },
-      sources: this.#sourcesAfter(planned),
-    };
+  /** Days of the first window before a day were counted, and are empty. */
+  #coverUpTo(day: Day | undefined): void {
+    const from = this.#from ?? this.#begun.get(this.#next)?.planned.days?.[0];
+    if (day === undefined || from === undefined || from > day) return;
+    this.#state = { ...this.#state, days: put(this.#state.days, [from, day], "proven") };
   }
 
-  /** What a window stands for of the days before yesterday; undefined if there are none. */
-  #daysOf({ window, days }: PlannedWindow): DayRange | undefined {
-    if (days !== undefined || window.kind === "all" || window.kind === "undated") return days;
-    const to = window.kind === "closed" ? window.to : addDays(this.#range.yesterday, -1);
+  #closedDays(window: Window): readonly [Day, Day] | undefined {
+    if (window.kind === "closed") return [window.from, window.to];
+    if (window.kind !== "open" || this.#yesterday === undefined) return undefined;
+    const to = addDays(this.#yesterday, -1);
     return window.from <= to ? [window.from, to] : undefined;
   }
 
-  /** Days that no outcome holds were counted empty. */
-  #daysAfter(planned: PlannedWindow, result: readonly Outcome[]): Coverage {
-    const { days } = this.#state;
-    const { window } = planned;
-    const range = this.#daysOf(planned);
-    if (range === undefined) return days;
-    const unproven = result.flatMap(unprovenSpans).reduce<Coverage>(put, []);
-    // The days of a single source were read before.
-    const read = window.kind === "closed" && window.source !== undefined ? [] : uncovered(unproven, range);
-    const border = addDays(dayOf(instant(this.#newestAfter(result) ?? BEGINNING)), -this.#range.lookbackDays);
-    const rowsByDay = new Map(result.flatMap(({ days: shown }) => [...shown]));
-    const cut = (part: DayRange): readonly DayRange[] =>
-      cutByRows(part, rowsByDay, window.kind === "open" ? PARTS : FEW_PARTS, border);
-    const spanIn = ([from, to]: DayRange): Span => {
-      let rows = 0;
-      for (const [day, shown] of rowsByDay) if (day >= from && day <= to) rows += shown;
-      return spanOf([from, to], rows);
-    };
-    const proven = read.reduce((all, part) => prove(all, part, spanIn, cut), days);
-    return compact(unproven.reduce(put, proven));
-  }
-
-  #undatedAfter({ kind, undated: rows = 0 }: Outcome): Partial<DatedState> {
-    if (kind === "missing") return { undated: null };
-    return { undated: { rows, seen: rows === 0 ? [] : null }, checked: dayOf(this.#range.latest) };
-  }
-
-  /** The sources whose covered days were read, once the last window of one has ended. */
-  #sourcesAfter({ window, days }: PlannedWindow): DatedState["sources"] {
-    const { sources } = this.#state;
-    const source = window.kind === "closed" ? window.source : undefined;
-    const last = this.#range.granted.find((one) => one.source === source)?.to;
-    return source === undefined || days?.[1] !== last ? sources : [...(sources ?? []), source];
-  }
-
-  /** The newest row shown. The cursor never moves backwards. */
-  #newestAfter(result: readonly Outcome[]): string | null {
-    return result.reduce((cursor, { newest }) => {
-      if (newest === undefined) return cursor;
-      return cursor === null || instant(newest) > instant(cursor) ? cursorToUtc(newest) : cursor;
-    }, this.#state.discoveredAt);
+  #isMissing(day: Day): boolean {
+    return this.#state.days.some(({ from, to, status }) => status === "missing" && day >= from && day <= to);
   }
 
   /** What keeps the stream from being complete; undefined if nothing. */
   #incomplete(): BodyError | undefined {
-    const { days, undated } = this.#state;
-    const missing = missingDaysOf(days);
-    const isUndatedMissing = undated === null && this.#range.undated !== "none" && this.#cause !== undefined;
-    if (missing.length === 0 && !isUndatedMissing) return undefined;
+    const missing = missingDaysOf(this.#state.days);
+    if (missing.length === 0 && !this.#isUndatedMissing) return undefined;
     const named = `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
     const [what, remedy] =
       missing.length > 0
@@ -237,19 +169,14 @@ export class Checkpoints {
   }
 }
 
-/** Days that were counted and hold no row. */
-const NOTHING = {
-  ...({ verdict: "proven", counted_before: 0, counted_after: null, shown: 0 } as const),
-  ...{ emitted: 0, suppressed: 0, passes: 0, requests: 0, seconds: 0 },
-};
-
-const rangeOf = (window: Window): readonly [Day | null, Day | null] => {
-  if (window.kind === "closed") return [window.from, window.to];
-  return [window.kind === "open" ? window.from : null, null];
-};
-
-/** What an outcome says of days that it did not prove. */
-function unprovenSpans({ kind, window }: Outcome): Coverage {
-  if (kind === "proven" || window.kind !== "closed") return [];
-  return [spanOf([window.from, window.to], null, kind)];
+function recordOf(outcome: Outcome, { filters }: RowState): WindowRecord {
+  const { window, kind, rows, suppressed, counted, passes, seconds } = outcome;
+  return {
+    kind: window.kind,
+    discovered_from: "from" in window ? window.from : null,
+    discovered_to: window.kind === "closed" ? window.to : null,
+    ...(filters ?? { source_slug: null, is_user: "all" }),
+    verdict: kind,
+    ...{ counted, shown: rows, suppressed, passes, seconds },
+  };
 }

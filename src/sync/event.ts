@@ -51,33 +51,24 @@ export type LineBatch = {
   readonly facts?: RowFacts | undefined;
 };
 
-/** What reading a window took, and what was counted and shown. Null: nobody counted. */
-export type WindowFacts = {
-  readonly counted_before: number | null;
-  readonly counted_after: number | null;
+/** How a window was read, without a value of a row. `counted`: null if nothing was counted. `seconds`: by the service's clock. */
+export type WindowRecord = {
+  readonly kind: "closed" | "open" | "undated" | "all";
+  /** The filters of its requests; null: none. */
+  readonly discovered_from: string | null;
+  readonly discovered_to: string | null;
+  readonly source_slug: string | null;
+  readonly is_user: string;
+  readonly verdict: "proven" | "again" | "missing";
+  readonly counted: number | null;
   readonly shown: number;
-  readonly emitted: number;
   readonly suppressed: number;
   readonly passes: number;
-  /** Those that the client made again are left out. */
-  readonly requests: number;
   readonly seconds: number;
 };
 
-/** A window that a checkpoint covers, and what is known of it. No value of a row. */
-export type WindowRecord = {
-  readonly kind: "closed" | "open" | "undated" | "all";
-  readonly first_day: string | null;
-  readonly last_day: string | null;
-  readonly verdict: "proven" | "again" | "missing" | "ignored";
-} & WindowFacts;
-
 /** What became of one stream, in the words of `--summary`. */
 export type StreamReport = {
-  /** 0: the stream has none, as those of jobs. */
-  readonly windows: number;
-  /** Readings of windows, by export or by pages: more than windows if some were read again. Null: nobody counted them. */
-  readonly passes: number | null;
   readonly missing_days: readonly string[];
   /** Ranges of days that the next run checks again. */
   readonly recheck: readonly (readonly [first: string, last: string])[];
@@ -116,17 +107,17 @@ type StreamEvent =
       readonly window?: number;
     } & LineBatch)
   /**
-   * Covers the windows below `windows`, all records of which come before it; absent: every record before it. `spent`:
-   * what the stream has bought in this run so far. `records`: the windows that no checkpoint before has covered. `announces`: only this state tells of a
-   * purchase, so it must be durable before the run goes on.
+   * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last
+   * of these windows may follow. `spent`: what the stream has bought in this run so far. `announces`: only this state
+   * contains a purchase, so it must be durable before the run goes on. `read`: the windows that no checkpoint before it has covered.
    */
   | {
       readonly kind: "checkpoint";
       readonly stream: string;
       readonly state: StreamState;
       readonly windows?: number;
+      readonly read?: readonly WindowRecord[];
       readonly spent?: Spent;
-      readonly records?: readonly WindowRecord[];
       readonly announces?: boolean;
     }
   | {

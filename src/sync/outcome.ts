@@ -61,7 +61,7 @@ export type WindowEvent =
   | { readonly kind: "rows"; readonly batch: LineBatch }
   | { readonly kind: "outcome"; readonly outcome: Outcome };
 
-/** Days in a row that no attempt read to its end, and days that are missing for any reason. */
+/** Days in a row that no attempt read to its end, and those together with days that show nothing of what is counted. */
 const MAX_UNREAD_DAYS = 2;
 const MAX_MISSING_DAYS = 30;
 
@@ -71,7 +71,8 @@ const MAX_MISSING_DAYS = 30;
  * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
  */
 export function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
-  if (outcome.kind !== "missing" || outcome.window.kind !== "closed") return [];
+  const isDown = outcome.isRead !== true || outcome.rows === 0;
+  if (outcome.kind !== "missing" || outcome.window.kind !== "closed" || !isDown) return [];
   const missing = [...row, outcome];
   const unread = missing.filter(({ isRead }) => isRead !== true);
   if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;

@@ -1,30 +1,30 @@
-export type Stepped<Item, Part, Result> =
+export type Stepped<Item, Part> =
+  | { readonly kind: "begin"; readonly index: number; readonly item: Item }
   | { readonly kind: "part"; readonly index: number; readonly part: Part }
-  | { readonly kind: "end"; readonly index: number; readonly item: Item; readonly result: Result };
+  | { readonly kind: "end"; readonly index: number };
 
 /** `begins`: asked right before an item begins; a no ends the items. */
-export type Reader<Item, Part, Result> = {
+export type Reader<Item, Part> = {
   readonly isAlone: (item: Item) => boolean;
   readonly begins?: (item: Item) => boolean;
-  readonly read: (item: Item) => AsyncGenerator<Part, Result>;
+  readonly read: (item: Item) => AsyncGenerator<Part, void>;
 };
 
 /** What has come of asking for the next item, or for the next part of one that is read. */
-type Turn<Item, Part, Result> =
+type Turn<Item, Part> =
   | { readonly kind: "item"; readonly next: IteratorResult<Item> }
   | {
       readonly kind: "part";
-      readonly lane: Lane<Item, Part, Result>;
-      readonly next: IteratorResult<Part, Result>;
+      readonly lane: Lane<Item, Part>;
+      readonly next: IteratorResult<Part, void>;
     }
-  | { readonly kind: "failed"; readonly lane?: Lane<Item, Part, Result>; readonly error: unknown };
+  | { readonly kind: "failed"; readonly lane?: Lane<Item, Part>; readonly error: unknown };
 
 /** An item that is read. `turn`: of its next part. */
-type Lane<Item, Part, Result> = {
-  readonly item: Item;
+type Lane<Item, Part> = {
   readonly index: number;
-  readonly parts: AsyncGenerator<Part, Result>;
-  turn: Promise<Turn<Item, Part, Result>>;
+  readonly parts: AsyncGenerator<Part, void>;
+  turn: Promise<Turn<Item, Part>>;
 };
 
 /**
@@ -33,16 +33,16 @@ type Lane<Item, Part, Result> = {
  * begins, what is under way is finished, and the first failure is thrown. As many items are asked for ahead, once the
  * first has given a part: to plan one may take requests, and the first part should not wait for them.
  */
-export async function* parallel<Item, Part, Result>(
+export async function* parallel<Item, Part>(
   items: AsyncIterable<Item>,
   width: number,
-  { isAlone, begins = () => true, read }: Reader<Item, Part, Result>,
-): AsyncGenerator<Stepped<Item, Part, Result>> {
-  type Next = Turn<Item, Part, Result>;
+  { isAlone, begins = () => true, read }: Reader<Item, Part>,
+): AsyncGenerator<Stepped<Item, Part>> {
+  type Next = Turn<Item, Part>;
   const source = items[Symbol.asyncIterator]();
   const failed = (error: unknown): Next => ({ kind: "failed", error });
   const ask = (): Promise<Next> => source.next().then((next) => ({ kind: "item", next }), failed);
-  const goOn = (lane: Lane<Item, Part, Result>): void => {
+  const goOn = (lane: Lane<Item, Part>): void => {
     lane.turn = lane.parts.next().then(
       (next) => ({ kind: "part", lane, next }),
       (error) => ({ kind: "failed", lane, error }),
@@ -51,7 +51,7 @@ export async function* parallel<Item, Part, Result>(
     lanes.delete(lane);
     lanes.add(lane);
   };
-  const lanes = new Set<Lane<Item, Part, Result>>();
+  const lanes = new Set<Lane<Item, Part>>();
   const asked: Promise<Next>[] = [ask()];
   const failures: unknown[] = [];
   let waiting: { readonly item: Item } | undefined;
@@ -63,7 +63,10 @@ export async function* parallel<Item, Part, Result>(
         waiting = undefined;
         isOpen = begins(item);
         isSingle = isAlone(item);
-        if (isOpen) goOn({ item, index: index++, parts: read(item), turn: new Promise(() => undefined) });
+        if (isOpen) {
+          yield { kind: "begin", index, item };
+          goOn({ index: index++, parts: read(item), turn: new Promise(() => undefined) });
+        }
       }
       const asksAhead = isOpen && hasBegun && !(isSingle && lanes.size > 0);
       while (asksAhead && asked.length + (waiting === undefined ? 0 : 1) < width) asked.push(ask());
@@ -85,7 +88,7 @@ export async function* parallel<Item, Part, Result>(
         if (turn.lane !== undefined) lanes.delete(turn.lane);
       } else if (turn.next.done === true) {
         lanes.delete(turn.lane);
-        yield { kind: "end", index: turn.lane.index, item: turn.lane.item, result: turn.next.value };
+        yield { kind: "end", index: turn.lane.index };
       } else {
         yield { kind: "part", index: turn.lane.index, part: turn.next.value };
         goOn(turn.lane);

@@ -45,8 +45,11 @@ export type PlacedRow = { readonly row: Row | undefined; readonly total: number 
 
 /** All that the core asks of the world. */
 export type Service = {
-  /** Asks the service how many rows a window holds now. Retries what time can heal; throws TransientError or ConfigError at the end. */
-  count(window: Window): Promise<Count>;
+  /**
+   * Asks the service how many rows a window contains now. Retries what time can heal, unless `once`.
+   * @throws TransientError, ConfigError or DataError
+   */
+  count(window: Window, once?: boolean): Promise<Count>;
   /**
    * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
    * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
@@ -56,8 +59,8 @@ export type Service = {
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
   /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be fetched or parsed. */
   page(window: Window, number: number): Promise<Page>;
-  /** The slugs of the sources that the key can read; undefined if the service does not say. */
-  sources(): Promise<readonly string[] | undefined>;
+  /** The slugs of all sources that the key can read. @throws ConnectorError if the list cannot be read to its end */
+  sources(): Promise<readonly string[]>;
   /** Backs off after the given number of failures (1 and up) of the same work. */
   backOff(failures: number): Promise<void>;
   /** Epoch ms by the service's clock. */

@@ -178,7 +178,7 @@ describe("the last words of a run", () => {
     const path = join(await tempDir(), "out");
     const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000, interval: 5 });
     const { stdout, stderr, signal } = await run(program, [...words, path, "--config", config], {
-      started: (child) => void asked.toBeGreaterThan(12).then(() => child.kill("SIGINT")),
+      started: (child) => void asked.toBeGreaterThan(24).then(() => child.kill("SIGINT")),
     });
     expect(signal).toBe("SIGINT");
     if (words.includes("--summary")) {
@@ -199,7 +199,7 @@ describe("the last words of a run", () => {
   });
 
   it.each([
-    ["an error", { faults: ["status=403:skip=8:times=always"] }, {}],
+    ["an error", { faults: ["status=403:skip=20:times=always"] }, {}],
     ["the time limit", { latencyMs: 10 }, { max_run_seconds: 10 }],
   ])("say after %s what the folder holds", async (_what, options, settings) => {
     const { config } = await sandboxWith({ ...MANY, ...options }, { ...SMALL_WINDOWS, ...settings });

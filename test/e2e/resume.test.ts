@@ -58,7 +58,7 @@ describe("read with a saved state", () => {
   it.each([
     ["what is no state", { a: 1 }],
     ["a state of a newer version", { bookmarks: { people: { version: 99 } } }],
-    ["a cursor that is no date", { bookmarks: { people: { version: 1, discoveredAt: "soon" } } }],
+    ["a cursor that is no date", { bookmarks: { people: { version: 4, discoveredAt: "soon" } } }],
   ])("refuses %s, and asks for no row", async (_what, state) => {
     const { sandbox } = await sandboxWith(SMALL);
     const given = await file("state.json", state);
@@ -97,15 +97,21 @@ describe("read with a saved state", () => {
     expect(production.requests).toEqual([]);
   });
 
-  it("goes on with a new key of the same organization", async () => {
+  it.each([
+    ["refuses the state of another organization before the first record, and names the way out", 99, 1],
+    ["goes on with a new key of the same organization", undefined, 0],
+  ])("%s", async (_what, seed, code) => {
     const to = ["--stream", "people", "--state-file", join(await tempDir(), "state.json")];
     const first = await startSandbox(SMALL);
     expect((await read(first, ...to)).code).toBe(0);
     await first.close();
     const key = "svc_99999999_00112233445566778899aabbccddeeff";
-    const { sandbox } = await sandboxWith({ ...SMALL, key, port: first.port });
+    const { sandbox } = await sandboxWith({ ...SMALL, key, port: first.port, ...(seed && { seed }) });
     const later = await read(sandbox, ...to);
-    expect(later.code, later.stdout).toBe(0);
+    expect(later.code, later.stdout).toBe(code);
+    if (code === 0) return;
+    expect(later.stdout).toMatch(/numbers are those of another organization.*set \\"key\\" to null/);
+    expect(later.stdout).not.toContain('"RECORD"');
   });
 
   it("reads the days again that lookback_window_days names, and those of an earlier start_date", async () => {
@@ -188,58 +194,62 @@ describe("read --summary", () => {
 });
 
 describe("state show", () => {
-  it("says from stdin what became of jobs, under what a stream was read, and what this program does not know", async () => {
-    const job = { item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "j1" };
-    const jobs = [job, { ...job, item: "B".repeat(16), step: "done" }];
+  it("says from stdin how far each stream is, and what a run of today reads", async () => {
+    const span = (from: string, to: string, status = "proven") => ({ from, to, status, rows: 5 });
     const state = {
       people: {
-        ...{ version: 2, discoveredAt: "2026-01-05T01:00:00.000Z", undated: null, plan: "abc" },
-        days: [["0001-01-01", "2026-01-05", 5]],
+        ...{ version: 4, discoveredAt: "2026-01-05T01:00:00.000Z", undated: { rows: 2 } },
+        days: [span("1970-01-02", "2026-01-02"), span("2026-01-03", "2026-01-03", "missing")],
         filters: { source_slug: null, is_user: "true" },
         full_refresh: { generation_id: 1, sync_id: 2, done: false },
       },
-      company_lookups: { version: 1, created_at: null, jobs },
-      sources: { version: 1, full_refresh: null },
+      sources: { version: 4, full_refresh: null },
       elsewhere: { version: 9 },
     };
-    const shown = async (value: object) =>
-      (await run(CONNECTOR, ["state", "show", "-"], { input: JSON.stringify(value) })).stdout;
+    const shown = async (value: object, ...words: string[]) =>
+      (await run(CONNECTOR, ["state", "show", "-", ...words], { input: JSON.stringify(value) })).stdout;
     const stdout = await shown(state);
     for (const words of [
-      "days that are covered: the beginning to 2026-01-05",
-      "no missing days",
-      "rows without a date: not read yet",
+      "proven days: the beginning to 2026-01-02\n",
+      "missing days: 2026-01-03\n",
+      "rows without a date: 2\n",
       "is_user true",
       "full refresh: not complete",
-      "part of the plan abc",
-      "items: 1 open, 1 finished\n",
+      "reads, with the defaults (lookback_window_days 1, no dates):\n",
+      "    count the proven days once\n    missing days: 2026-01-03\n",
+      "    rows without a date\n    2026-01-04 to now\n",
       "this program has no such stream",
     ])
       expect(stdout).toContain(words);
-    expect(stdout).toMatch(/^sources\n.*\n {2}is read from the start in every run$/m);
+    expect(stdout).toMatch(/^sources\n.*\n {2}every run reads it from the start$/m);
+    const config = await file("config.json", {
+      base_url: "https://x.example",
+      api_key: "k",
+      end_date: "2026-01-03",
+    });
+    const planned = await shown(state, "--config", config);
+    expect(planned).toMatch(/reads:\n {4}count the proven days once\n {4}missing days: 2026-01-03\n$/m);
     expect(await shown({ bookmarks: {} })).toBe("The state is empty: the next run reads everything.\n");
   });
 
   const tooOld = async (state: object) =>
     await run(CONNECTOR, ["state", "show", "--max-age", "1m", await file("state.json", state)]);
 
-  it("exits with 1 for streams that are older than --max-age: up to the first day that no window covers", async () => {
-    const [first, last] = [
-      ["2026-01-01", "2026-01-05", 1],
-      ["2026-01-11", "2026-02-27", 1],
-    ];
-    const of = (...days: unknown[]) => ({ version: 2, discoveredAt: "2026-03-01T00:00:00.000Z", days });
+  it("exits with 1 for streams that are older than --max-age: up to the first day that no span contains", async () => {
+    const span = (from: string, to: string, status = "proven") => ({ from, to, status, rows: 1 });
+    const [first, last] = [span("2026-01-01", "2026-01-05"), span("2026-01-11", "2026-02-27")];
+    const of = (...days: unknown[]) => ({ version: 4, discoveredAt: "2026-03-01T00:00:00.000Z", days });
     const state = {
-      people: { version: 2, discoveredAt: null, days: [] },
-      "a/people": of(first, ["2026-01-06", "2026-01-10", null, "missing"], last),
+      people: { version: 4, discoveredAt: null, days: [] },
+      "a/people": of(first, span("2026-01-06", "2026-01-10", "missing"), last),
       "b/people": of(first, last),
-      "c/people": of(["2026-01-01", "2026-02-26", 3]),
+      "c/people": of(span("2026-01-01", "2026-02-26")),
     };
     const { code, stderr } = await tooOld({ bookmarks: state });
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
       1,
       [
-        "Too old: people was never read whole",
+        "Too old: people was never read completely",
         "Too old: a/people is complete up to 2026-01-06T00:00:00.000Z",
         "Too old: b/people is complete up to 2026-01-06T00:00:00.000Z",
         "Too old: c/people is complete up to 2026-02-27T00:00:00.000Z",
@@ -248,7 +258,7 @@ describe("state show", () => {
   });
 
   it("fails with --max-age for a state of no stream that has dates", async () => {
-    for (const state of [{}, { bookmarks: { sources: { version: 2, full_refresh: null } } }])
+    for (const state of [{}, { bookmarks: { sources: { version: 4, full_refresh: null } } }])
       expect((await tooOld(state)).code).toBe(1);
   });
 });

@@ -1,11 +1,16 @@
-import { BodyError } from "../../src/base/errors.ts";
+import { BodyError, TransientError } from "../../src/base/errors.ts";
 import { addDays, BEGINNING, type Day, startOf } from "../../src/base/time.ts";
 import type { Notice, RawLine } from "../../src/sync/event.ts";
 import type { Batch, Count, Page, Row, Service } from "../../src/sync/service.ts";
 import type { Window } from "../../src/sync/window.ts";
 
 /** A person of the model; `at` is epoch ms, null for one without a date. */
-export type Person = { readonly id: string; at: number | null; user: boolean; readonly source?: string };
+export type Person = {
+  readonly id: string;
+  at: number | null;
+  user: boolean;
+  readonly sources?: readonly string[];
+};
 
 /** How one reading of an export goes wrong: after `rows` rows it throws, or ends as if it were whole. */
 export type Cut = { readonly rows: number; readonly loud: boolean };
@@ -29,6 +34,8 @@ const USUAL = {
   list: (rows: Person[]): Person[] => rows,
   /** How a row is written. */
   row: rowOf,
+  /** Whether a count fails that is asked only once. */
+  checkFails: (_window: Window): boolean => false,
   /** Whether a page is broken; `nth` counts the pages so far, from 0. */
   breaks: (_window: Window, _number: number, _nth: number): boolean => false,
 };
@@ -45,8 +52,8 @@ export class ModelService {
   readonly asked: Asked[] = [];
   readonly notices: Notice[] = [];
   readonly open = new Set<symbol>();
-  /** What the key can read; undefined: the service does not say. */
-  sources: readonly string[] | undefined;
+  /** What the key can read; undefined: the list fails. */
+  sources: readonly string[] | undefined = [];
   now: number;
   readonly #options: typeof USUAL;
   #exports = 0;
@@ -65,7 +72,7 @@ export class ModelService {
 
   api(verify = true): Service {
     return {
-      count: (window) => this.#count(window, verify),
+      count: (window, once = false) => this.#count(window, verify, once),
       stream: (window) => this.#stream(window),
       rowAt: async (window, place) => {
         await this.#ask("any", window);
@@ -76,6 +83,7 @@ export class ModelService {
       page: (window, number) => this.#page(window, number),
       sources: async () => {
         this.asked.push({ what: "any", window: { kind: "all" } });
+        if (this.sources === undefined) throw new TransientError("Cannot list sources");
         return this.sources;
       },
       backOff: async (failures) => {
@@ -93,7 +101,7 @@ export class ModelService {
     const isIn = inWindow(window);
     return this.people
       .filter((person) => this.#options.filter(person) && isIn(person))
-      .filter((person) => source === undefined || person.source === source)
+      .filter((person) => source === undefined || person.sources?.includes(source))
       .sort((a, b) => (b.at ?? -Infinity) - (a.at ?? -Infinity) || (a.id < b.id ? -1 : 1));
   }
 
@@ -128,7 +136,8 @@ export class ModelService {
     return { total, asked, answered: date + 1000 };
   }
 
-  async #count(window: Window, verify: boolean): Promise<Count> {
+  async #count(window: Window, verify: boolean, once: boolean): Promise<Count> {
+    if (once && this.#options.checkFails(window)) throw new TransientError("Cannot count people");
     const both = window.kind === "undated" || (window.kind === "open" && window.undated);
     const dated = await this.#counted(both ? DATED : window);
     const all = both ? await this.#counted({ kind: "all" }) : dated;

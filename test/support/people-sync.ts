@@ -25,7 +25,7 @@ export type SyncOptions = Omit<RunOptions, "settings"> & Partial<ReadSettings>;
 
 /** Runs a stream of a service. */
 export function sync(service: ModelService, options: SyncOptions = {}): Promise<Ran> {
-  const { state, source, isFullRefresh, endsAt, stopAfter, ...settings } = options;
+  const { state, source, isFullRefresh, endsAt, key: _key, stopAfter, ...settings } = options;
   return runStream(service.api(settings.verifyCounts), { ...options, settings });
 }
 

@@ -1,10 +1,19 @@
 import type { Day } from "../../src/base/time.ts";
-import { readStream, type Source, type StreamRun } from "../../src/run/read-stream.ts";
-import { type Coverage, covered, missingDaysOf, put, withStatus } from "../../src/sync/coverage.ts";
+import {
+  type Coverage,
+  covered,
+  isProven,
+  missingDaysOf,
+  put,
+  type Span,
+  withoutDays,
+  withStatus,
+} from "../../src/sync/coverage.ts";
 import type { Event } from "../../src/sync/event.ts";
 import type { ReadSettings } from "../../src/sync/range.ts";
+import { type RowStream, readRows, type Source } from "../../src/sync/read-stream.ts";
 import type { Service } from "../../src/sync/service.ts";
-import { type DatedState, NEW_STATE } from "../../src/sync/state.ts";
+import { NEW_STATE, type RowState } from "../../src/sync/state.ts";
 
 const SETTINGS: ReadSettings = {
   startDate: null,
@@ -12,7 +21,6 @@ const SETTINGS: ReadSettings = {
   lookbackWindowDays: 1,
   maxWindowRows: 250_000,
   numWorkers: 2,
-  idleTimeoutSeconds: 60,
   verifyCounts: true,
   ignoreMissingDays: [],
 };
@@ -22,10 +30,12 @@ const PEOPLE: Source = { isDated: true, isExported: true, isListed: true, onMiss
 const REFRESH = { generation_id: 1, sync_id: 1, done: false };
 
 export type RunOptions = {
-  readonly state?: DatedState | null;
+  readonly state?: RowState | null;
   readonly settings?: Partial<ReadSettings>;
   readonly source?: Partial<Source>;
   readonly isFullRefresh?: boolean;
+  /** Digest of the API key's id. */
+  readonly key?: string;
   /** Monotonic ms after which no further window begins. */
   readonly endsAt?: number;
   /** Stops after this many events, as a killed process does. */
@@ -36,22 +46,19 @@ export type RunOptions = {
 export type Ran = Awaited<ReturnType<typeof runStream>>;
 
 /** Runs a stream to its end, to its error, or to where it is cut. */
-export async function runStream(api: Service, options: RunOptions = {}) {
-  const { state: before = null, settings, source, isFullRefresh = false, endsAt } = options;
+export async function runStream(service: Service, options: RunOptions = {}) {
+  const { state: before = null, settings, source, isFullRefresh = false, endsAt, key = "key" } = options;
   const { stopAfter = Number.POSITIVE_INFINITY } = options;
-  const run: StreamRun = {
-    ...{ stream: "people", api, keyId: "key", endsAt },
+  const run: RowStream = {
+    ...{ stream: "people", service, key, endsAt },
     source: { ...PEOPLE, ...source },
-    saved: {
-      kind: "read",
-      state: { ...(before ?? NEW_STATE), full_refresh: isFullRefresh ? REFRESH : null },
-    },
+    state: { ...(before ?? NEW_STATE), full_refresh: isFullRefresh ? REFRESH : null },
     settings: { ...SETTINGS, ...settings },
   };
   const events: Event[] = [];
   let error: unknown;
   try {
-    for await (const event of readStream(run)) {
+    for await (const event of readRows(run)) {
       events.push(event);
       if (events.length >= stopAfter) break;
     }
@@ -61,7 +68,7 @@ export async function runStream(api: Service, options: RunOptions = {}) {
   const last = events.findLast((event) => event.kind === "checkpoint")?.state;
   const close = events.find((event) => event.kind === "close");
   /** The last checkpoint, read back from JSON; the state before the run if there was none. */
-  const state = last === undefined ? before : (JSON.parse(JSON.stringify(last)) as DatedState);
+  const state = last === undefined ? before : (JSON.parse(JSON.stringify(last)) as RowState);
   const days = state?.days ?? [];
   return {
     ...{ events, state, error: error ?? close?.error },
@@ -69,15 +76,36 @@ export async function runStream(api: Service, options: RunOptions = {}) {
     /** In the order in which they were emitted. */
     lines: events.flatMap((event) => (event.kind === "records" ? event.lines : [])),
     /** What the state says: days that are missing, ranges to read again, and ranges that were read without a hole. */
-    ...{ missing: missingDaysOf(days), again: withStatus(days, "again"), covered: covered(days) },
+    ...{
+      missing: missingDaysOf(days),
+      again: withStatus(days, "again"),
+      covered: covered(days.filter(isProven)),
+    },
   };
 }
 
 /** The state of a run, with some days as missing. */
-export function withMissing({ state }: Ran, ...days: readonly string[]): DatedState {
-  const missing = days.map((day) => [day as Day, day as Day, null, "missing"] as const);
-  return { ...NEW_STATE, ...state, days: missing.reduce<Coverage>(put, state?.days ?? []) };
+export function withMissing({ state }: Ran, ...days: readonly string[]): RowState {
+  const known = (state?.days ?? []).flatMap((span) => {
+    const cut = days.filter((day) => day >= span.from && day <= span.to);
+    return cut.length === 0 ? [span] : uncoveredOf(span, cut);
+  });
+  return {
+    ...NEW_STATE,
+    ...state,
+    days: days.reduce<Coverage>((all, day) => put(all, [day as Day, day as Day], "missing"), known),
+  };
 }
+
+/** The missing days of a state. */
+export const missingOf = (state: RowState | null): readonly string[] => missingDaysOf(state?.days ?? []);
+
+/** What is left of a span without some days. */
+const uncoveredOf = (span: Span, days: readonly string[]): readonly Span[] =>
+  withoutDays(
+    [[span.from, span.to]],
+    days.map((day) => day as Day),
+  ).map(([from, to]) => ({ ...span, from, to }));
 
 /** Lines by id; the latest of each id. */
 export function byId(lines: readonly string[]): Map<string, string> {

@@ -5,7 +5,6 @@ import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
 import { streamEvents } from "../../../src/run/read-stream.ts";
 import { Session } from "../../../src/run/session.ts";
-import { SyncWindows } from "../../../src/run/sync-windows.ts";
 import type { Clock } from "../../../src/service/clock.ts";
 import type { StreamState } from "../../../src/sync/event.ts";
 import { testProcess } from "../../support/terminal.ts";
@@ -124,8 +123,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
       ...{ name: settings.stream ?? "people", syncMode: "incremental", destinationSyncMode: null },
       ...{ generationId: null, syncId: null, schema: null },
     };
-    const windows = new SyncWindows(false, new Map(), 0);
-    for await (const event of streamEvents(session, { configured }, state ?? undefined, windows)) {
+    for await (const event of streamEvents(session, { configured }, state ?? undefined)) {
       if (events === stopAfter) break;
       events += 1;
       if (event.kind === "records") records.push(...event.lines.map(toDelivered));

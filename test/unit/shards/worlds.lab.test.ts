@@ -1,19 +1,18 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { addDays, BEGINNING, type Day } from "../../../src/base/time.ts";
-import { unite } from "../../../src/shards/merge.ts";
-import type { Cut } from "../../../src/shards/split.ts";
+import { mergeStates } from "../../../src/shards/merge.ts";
+import type { DateRange } from "../../../src/shards/split.ts";
 import { uncovered } from "../../../src/sync/coverage.ts";
-import { type DatedState, NEW_STATE } from "../../../src/sync/state.ts";
-import { cutAll } from "../../support/cut-all.ts";
+import { NEW_STATE, type RowState } from "../../../src/sync/state.ts";
 import { dice } from "../../support/dice.ts";
 import { ModelService, peopleOn, undatedPeople } from "../../support/model-service.ts";
 import { runs } from "../../support/runs.ts";
+import { splitAll } from "../../support/split-all.ts";
 import { byId, type Ran, type RunOptions, runStream } from "../../support/sync-run.ts";
 
 const TODAY = "2026-03-21" as Day;
 const DAY_MS = 86_400_000;
-const PLAN = "0123456789abcdef".repeat(2);
 
 const WORLD = fc.record({
   seed: fc.nat(),
@@ -58,11 +57,14 @@ it("shards that are read apart and joined bring everyone: in any order, killed, 
         return ran;
       };
       /** A try may be killed, or end incomplete because people move faster than anything can be proven. */
-      const readShard = async ({ from, to }: Cut, before: DatedState | null = null): Promise<DatedState> => {
-        let state = before ?? { ...NEW_STATE, plan: PLAN };
+      const readShard = async (
+        { from, to }: DateRange,
+        before: RowState | null = null,
+      ): Promise<RowState> => {
+        let state = before ?? NEW_STATE;
         const { maxWindowRows } = world;
         const dates = { startDate: from, endDate: to, lookbackWindowDays: to === null ? 1 : 0 };
-        const settings = { ...dates, bringsUndated: to === null, maxWindowRows };
+        const settings = { ...dates, maxWindowRows };
         for (let tries = 0; tries < 40; tries++) {
           const isKilled = roll(world.kills) === 0;
           const ran = await run({ state, settings, ...(isKilled && { stopAfter: 1 + roll(6) }) });
@@ -75,15 +77,15 @@ it("shards that are read apart and joined bring everyone: in any order, killed, 
         throw new Error("The shard is never complete");
       };
       /** A usual run, from a state of the shards on. */
-      const goOn = async (state: DatedState): Promise<DatedState> => {
+      const goOn = async (state: RowState): Promise<RowState> => {
         const ran = await run({ state });
         if (isCalm) expect(ran.error).toBeUndefined();
         return ran.state ?? state;
       };
 
-      const cuts = await cutAll(model.api(), { from: null, to: null }, world.shards);
+      const cuts = await splitAll(model.api(), { from: null, to: null }, world.shards);
       // All shards but the lost one in any order, some of them twice and some from the state of another.
-      const states: DatedState[] = [];
+      const states: RowState[] = [];
       const order = cuts.map((cut, nth) => ({ cut, nth, place: roll(1_000) }));
       for (const { cut, nth } of order.sort((a, b) => a.place - b.place)) {
         if (nth === world.lost) continue;
@@ -93,7 +95,7 @@ it("shards that are read apart and joined bring everyone: in any order, killed, 
         model.now += roll(2) * world.pause * DAY_MS;
       }
       const parts = states.map((state, nth) => ({ name: `${nth}`, state }));
-      const merged = unite("people", parts, true);
+      const merged = mergeStates("people", parts, true);
       model.now += world.later * DAY_MS;
       const first = await goOn(merged);
       isCalm = true;

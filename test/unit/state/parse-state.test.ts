@@ -1,13 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BEGINNING, type Day, dayOf } from "../../../src/base/time.ts";
+import { addDays, type Day, dayOf } from "../../../src/base/time.ts";
 import { parseState } from "../../../src/state/envelopes.ts";
-import { parseDatedState } from "../../../src/state/parse-state.ts";
-import { type Coverage, type DayStatus, put, spanOf } from "../../../src/sync/coverage.ts";
-import { type DatedState, NEW_STATE } from "../../../src/sync/state.ts";
+import { parseRowState } from "../../../src/state/parse-state.ts";
+import type { Coverage, Span } from "../../../src/sync/coverage.ts";
+import { NEW_STATE, type RowState } from "../../../src/sync/state.ts";
 
 const moment = "2026-01-02T03:04:05Z";
 const minimal = { discoveredAt: moment };
+const current = { version: 4, ...minimal };
 
 const day = fc.integer({ min: 1, max: 100_000 }).map((days): Day => dayOf(days * 86_400_000));
 const cursor = fc
@@ -15,40 +16,46 @@ const cursor = fc
   .map(([date, time]) => date + time);
 const orNull = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(value, { nil: null });
 const id = orNull(fc.nat());
-const texts = fc.array(fc.string(), { maxLength: 3 });
-const status = fc.constantFrom<(DayStatus | undefined)[]>("again", "missing", undefined);
-const spans = fc.array(fc.tuple(day, day, orNull(fc.nat()), status), { maxLength: 5 });
-const blobs: fc.Arbitrary<DatedState> = fc.record({
-  version: fc.constant(2 as const),
+const status = fc.constantFrom<Span["status"][]>("proven", "again", "missing");
+const spans = fc
+  .tuple(day, fc.array(fc.tuple(fc.nat({ max: 9 }), fc.nat({ max: 9 }), status, fc.nat()), { maxLength: 5 }))
+  .map(([first, list]): Coverage => {
+    let next = first;
+    return list.map(([gap, length, of, rows]) => {
+      const from = addDays(next, gap);
+      const to = addDays(from, length);
+      next = addDays(to, 1);
+      return { from, to, status: of, rows };
+    });
+  });
+const states: fc.Arbitrary<RowState> = fc.record({
+  version: fc.constant(4 as const),
   discoveredAt: orNull(cursor),
-  days: spans.map((list) =>
-    list
-      .map(([a, b, rows, status]) => spanOf(a < b ? [a, b] : [b, a], rows, status))
-      .reduce<Coverage>(put, []),
-  ),
-  service: orNull(fc.string()),
-  witness: orNull(fc.record({ keys: texts, cursor, key: fc.string() })),
-  undated: orNull(fc.record({ rows: fc.nat(), seen: orNull(texts) })),
+  days: spans,
+  undated: orNull(fc.record({ rows: fc.nat() })),
   checked: orNull(day),
+  sources: orNull(fc.array(fc.string(), { maxLength: 3 })),
   filters: orNull(
     fc.record({ source_slug: orNull(fc.string()), is_user: fc.constantFrom("all", "true", "false") }),
   ),
-  plan: orNull(fc.string()),
-  sources: orNull(texts),
+  service: orNull(fc.string()),
+  key: orNull(fc.string()),
   asked: orNull(cursor),
   full_refresh: orNull(fc.record({ generation_id: id, sync_id: id, done: fc.boolean() })),
 });
 
-describe("parseDatedState()", () => {
+describe("parseRowState()", () => {
   it("gives back a state, through either protocol's envelope", () => {
     fc.assert(
-      fc.property(blobs, (written) => {
+      fc.property(states, (written) => {
         const stream = { stream_descriptor: { name: "people" }, stream_state: written };
         const clothes = { replication_key: "discoveredAt", replication_key_value: written.discoveredAt };
         const singer = { bookmarks: { people: { ...clothes, ...written } } };
         for (const saved of [[{ type: "STREAM", stream }], singer]) {
-          const savedState = parseState(JSON.parse(JSON.stringify(saved))).streams.get("people");
-          const read = parseDatedState("people", savedState);
+          const read = parseRowState(
+            "people",
+            parseState(JSON.parse(JSON.stringify(saved))).streams.get("people"),
+          );
           expect(read).toEqual(written);
           // Every key every time: platforms merge states.
           expect(Object.keys(read ?? {}).sort()).toEqual(Object.keys(NEW_STATE).sort());
@@ -57,19 +64,18 @@ describe("parseDatedState()", () => {
     );
   });
 
-  it("fills what a state written by hand leaves out", () => {
-    expect(parseDatedState("people", minimal)).toStrictEqual({
-      ...NEW_STATE,
-      discoveredAt: moment,
-      days: [[BEGINNING, "2025-12-31", null]],
-      undated: { rows: 0, seen: null },
-    });
+  it("knows no day of a state without a version", () => {
+    const singer = { replication_key: "discoveredAt", replication_key_value: moment };
+    for (const saved of [minimal, singer, { ...minimal, days: [], from: "2025-01-01" }])
+      expect(parseRowState("people", saved)).toEqual({ ...NEW_STATE, discoveredAt: moment });
+    for (const saved of [{ discoveredAt: null }, { replication_key_value: null }])
+      expect(parseRowState("people", saved)).toEqual(NEW_STATE);
   });
 
   it("takes nothing, and what Airbyte says in place of a cursor, for no state", () => {
-    for (const saved of [null, undefined, {}]) expect(parseDatedState("people", saved)).toBeNull();
+    for (const saved of [null, undefined, {}]) expect(parseRowState("people", saved)).toBeNull();
     for (const word of ["__ab_full_refresh_sync_complete", "__ab_no_cursor_state_message"])
-      expect(parseDatedState("people", { [word]: true })).toBeNull();
+      expect(parseRowState("people", { [word]: true })).toBeNull();
   });
 
   it.each([
@@ -78,59 +84,44 @@ describe("parseDatedState()", () => {
     ["2026-01-02T01:04:05.123456+02:00", "2026-01-01T23:04:05.123456Z"],
     [null, null],
   ])("reads %j as %j", (given, discoveredAt) => {
-    expect(parseDatedState("people", { discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
+    expect(parseRowState("people", { discoveredAt: given })?.discoveredAt).toBe(discoveredAt);
   });
 
   it.each([
     ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00+02:00", "2026-01-02T08:00:00Z"],
-    ["2026-01-02T03:04:05.0009Z", "2026-01-02T03:04:05.00081Z", "2026-01-02T03:04:05.00081Z"],
+    ["2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z", "2026-01-02T03:04:05Z"],
     [null, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
   ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
-    const saved = { discoveredAt, replication_key: "discoveredAt", replication_key_value };
-    expect(parseDatedState("people", saved)?.discoveredAt).toBe(earlier);
+    const saved = { ...current, discoveredAt, replication_key: "discoveredAt", replication_key_value };
+    expect(parseRowState("people", saved)?.discoveredAt).toBe(earlier);
   });
 
-  it("reads the days from Singer's cursor on again where that is the earlier", () => {
-    const state = { ...NEW_STATE, discoveredAt: moment, days: [["2025-01-01", "2025-12-30", 5]] };
-    const earlier = { replication_key: "discoveredAt", replication_key_value: "2025-06-10T00:00:00Z" };
-    expect(parseDatedState("people", { ...state, ...earlier })?.days).toEqual([
-      ["2025-01-01", "2025-06-08", null],
-    ]);
-    const same = { ...earlier, replication_key_value: moment };
-    expect(parseDatedState("people", { ...state, ...same })?.days).toEqual(state.days);
-  });
-
-  it("puts days in order", () => {
-    const days = [
-      ["2026-01-03", "2026-01-03", null, "missing"],
-      ["2026-01-02", "2026-01-01", 4],
-    ];
-    expect(parseDatedState("people", { version: 2, ...minimal, days })?.days).toEqual([
-      ["2026-01-01", "2026-01-02", 4],
-      ["2026-01-03", "2026-01-03", null, "missing"],
-    ]);
-  });
-
+  const span = { from: "2026-01-01", to: "2026-01-02", status: "proven", rows: 1 };
   it.each([
     ["hunter2", "of type string"],
     [[], "of type array"],
-    [{ discovered_at: moment }, "no discoveredAt"],
-    [{ replication_key: "updatedAt", replication_key_value: moment }, "no discoveredAt"],
     [{ discoveredAt: "hunter2" }, "discoveredAt is not"],
     [{ discoveredAt: "2026-02-30T00:00:00Z" }, "discoveredAt is not"],
-    [{ ...minimal, replication_key_value: "hunter2" }, "replication_key_value is not"],
-    [{ ...minimal, version: 3 }, "newer version"],
-    [{ ...minimal, version: 0 }, "version is not"],
-    [{ ...minimal, filters: { is_user: "hunter2" } }, "filters is not"],
-    [{ ...minimal, undated: { rows: -1 } }, "undated is not"],
-    [{ ...minimal, days: [["2026-01-01", "2026-01-32", null]] }, "days is not"],
-    [{ ...minimal, days: [["2026-01-01", "2026-01-02", 1, "gone"]] }, "days is not"],
-    [{ ...minimal, sources: "crm" }, "sources is not"],
-    [{ ...minimal, asked: "hunter2" }, "asked is not"],
-    [{ ...minimal, full_refresh: { generation_id: 1, sync_id: 1 } }, "full_refresh is not"],
+    [{ ...current, replication_key_value: "hunter2" }, "replication_key_value is not"],
+    [{ ...current, version: 5 }, "newer version"],
+    [
+      { ...current, version: 2 },
+      "a build before 1.0 wrote it (state version 2). The last build that reads it is tagged 0.1",
+    ],
+    [{ ...current, version: "hunter2" }, "version is not"],
+    [{ ...current, filters: { is_user: "hunter2" } }, "filters is not"],
+    [{ ...current, undated: { rows: -1 } }, "undated is not"],
+    [{ ...current, days: [{ ...span, to: "2026-01-32" }] }, "days is not"],
+    [{ ...current, days: [{ ...span, status: "gone" }] }, "days is not"],
+    [{ ...current, days: [["2026-01-01", "2026-01-02", 1]] }, "days is not"],
+    [{ ...current, days: [{ ...span, to: "2025-01-01" }] }, "days are not in order"],
+    [{ ...current, days: [span, { ...span, from: "2026-01-02" }] }, "or overlap"],
+    [{ ...current, sources: "crm" }, "sources is not"],
+    [{ ...current, asked: "hunter2" }, "asked is not"],
+    [{ ...current, full_refresh: { generation_id: 1, sync_id: 1 } }, "full_refresh is not"],
   ])("refuses %j", (savedState, why) => {
-    expect(() => parseDatedState("people", savedState)).toThrow(why);
-    expect(() => parseDatedState("people", savedState)).toThrow(/^Cannot use the state of "people": /);
-    expect(() => parseDatedState("people", savedState)).not.toThrow("hunter2");
+    expect(() => parseRowState("people", savedState)).toThrow(why);
+    expect(() => parseRowState("people", savedState)).toThrow(/^Cannot use the state of "people": /);
+    expect(() => parseRowState("people", savedState)).not.toThrow("hunter2");
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
-import { resumeDated, resumeWhole, wholeState } from "../../../src/state/resume.ts";
+import { resumeRows, resumeWhole, wholeState } from "../../../src/state/resume.ts";
 import { NEW_STATE } from "../../../src/sync/state.ts";
 
 const FILTERS = { source_slug: null, is_user: "all" } as const;
@@ -10,10 +10,10 @@ const asked = (syncMode: string): ConfiguredStream => ({
   ...{ generationId: 1, syncId: 1, schema: null },
 });
 
-it("a stream whose records had no date when the state was made is read anew, and why is said", () => {
+it("a stream whose records had no date when the state was made is read from the start, with a warning", () => {
   const modes = ["incremental", "full_refresh"];
   for (const [mode, before] of modes.flatMap((mode) => modes.map((before) => [mode, before] as const))) {
-    const resume = resumeDated(asked(mode), wholeState(asked(before)), FILTERS);
+    const resume = resumeRows(asked(mode), wholeState(asked(before)), FILTERS);
     expect(resume).toMatchObject({ kind: "read", state: { discoveredAt: null } });
   }
   const nulls = { replication_key: null, replication_key_value: null };
@@ -21,7 +21,7 @@ it("a stream whose records had no date when the state was made is read anew, and
     const saved = { ...wholeState(asked("incremental")), ...words };
     const why = expect.stringContaining('"companies"');
     const fresh = { kind: "read", state: { discoveredAt: null }, why };
-    expect(resumeDated(asked("incremental"), saved, FILTERS)).toMatchObject(fresh);
+    expect(resumeRows(asked("incremental"), saved, FILTERS)).toMatchObject(fresh);
   }
 });
 
@@ -29,19 +29,27 @@ const SAVED = {
   ...NEW_STATE,
   discoveredAt: "2026-03-01T00:00:00Z",
   filters: FILTERS,
-  undated: { rows: 0, seen: null },
+  undated: { rows: 0 },
+  days: [{ from: "1970-01-02", to: "2026-02-27", status: "proven", rows: 1 }],
 } as const;
 
-it("a state that was made under other filters is read from the start, and why is said", () => {
-  const same = resumeDated(asked("incremental"), SAVED, FILTERS);
-  expect(same).toMatchObject({ kind: "read", state: { discoveredAt: SAVED.discoveredAt } });
-  expect(same).not.toHaveProperty("why");
-  for (const other of [{ is_user: "true" }, { source_slug: "crm" }]) {
-    const filters = { ...FILTERS, ...other };
-    const why = expect.stringContaining("read from the start");
-    const fresh = { kind: "read", state: { discoveredAt: null, filters }, why };
-    expect(resumeDated(asked("incremental"), SAVED, filters)).toMatchObject(fresh);
-  }
+it("a state of other filters or of another service is refused", () => {
+  const read = (filters: typeof SAVED.filters, service: string | null = "s") =>
+    resumeRows(asked("incremental"), { ...SAVED, service: "s" }, filters, service);
+  expect(read(FILTERS)).toEqual({ kind: "read", state: { ...SAVED, service: "s" } });
+  for (const other of [{ is_user: "true" }, { source_slug: "crm" }])
+    expect(() => read({ ...FILTERS, ...other } as never)).toThrow(
+      /^Cannot use the state of "companies": it was made with source_slug/,
+    );
+  expect(() => read(FILTERS, "t")).toThrow("it was made with another base_url");
+});
+
+it("a cursor without days is read from the start of the stream, with a warning", () => {
+  const saved = { ...SAVED, days: [] };
+  expect(resumeRows(asked("incremental"), saved, FILTERS)).toMatchObject({
+    ...{ kind: "read", state: { discoveredAt: SAVED.discoveredAt, days: [] } },
+    why: expect.stringContaining("everything is read"),
+  });
 });
 
 describe("a full refresh", () => {
@@ -65,19 +73,19 @@ describe("a full refresh", () => {
     ["without ids", refresh(null, null, true), fresh, fresh],
     ["of an incremental read", SAVED, fresh, fresh],
   ])("with a state %s", (_, saved, dated, whole) => {
-    expect(resumeDated(asked("full_refresh"), saved, FILTERS)).toMatchObject(dated);
+    expect(resumeRows(asked("full_refresh"), saved, FILTERS)).toMatchObject(dated);
     expect(resumeWhole(asked("full_refresh"), saved, FILTERS)).toMatchObject(whole);
   });
 
   it("whose catalog has no ids begins again, whatever the state says", () => {
     const configured = { ...asked("full_refresh"), generationId: null, syncId: null };
-    expect(resumeDated(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
+    expect(resumeRows(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
     expect(resumeWhole(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
   });
 
   it("leaves an incremental read its state, done or not, and delivers it nothing less", () => {
     for (const done of [true, false]) {
-      expect(resumeDated(asked("incremental"), refresh(1, 1, done), FILTERS)).toMatchObject({
+      expect(resumeRows(asked("incremental"), refresh(1, 1, done), FILTERS)).toMatchObject({
         ...goesOn,
         state: { full_refresh: null },
       });

@@ -109,9 +109,9 @@ it("proves no day whose people were not all delivered", async () => {
         });
         const ran = await sync(service, settings);
         const delivered = byId(ran.lines);
-        const proven = (ran.state?.days ?? []).filter(([, , , status]) => status === undefined);
+        const proven = (ran.state?.days ?? []).filter(({ status }) => status === "proven");
         const isProven = (at: number): boolean =>
-          proven.some(([from, to]) => dayOf(at) >= from && dayOf(at) <= to);
+          proven.some(({ from, to }) => dayOf(at) >= from && dayOf(at) <= to);
         const lost = people.filter(({ id, at }) => at !== null && at === before.get(id) && isProven(at));
         expect(lost.filter(({ id }) => !delivered.has(id))).toEqual([]);
         expect(repeated(ran.lines)).toEqual([]);

@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { addDays, type Day } from "../../../src/base/time.ts";
-import { spanOf } from "../../../src/sync/coverage.ts";
-import type { Service } from "../../../src/sync/service.ts";
-import { type DatedState, NEW_STATE } from "../../../src/sync/state.ts";
-import { dice } from "../../support/dice.ts";
+import { addDays, BEGINNING, type Day } from "../../../src/base/time.ts";
+import type { RowState } from "../../../src/sync/state.ts";
 import {
   type ModelOptions,
   type ModelService,
@@ -11,7 +8,7 @@ import {
   peopleOn,
   undatedPeople,
 } from "../../support/model-service.ts";
-import { DAY_MS, NOW, type SyncOptions, serviceOf, TODAY } from "../../support/people-sync.ts";
+import { DAY_MS, NOW, type SyncOptions, serviceOf, sync, TODAY } from "../../support/people-sync.ts";
 import { type Ran, runStream } from "../../support/sync-run.ts";
 
 /** Days before today, oldest first. */
@@ -23,8 +20,8 @@ const person = (id: string, at: number | null): Person => ({ id, at, user: false
 class Account {
   readonly service: ModelService;
   readonly lines: string[] = [];
+  state: RowState | null = null;
   readonly #settings: SyncOptions;
-  #state: DatedState | null = null;
 
   constructor(people: Person[], settings: SyncOptions = {}, options: Partial<ModelOptions> = {}) {
     this.service = serviceOf(people, { latency: 20, ...options });
@@ -41,34 +38,32 @@ class Account {
     return [...this.service.served().values()].filter((line) => !delivered.has(line));
   }
 
-  async run(api: Service = this.service.api()): Promise<Ran> {
+  async run(settings: SyncOptions = {}, key = "key"): Promise<Ran> {
     this.service.asked.length = 0;
-    const ran = await runStream(api, { state: this.#state, settings: this.#settings });
-    expect(ran).toMatchObject({ complete: true, error: undefined });
-    this.#state = ran.state;
+    const ran = await runStream(this.service.api(), {
+      state: this.state,
+      key,
+      settings: { ...this.#settings, ...settings },
+    });
+    if (ran.error === undefined) expect(ran.complete).toBe(true);
+    this.state = ran.state;
     this.lines.push(...ran.lines);
     return ran;
   }
 
-  async nextDay(api?: Service): Promise<Ran> {
+  async nextDay(settings: SyncOptions = {}, key = "key"): Promise<Ran> {
     this.service.now += DAY_MS;
-    return await this.run(api);
+    return await this.run(settings, key);
+  }
+
+  /** Rows of this many days ago. */
+  arriveLate(...days: readonly number[]): void {
+    for (const ago of days) this.people.push(person(`late${ago}`, this.service.now - ago * DAY_MS));
   }
 
   /** How many requests the last run made. */
   get requests(): number {
     return this.service.asked.length;
-  }
-
-  /** The state no longer knows how many rows its days have. */
-  forgetNumbers(): void {
-    const days = this.#state?.days.map(([from, to]) => spanOf([from, to], null)) ?? [];
-    this.#state = { ...(this.#state ?? NEW_STATE), days };
-  }
-
-  /** Some people are checked again, now. */
-  move(...people: readonly (Person | undefined)[]): void {
-    for (const one of people) if (one !== undefined) one.at = this.service.now;
   }
 }
 
@@ -90,104 +85,174 @@ describe.each([
     expect(account.lost).toEqual([]);
   });
 
-  it("are found in days whose numbers the state lacked, once a run has counted them", async () => {
-    const account = new Account(peopleOn(daysBefore(60), 5), settings);
-    await account.run();
-    account.forgetNumbers();
-    await account.nextDay();
-    account.people.push(person("late", NOW - 40 * DAY_MS));
-    for (let nth = 0; nth < 3; nth++) await account.nextDay();
-    expect(account.lost).toEqual([]);
-  });
-
-  it("are found behind those who left, when an index that stood still catches up", async () => {
-    const roll = dice(7);
-    const account = new Account(peopleOn(daysBefore(60), 10), settings, {
-      filter: ({ id }) => !isStill || !id.startsWith("late"),
-    });
-    let isStill = true;
-    await account.run();
-    const came = account.service.now;
-    for (let nth = 0; nth < 94; nth++) account.people.push(person(`late${nth}`, came - nth * 1_800_000));
-    for (let nth = 0; nth < 3; nth++) {
-      await account.nextDay();
-      for (let moved = 0; moved < 40; moved++) account.move(account.people[roll(600)]);
-    }
-    isStill = false;
-    for (let nth = 0; nth < 4; nth++) {
-      await account.nextDay();
-      expect(account.requests).toBeLessThanOrEqual(100);
-      account.move(account.people[roll(600)]);
-    }
-    await account.nextDay();
-    expect(account.lost).toEqual([]);
-  });
-
-  it("are looked for by 5 requests on a new day, and at most 21 where people move; the other runs need 2", async () => {
+  it("are looked for by at most 30 requests on a new day; the other runs need 2", async () => {
     const account = new Account(peopleOn(daysBefore(400), 2), settings);
-    account.service.sources = ["crm"];
     await account.run();
     await account.nextDay();
+    expect(account.requests).toBeLessThanOrEqual(30);
     await account.run();
     expect(account.requests).toBe(2);
-    await account.nextDay();
-    expect(account.requests).toBe(5);
-    const roll = dice(3);
-    for (let nth = 0; nth < 40; nth++) account.move(account.people[roll(600)]);
-    await account.nextDay();
-    expect(account.requests).toBeLessThanOrEqual(21);
+    account.arriveLate(3, 90, 300);
     await account.nextDay();
     expect(account.lost).toEqual([]);
+  });
+
+  it.each<[string, SyncOptions, SyncOptions]>([
+    ["on the day on which the lookback is raised", {}, { lookbackWindowDays: 30 }],
+    ["while the lookback is 30 and stays so", { lookbackWindowDays: 30 }, { lookbackWindowDays: 30 }],
+    ["on the day on which the lookback is lowered", { lookbackWindowDays: 30 }, {}],
+  ])("are found %s", async (_, before, after) => {
+    const account = new Account(peopleOn(daysBefore(60), 3), settings);
+    await account.run(before);
+    await account.nextDay(before);
+    account.arriveLate(2, 20, 31, 32, 45);
+    await account.nextDay(after);
+    await account.nextDay(after);
+    expect(account.lost).toEqual([]);
+  });
+
+  it("are found between the mark of a recheck and the next run", async () => {
+    const account = new Account(peopleOn(daysBefore(60), 3), settings);
+    await account.run();
+    const day = addDays(TODAY, -20);
+    const days = account.state?.days.filter(({ from, to }) => day < from || day > to) ?? [];
+    account.state = account.state && { ...account.state, days };
+    account.arriveLate(19, 20, 21);
+    await account.nextDay();
+    expect(account.lost).toEqual([]);
+  });
+});
+
+describe("the daily check only helps", () => {
+  it("where its counts fail: today's rows come, the run says so, and the next one checks again", async () => {
+    let isBroken = true;
+    const account = new Account(peopleOn(daysBefore(60), 3), {}, { checkFails: () => isBroken });
+    await account.run();
+    account.arriveLate(30);
+    account.people.push(person("new", NOW + DAY_MS - 60_000));
+    const ran = await account.nextDay();
+    expect(ran.lines.some((line) => line.includes('"new"'))).toBe(true);
+    const text = expect.stringContaining("The next run tries again");
+    expect(ran.events).toContainEqual(expect.objectContaining({ kind: "log", level: "warn", text }));
+    isBroken = false;
+    await account.run();
+    expect(account.lost).toEqual([]);
+    expect(account.state?.checked).toBe("2026-03-21");
+  });
+
+  it("where the list of sources, or one source of it, cannot be asked for", async () => {
+    const isRefused = new Set(["erp"]);
+    const account = new Account(
+      peopleOn(daysBefore(60), 3),
+      {},
+      {
+        checkFails: (window) => window.kind === "closed" && isRefused.has(window.source ?? ""),
+      },
+    );
+    account.service.sources = undefined;
+    await account.run();
+    expect(account.state).toMatchObject({ sources: null, checked: TODAY });
+    account.service.sources = ["crm", "erp"];
+    await account.nextDay();
+    expect(account.state?.sources).toEqual(["crm"]);
+    isRefused.clear();
+    await account.nextDay();
+    expect(account.state?.sources).toEqual(["crm", "erp"]);
   });
 });
 
 describe("a source that is granted", () => {
-  it("is read from the first covered day on, once, although as many people have left", async () => {
-    const old = peopleOn(daysBefore(50), 8);
-    const granted = peopleOn(daysBefore(50), 2).map((one) => ({ ...one, id: `g${one.id}`, source: "erp" }));
-    const account = new Account(
-      [...old, ...granted],
+  const granted = (): Person[] =>
+    peopleOn(daysBefore(50), 2).map((one) => ({ ...one, id: `g${one.id}`, sources: ["erp"] }));
+  const accountOf = (): Account => {
+    const account: Account = new Account(
+      [...peopleOn(daysBefore(50), 8), ...granted()],
       {},
       {
-        filter: ({ source }) => source === undefined || account.service.sources?.includes(source) === true,
+        filter: ({ sources }) => sources === undefined || account.service.sources?.includes("erp") === true,
       },
     );
     account.service.sources = ["crm"];
+    return account;
+  };
+
+  it.each([0, 1])(
+    "%i days after the first sync is read, although as many people have left",
+    async (later) => {
+      const account = accountOf();
+      await account.run();
+      for (let nth = 0; nth < later; nth++) await account.nextDay();
+      for (const one of account.people.slice(0, 120)) one.at = account.service.now;
+      account.service.sources = ["crm", "erp"];
+      await account.nextDay();
+      expect(account.state?.sources).toEqual(["crm", "erp"]);
+      expect(account.lost).toEqual([]);
+      expect((await account.nextDay()).lines.filter((line) => /"g.*2026-0[12]/.test(line))).toEqual([]);
+    },
+  );
+});
+
+describe("another API key", () => {
+  const rotated = async (people: Person[], state: RowState | null) =>
+    await sync(serviceOf(people), { state, key: "b" });
+
+  it("of the same organization is accepted with a warning, and finds what came late meanwhile", async () => {
+    const account = new Account(peopleOn(daysBefore(60), 9));
     await account.run();
-    expect((await account.nextDay()).state?.sources).toEqual(["crm"]);
-    account.move(...old.slice(0, 120));
-    account.service.sources = ["crm", "erp"];
-    expect((await account.nextDay()).state?.sources).toEqual(["crm", "erp"]);
+    account.arriveLate(30);
+    const ran = await account.nextDay({}, "b");
     expect(account.lost).toEqual([]);
-    // Numbers that nobody counted since are too low, so their days come once more.
-    await account.nextDay();
-    expect((await account.nextDay()).lines.filter((line) => line.includes('"g'))).toEqual([]);
+    const text = expect.stringContaining("of the same organization by its numbers");
+    expect(ran.events).toContainEqual(expect.objectContaining({ kind: "log", level: "warn", text }));
+    expect(account.state?.key).toBe("b");
+  });
+
+  it("of another organization is refused before a row leaves, and the message has the way out", async () => {
+    const { state } = await sync(serviceOf(peopleOn(daysBefore(60), 9)), { key: "a" });
+    const ran = await rotated(peopleOn(daysBefore(300), 4), state);
+    expect(ran.lines).toEqual([]);
+    expect(String(ran.error)).toMatch(
+      /another organization \(in \d+ of \d+ ranges.*set "key" to null in the state/,
+    );
+    expect(
+      await sync(serviceOf(peopleOn(daysBefore(300), 4)), {
+        state: state && { ...state, key: null },
+        key: "b",
+      }),
+    ).toMatchObject({ complete: true });
+  });
+
+  it("of another organization with the same numbers, some of whose people both share, loses nobody", async () => {
+    const own = peopleOn(daysBefore(10), 3);
+    const { state } = await sync(serviceOf(own), { key: "a" });
+    const others = own.map((one, nth) => (nth % 3 === 0 ? one : { ...one, id: `b${one.id}` }));
+    const service = serviceOf(others);
+    const ran = await sync(service, { state, key: "b" });
+    const came = new Set<string>(ran.lines);
+    expect([...service.served().values()].filter((line) => !came.has(line))).toEqual([]);
   });
 });
 
-describe("the cursor", () => {
-  it("is not that of a row whose year was typed wrong", async () => {
-    const typed = person("typed", Date.parse("2062-03-01"));
-    const account = new Account([...peopleOn(daysBefore(30), 3), typed]);
-    const { state } = await account.run();
-    expect(state?.discoveredAt?.slice(0, 10)).toBe("2026-03-19");
-    for (let nth = 0; nth < 3; nth++) {
-      account.people.push(person(`new${nth}`, account.service.now + 1_000));
-      await account.nextDay();
-      expect(account.lost).toEqual([]);
-    }
-  });
+it("a cursor is not that of a row whose year was typed wrong", async () => {
+  const typed = person("typed", Date.parse("2062-03-01"));
+  const account = new Account([...peopleOn(daysBefore(30), 3), typed]);
+  const { state } = await account.run();
+  expect(state?.discoveredAt?.slice(0, 10)).toBe("2026-03-19");
+  for (let nth = 0; nth < 3; nth++) {
+    account.people.push(person(`new${nth}`, account.service.now + 1_000));
+    await account.nextDay();
+    expect(account.lost).toEqual([]);
+  }
 });
 
 describe("people without a date", () => {
   it("are found when three get a date and three others come without one", async () => {
     const account = new Account([...peopleOn(daysBefore(30), 3), ...undatedPeople(5)]);
     await account.run();
-    account.move(...account.people.filter(({ id }) => ["u0", "u1", "u2"].includes(id)));
+    for (const one of account.people) if (["u0", "u1", "u2"].includes(one.id)) one.at = account.service.now;
     account.people.push(person("u7", null), person("u8", null), person("u9", null));
-    const { lines } = await account.nextDay();
+    await account.nextDay();
     expect(account.lost).toEqual([]);
-    expect(lines.filter((line) => line.includes("null"))).toHaveLength(5);
   });
 
   it("are those of the days before 1970-01-02 too", async () => {
@@ -197,4 +262,35 @@ describe("people without a date", () => {
     expect(account.lost).toEqual([]);
     expect(state).toMatchObject({ undated: { rows: 3 } });
   });
+
+  it("come once a day up to 1,000 of them, and more only when their number has changed", async () => {
+    for (const [count, comes] of [
+      [1_000, true],
+      [1_001, false],
+    ] as const) {
+      const account = new Account([...peopleOn(daysBefore(3), 1), ...undatedPeople(count)]);
+      await account.run();
+      expect((await account.nextDay()).lines.length > 1_000).toBe(comes);
+      expect((await account.run()).lines.length).toBeLessThan(9);
+      account.people.push(person("another", null));
+      await account.nextDay();
+      expect(account.lost).toEqual([]);
+    }
+  });
+});
+
+it("a state without days, or with a null cursor, reads everything, people without a date too", async () => {
+  const account = new Account([...peopleOn(daysBefore(30), 3), ...undatedPeople(5)]);
+  const { state } = await account.run();
+  if (state === null) throw new Error("No state");
+  for (const saved of [
+    { ...state, days: [], undated: null },
+    { ...state, discoveredAt: null },
+  ]) {
+    account.state = saved;
+    account.lines.length = 0;
+    await account.run();
+    expect(account.lost).toEqual([]);
+    expect(account.state?.days[0]?.from).toBe(BEGINNING);
+  }
 });

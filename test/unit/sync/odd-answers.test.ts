@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BodyError, DataError } from "../../../src/base/errors.ts";
 import { put } from "../../../src/sync/coverage.ts";
 import type { Row, Service } from "../../../src/sync/service.ts";
-import type { DatedState } from "../../../src/sync/state.ts";
+import type { RowState } from "../../../src/sync/state.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { dice } from "../../support/dice.ts";
 import {
@@ -236,8 +236,9 @@ describe("days that people leave while they are read", () => {
       const omits = (person: Person): boolean => lacks && person === lost;
       const moment = draining(oldest, () => true);
       const service = serviceOf(people, { latency: 20, moment, batch: 3, omits });
-      const days = put(state?.days ?? [], [day("2026-03-02"), day("2026-03-03"), null, "again"]);
-      const ran = await sync(service, { state: { ...(state as DatedState), days } });
+      const others = state?.days.filter(({ from, to }) => to < "2026-03-02" || from > "2026-03-03") ?? [];
+      const days = put(others, [day("2026-03-02"), day("2026-03-03")], "again");
+      const ran = await sync(service, { state: { ...(state as RowState), days } });
       expect(ran).toMatchObject({ complete: true, missing: [] });
       if (!lacks) expect(ran.again).toEqual([]);
       expect(byId(ran.lines).has(lost?.id ?? "")).toBe(true);

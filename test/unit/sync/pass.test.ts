@@ -45,7 +45,7 @@ function scripted({ counts, shown, paged = [] }: Script): {
   const api = apiWith({
     now: () => NOW,
     backOff: async () => {},
-    sources: async () => undefined,
+    sources: async () => [],
     rowAt: async () => ({ row: undefined, total: null }),
     count: async (): Promise<Count> => {
       asked.push("count");
