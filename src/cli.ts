@@ -242,14 +242,9 @@ const addJobs: AddCommand = (parser, choose) =>
   );
 
 const RECONCILE_EXAMPLES = [
-  ["the query that makes keys.csv", "reconcile --sql duckdb --table people"],
   [
-    "which rows the table lacks, by counts",
+    "which rows the table lacks, and who is gone",
     "reconcile --config config.json \\\n    --table keys.csv --output found",
-  ],
-  [
-    "the same exactly, and who is gone",
-    "reconcile --config config.json \\\n    --table keys.csv --output found --full",
   ],
 ] as const;
 
@@ -265,14 +260,14 @@ const addReconcile: AddCommand = (parser, choose) =>
           stream: { default: "people", ...textFlag("stream of the table") },
           state: textFlag("state of the syncs that filled it"),
           output: { alias: "o", ...textFlag("folder that takes what differs") },
-          full: switchFlag("compare every key; find who is gone"),
+          // An earlier version compared less without it.
+          full: { ...switchFlag(""), hidden: true },
           timezone: textFlag("zone of dates without an offset"),
           "yes-gone": textFlag("accept that this many are gone"),
           recheck: textFlag("state file: read lost days again"),
-          sql: textFlag("print the query: duckdb, postgres, …"),
         })
         .epilogue(examples(RECONCILE_EXAMPLES)),
-    ({ yesGone, ...flags }) => {
+    ({ yesGone, full: _, ...flags }) => {
       refuseTwoReaders(flags.config, flags.table, flags.state);
       choose({ kind: "reconcile", ...flags, yesGone: wholeNumber("--yes-gone", yesGone) });
     },

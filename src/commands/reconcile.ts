@@ -2,11 +2,9 @@ import { createReadStream } from "node:fs";
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigError, UsageError } from "../base/errors.ts";
+import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { plural, toLatin1 } from "../base/text.ts";
-import type { Day } from "../base/time.ts";
-import { dayOf } from "../base/time.ts";
 import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { reasonOf, writeFailure } from "../output/files/reason.ts";
@@ -14,71 +12,72 @@ import { runToEnd } from "../output/output.ts";
 import { StateFile } from "../output/state-file.ts";
 import { SUPPRESSED_BY } from "../privacy/suppress.ts";
 import { write } from "../protocol/writer.ts";
-import { compare, MOST_REQUESTS } from "../reconcile/reconcile.ts";
+import { compare, expectedBy } from "../reconcile/compare.ts";
 import { type Report, Results } from "../reconcile/results.ts";
-import { keysQuery } from "../reconcile/sql.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental } from "../run/probe.ts";
+import { readStream } from "../run/read-stream.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted, statesByName } from "../run/session.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
-import { parseRowState } from "../state/parse-state.ts";
-import { filtersOf, resumeRows } from "../state/resume.ts";
-import { readRows } from "../sync/read-stream.ts";
-import { NEW_STATE, type RowState } from "../sync/state.ts";
+import { parseDatedState } from "../state/parse-state.ts";
+import { filtersOf, resumeDated } from "../state/resume.ts";
+import { withoutSpansOf } from "../sync/coverage.ts";
+import type { Lines } from "../sync/event.ts";
+import { type DatedState, NEW_STATE } from "../sync/state.ts";
 
 export type ReconcileOptions = {
   readonly config: string | undefined;
-  /** The file with key and cursor of every row, `-` for stdin; with `sql`, the table's name. */
+  /** The file with key and date of every row; `-` is stdin. */
   readonly table: string | undefined;
   readonly stream: string;
   readonly state: string | undefined;
-  /** The folder that takes what differs. */
+  /** The folder that takes the differences. */
   readonly output: string | undefined;
-  readonly full: boolean;
   readonly timezone: string | undefined;
   readonly yesGone: number | undefined;
   /** A state file in which the days of lost rows are marked to be read again. */
   readonly recheck: string | undefined;
-  /** Prints the query that makes the file, in this dialect. */
-  readonly sql: string | undefined;
 };
 
 /**
- * Says whether a table in a warehouse holds what the service holds.
+ * Says whether a table in a warehouse has what the service has.
  * @returns 0 if nothing is lost or stale, 1 if something is, 2 if the question cannot be answered
  */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
-  const spec = STREAMS.find(({ name }) => name === options.stream);
+  const { table, stream, recheck } = options;
+  const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined || !hasRows(spec))
-    throw new UsageError(`--stream must be people, companies or sources, not "${options.stream}"`);
-  const { sql, table, stream } = options;
-  const [key = ""] = spec.primaryKey;
-  if (sql !== undefined) {
-    await write(runtime.stdout, keysQuery(sql, table ?? stream, key, spec.cursorField ?? key));
-    return 0;
-  }
+    throw new UsageError(`--stream must be people, companies or sources, not "${stream}"`);
   if (table === undefined)
-    throw new UsageError(
-      "--table is missing: name a file with key and cursor of every row. --sql prints the query for it",
-    );
+    throw new UsageError("--table is missing: name a file with key and date of every row");
   let answer = 2;
   let said = "";
   const speech = { name: "source-contact-intelligence", logs: true, endsFirst: true };
   const code = await runToEnd(speech, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({ kind: "stdout" }, config);
-    await withRun({ config, runtime, reporter }, async (run) => {
-      const found = await compared(options, spec, table, run).catch((error: unknown) => {
-        throw writeFailure(options.output ?? tmpdir(), error);
+    const again = recheck === undefined ? undefined : await openRecheck(recheck, stream, runtime);
+    try {
+      await withRun({ config, runtime, reporter }, async (run) => {
+        const found = await compared(options, spec, table, run).catch((error: unknown) => {
+          throw writeFailure(options.output ?? tmpdir(), error);
+        });
+        await run.emit({ kind: "close", stream, complete: true });
+        const isTerminal = runtime.stdout.isTTY === true;
+        said = isTerminal ? inWords(found) : `${JSON.stringify(found)}\n`;
+        const state = again && (await markAgain(again, found));
+        if (state !== undefined)
+          said += isTerminal
+            ? `The next sync with "${recheck}" reads days of lost and stale rows again\n`
+            : state;
+        for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
+        if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
-      await run.emit({ kind: "close", stream, complete: true });
-      said = runtime.stdout.isTTY === true ? inWords(found) : `${JSON.stringify(found)}\n`;
-      if (options.recheck !== undefined) said += await markAgain(options.recheck, found, runtime);
-      for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
-      if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
-    });
+    } finally {
+      await again?.release();
+    }
     return true;
   });
   await write(runtime.stdout, toLatin1(said));
@@ -101,15 +100,28 @@ async function compared(
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
   if (!source.isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
-  if (cursor === null && !options.full)
-    throw new ConfigError(`Cannot compare "${stream}" by counts: its rows have no date. Add --full`);
-  await emit({ kind: "open", stream });
-  const minutes = Math.ceil(MOST_REQUESTS / config.requestsPerMinute);
-  const text = `Compares "${stream}" by counts: at most ${MOST_REQUESTS} requests, about ${plural(minutes, "minute")}`;
-  if (!options.full) await emit({ kind: "log", level: "info", text });
   const filters = filtersOf(config);
-  const api = session.streamApi(spec, { cursor, schema: null }, undefined, false);
-  const everyone = session.streamApi(spec, { cursor, schema: null }, {}, false);
+  const serviceOf = (isFiltered: boolean) =>
+    session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
+  let rowsRead: number | undefined;
+  async function* read(isFiltered: boolean): AsyncGenerator<Lines> {
+    if (rowsRead === undefined) await emit({ kind: "open", stream });
+    const before = rowsRead ?? 0;
+    rowsRead = before;
+    const events = readStream({
+      ...{ stream, source, keyId: session.keyId, endsAt: undefined, api: serviceOf(isFiltered) },
+      saved: { kind: "read", state: { ...NEW_STATE, filters } },
+      settings: { ...config, startDate: null, endDate: null, ignoreMissingDays: [], lookbackWindowDays: 1 },
+    });
+    for await (const event of events) {
+      if (event.kind === "close" && !event.complete) throw unproven(stream, event.error);
+      if (event.kind === "close" || event.kind === "checkpoint") continue;
+      await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
+      if (event.kind !== "records") continue;
+      rowsRead += event.lines.length;
+      yield event.lines;
+    }
+  }
   const fields = SUPPRESSED_BY.get(stream) ?? [];
   const rewrite = privacy.rewriter(stream);
   const state = await stateOf(options, stream, session);
@@ -117,23 +129,15 @@ async function compared(
   const { path, remove } = await seekable(table);
   try {
     return await compare({
-      ...{ stream, table: path, form: { key, cursor, zone: options.timezone }, state, api, emit, results },
-      ...{ startDate: config.startDate, endDate: config.endDate, mostGone: options.yesGone },
+      ...{ stream, table: path, form: { key, cursor, zone: options.timezone }, results, read },
+      ...{ mostGone: options.yesGone, began: session.client.now() },
       isFiltered: filters.source_slug !== null || filters.is_user !== "all",
-      mode: options.full ? "full" : "counts",
+      isExpected: expectedBy(state, config.startDate, config.endDate),
+      count: source.isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
       requests: () => session.usage.requests,
       keyOf: privacy.echoOf(stream, key) ?? ((value) => value),
       leave: (line) => rewrite?.(line) ?? line,
       isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
-      read: ({ from = null, to = null, state: known, everyone: isWide }) =>
-        readRows({
-          ...{ stream, source, key: session.keyId, service: isWide ? everyone : api },
-          state: known ?? { ...NEW_STATE, filters, checked: dayOf(session.client.now()) },
-          settings: {
-            ...{ ...config, startDate: from, endDate: to },
-            ...{ ignoreMissingDays: [], lookbackWindowDays: 1 },
-          },
-        }),
     });
   } finally {
     await results?.discard();
@@ -141,7 +145,12 @@ async function compared(
   }
 }
 
-/** A file that can be read twice: what comes through a pipe is kept in a private folder meanwhile. */
+function unproven(stream: string, error: unknown): DataError {
+  const why = error instanceof Error ? `. ${error.message}` : "";
+  return new DataError(`Cannot compare the table with "${stream}": not all days could be proven${why}`);
+}
+
+/** A file that can be read twice: the rows of a pipe are kept in a private folder until the end. */
 async function seekable(path: string): Promise<{ path: string; remove: () => Promise<void> }> {
   const isFile = path !== "-" && ((await stat(path).catch(() => undefined))?.isFile() ?? true);
   if (isFile) return { path, remove: async () => undefined };
@@ -162,53 +171,49 @@ async function stateOf(
   { state: path }: ReconcileOptions,
   stream: string,
   { config, service }: Run["session"],
-): Promise<RowState | undefined> {
+): Promise<DatedState | undefined> {
   if (path === undefined) return undefined;
   const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
-  const resumed = resumeRows(incremental(stream), saved, filtersOf(config), service);
+  const resumed = resumeDated(incremental(stream), saved, filtersOf(config), null, service);
   if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
   const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${stream}"`;
   throw new ConfigError(`Cannot use the state "${path}": ${why}`);
 }
 
-/** Marks the days of what is lost or stale in a state file, so that the next sync reads them again. @returns its text */
-async function markAgain(path: string, { stream, days }: Report, runtime: Runtime): Promise<string> {
-  const lacking = Object.keys(days).filter((day) => isLacking(days[day])) as (Day | "none")[];
+/** Opens the file of `--recheck`, which no sync can use until the comparison ends. @throws ConfigError without a state */
+async function openRecheck(path: string, stream: string, runtime: Runtime): Promise<StateFile> {
   const file = await StateFile.open(path, runtime);
-  try {
-    const own = [...file.saved.streams].flatMap(([key, saved]) => {
-      const state = streamOfKey(key) === stream ? parseRowState(stream, saved) : null;
-      return state === null ? [] : [{ key, saved, state }];
-    });
-    if (own.length === 0)
-      throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
-    for (const { key, saved, state } of own) {
-      // A span is never cut: the one that contains the day is read again.
-      const marked = state.days.filter(({ from, to }) => !lacking.some((day) => from <= day && day <= to));
-      const undated = lacking.includes("none") ? null : state.undated;
-      await file.save(key, { ...objectOf(saved), ...state, days: marked, undated });
-    }
-    return await readText("state", path);
-  } finally {
-    await file.release();
-  }
+  if (statesIn(file, stream).length > 0) return file;
+  await file.release();
+  throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
 }
 
-const isLacking = (day: Report["days"][string] | undefined): boolean =>
-  (day?.lost ?? 0) + (day?.stale ?? 0) > 0;
+const statesIn = ({ saved }: StateFile, stream: string) =>
+  [...saved.streams].flatMap(([key, value]) => {
+    const state = streamOfKey(key) === stream ? parseDatedState(stream, value) : null;
+    return state === null ? [] : [{ key, value, state }];
+  });
+
+/** Lets the next sync read the days of lost and stale rows again. @returns the text of the state file */
+async function markAgain(file: StateFile, { stream, days }: Report): Promise<string> {
+  const lacking = Object.keys(days).filter((day) => (days[day]?.lost ?? 0) + (days[day]?.stale ?? 0) > 0);
+  for (const { key, value, state } of statesIn(file, stream)) {
+    const undated = lacking.includes("none") ? null : state.undated;
+    // The file keeps the other keys of the state.
+    await file.save(key, {
+      ...{ ...objectOf(value), ...state, undated, days: withoutSpansOf(state.days, lacking) },
+    });
+  }
+  return await readText("state", file.path);
+}
 
 function inWords(found: Report): string {
-  const { stream, table_rows, lost, stale, gone, later, unclear, suppressed, days, more_in_table } = found;
-  const parts = [`lost ${lost}`, `stale ${stale}`, `gone ${gone ?? "not looked for (--full does)"}`];
-  const more = [`newer in the table ${later}`, `unclear ${unclear}`, `suppressed ${suppressed}`];
+  const { stream, table_rows, lost, stale, gone, later, unclear, suppressed, days } = found;
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
-    `  ${[...parts, ...more].join(", ")}`,
+    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, unclear ${unclear}, suppressed ${suppressed}`,
     ...Object.entries(days).map(
       ([day, of]) => `  ${day}: lost ${of.lost}, stale ${of.stale}, gone ${of.gone}`,
-    ),
-    ...more_in_table.map(
-      ({ from, to, rows }) => `  ${from} to ${to}: ${plural(rows, "row")} more in the table, moved or gone`,
     ),
   ];
   return `${lines.join("\n")}\n`;

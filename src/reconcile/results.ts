@@ -1,41 +1,33 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Day } from "../base/time.ts";
 import { Part } from "../output/files/part.ts";
 import { makeFolder, removeLeftovers, replaceFile, syncFolder } from "../output/files/replace.ts";
 
-/** What differs on one day of the service; for `gone`, on the day that the table says. */
+/** How many rows differ on one day of the service. Gone keys count on the day that the table has. */
 export type DayDifference = { lost: number; stale: number; gone: number };
 
-type Rows = { readonly from: Day; readonly to: Day; readonly rows: number };
-
-/** What a comparison found. `gone` null: it was not looked for. */
+/** The result of a comparison. */
 export type Report = {
   readonly stream: string;
-  readonly mode: "counts" | "full";
   /** When the comparison began. */
   readonly at: string;
   readonly table_rows: number;
-  /** Rows that the service showed. */
+  /** Rows that the service showed in all reads. */
   readonly rows_read: number;
   readonly requests: number;
   readonly lost: number;
   readonly stale: number;
-  readonly gone: number | null;
+  readonly gone: number;
   /** The table has a later date than the service. */
   readonly later: number;
-  /** No sync had to bring them yet. */
+  /** No sync had to deliver them yet. */
   readonly new: number;
   readonly unclear: number;
-  /** Keys of the table whose rows are suppressed now, as far as rows were read. */
+  /** Keys of the table whose rows are suppressed now. */
   readonly suppressed: number;
   /** By day; "none" is rows without a date. */
   readonly days: Readonly<Record<string, DayDifference>>;
-  /** Where the table has more rows than the service, by counts: people who moved, or are gone. */
-  readonly more_in_table: readonly Rows[];
-  /** Where the table has fewer rows, and no request was left to say which. */
-  readonly not_looked_at: readonly Rows[];
   /** Why the question is not answered. */
   readonly unanswered: readonly string[];
 };
@@ -44,10 +36,10 @@ export type Report = {
 export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
 
 const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
-/** The rows of a comparison that has not ended. */
+/** The rows of a comparison that did not end. */
 const UNFINISHED = /^\.lost-[0-9a-f]{16}\.part$/;
 
-/** The folder of results. What an earlier comparison left is removed first: nobody may delete people by an old list. */
+/** The folder of results. Files of an earlier comparison are removed first, so that no old list deletes people. */
 export class Results {
   readonly #folder: string;
   readonly #lost: Part;
@@ -82,7 +74,7 @@ export class Results {
     await replaceFile(join(this.#folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   }
 
-  /** Removes what was not published. */
+  /** Removes rows that were not published. */
   async discard(): Promise<void> {
     await this.#lost.discard();
   }

@@ -72,8 +72,7 @@ const STORIES: Readonly<Record<string, Story>> = {
       "read --plan plan.jsonl --shard 0 --output rows",
       "read --plan plan.jsonl --shard open --output rows",
       "!keys",
-      "reconcile --table keys.csv",
-      "reconcile --table keys.csv --full --output found",
+      "reconcile --table keys.csv --output found",
     ],
   },
 };

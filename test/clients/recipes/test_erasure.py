@@ -11,7 +11,8 @@ from user_folder import blocks
 
 READ, LOAD = blocks("sh")[:2]
 VIEW = blocks("sql")[0]
-QUERY, COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
+COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
+KEYS_DUCKDB, KEYS_POSTGRES = blocks("sql", "reconcile.md")[:2]
 DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
 
 
@@ -113,16 +114,14 @@ def test_any_table(desk, dialect):
     named = [desk.living()[7], next(key for key in before if key not in desk.living())]
     (desk.folder / "suppressed.txt").write_text("\n".join(named))
     desk.configure(suppress_file="suppressed.txt")
-    assert shell(QUERY.replace("duckdb", dialect))
-    query = (desk.folder / "keys.sql").read_text()
     table = f'CREATE TABLE people (id varchar, "discoveredAt" timestamptz); INSERT INTO people VALUES {values(rows)};'
     if dialect == "duckdb":
         with duckdb.connect() as database:
-            database.execute(f"{table}\n{query}")
+            database.execute(f"{table}\n{KEYS_DUCKDB}")
             assert shell(COMPARE)
             left = database.execute(f"{DELETE_DUCKDB}FROM people").fetchall()
     else:
-        psql(f"{table}\n{query}")
+        psql(f"{table}\n{KEYS_POSTGRES}")
         assert shell(COMPARE)
         left = psql(f"{DELETE_POSTGRES}SELECT * FROM people;")
     assert ids(left) == sorted(set(before) & set(desk.living()) - set(named))

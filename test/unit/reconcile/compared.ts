@@ -1,42 +1,38 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { compare, type Question } from "../../../src/reconcile/reconcile.ts";
+import { type Comparison, compare } from "../../../src/reconcile/compare.ts";
 import { type Report, Results } from "../../../src/reconcile/results.ts";
-import type { Event, RawLine } from "../../../src/sync/event.ts";
+import type { RawLine } from "../../../src/sync/event.ts";
 import { file } from "../../support/cli.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 export const NOW = Date.parse("2024-03-20T12:00:00Z");
-export const DATED: Question["form"] = { key: "id", cursor: "discoveredAt", zone: undefined };
-export const UNDATED: Question["form"] = { ...DATED, cursor: null };
+export const DATED: Comparison["form"] = { key: "id", cursor: "discoveredAt", zone: undefined };
+export const UNDATED: Comparison["form"] = { ...DATED, cursor: null };
 
-/** What the service shows when it is read, look by look; the last for ever. */
-export type Shown = (look: Parameters<Question["read"]>[0], nth: number) => readonly unknown[];
+/** What the service shows, read by read; `isFiltered`: under the filters of the config. */
+export type Shown = (isFiltered: boolean, nth: number) => readonly unknown[];
 
-type Found = Report & { readonly lists: Readonly<Record<string, string>>; readonly looks: number };
+type Found = Report & { readonly lists: Readonly<Record<string, string>>; readonly reads: number };
 
 /** Compares a table with what a service shows, in a folder of results. */
-export async function compared(table: string, shown: Shown, asked: Partial<Question> = {}): Promise<Found> {
+export async function compared(table: string, shown: Shown, more: Partial<Comparison> = {}): Promise<Found> {
   const folder = await tempDir();
   const results = await Results.open(folder);
-  let looks = 0;
+  let reads = 0;
   const report = await compare({
-    ...{ stream: "things", table: await file("keys.csv", table), state: undefined, form: DATED },
-    ...{ mode: "full", mostGone: undefined, startDate: null, endDate: null, isFiltered: false },
-    ...{ api: { now: () => NOW, count: () => Promise.reject(new Error("Not asked for")) } },
-    ...{ emit: async () => {}, requests: () => 1, results, isSuppressed: () => false },
-    ...{ keyOf: (key) => key, leave: (line) => line },
-    read: async function* (look): AsyncGenerator<Event> {
-      const lines = shown(look, looks++).map(toRaw);
-      yield { kind: "records", stream: "things", at: 0, lines };
-      yield { kind: "close", stream: "things", complete: true };
+    ...{ stream: "things", table: await file("keys.csv", table), form: DATED, began: NOW, results },
+    ...{ mostGone: undefined, isFiltered: false, isExpected: () => true, isSuppressed: () => false },
+    ...{ requests: () => 1, keyOf: (key) => key, leave: (line) => line },
+    count: async () => ({ rows: 0, asked: NOW }),
+    read: async function* (isFiltered) {
+      yield shown(isFiltered, reads++).map(toRaw);
     },
-    ...asked,
+    ...more,
   });
-  const names = ["lost.jsonl", "suppressed.csv", "unclear.csv"];
-  if (report.gone !== null) names.push("gone.csv");
+  const names = ["lost.jsonl", "suppressed.csv", "unclear.csv", "gone.csv"];
   const texts = names.map((name) => [name, textOf(join(folder, name))]);
-  return { ...report, lists: Object.fromEntries(texts), looks };
+  return { ...report, lists: Object.fromEntries(texts), reads };
 }
 
 function textOf(path: string): string {

@@ -5,7 +5,7 @@ import { beforeEach, expect, it } from "vitest";
 import { type Report, Results } from "../../../src/reconcile/results.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-const REPORT = { stream: "people", mode: "full", lost: 1 } as Report;
+const REPORT = { stream: "people", lost: 1 } as Report;
 
 let folder: string;
 

@@ -1,0 +1,280 @@
+import { DataError } from "../base/errors.ts";
+import { type JsonObject, objectOf, tryParseJson } from "../base/json.ts";
+import { fromLatin1, plural } from "../base/text.ts";
+import { BEGINNING, type Day, dayOf, instant, LAST, OLDEST } from "../base/time.ts";
+import { csvCell } from "../output/files/csv.ts";
+import type { RawLine } from "../sync/event.ts";
+import type { Count } from "../sync/service.ts";
+import type { DatedState } from "../sync/state.ts";
+import {
+  AS_NUMBER,
+  AS_TEXT,
+  IN_READ,
+  IN_TABLE,
+  KeyTable,
+  LISTED,
+  type Moment,
+  NO_MOMENT,
+  SUPPRESSED,
+} from "./key-table.ts";
+import type { DayDifference, Report, Results } from "./results.ts";
+import { type TableForm, tableRows, unitOf } from "./table-file.ts";
+
+/** A table, a service, and how their rows are compared. */
+export type Comparison = {
+  readonly stream: string;
+  readonly table: string;
+  /** A `cursor` of null: rows have no date. */
+  readonly form: TableForm;
+  /** Whether the config restricts which rows are read. */
+  readonly isFiltered: boolean;
+  /** How many keys may be gone; undefined: 100 or 1 % of the table, and at most half of it. */
+  readonly mostGone: number | undefined;
+  /** Whether the syncs must have delivered a row of this date. */
+  readonly isExpected: (at: number) => boolean;
+  /**
+   * How many rows the service has now; undefined: rows cannot move between days, or may share a key.
+   * @param isFiltered whether by the filters of the config
+   */
+  readonly count: ((isFiltered: boolean) => Promise<Pick<Count, "rows" | "asked">>) | undefined;
+  /** Reads every row, suppressed rows too. @throws DataError for a read that is not proven complete */
+  readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[]>;
+  /** How a key, and how a row, leaves under the privacy settings. */
+  readonly keyOf: (key: string) => string;
+  readonly leave: (line: RawLine) => string;
+  readonly isSuppressed: (row: JsonObject) => boolean;
+  readonly requests: () => number;
+  /** Takes the results; undefined: only the report is wanted. */
+  readonly results: Results | undefined;
+  /** Epoch ms. */
+  readonly began: number;
+};
+
+type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
+
+const MAX_READS = 4;
+const SHOWN = AS_TEXT | AS_NUMBER;
+
+/**
+ * Compares a table with the service, key by key.
+ * @throws ConfigError for a table that cannot be read, DataError for another table and for rows that cannot be proven
+ */
+export async function compare(comparison: Comparison): Promise<Report> {
+  const differences = new Differences(comparison);
+  await differences.readTable();
+  return await differences.find();
+}
+
+/**
+ * Tells which rows the syncs must have delivered, by their dates (epoch ms; NaN: none).
+ * @param state of the syncs; undefined: every row from `from` to `to`
+ */
+export function expectedBy(
+  state: DatedState | undefined,
+  from: Day | null,
+  to: Day | null,
+): (at: number) => boolean {
+  const days = state?.days ?? [];
+  const until = state === undefined ? LAST : instant(state.discoveredAt ?? "");
+  const lastDay = days.at(-1)?.[1] ?? BEGINNING;
+  return (at) => {
+    if (!(at >= OLDEST)) return state === undefined ? (from ?? to) === null : state.undated !== null;
+    if (!(at <= until)) return false;
+    const day = dayOf(at);
+    if (state === undefined) return (from ?? day) <= day && day <= (to ?? day);
+    const span = days.find(([first, last]) => first <= day && day <= last);
+    return span === undefined ? day > lastDay : span[3] !== "missing";
+  };
+}
+
+class Differences {
+  readonly #comparison: Comparison;
+  readonly #table = new KeyTable();
+  /** How many rows have each status. */
+  readonly #rows = new Map<RowStatus, number>();
+  readonly #days: Record<string, DayDifference> = {};
+  #rowsRead = 0;
+  /** The newest dates (epoch ms) in the table, and among the rows that the service showed. */
+  #newestInTable = Number.NEGATIVE_INFINITY;
+  #newestShown = Number.NEGATIVE_INFINITY;
+
+  constructor(comparison: Comparison) {
+    this.#comparison = comparison;
+  }
+
+  async readTable(): Promise<void> {
+    const { table, form, isSuppressed } = this.#comparison;
+    for await (const rows of tableRows(table, form)) {
+      for (const { key, moment } of rows) {
+        this.#table.put(key, moment);
+        if (isSuppressed({ [form.key]: key })) this.#table.mark(key, SUPPRESSED);
+        // A loader may have rounded the date up.
+        const least = moment.at - moment.unit / 2;
+        if (least > this.#newestInTable) this.#newestInTable = least;
+      }
+    }
+  }
+
+  async find(): Promise<Report> {
+    const { isFiltered, mostGone } = this.#comparison;
+    let missing = await this.#readUntilWhole(isFiltered);
+    // A person who left the filters of the config is not gone.
+    if (missing === 0 && isFiltered && this.#keysWith(this.#isGone) > 0)
+      missing = await this.#readUntilWhole(false);
+    const [unshown, size] = [this.#keysWith(isUnshown), this.#keysWith(isInTable)];
+    const most = mostGone ?? Math.min(Math.floor(size / 2), Math.max(100, Math.floor(size / 100)));
+    const moving =
+      `The service counts ${plural(missing, "row")} more than it showed in each of ${MAX_READS} complete reads. ` +
+      "No gone.csv was written. Run again when fewer people are checked";
+    const tooMany =
+      `The service does not show ${unshown} of ${plural(size, "key")} of the table, more than ${most}. ` +
+      `No gone.csv was written. If these rows may be deleted, run again with --yes-gone ${unshown}`;
+    const unanswered = missing > 0 ? [moving] : unshown > most ? [tooMany] : [];
+    for (const [day, rows] of this.#table.byDay(this.#isGone)) this.#on(day).gone += rows;
+    return await this.#end(unanswered);
+  }
+
+  /** Reads until a read lacks no row, and everyone twice if keys of the table are not shown. @returns how many it lacks */
+  async #readUntilWhole(isFiltered: boolean): Promise<number> {
+    let missing = 0;
+    for (let reads = 1; reads <= MAX_READS; reads++) {
+      missing = await this.#read(isFiltered);
+      const isEnough = isFiltered || reads > 1 || this.#keysWith(this.#isGone) === 0;
+      if (missing === 0 && isEnough) break;
+    }
+    return missing;
+  }
+
+  /** @returns how many rows, counted before, were not shown: a person who moves can be in none of the windows */
+  async #read(isFiltered: boolean): Promise<number> {
+    const { count, read } = this.#comparison;
+    const judges = isFiltered === this.#comparison.isFiltered;
+    const counted = await count?.(isFiltered);
+    let shown = 0;
+    for await (const lines of read(isFiltered)) {
+      for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
+    }
+    this.#table.clear(IN_READ);
+    this.#requireCommonKey();
+    return Math.max(0, (counted?.rows ?? 0) - shown);
+  }
+
+  /** Throws DataError if the service showed no key of the table, unless neither has any. */
+  #requireCommonKey(): void {
+    if (this.#keysWith((marks) => (marks & IN_TABLE) !== 0 && (marks & SHOWN) !== 0) > 0) return;
+    if (this.#rowsRead + this.#keysWith(isInTable) === 0) return;
+    const why =
+      this.#rowsRead === 0
+        ? "the service shows no row now. Run again later"
+        : "they have no key in common. It is another table, or its keys were hashed with another salt";
+    throw new DataError(`Cannot compare the table with "${this.#comparison.stream}": ${why}`);
+  }
+
+  /**
+   * Marks the key of a row, and notes the status of a key that was not shown before.
+   * @param asked when the rows were counted (epoch ms)
+   * @returns whether it is the first of a key in this read, and the key was there when the rows were counted
+   */
+  async #take(line: RawLine, judges: boolean, asked = 0): Promise<boolean> {
+    const { form, keyOf, leave, results, isSuppressed } = this.#comparison;
+    const row = objectOf(tryParseJson(fromLatin1(line)));
+    const value = row[form.key];
+    this.#rowsRead += 1;
+    // A row without a key counts as often as it comes.
+    if (typeof value !== "string" && typeof value !== "number") return true;
+    const key = `${value}`;
+    const moment = form.cursor === null ? NO_MOMENT : momentOf(row[form.cursor]);
+    if (moment.at > this.#newestShown) this.#newestShown = moment.at;
+    const isHidden = isSuppressed({ ...row, [form.key]: key });
+    const marks = IN_READ | (typeof value === "number" ? AS_NUMBER : AS_TEXT) | (isHidden ? SUPPRESSED : 0);
+    const before = this.#table.mark(keyOf(key), marks);
+    const wasThere = (before.marks & (IN_TABLE | SHOWN)) !== 0 || moment.at < asked;
+    if (judges && (before.marks & SHOWN) === 0) {
+      const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
+      this.#rows.set(status, this.#rowsWith(status) + 1);
+      if (status === "lost" || status === "stale") {
+        this.#on(moment.at >= OLDEST ? dayOf(moment.at) : "none")[status] += 1;
+        await results?.lose(leave(line));
+      }
+    }
+    return wasThere && (before.marks & IN_READ) === 0;
+  }
+
+  #statusOf(known: Moment & { readonly marks: number }, moment: Moment): RowStatus {
+    const isInTable = (known.marks & IN_TABLE) !== 0;
+    if (isInTable && isSame(known, moment)) return "same";
+    if (this.#comparison.form.cursor !== null && !this.#comparison.isExpected(moment.at)) return "new";
+    if (!isInTable) return "lost";
+    return Number.isNaN(moment.at) || known.at > moment.at ? "later" : "stale";
+  }
+
+  #on(day: Day | "none"): DayDifference {
+    this.#days[day] ??= { lost: 0, stale: 0, gone: 0 };
+    return this.#days[day];
+  }
+
+  #rowsWith(status: RowStatus): number {
+    return this.#rows.get(status) ?? 0;
+  }
+
+  #keysWith(fits: (marks: number, at: number) => boolean): number {
+    return [...this.#table.byDay(fits).values()].reduce((sum, rows) => sum + rows, 0);
+  }
+
+  /**
+   * A table that is newer than all that the service showed was filled by another replica. The one that was compared may
+   * lack the newest people, and those without a date.
+   */
+  readonly #isGone = (marks: number, at: number): boolean =>
+    isUnshown(marks) && (at <= this.#newestShown || this.#newestInTable <= this.#newestShown);
+
+  async #end(unanswered: readonly string[]): Promise<Report> {
+    const { stream, began, requests, results } = this.#comparison;
+    const gone = this.#keysWith(this.#isGone);
+    const report: Report = {
+      ...{ stream, at: new Date(began).toISOString(), table_rows: this.#keysWith(isInTable) },
+      ...{ rows_read: this.#rowsRead, requests: requests() },
+      ...{ lost: this.#rowsWith("lost"), stale: this.#rowsWith("stale"), gone },
+      later: this.#rowsWith("later") + this.#keysWith(isUnshown) - gone,
+      new: this.#rowsWith("new"),
+      ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isSuppressedKey) },
+      days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
+      unanswered,
+    };
+    await results?.publish(report, {
+      "suppressed.csv": this.#list(isSuppressedKey),
+      "unclear.csv": this.#list(isUnclear),
+      ...(unanswered.length === 0 && { "gone.csv": this.#list(this.#isGone) }),
+    });
+    return report;
+  }
+
+  /** Keys of the table that fit, each once, as the table has them. */
+  async *#list(fits: (marks: number, at: number) => boolean): AsyncGenerator<string> {
+    const { table, form } = this.#comparison;
+    yield `${csvCell(form.key)}\n`;
+    for await (const rows of tableRows(table, form)) {
+      const keys = rows.filter(({ key }) => {
+        const { marks, at } = this.#table.mark(key);
+        return fits(marks, at) && (this.#table.mark(key, LISTED).marks & LISTED) === 0;
+      });
+      yield keys.map(({ key }) => `${csvCell(key)}\n`).join("");
+    }
+  }
+}
+
+const isInTable = (marks: number): boolean => (marks & IN_TABLE) !== 0;
+const isUnshown = (marks: number): boolean => (marks & (IN_TABLE | SHOWN | SUPPRESSED)) === IN_TABLE;
+const isSuppressedKey = (marks: number): boolean => isInTable(marks) && (marks & SUPPRESSED) !== 0;
+const isUnclear = (marks: number): boolean => isInTable(marks) && (marks & (SHOWN | SUPPRESSED)) === SHOWN;
+
+function momentOf(value: unknown): Moment {
+  const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";
+  return { at: instant(text), unit: unitOf(text) };
+}
+
+/** Equal at the coarser of their units, because loaders round. */
+function isSame(a: Moment, b: Moment): boolean {
+  if (Number.isNaN(a.at)) return Number.isNaN(b.at);
+  return Math.abs(a.at - b.at) < Math.max(a.unit, b.unit);
+}
