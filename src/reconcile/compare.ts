@@ -1,5 +1,5 @@
 import { DataError } from "../base/errors.ts";
-import { type JsonObject, objectOf, tryParseJson } from "../base/json.ts";
+import { type JsonObject, objectOf } from "../base/json.ts";
 import { fromLatin1, plural } from "../base/text.ts";
 import { BEGINNING, type Day, dayOf, instant, LAST, OLDEST } from "../base/time.ts";
 import { csvCell } from "../output/files/csv.ts";
@@ -18,7 +18,7 @@ import {
   SUPPRESSED,
 } from "./key-table.ts";
 import type { DayDifference, Report, Results } from "./results.ts";
-import { type TableForm, tableRows, unitOf } from "./table-file.ts";
+import { parseRow, type TableForm, tableRows, unitOf } from "./table-file.ts";
 
 /** A table, a service, and how their rows are compared. */
 export type Comparison = {
@@ -177,7 +177,7 @@ class Differences {
    */
   async #take(line: RawLine, judges: boolean, asked = 0): Promise<boolean> {
     const { form, keyOf, leave, results, isSuppressed } = this.#comparison;
-    const row = objectOf(tryParseJson(fromLatin1(line)));
+    const row = objectOf(parseRow(fromLatin1(line)));
     const value = row[form.key];
     this.#rowsRead += 1;
     // A row without a key counts as often as it comes.

@@ -5,7 +5,7 @@ import { cellsOf, endsInQuotes, textLines } from "../output/files/csv.ts";
 import { reasonOf } from "../output/files/reason.ts";
 import { type Moment, NO_MOMENT } from "./key-table.ts";
 
-/** The columns of a table that matter. `cursor` null: rows have no date. `zone`: what dates without an offset mean. */
+/** The columns of a table. `cursor` null: rows have no date. `zone`: of dates without an offset. */
 export type TableForm = {
   readonly key: string;
   readonly cursor: string | null;
@@ -13,25 +13,36 @@ export type TableForm = {
 };
 
 const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
-/** How loaders spell null. */
+/** How loaders write null. */
 const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
 
 /** One row of a table in a warehouse. */
 export type TableRow = { readonly key: string; readonly moment: Moment };
 
+/** Texts, and whole numbers that JavaScript rounds. */
+const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;
+
+/** Parses a row. Long whole numbers become texts, so that they keep their digits. Undefined for what is not JSON. */
+export function parseRow(text: string): unknown {
+  const isLong = /\d{16}/.test(text);
+  return tryParseJson(
+    isLong ? text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`)) : text,
+  );
+}
+
 /**
- * Key and cursor of each row: CSV with a header, or JSON lines; the columns named like the stream's, whatever a loader did to
- * case and underscores, or else the first two. Throws ConfigError for a file that cannot be read, a row without a key, and
- * a date that no rule can read or that does not say its offset.
+ * Key and date of each row: CSV with a header, or JSON lines. The columns are named like the stream's, in any case and with
+ * any underscores, or are the first two.
+ * @throws ConfigError for a file that cannot be read, a row without a key, and a date without a known form or offset
  */
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   let places: readonly number[] | undefined;
-  /** Whether a line had both names. JSON lines behind it may leave out a date that is null. */
+  /** Whether a line had both names. Later JSON lines may leave out a date that is null. */
   let isNamed = false;
   let line = 0;
   let open = "";
-  /** As the first line says. */
+  /** Known from the first line. */
   let isCsv: boolean | undefined;
   const rowOf = (text: string): TableRow[] => {
     line += 1;
@@ -41,9 +52,9 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
     isCsv ??= !all.startsWith("{");
     open = isCsv && endsInQuotes(open, bare) ? `${all}\n` : "";
     if (open !== "") return [];
-    const row = isCsv ? undefined : tryParseJson(all);
+    const row = isCsv ? undefined : parseRow(all);
     if (!isCsv && !isObject(row)) throw unusable(path, line, "is no JSON object");
-    const names = isObject(row) ? Object.keys(row) : cellsOf(all);
+    const names = isObject(row) ? Object.keys(row) : cellsOf(all.replace(/\r$/, ""));
     const isHeader = isCsv && places === undefined;
     if (!isCsv || isHeader) {
       const named = placesOf(names, form);
@@ -54,14 +65,15 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
     const cells = isObject(row) ? Object.values(row) : names;
     const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);
     if (key === "") throw unusable(path, line, "has no key");
-    const spelt = form.cursor === null ? "" : cursor.trim();
-    const moment = momentIn(spelt);
+    const date = form.cursor === null ? "" : cursor.trim();
+    const moment = momentIn(date);
     if (typeof moment !== "string") return [{ key, moment }];
-    const date = /^[\w :.,+-]{0,40}$/.test(spelt) ? `the date ${quoted(spelt)}` : "a date";
-    throw unusable(path, line, `has ${date}, which ${moment}`);
+    const which = /^[\w :.,+-]{0,40}$/.test(date) ? `the date ${quoted(date)}` : "a date";
+    throw unusable(path, line, `has ${which}, which ${moment}`);
   };
   try {
-    for await (const lines of textLines(path)) yield lines.flatMap(rowOf);
+    // A carriage return before a line break can be a part of a key in quotes.
+    for await (const lines of textLines(path, "utf8", "\n")) yield lines.flatMap(rowOf);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     throw new ConfigError(`Cannot read the table "${path}": ${reasonOf(cause)}`, { cause });
@@ -76,7 +88,7 @@ function placesOf(names: readonly string[], { key, cursor }: TableForm): readonl
   return [key, cursor ?? key].map((name) => names.findIndex((one) => bare(one) === bare(name)));
 }
 
-/** Parses dates; a text says why one cannot be used. Throws ConfigError for a zone that nobody knows. */
+/** Parses dates; returns a text for a date that cannot be used. @throws ConfigError for an unknown zone */
 function momentsIn(zone: string | undefined): (text: string) => Moment | string {
   const offsetAt = zone === undefined ? undefined : offsetsOf(zone);
   return (text) => {
@@ -108,7 +120,7 @@ function msOf(offset: string): number | undefined {
   return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
 }
 
-/** How many ms the spelling of a date tells apart. Epoch numbers from 1e11 on are ms or finer, those below are seconds. */
+/** How many ms the text of a date tells apart. Epoch numbers from 1e11 on are ms or finer, smaller ones are seconds. */
 export function unitOf(text: string): number {
   if (/^\d{4}-\d\d-\d\d$/.test(text)) return 86_400_000;
   if (/^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?!:)/.test(text)) return 60_000;

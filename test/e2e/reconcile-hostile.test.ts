@@ -114,6 +114,32 @@ describe("gone.csv names nobody who is alive", () => {
     expect([gone, report.gone, report.later]).toEqual([["erased-1"], 1, 2]);
   });
 
+  it.each([
+    ["numbers beyond 2^53", ["90071992547409930", "90071992547409931", "90071992547409932"]],
+    ["texts with line breaks", ["a\r\nb", "a\nb", "a\rb", "\r\n", " a\n", 'a"\r\nb', "a\r\n"]],
+  ])("where keys are %s", async (_, keys) => {
+    const people = keys.map((id) => ({ id, discoveredAt: dateOf(3) }));
+    const csvOf = (rows: readonly Row[], end = "\n"): string =>
+      [
+        "id,discoveredAt",
+        ...rows.map(({ id, discoveredAt: date }) => `"${id.replaceAll('"', '""')}",${date}`),
+        "",
+      ].join(end);
+    const jsonOf = (rows: readonly Row[]): string =>
+      rows.map((row) => `${JSON.stringify(row).replace(/"(\d{16,})"/, "$1")}\n`).join("");
+    const config = await serviceOf(people);
+    for (const table of [csvOf(people), csvOf(people, "\r\n"), jsonOf(people)])
+      expect(await reconcile(config, await file("keys", table))).toMatchObject({
+        code: 0,
+        lost: [],
+        gone: [],
+      });
+    const lacking = await file("keys", csvOf(people.slice(1)));
+    expect(await reconcile(config, lacking)).toMatchObject({ code: 1, lost: [{}] });
+    const erased = await reconcile(await serviceOf(people.slice(1)), await file("keys", csvOf(people)));
+    expect(erased).toMatchObject({ code: 0, lost: [], report: { gone: 1 } });
+  });
+
   it("where people arrive, move, leave or hide before any request", async () => {
     const event = fc.record({
       before: fc.nat(60),

@@ -2,15 +2,19 @@ import { createReadStream } from "node:fs";
 import { PassThrough, pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 
-/** The lines of a text file, many at once; one whose name ends in `.gz` is compressed. Throws the system's errors as they are. */
+/**
+ * The lines of a text file, many at once; one whose name ends in `.gz` is compressed. Throws the system's errors as they are.
+ * @param end what ends a line
+ */
 export async function* textLines(
   path: string,
   encoding: BufferEncoding = "utf8",
+  end: RegExp | string = /\r?\n/,
 ): AsyncGenerator<readonly string[]> {
   const plain = path.endsWith(".gz") ? createGunzip() : new PassThrough();
   let rest = "";
   for await (const piece of pipeline(createReadStream(path), plain, () => {}).setEncoding(encoding)) {
-    const lines = `${rest}${piece}`.split(/\r?\n/);
+    const lines = `${rest}${piece}`.split(end);
     rest = lines.pop() ?? "";
     yield lines;
   }

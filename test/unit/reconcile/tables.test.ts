@@ -70,6 +70,12 @@ describe("a table's columns and lines", () => {
     [`{"note":"7","id":"a","discoveredAt":"${DATE}"}\n{"note":"7","id":"b"}\n`, ["a", "b"], [DATE, null]],
     ['id,discoveredAt\n{a-1},\n"{""a"":2}",\n', ["{a-1}", '{"a":2}'], [null, null]],
     ["id,discoveredAt\n", []],
+    [
+      '{"a":0.12345678901234567,"b":[-12345678901234567,{"c":1e1234567890123456 }],"id":12345678901234567,"discoveredAt":null}\n' +
+        '{"d":"\\\\\\",12345678901234567,","id":12345678901234568 ,"e":12345678901234567.5}\n',
+      ["12345678901234567", "12345678901234568"],
+      [null, null],
+    ],
   ])("%j holds the keys %j", expectRows);
 
   it("keep keys as they were written, in any order of columns", async () => {
