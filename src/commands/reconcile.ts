@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { plural, toLatin1 } from "../base/text.ts";
+import { dayOf } from "../base/time.ts";
 import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { reasonOf, writeFailure } from "../output/files/reason.ts";
@@ -16,16 +17,16 @@ import { compare, expectedBy } from "../reconcile/compare.ts";
 import { type Report, Results } from "../reconcile/results.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental } from "../run/probe.ts";
-import { readStream } from "../run/read-stream.ts";
 import { type Run, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { cannotBeCounted, statesByName } from "../run/session.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
-import { parseDatedState } from "../state/parse-state.ts";
-import { filtersOf, resumeDated } from "../state/resume.ts";
+import { parseRowState } from "../state/parse-state.ts";
+import { filtersOf, resumeRows } from "../state/resume.ts";
 import { withoutSpansOf } from "../sync/coverage.ts";
 import type { Lines } from "../sync/event.ts";
-import { type DatedState, NEW_STATE } from "../sync/state.ts";
+import { readRows } from "../sync/read-stream.ts";
+import { NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type ReconcileOptions = {
   readonly config: string | undefined;
@@ -108,9 +109,10 @@ async function compared(
     if (rowsRead === undefined) await emit({ kind: "open", stream });
     const before = rowsRead ?? 0;
     rowsRead = before;
-    const events = readStream({
-      ...{ stream, source, keyId: session.keyId, endsAt: undefined, api: serviceOf(isFiltered) },
-      saved: { kind: "read", state: { ...NEW_STATE, filters } },
+    const events = readRows({
+      ...{ stream, source, key: session.keyId, service: serviceOf(isFiltered) },
+      // Nothing is saved, so that a daily check has nothing to count.
+      state: { ...NEW_STATE, filters, checked: dayOf(session.client.now()) },
       settings: { ...config, startDate: null, endDate: null, ignoreMissingDays: [], lookbackWindowDays: 1 },
     });
     for await (const event of events) {
@@ -171,10 +173,10 @@ async function stateOf(
   { state: path }: ReconcileOptions,
   stream: string,
   { config, service }: Run["session"],
-): Promise<DatedState | undefined> {
+): Promise<RowState | undefined> {
   if (path === undefined) return undefined;
   const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
-  const resumed = resumeDated(incremental(stream), saved, filtersOf(config), null, service);
+  const resumed = resumeRows(incremental(stream), saved, filtersOf(config), service);
   if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
   const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${stream}"`;
   throw new ConfigError(`Cannot use the state "${path}": ${why}`);
@@ -190,7 +192,7 @@ async function openRecheck(path: string, stream: string, runtime: Runtime): Prom
 
 const statesIn = ({ saved }: StateFile, stream: string) =>
   [...saved.streams].flatMap(([key, value]) => {
-    const state = streamOfKey(key) === stream ? parseDatedState(stream, value) : null;
+    const state = streamOfKey(key) === stream ? parseRowState(stream, value) : null;
     return state === null ? [] : [{ key, value, state }];
   });
 

@@ -5,7 +5,7 @@ import { BEGINNING, type Day, dayOf, instant, LAST, OLDEST } from "../base/time.
 import { csvCell } from "../output/files/csv.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Count } from "../sync/service.ts";
-import type { DatedState } from "../sync/state.ts";
+import type { RowState } from "../sync/state.ts";
 import {
   AS_NUMBER,
   AS_TEXT,
@@ -70,20 +70,20 @@ export async function compare(comparison: Comparison): Promise<Report> {
  * @param state of the syncs; undefined: every row from `from` to `to`
  */
 export function expectedBy(
-  state: DatedState | undefined,
+  state: RowState | undefined,
   from: Day | null,
   to: Day | null,
 ): (at: number) => boolean {
   const days = state?.days ?? [];
   const until = state === undefined ? LAST : instant(state.discoveredAt ?? "");
-  const lastDay = days.at(-1)?.[1] ?? BEGINNING;
+  const lastDay = days.at(-1)?.to ?? BEGINNING;
   return (at) => {
     if (!(at >= OLDEST)) return state === undefined ? (from ?? to) === null : state.undated !== null;
     if (!(at <= until)) return false;
     const day = dayOf(at);
     if (state === undefined) return (from ?? day) <= day && day <= (to ?? day);
-    const span = days.find(([first, last]) => first <= day && day <= last);
-    return span === undefined ? day > lastDay : span[3] !== "missing";
+    const span = days.find(({ from: first, to: last }) => first <= day && day <= last);
+    return span === undefined ? day > lastDay : span.status !== "missing";
   };
 }
 

@@ -124,6 +124,10 @@ export function covered(days: Coverage): readonly DayRange[] {
   return ranges;
 }
 
+/** The spans without those that contain one of some days. */
+export const withoutSpansOf = (spans: Coverage, days: readonly string[]): Coverage =>
+  spans.filter(({ from, to }) => !days.some((day) => from <= day && day <= to));
+
 /** The union of several states' days. Spans are never cut: of two that overlap, only one counts. */
 export function union(parts: readonly Coverage[]): Coverage {
   const spans = parts.flat().toSorted(byRank);

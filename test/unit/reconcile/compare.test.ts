@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addDays, type Day, daysBetween } from "../../../src/base/time.ts";
 import { expectedBy } from "../../../src/reconcile/compare.ts";
-import { spanOf } from "../../../src/sync/coverage.ts";
+import type { Span } from "../../../src/sync/coverage.ts";
 import { NEW_STATE } from "../../../src/sync/state.ts";
 import { csvOf, ids, type Row } from "../../support/reconcile.ts";
 import { runs } from "../../support/runs.ts";
@@ -132,9 +132,9 @@ it("each row is lost, stale, later, new or suppressed, and each key that nobody 
         const [startDate, endDate] = [start, end].map((nth) => (nth === null ? null : dayAt(nth)));
         if (startDate && endDate && startDate > endDate) return;
         const days = (known ?? []).flatMap((status, nth) => {
-          const range = [dayAt(nth), dayAt(nth)] as const;
+          const [from, to] = [dayAt(nth), dayAt(nth)];
           if (status === "never") return [];
-          return [status === "read" ? spanOf(range, 1) : spanOf(range, null, status as "again")];
+          return [{ from, to, rows: 1, status: (status === "read" ? "proven" : status) as Span["status"] }];
         });
         const state = known === null ? undefined : { ...NEW_STATE, days, discoveredAt: newest };
         const table = all.flatMap(({ id, discoveredAt, held }): Row[] =>
