@@ -122,7 +122,8 @@ export function parseConfig(
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, file);
     const suppressed = readSuppression(settings.suppressFile);
-    return { ...settings, warnings: isShort ? [...warnings, SHORT_SALT] : warnings, origins, suppressed };
+    const salt = isShort ? [SHORT_SALT] : [];
+    return { ...settings, warnings: [...warnings, ...salt, ...suppressed.warnings], origins, suppressed };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, prefixes), ...problems];
   // What is said of a setting that is missing names its misspelling.

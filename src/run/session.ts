@@ -17,7 +17,6 @@ import type { Config } from "../config/config.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
 import { Slots } from "../output/files/slots.ts";
 import { Privacy } from "../privacy/privacy.ts";
-import { SUPPRESSED_BY } from "../privacy/suppress.ts";
 import { Client, type Query } from "../service/client.ts";
 import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
@@ -140,8 +139,7 @@ export class Session {
     holds = true,
   ): Service {
     const [key = ""] = spec.primaryKey;
-    const { suppressed } = this.config;
-    const fields = suppressed.entries === 0 || !holds ? undefined : SUPPRESSED_BY.get(spec.name);
+    const suppression = holds ? this.config.suppressed.groupsOf(spec.name) : undefined;
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.config.endpoints),
@@ -150,7 +148,7 @@ export class Session {
       export: spec.exportPath ?? undefined,
       filters,
       verify: this.config.verifyCounts,
-      parser: new RowParser({ key, ...rules, suppression: fields && { suppressed, fields } }),
+      parser: new RowParser({ key, ...rules, suppression }),
     };
     return streamApi(this.client, endpoint, this.#notify);
   }

@@ -1,6 +1,5 @@
 import { isObject } from "../base/json.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
-import { USUAL_CHARACTER } from "../privacy/suppress.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 
@@ -12,7 +11,9 @@ const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Captures by number: names would make each match an object that costs more than the capture. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
-const USUAL_GROUP = `("${USUAL_CHARACTER}+")`;
+/** ASCII that only case can spell differently, without separators of lists, and no dot at the end. */
+const USUAL_CHARACTER = "!#-&(-+/0-9:=?-\\[\\]-_a-~-";
+const USUAL_GROUP = `("[.${USUAL_CHARACTER}]*[${USUAL_CHARACTER}]")`;
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -57,7 +58,7 @@ export class LinePattern {
   readonly #values: ReadonlyMap<string, string>;
   readonly #key: string;
   readonly #cursor: string | null;
-  readonly #known: Known | undefined;
+  readonly #suppression: SuppressionGroups | undefined;
   /** Every name that was seen, in an order that suits the rows so far. */
   #names: readonly string[] = [];
   #expression: RegExp | undefined;
@@ -68,13 +69,18 @@ export class LinePattern {
 
   /**
    * @param fields the schemas of the fields, by name
-   * @param known what tells rows that are held back; undefined: none are
+   * @param suppression undefined: no row is suppressed
    */
-  constructor(fields: ReadonlyMap<string, JsonSchema>, key: string, cursor: string | null, known?: Known) {
-    this.#values = valuePatterns(fields, key, cursor, known);
+  constructor(
+    fields: ReadonlyMap<string, JsonSchema>,
+    key: string,
+    cursor: string | null,
+    suppression?: SuppressionGroups,
+  ) {
+    this.#values = valuePatterns(fields, key, cursor, suppression);
     this.#key = key;
     this.#cursor = cursor;
-    this.#known = known;
+    this.#suppression = suppression;
   }
 
   /** The row of a line that matches; an empty cursor is none. */
@@ -90,7 +96,8 @@ export class LinePattern {
     const groups = this.#groups;
     const key = found[groups.key] ?? "";
     const cursor = (groups.cursor > 0 && found[groups.cursor]) || null;
-    const isSuppressed = this.#known?.isSuppressed(key, groups.other > 0 && found[groups.other]);
+    const other = groups.other > 0 ? found[groups.other] : undefined;
+    const isSuppressed = this.#suppression?.hasUsual(key, other);
     return { raw: line as RawLine, key, cursor, names: this.#names, isSuppressed };
   }
 
@@ -113,7 +120,7 @@ export class LinePattern {
     this.#groups = {
       key: groupOf(this.#key),
       cursor: groupOf(this.#cursor),
-      other: groupOf(this.#known?.other),
+      other: groupOf(this.#suppression?.fields[1]),
     };
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
@@ -130,12 +137,13 @@ export class LinePattern {
   }
 }
 
-/** By what a row is known as one to hold back: its key, and the text of another field if it has one. Both are JSON. */
-export type Known = {
-  readonly other: string | undefined;
-  /** Whether only keys of usual characters are told in this way. */
-  readonly isUsual: boolean;
-  readonly isSuppressed: (key: string, other: string | false | undefined) => boolean;
+/** Fields that decide whether a row is suppressed: the key, and another one if it helps. */
+export type SuppressionGroups = {
+  readonly fields: readonly string[];
+  /** @param json the value of a field, as latin1 */
+  hasJson(field: string, json: string): boolean;
+  /** As `hasJson`, for the values of both fields if they are strings of usual characters. */
+  hasUsual(keyJson: string, otherJson: string | undefined): boolean;
 };
 
 /** What the values of each field look like, where an expression can say it. */
@@ -143,7 +151,7 @@ function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,
   cursor: string | null,
-  known: Known | undefined,
+  suppression: SuppressionGroups | undefined,
 ): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
@@ -151,10 +159,10 @@ function valuePatterns(
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
     const value =
       name === key
-        ? keyPattern(schema, known?.isUsual === true ? USUAL_GROUP : KEY_GROUP)
+        ? keyPattern(schema, suppression === undefined ? KEY_GROUP : USUAL_GROUP)
         : name === cursor
           ? cursorPattern(schema)
-          : name === known?.other
+          : name === suppression?.fields[1]
             ? valuePattern(schema, USUAL_GROUP, 0, new Set(["array"]))
             : valuePattern(schema);
     if (value !== undefined) values.set(name, value);

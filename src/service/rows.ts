@@ -4,11 +4,10 @@ import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
 import { fromLatin1, toLatin1 } from "../base/text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import { compactJson, memberText, memberTexts } from "../privacy/json-text.ts";
-import type { NamingField, Suppression } from "../privacy/suppress.ts";
 import type { LineBatch, RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 import { textToRawLine, toRawLine } from "./decode.ts";
-import { type Known, LinePattern } from "./fast-match.ts";
+import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
 /** Fields that one function checks. Of more it would be too long for V8 to optimize: see SHORT_FUNCTIONS in main.ts. */
@@ -20,10 +19,7 @@ export type RowRules = {
   readonly cursor: string | null;
   /** The declared schema of the rows; null: any row obeys it. */
   readonly schema: JsonSchema | null;
-  /** Suppressed people, matched by these fields; the key comes first. */
-  readonly suppression?:
-    | { readonly suppressed: Suppression; readonly fields: readonly NamingField[] }
-    | undefined;
+  readonly suppression?: SuppressionGroups | undefined;
 };
 
 /**
@@ -53,7 +49,7 @@ export class RowParser {
     this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
     this.#accepts = checkOfAll(this.#compile, this.#fields);
     this.#closed = schema !== null;
-    this.#pattern = new LinePattern(this.#fields, key, cursor, suppression && knownBy(suppression));
+    this.#pattern = new LinePattern(this.#fields, key, cursor, suppression);
   }
 
   /** The row of a usual line; undefined for a line that has to be parsed. */
@@ -64,7 +60,7 @@ export class RowParser {
   /** The row of a parsed line. */
   parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
     const isSuppressed = this.#suppression?.fields.some((field) =>
-      memberTexts(raw, field).some((json) => this.#suppression?.suppressed.hasJson(field, json)),
+      memberTexts(raw, field).some((json) => this.#suppression?.hasJson(field, json)),
     );
     if (isSuppressed !== true) this.#compare(value, notes);
     const key = keyText(raw, this.key, value[this.key]);
@@ -114,17 +110,6 @@ export class RowParser {
     this.#checks.set(name, check);
     return check;
   }
-}
-
-/** As an expression finds them, of rows without an escaped name or one that stands twice. */
-function knownBy({ suppressed, fields: [key, other] }: NonNullable<RowRules["suppression"]>): Known {
-  const isUsual = key !== "domain";
-  const isKeyHeld = (json: string): boolean =>
-    isUsual ? suppressed.hasUsual("id", json) : suppressed.hasJson("domain", json);
-  return {
-    ...{ other, isUsual },
-    isSuppressed: (id, text) => isKeyHeld(id) || (!!text && suppressed.hasUsual("email", text)),
-  };
 }
 
 /** A text, or the digits of a number. */

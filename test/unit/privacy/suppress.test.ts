@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { toLatin1 } from "../../../src/base/text.ts";
-import { readSuppression } from "../../../src/privacy/suppress.ts";
+import { type NamingField, readSuppression, type Suppression } from "../../../src/privacy/suppress.ts";
 import { file } from "../../support/cli.ts";
 
 const sha256 = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 const suppression = async (...lines: readonly string[]) =>
   readSuppression(await file("suppressed.txt", lines.join("\n")));
+
+/** Judges the value of a field in a row, as JSON. */
+const hasJson = (read: Suppression, field: NamingField, json: string): boolean | undefined =>
+  read.groupsOf(field === "domain" ? "companies" : "people")?.hasJson(field, toLatin1(json));
 
 /** A text as JSON with its letters as escapes. */
 const escaped = (text: string): string =>
@@ -26,7 +30,11 @@ const KINDS = {
       ...["ann.lee@example.com", "ANN.LEE@EXAMPLE.COM.", " ann.lee@example.com ", "'ann.lee@example.com'"],
       ...["\u0000ann.lee@example.com", "ann.lee@example\u3002com", "x@MÜNCHEN.example"],
       ...["X@XN--MNCHEN-3YA.EXAMPLE", "x@mu\u0308nchen.example", "O'Neil@b.example", "ann.lee @example.com"],
-      ...["other@b.example, ann.lee@example.com", "other@b.example;ann.lee@example.com"],
+      ...[
+        "other@b.example, ann.lee@example.com",
+        "other@b.example;ann.lee@example.com",
+        "Ann Lee <ann.lee@example.com>",
+      ],
     ],
     others: ["annlee@example.com", "ann.lee@example.com.au", "ann.lee@sub.example.com", "example.com", "@"],
   },
@@ -53,11 +61,11 @@ describe.each(Object.entries(KINDS))("a suppressed %s", (kind, { named, hashed, 
     const read = await suppression(...lines);
     for (const text of same) {
       const jsons = [JSON.stringify(text), ...(/[\\\p{Cc}]/u.test(text) ? [] : [escaped(text)])];
-      const found = [read.has(field, text), ...jsons.map((json) => read.hasJson(field, toLatin1(json)))];
+      const found = [read.has(field, text), ...jsons.map((json) => hasJson(read, field, json))];
       expect([text, ...found]).toEqual([text, ...found.map(() => true)]);
     }
     for (const text of others) {
-      const found = [read.has(field, text), read.hasJson(field, toLatin1(JSON.stringify(text)))];
+      const found = [read.has(field, text), hasJson(read, field, JSON.stringify(text))];
       expect([text, ...found]).toEqual([text, false, false]);
     }
   });
@@ -66,24 +74,29 @@ describe.each(Object.entries(KINDS))("a suppressed %s", (kind, { named, hashed, 
 describe("a value of a row", () => {
   it("names people by numbers of any size and in lists too", async () => {
     const read = await suppression("12345678901234567890", "7", "a@b.example");
-    for (const json of ["12345678901234567890", "7"]) expect(read.hasJson("id", json), json).toBe(true);
-    for (const json of ["null", "true", "{}", "8"]) expect(read.hasJson("id", json), json).toBe(false);
-    expect(read.hasJson("email", '["x",[["A@b.example"]]]')).toBe(true);
+    for (const json of ["12345678901234567890", "7"]) expect(hasJson(read, "id", json), json).toBe(true);
+    for (const json of ["null", "true", "{}", "8"]) expect(hasJson(read, "id", json), json).toBe(false);
+    expect(hasJson(read, "email", '["x",[["A@b.example"]]]')).toBe(true);
+    expect(["a@b.example", ["x", ["A@B.example"]]].map((value) => read.has("email", value))).toEqual([
+      true,
+      true,
+    ]);
   });
 
-  it("names somebody else if it differs in one character, whatever its length", async () => {
+  it("names another if it differs in one character, whatever its length", async () => {
     const texts = Array.from({ length: 40 }, (_, nth) => "abcdefghij".repeat(4).slice(0, nth + 1));
-    const read = await suppression(...texts.map((text) => `${text}-x`));
-    const isKnown = (text: string): boolean[] => {
+    const groups = (await suppression(...texts.map((text) => `${text}-x`))).groupsOf("people");
+    const isKnown = (text: string): unknown[] => {
       const json = JSON.stringify(text);
-      return [read.hasUsual("id", json), read.hasJson("id", json), read.hasJson("email", json)];
+      const both = [groups?.hasUsual(json, undefined), groups?.hasUsual('"1"', json)];
+      return [...both, groups?.hasJson("id", json), groups?.hasJson("email", json)];
     };
     for (const text of texts) {
       for (const one of [`${text}-x`, `${text}-X`.toUpperCase()])
-        expect([one, ...isKnown(one)]).toEqual([one, true, true, true]);
+        expect([one, ...isKnown(one)]).toEqual([one, true, true, true, true]);
       for (const at of [0, Math.floor(text.length / 2), text.length - 1]) {
         const other = `${text.slice(0, at)}7${text.slice(at + 1)}-x`;
-        expect([other, ...isKnown(other)]).toEqual([other, false, false, false]);
+        expect([other, ...isKnown(other)]).toEqual([other, false, false, false, false]);
       }
     }
   });
@@ -94,8 +107,8 @@ describe("a suppress_file", () => {
     ["\ufeff# people\n\n p1  # since May\n#p2", ["p1"]],
     ["p1\r\n\r\np2\r\n", ["p1", "p2"]],
     ["p1\rp2", ["p1", "p2"]],
-    ["a_b-C\nP1#2\na.b/c", ["a_b-c", "p1#2", "a.b/c"]],
-    ["", []],
+    ["a_b-C\nauth0|P1\n-x\n", ["a_b-c", "auth0|p1", "-x"]],
+    ["# none\n", []],
   ])("%j names %j", async (text, ids) => {
     const read = readSuppression(await file("suppressed.txt", text));
     expect(read.entries).toBe(ids.length);
@@ -105,14 +118,38 @@ describe("a suppress_file", () => {
   });
 
   it.each([
-    ...["a@b", "@b.example", "a b", "a@b.example c@d.example", "a@b.example,reason", "p1;p2", "<a>", '"a"'],
+    ...["a@b", "@b.example", "a b", "a@b.example c@d.example", "a@b.example,reason", "p1;p2", "<a>"],
     ...["https://a.example", "ann@example.", "m\ufffdller@b.example", "a\ufffd", "a\u00a0b", "\u200b"],
+    ...["acme.example/", "acme.example/about", "www.acme.example/", "acme.example:443", "acme.example#top"],
+    ...["acme.example?utm_source=x", "*.acme.example", ".acme.example", "domain:acme.example", "id:p3"],
+    ...["'p3'", "\u201cp3\u201d", "linkedin.com/in/ann", "+49 1761234", "@acme.example", "sha256=ab"],
     ...["sha256:12", `sha256:${"a".repeat(63)}`, `sha256:${"a".repeat(65)}`, `sha256:${"g".repeat(64)}`],
   ])("with %j on its third line is refused by that line, which is not quoted", async (line) => {
     const path = await file("suppressed.txt", `p1\n\n${line}\n`);
     const refuse = (): unknown => readSuppression(path);
     expect(refuse).toThrow(`Cannot use the suppress_file "${path}": line 3 is no e-mail`);
     expect(refuse).not.toThrow(line);
+  });
+
+  it.each(['"acme.example"', "'acme.example'", "\u201cAcme.Example.\u201d", "www.acme.example"])(
+    "with %s names that domain",
+    async (line) => {
+      expect((await suppression(line)).has("domain", "acme.example")).toBe(true);
+    },
+  );
+
+  it("warns of 64 hexadecimal digits, which may be a digest", async () => {
+    const path = await file("suppressed.txt", `p1\n${"aB".repeat(32)}\n${sha256("p2")}`);
+    const { entries, warnings } = readSuppression(path);
+    expect([entries, warnings]).toEqual([
+      3,
+      [expect.stringContaining(`"${path}" has 64 hexadecimal digits on line 2,`)],
+    ]);
+    expect((await suppression("p1", sha256("p2"))).warnings).toEqual([]);
+  });
+
+  it.each(["", " \n\r\n\ufeff"])("that is empty is refused: %j", async (text) => {
+    await expect(suppression(text)).rejects.toThrow("it is empty");
   });
 
   it("with many wrong lines is refused by the first five", async () => {
