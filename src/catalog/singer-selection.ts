@@ -87,7 +87,7 @@ function choose(entry: CatalogNode, stream: DiscoveredStream, told: Selected): S
   const method = chosenMethod(entry, stream, told);
   const needed = [...neededFields(stream), ...keyProperties];
   const rules = fieldRules(schema, [], metadata, needed);
-  const leaving = schemaUnder(rules, schema, "leaving");
+  const leaving = schemaUnder([rules], schema, "leaving");
   return { stream: spec.name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
 }
 
@@ -160,7 +160,7 @@ function fieldSelected(metadata: CatalogNode, inherited: boolean): boolean {
 }
 
 const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
-const UNNAMED: FieldAction = { kind: "withhold", setting: "the catalog" };
+const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
 
 /**
  * What a catalog says of the fields of an object, or of the objects in a list. A field whose schema does not say what
@@ -177,7 +177,7 @@ function fieldRules(
     const stays = needed.includes(name) || fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true);
     return [name, stays ? innerRule(property, breadcrumb, metadata) : DESELECTED];
   });
-  return { others: UNNAMED, fields: new Map(rules) };
+  return { defaultRule: UNLISTED, fields: new Map(rules) };
 }
 
 function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: Metadata): FieldRule {

@@ -137,7 +137,7 @@ async function compared(
       isExpected: expectedBy(state, config.startDate, config.endDate),
       count: source.isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
       requests: () => session.usage.requests,
-      keyOf: privacy.echoOf(stream, key) ?? ((value) => value),
+      keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
       leave: (line) => rewrite?.(line) ?? line,
       isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
     });

@@ -1,29 +1,26 @@
 import type { StreamSpec } from "../catalog/streams.ts";
 import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
-
-/** One entry of `only_fields`. `stream`: null for all; `path`: names from there on, `*` at its end for a complete object. */
-export type OnlyEntry = { readonly stream: string | null; readonly path: readonly string[] };
-
-/** Whether an entry narrows a stream. */
-export const concerns = ({ stream }: Pick<OnlyEntry, "stream">, { name }: StreamSpec): boolean =>
-  stream === null || stream === name;
+import type { Setting } from "./settings.ts";
 
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
 
 /**
- * What `only_fields` lets out of the rows of a stream; null: no entry concerns it, and everything leaves. Keys and cursors
- * always leave. A name stands for a value that is no object; of an object only what is named inside leaves.
+ * The rules of `only_fields` for a stream; null if no setting concerns it. Keys and cursors always leave.
+ * A name alone names a value that is no object; `*` at the end names a complete object.
  */
-export function onlyRules(entries: readonly OnlyEntry[], spec: StreamSpec): FieldRules | null {
-  const paths = entries.flatMap((entry) => (concerns(entry, spec) ? [entry.path] : []));
+export function onlyRules(
+  settings: readonly Setting[],
+  { primaryKey, cursorField }: StreamSpec,
+): FieldRules | null {
+  const paths = settings.flatMap(({ list, path }) => (list === "only_fields" ? [path] : []));
   const rule = paths.length === 0 ? "keep" : ruleOf(paths);
   if (rule === "keep") return null;
-  const needed = [...spec.primaryKey, ...(spec.cursorField === null ? [] : [spec.cursorField])];
+  const needed = cursorField === null ? primaryKey : [...primaryKey, cursorField];
   const kept = needed.map((name): [string, FieldRule] => [name, "keep"]);
-  return { others: NOT_NAMED, fields: new Map([...rule.fields, ...kept]) };
+  return { defaultRule: NOT_NAMED, fields: new Map([...rule.fields, ...kept]) };
 }
 
-/** @param paths what is named, from here on; an empty one names the value that stands here */
+/** @param paths the rest of each path from here on; an empty one names the value itself */
 function ruleOf(paths: readonly (readonly string[])[]): "keep" | FieldRules {
   if (paths.some(([name]) => name === "*")) return "keep";
   const names = new Set(paths.flatMap(([name]) => name ?? []));
@@ -32,5 +29,5 @@ function ruleOf(paths: readonly (readonly string[])[]): "keep" | FieldRules {
     ruleOf(paths.filter(([first]) => first === name).map(([, ...rest]) => rest)),
   ]);
   const onlyObjects = !paths.some(({ length }) => length === 0);
-  return { others: NOT_NAMED, fields: new Map(fields), onlyObjects };
+  return { defaultRule: NOT_NAMED, fields: new Map(fields), onlyObjects };
 }

@@ -2,9 +2,8 @@ import { ConfigError } from "../base/errors.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import { type FieldRules, isDrop, type Rewrite, ruleFor, schemaUnder } from "../privacy/field-rules.ts";
+import { catalogConflicts, isDrop, type Rewrite, ruleFor, schemaUnder } from "../privacy/field-rules.ts";
 import type { Privacy } from "../privacy/privacy.ts";
-import { catalogConflicts } from "../privacy/privacy-schema.ts";
 import { hasNuls, withoutNuls } from "../protocol/prune.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { Drift } from "./drift.ts";
@@ -18,9 +17,8 @@ export function* catalogWarnings(
   schema: JsonSchema | null,
   privacy: Privacy,
 ): Generator<Event> {
-  const rules = privacy.rules(stream);
-  if (schema === null || rules === null) return;
-  const { mistyped, dropped } = catalogConflicts(schema, rules);
+  if (schema === null) return;
+  const { mistyped, dropped } = catalogConflicts(schema, privacy.rules(stream));
   if (mistyped.length > 0) {
     throw new ConfigError(
       `Cannot read the stream "${stream}": the catalog types ${quotedNames(mistyped)} as it was before hash_fields named it, ` +
@@ -51,7 +49,8 @@ export function outgoing(
   const drift = new Drift();
   const withheld = new Set<string>();
   const rules = privacy.rules(stream);
-  const leaves = ([name]: readonly [string, unknown]): boolean => !isDrop(ruleFor(name, rules ?? KEEP));
+  const leaves = ([name]: readonly [string, unknown]): boolean =>
+    !rules.some((one) => isDrop(ruleFor(name, one)));
   let nuls = 0;
   const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
     if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
@@ -96,8 +95,6 @@ export function outgoing(
     yield event;
   };
 }
-
-const KEEP: FieldRules = { others: "keep", fields: new Map() };
 
 const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text });
 

@@ -2,7 +2,7 @@ import { NotFoundError } from "../base/errors.ts";
 import { fromLatin1 } from "../base/text.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import { hasRows, type RowStreamSpec } from "../catalog/streams.ts";
-import { fieldNamesOf } from "../privacy/privacy.ts";
+import { fieldNamesOf } from "../privacy/settings.ts";
 import type { Row } from "../sync/service.ts";
 import { isNotOnPlan, type Session } from "./session.ts";
 

@@ -120,7 +120,7 @@ export class Session {
       checkState,
       streamApi: (spec, rules) => this.streamApi(spec, rules),
       filtersOf: (spec) => this.#filters(spec),
-      echoOf: (stream, field) => this.privacy.echoOf(stream, field),
+      echoOf: (stream, field) => this.privacy.replacementFor(stream, field),
       notify: (text) => this.#notify({ kind: "log", level: "warn", text }),
     });
   }

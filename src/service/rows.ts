@@ -1,9 +1,9 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, quoted } from "../base/json.ts";
 import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
+import { compactJson, memberText, memberTexts } from "../base/json-text.ts";
 import { fromLatin1, toLatin1 } from "../base/text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
-import { compactJson, memberText, memberTexts } from "../privacy/json-text.ts";
 import type { LineBatch, RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 import { textToRawLine, toRawLine } from "./decode.ts";

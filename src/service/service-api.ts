@@ -9,9 +9,9 @@ import {
   UnreachableError,
 } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
+import { elementTexts } from "../base/json-text.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
-import { elementTexts } from "../privacy/json-text.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Batch, Count, Page, PlacedRow, Row, Service } from "../sync/service.ts";
 import { describe, type Window } from "../sync/window.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { compactJson, elementTexts, memberText, memberTexts } from "../../../src/base/json-text.ts";
 import { fromLatin1, toLatin1 } from "../../../src/base/text.ts";
-import { compactJson, elementTexts, memberText, memberTexts } from "../../../src/privacy/json-text.ts";
 
 describe("an answer of the service, taken apart without a parser", () => {
   it("gives each row as it was written, integers of any size included", () => {

@@ -1,8 +1,8 @@
-import { endOfString, QUOTE } from "../base/json.ts";
-import { fromLatin1, toLatin1 } from "../base/text.ts";
+import { endOfString, QUOTE } from "./json.ts";
+import { fromLatin1, toLatin1 } from "./text.ts";
 
-// Reads JSON text token by token, where JSON.parse would round integers above 2^53. Texts are UTF-8 with one byte a
-// character (latin1). Every function throws for what is no JSON, as far as it looks.
+// Reads JSON text token by token, because JSON.parse rounds integers above 2^53. Texts are UTF-8 as latin1.
+// Every function throws if the part that it reads is no JSON.
 
 const COMMA = 44;
 export const OPEN_LIST = 91;
@@ -10,13 +10,10 @@ export const CLOSE_LIST = 93;
 export const OPEN_OBJECT = 123;
 export const CLOSE_OBJECT = 125;
 
-/**
- * The text of the value that stands in an object under a name; undefined if there is none. Of a name that stands twice the
- * last counts, as for JSON.parse.
- */
+/** The text of an object's member; undefined without one. The last of two with one name counts, as for JSON.parse. */
 export const memberText = (text: string, name: string): string | undefined => memberTexts(text, name).at(-1);
 
-/** The texts of all values that stand in an object under a name. */
+/** The texts of all members of an object with one name. */
 export function memberTexts(text: string, name: string): readonly string[] {
   const found: string[] = [];
   const start = skipSpace(text, 0);
@@ -32,7 +29,7 @@ export function memberTexts(text: string, name: string): readonly string[] {
   return found;
 }
 
-/** The texts of the elements of a list that stands in an object under a name. Empty if there is no such list. */
+/** The texts of the elements of a list in an object; empty without such a list. */
 export function elementTexts(text: string, name: string): readonly string[] {
   const list = memberText(text, name) ?? "";
   if (list.charCodeAt(0) !== OPEN_LIST) return [];
@@ -55,8 +52,8 @@ export function toNext(text: string, end: number, close: number): number {
 }
 
 /**
- * The JSON of a value as JSON.stringify would write it, but with every number as it was spelt. No regular expression: on a
- * text of megabytes it keeps a place to turn back to for each character.
+ * Writes JSON as JSON.stringify does, with every number as it came.
+ * A regular expression would need memory for each character of a long text.
  */
 export function compactJson(json: string): string {
   let built = "";
@@ -79,7 +76,7 @@ export function compactJson(json: string): string {
   return built + json.slice(from);
 }
 
-/** What the name between two indexes says, whichever way it is spelt. */
+/** Decodes the name between two indexes. */
 export function nameOf(text: string, start: number, end: number): string {
   const raw = text.slice(start + 1, end - 1);
   return WITHOUT_ESCAPES.test(raw) ? raw : JSON.parse(fromLatin1(text.slice(start, end)));
@@ -98,7 +95,7 @@ export function skipValue(text: string, at: number): number {
   return end;
 }
 
-/** Of letters, digits and signs, which is what numbers, `true`, `false` and `null` are made of. */
+/** Numbers, `true`, `false` and `null` have letters, digits and signs only. */
 const isScalar = (code: number): boolean =>
   (code >= 97 && code <= 122) || (code >= 43 && code <= 57 && code !== COMMA) || code === 69;
 

@@ -1,0 +1,136 @@
+import { isObject, quoted } from "../base/json.ts";
+import { nearestName } from "../base/text.ts";
+import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
+import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import type { FieldRule, FieldRules } from "./field-rules.ts";
+
+/** One entry of a list of fields. `stream`: null for all. `path`: the names down to the field; `*`: all that is in it. */
+export type Setting = {
+  readonly name: string;
+  readonly list: "only_fields" | "drop_fields" | "hash_fields";
+  readonly stream: string | null;
+  readonly path: readonly string[];
+};
+
+/** A dot leads into an object. A name that begins with a stream is a field of that stream. */
+export function toSetting(name: string, list: Setting["list"]): Setting {
+  const [first = "", ...rest] = name.split(".");
+  const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
+  return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
+}
+
+/** Why the connector cannot obey a setting. Live rows decide later whether a field of any stream exists. */
+export function problemsOf(setting: Setting, configured: readonly StreamSpec[]): readonly string[] {
+  const { name, list, stream, path } = setting;
+  const names = list === "only_fields" && path.at(-1) === "*" ? path.slice(0, -1) : path;
+  if (names.includes("") || names.includes("*")) return [`${list} ${quoted(name)} is no field name`];
+  const meant = stream === null ? configured : STREAMS.filter((spec) => spec.name === stream);
+  const advice = stream === null ? `. Name the streams that you mean: "<stream>.${path[0]}"` : "";
+  const needed = meant.flatMap((spec) => neededText(setting, spec) ?? []);
+  if (needed.length > 0) return needed.map((text) => `${list} "${name}" ${text}${advice}`);
+  if (stream === null || meant.some(({ sampled }) => sampled) || !isUndeclared(setting)) return [];
+  const meantText = suggestion(names.join("."), namesIn(loadSchema(stream)));
+  return [`${list} ${quoted(name)} names a field that "${stream}" does not have${meantText}`];
+}
+
+/** Why a key or cursor cannot be dropped or hashed. */
+function neededText({ list, path }: Setting, spec: StreamSpec): string | undefined {
+  const [field = "", inner] = path;
+  if (list === "only_fields" || inner !== undefined) return undefined;
+  const cannot = (what: string, why: string): string =>
+    `names the ${what} of "${spec.name}", which cannot be ${list === "drop_fields" ? "dropped" : "hashed"}: ${why}`;
+  if (field === spec.cursorField) return cannot("cursor", "the next run goes on from it");
+  const { type } = propertiesOf(loadSchema(spec.name))[field] ?? {};
+  const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
+  if (!spec.primaryKey.includes(field) || (list === "hash_fields" && isText)) return undefined;
+  return cannot("primary key", "tables are merged by it");
+}
+
+/** The field of a setting, without the `*` for all that is in it. */
+const fieldOf = ({ path }: Setting): readonly string[] => path.filter((name) => name !== "*");
+
+/** True for a field that no schema of the setting's streams has. */
+export function isUndeclared(setting: Setting): boolean {
+  const field = fieldOf(setting);
+  if (field.length === 0) return false;
+  const { stream } = setting;
+  return stream === null ? !DECLARED.has(field.join(".")) : !isIn(loadSchema(stream), field);
+}
+
+/** True if a schema has a field, or does not say what is in the object that would have it. */
+function isIn(schema: JsonSchema, path: readonly string[]): boolean {
+  const [name = "", ...rest] = path;
+  if (schema.properties === undefined) return schema.items === undefined || isIn(schema.items, path);
+  const property = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+  return property !== undefined && (rest.length === 0 || isIn(property, rest));
+}
+
+/** The names of a record's fields at every depth: `city`, `headquarters.city`. A setting cannot name a field with a dot. */
+export function fieldNamesOf(value: unknown, names: Set<string>, path: readonly string[] = []): Set<string> {
+  if (Array.isArray(value)) for (const element of value) fieldNamesOf(element, names, path);
+  if (!isObject(value)) return names;
+  for (const [name, inner] of Object.entries(value)) {
+    const here = name.includes(".") ? [] : [...path, name].slice(-MAX_PARTS);
+    for (let start = 0; start < here.length; start += 1) names.add(here.slice(start).join("."));
+    fieldNamesOf(inner, names, here);
+  }
+  return names;
+}
+
+/** A deeper field has only the names of its last parts. */
+const MAX_PARTS = 8;
+
+const namesIn = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
+
+/** A record that has every field of a schema. */
+function exampleOf({ items, properties }: JsonSchema): unknown {
+  if (properties === undefined) return items === undefined ? null : exampleOf(items);
+  return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, exampleOf(inner)]));
+}
+
+/** The names of all fields that a schema has. */
+const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => [...namesIn(loadSchema(name))]));
+
+/** Why the connector cannot obey a setting whose field no schema has; none if a live row has it. */
+export function unknownProblems(setting: Setting, live: ReadonlySet<string>): readonly string[] {
+  const field = fieldOf(setting).join(".");
+  if (live.has(field)) return [];
+  const text = `${setting.list} ${quoted(setting.name)} names a field that no stream of this account has`;
+  return [text + suggestion(field, [...DECLARED, ...live])];
+}
+
+function suggestion(name: string, names: Iterable<string>): string {
+  const nearest = nearestName(name, names);
+  return nearest === undefined ? "" : `. Did you mean ${quoted(nearest)}?`;
+}
+
+/**
+ * The rules of `drop_fields` and `hash_fields` for one stream.
+ * A setting for all streams holds at every depth, so the rules can contain themselves.
+ */
+export function rulesOf(settings: readonly Setting[]): FieldRules | null {
+  const all = settings.filter(({ list }) => list !== "only_fields");
+  const everywhere = all.filter(({ stream }) => stream === null);
+  const made = new Map<string, FieldRules>();
+  /** @param here settings whose path begins here */
+  const rulesAt = (here: readonly Setting[]): FieldRules => {
+    const id = JSON.stringify(here);
+    const known = made.get(id);
+    if (known !== undefined) return known;
+    const fields = new Map<string, FieldRule>();
+    const rules: { defaultRule: FieldRule; fields: typeof fields } = { defaultRule: "keep", fields };
+    made.set(id, rules);
+    if (everywhere.length > 0) rules.defaultRule = rulesAt([]);
+    const begun = [...here, ...everywhere];
+    for (const name of new Set(begun.map(({ path }) => path[0] ?? "")))
+      fields.set(name, ruleOf(begun.filter(({ path }) => path[0] === name)));
+    return rules;
+  };
+  const ruleOf = (named: readonly Setting[]): FieldRule => {
+    const met = named.filter(({ path }) => path.length === 1);
+    const strongest = met.find(({ list }) => list === "drop_fields") ?? met[0];
+    if (strongest === undefined) return rulesAt(named.map((one) => ({ ...one, path: one.path.slice(1) })));
+    return { kind: strongest.list === "drop_fields" ? "drop" : "hash", setting: strongest.name };
+  };
+  return all.length === 0 ? null : rulesAt(all.filter(({ stream }) => stream !== null));
+}
