@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
@@ -219,10 +218,9 @@ class Batcher {
     );
   }
 
-  /** Names a line by place, length and digest, never by content. */
+  /** Names a line by place and length: even a digest of a short line could be undone by guessing. */
   #badLine(line: string): BodyError {
-    const digest = createHash("sha256").update(line, "latin1").digest("hex").slice(0, 16);
-    const which = `line ${this.#lineNumber} (${line.length} bytes, sha256 ${digest}…)`;
+    const which = `line ${this.#lineNumber} (${line.length} bytes)`;
     return new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
   }
 }
