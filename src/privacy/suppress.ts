@@ -44,10 +44,10 @@ export class Suppression {
     return hash("sha256", [...this.#names].sort().join("\n"));
   }
 
-  /** True if a value is suppressed in any spelling; a list is, if one of its values is. */
+  /** True if a value, or one in a list or object, is suppressed in any spelling. */
   has(field: NamingField, value: unknown): boolean {
-    if (this.entries === 0) return false;
-    if (Array.isArray(value)) return value.some((one) => this.has(field, one));
+    if (this.entries === 0 || value === null) return false;
+    if (typeof value === "object") return Object.values(value).some((one) => this.has(field, one));
     if (typeof value !== "string" && typeof value !== "number") return false;
     const parts = field === "id" ? [String(value)] : String(value).split(LIST);
     return parts.some((part) => {
