@@ -9,13 +9,13 @@ import { reasonOf } from "../output/files/reason.ts";
 export type NamingField = "id" | ItemKind;
 
 /** The fields by which the rows of a stream are suppressed; the key comes first. */
-export const SUPPRESSED_BY: ReadonlyMap<string, readonly NamingField[]> = new Map([
+export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...NamingField[]]> = new Map([
   ["people", ["id", "email"]],
   ["companies", ["domain"]],
 ]);
 
-/** An entry whose normal form is its lower case: an e-mail, or an id without a dot. */
-const PLAIN_ENTRY = /^(?:[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]+)$/i;
+/** An entry whose normal form is its lower case: a digest, an e-mail, or an id without a dot. */
+const PLAIN_ENTRY = /^(?:sha256:[0-9a-f]{64}|[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]+)$/i;
 /** An id in normal form; what looks like a URL, a pattern or a quotation is none. */
 const ID = /^[\p{L}\p{N}_-][\p{L}\p{M}\p{N}_.|-]*$/u;
 /** Separates the addresses of a text. */
@@ -58,9 +58,9 @@ export class Suppression {
 
   /** The fields that decide whether a row of a stream is suppressed; undefined if none do. */
   groupsOf(stream: string) {
-    const fields = SUPPRESSED_BY.get(stream);
-    const [key] = fields ?? [];
-    if (key === undefined || fields === undefined || this.entries === 0) return undefined;
+    const fields = this.entries === 0 ? undefined : SUPPRESSED_BY.get(stream);
+    if (fields === undefined) return undefined;
+    const [key] = fields;
     return {
       fields,
       /** @param json the value of a field, as latin1 */
@@ -111,11 +111,11 @@ export function readSuppression(path: string | null): Suppression {
         "Write one a line, without quotes, path or port; an id with other characters as its digest",
     );
   const digits = lines.flatMap((line, nth) => (/^[0-9a-f]{64}$/i.test(line) ? [nth + 1] : []));
-  const warning = `The suppress_file "${path}" has 64 hexadecimal digits on ${linesText(digits)}, which it takes for an id. If they are a digest, write "sha256:" before them`;
-  return new Suppression(
-    entries.filter((names) => names?.length) as string[][],
-    digits.length === 0 ? [] : [warning],
-  );
+  const warning =
+    `The suppress_file "${path}" has 64 hexadecimal digits on ${linesText(digits)}, which it takes for an id. ` +
+    'If they are a digest, write "sha256:" before them';
+  const named = entries.flatMap((names) => (names?.length ? [names] : []));
+  return new Suppression(named, digits.length === 0 ? [] : [warning]);
 }
 
 function linesText(lines: readonly number[]): string {
@@ -125,8 +125,7 @@ function linesText(lines: readonly number[]): string {
 
 /** The normal forms of an entry; undefined for what names none. A host name may be an id as well. */
 function namesOf(entry: string): readonly string[] | undefined {
-  if (/^sha256:[0-9a-f]{64}$/i.test(entry)) return [entry.toLowerCase()];
-  if (PLAIN_ENTRY.test(entry) && !entry.includes("xn--")) return [entry.toLowerCase()];
+  if (PLAIN_ENTRY.test(entry)) return [entry.toLowerCase()];
   if (/\s/.test(entry)) return undefined;
   const bare = bareOf(entry);
   const item = normalizeItem(bare.includes("@") ? "email" : "domain", bare);

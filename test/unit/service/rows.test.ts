@@ -80,7 +80,14 @@ const COMPANIES: readonly NamingField[] = ["domain"];
 /** Texts as services write them: usual ones, and others that mean the same. */
 const SPELT = [
   ...['"per_1"', '"PER_1"', '"per_2"', '"per\\u005f1"', '" per_1"', '"per_1\u200b"', '"é_1"', '"\\u00e9_1"'],
-  ...['"a@x.example"', '"A@X.example"', '"a@x.example."', '"b@y.example,a@x.example"', '"b@y.example"'],
+  ...[
+    '"a@x.example"',
+    '"A@X.example"',
+    '"a@x.example."',
+    '"b@y.example,a@x.example"',
+    '"b@y.example;a@x.example"',
+    '"A <a@x.example>"',
+  ],
   ...['"x.example"', '"https://X.example/"', '"www.x.example"', '"y.example"', '"per_1/2"', '""', "null"],
 ];
 const LINE = fc.record(
