@@ -181,7 +181,7 @@ class LineRewriter {
   readonly #path: string[] = [];
   #text = "";
   #at = 0;
-  /** What leaves of the text up to `done`. */
+  /** The text that leaves, up to `done`. */
   #built = "";
   #done = 0;
 

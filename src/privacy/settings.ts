@@ -53,8 +53,10 @@ const fieldOf = ({ path }: Setting): readonly string[] => path.filter((name) => 
 export function isUndeclared(setting: Setting): boolean {
   const field = fieldOf(setting);
   if (field.length === 0) return false;
-  const { stream } = setting;
-  return stream === null ? !DECLARED.has(field.join(".")) : !isIn(loadSchema(stream), field);
+  const { list, stream } = setting;
+  if (stream !== null) return !isIn(loadSchema(stream), field);
+  if (list !== "only_fields") return !DECLARED.has(field.join("."));
+  return !STREAMS.some((spec) => isIn(loadSchema(spec.name), field));
 }
 
 /** True if a schema has a field, or does not say what is in the object that would have it. */

@@ -176,6 +176,7 @@ describe("a name of a setting", () => {
     [{ hash: ["company_lookup_contacts.position"] }, "the primary key"],
     [{ only: ["email", "companies.anything", "sources.*", "contacts.email"] }, null],
     [{ only: ["emial"] }, LATER],
+    [{ only: ["isVerified"] }, LATER],
     [{ only: ["people.*.email"] }, "is no field name"],
     [{ drop: ["companies.hq.*"] }, "is no field name"],
     [{ only: ["people.emial"] }, '"people" does not have'],
