@@ -4,7 +4,7 @@ import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts"
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 import type { FieldRule, FieldRules } from "./field-rules.ts";
 
-/** One entry of a list of fields. `stream`: null for all. `path`: the names down to the field; `*`: all that is in it. */
+/** One entry of a list of fields. `stream`: null for all. `path`: the names down to the field. */
 export type Setting = {
   readonly name: string;
   readonly list: "only_fields" | "drop_fields" | "hash_fields";
@@ -22,14 +22,14 @@ export function toSetting(name: string, list: Setting["list"]): Setting {
 /** Why the connector cannot obey a setting. Live rows decide later whether a field of any stream exists. */
 export function problemsOf(setting: Setting, configured: readonly StreamSpec[]): readonly string[] {
   const { name, list, stream, path } = setting;
-  const names = list === "only_fields" && path.at(-1) === "*" ? path.slice(0, -1) : path;
-  if (names.includes("") || names.includes("*")) return [`${list} ${quoted(name)} is no field name`];
+  const field = fieldOf(setting);
+  if (field.includes("") || field.includes("*")) return [`${list} ${quoted(name)} is no field name`];
   const meant = stream === null ? configured : STREAMS.filter((spec) => spec.name === stream);
   const advice = stream === null ? `. Name the streams that you mean: "<stream>.${path[0]}"` : "";
   const needed = meant.flatMap((spec) => neededText(setting, spec) ?? []);
   if (needed.length > 0) return needed.map((text) => `${list} "${name}" ${text}${advice}`);
   if (stream === null || meant.some(({ sampled }) => sampled) || !isUndeclared(setting)) return [];
-  const meantText = suggestion(names.join("."), namesIn(loadSchema(stream)));
+  const meantText = suggestion(field.join("."), namesIn(loadSchema(stream)));
   return [`${list} ${quoted(name)} names a field that "${stream}" does not have${meantText}`];
 }
 
@@ -46,8 +46,9 @@ function neededText({ list, path }: Setting, spec: StreamSpec): string | undefin
   return cannot("primary key", "tables are merged by it");
 }
 
-/** The field of a setting, without the `*` for all that is in it. */
-const fieldOf = ({ path }: Setting): readonly string[] => path.filter((name) => name !== "*");
+/** The path without the `*` of `only_fields` for all that is in a field. */
+const fieldOf = ({ list, path }: Setting): readonly string[] =>
+  list === "only_fields" && path.at(-1) === "*" ? path.slice(0, -1) : path;
 
 /** True for a field that no schema of the setting's streams has. */
 export function isUndeclared(setting: Setting): boolean {
