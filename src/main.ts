@@ -77,47 +77,17 @@ export async function runProgram(
   let command: Command | undefined;
   try {
     const { version } = readPackageFile("package.json") as { version: string };
-    // Platforms and scripts ask for it alone: loading the parser would take most of the time.
-    const asksVersion = args.length === 1 && (args[0] === "--version" || args[0] === "-v");
-    const parse = asksVersion ? async () => ({ kind: "text", text: version }) as const : await openParse();
+    // Scripts ask for it alone: loading the parser would take most of the time.
+    if (args.length === 1 && /^(?:--version|-v)$/.test(args[0] ?? "")) {
+      runtime.stdout.write(`${version}\n`);
+      return 0;
+    }
+    const parse = await openParse();
     command = await parse(args, version);
-    return await run(command, runtime);
+    return await command.run(runtime);
   } catch (error) {
     if (runtime.signal.aborted) throw error;
     return await reportError(error, command, runtime.stderr);
-  }
-}
-
-/** What every run needs is little; the rest is loaded when a command asks for it, so that `spec` is quick. */
-async function run(command: Command, runtime: Runtime): Promise<number> {
-  switch (command.kind) {
-    case "spec":
-      return (await import("./commands/spec.ts")).spec(runtime);
-    case "check":
-      return (await import("./commands/check.ts")).check(command, runtime);
-    case "init":
-      return (await import("./commands/init.ts")).init(command, runtime);
-    case "discover":
-      return (await import("./commands/discover.ts")).discover(command, runtime);
-    case "read":
-      return (await import("./commands/read.ts")).read(command, runtime);
-    case "jobs":
-      return (await import("./commands/jobs.ts")).jobs(command, runtime);
-    case "state":
-      return (await import("./commands/state.ts")).showState(command, runtime);
-    case "plan":
-      return (await import("./commands/plan.ts")).plan(command, runtime);
-    case "reconcile":
-      return (await import("./commands/reconcile.ts")).reconcile(command, runtime);
-    case "state-merge":
-      return (await import("./commands/state-merge.ts")).stateMerge(command, runtime);
-    case "output-compact":
-      return (await import("./commands/output-compact.ts")).compactOutput(command, runtime);
-    case "tap":
-      return (await import("./commands/tap.ts")).tap(command, runtime);
-    case "text":
-      runtime.stdout.write(`${command.text}\n`);
-      return 0;
   }
 }
 
@@ -137,8 +107,7 @@ async function reportError(
 ): Promise<number> {
   const { fitText } = await import("./protocol/error-text.ts");
   const { OutputClosed } = await import("./protocol/writer.ts");
-  const isPlatforms = command?.kind === "tap" || (command?.kind === "read" && command.format === "airbyte");
-  if (error instanceof OutputClosed && error.isUnread) return isPlatforms ? 1 : 0;
+  if (error instanceof OutputClosed && error.isUnread) return command?.isForPlatform === true ? 1 : 0;
   const text = error instanceof Error ? error.message : String(error);
   stderr.write(`${fitText(text)}\n`);
   return error instanceof UsageError ? 2 : 1;

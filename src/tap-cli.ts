@@ -1,23 +1,25 @@
 import {
-  answerOf,
+  type AddCommand,
   type Command,
+  fileFlag,
   LOG_LEVEL,
-  openParser,
+  parseWords,
   refuseTwoReaders,
-  refuseTwoStates,
-  STATE,
-  STATE_FILE,
+  STATES,
   textFlag,
 } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
-  config: { alias: "c", ...textFlag("config file (- is stdin, ENV the environment)") },
+  config: {
+    ...textFlag("config file (- is stdin, ENV the environment)"),
+    ...{ alias: "c", coerce: (value: string | readonly string[]) => [value].flat() },
+  },
   discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
-  catalog: { type: "string", describe: "streams and fields to read; default: all" },
-  properties: { alias: "p", ...textFlag("older name of --catalog") },
-  state: { alias: "s", ...STATE },
-  "state-file": STATE_FILE,
+  catalog: fileFlag("streams and fields to read; default: all"),
+  properties: { alias: "p", ...fileFlag("older name of --catalog") },
+  state: { alias: "s", ...STATES.state },
+  "state-file": STATES["state-file"],
   about: { type: "boolean", describe: "describe this tap" },
   format: {
     choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
@@ -39,22 +41,19 @@ const EXAMPLES = [
  * Parses the Singer flags. Orchestrators put flags together, so that flags which a mode has no use for are harmless.
  * Throws UsageError.
  */
-export async function parseTapCommand(args: readonly string[], version: string): Promise<Command> {
-  let options: TapOptions | undefined;
-  const parser = (await openParser("tap-contact-intelligence", version, ["config", "c"]))
+export const parseTapCommand = (words: readonly string[], version: string): Promise<Command> =>
+  parseWords("tap-contact-intelligence", version, words, addTap);
+
+const addTap: AddCommand = (parser, choose) =>
+  parser
     .usage("$0 --config FILE [--catalog FILE] [--state FILE]")
     .epilogue(EXAMPLES)
-    .command("$0", false, TAP_FLAGS, ({ config, catalog, properties, format, ...flags }) => {
-      // Repeatable; as a list the parser would not take a dash for it.
-      const [configs, mode] = [[config ?? []].flat(), modeOf(flags)];
-      options = { ...flags, mode, configs, catalog: catalog ?? properties, format: format ?? "text" };
+    .command("$0", false, TAP_FLAGS, ({ config = [], properties, format = "text", ...flags }) => {
+      const { catalog = properties } = flags;
+      refuseTwoReaders(...config, catalog, flags.state);
+      const options = { ...flags, mode: modeOf(flags), configs: config, catalog, format };
+      choose(async (runtime) => (await import("./commands/tap.ts")).tap(options, runtime), true);
     });
-  const text = await answerOf(parser, args);
-  if (options === undefined) return { kind: "text", text };
-  refuseTwoStates(options);
-  refuseTwoReaders(...options.configs, options.catalog, options.state);
-  return { kind: "tap", ...options };
-}
 
 /** Meltano adds `--discover` to whatever else it says, so it comes first. */
 function modeOf({ discover, about, test }: Readonly<Record<string, unknown>>): TapOptions["mode"] {

@@ -25,9 +25,9 @@ const LAYERS: Readonly<Record<string, string>> = {
   "sandbox/data": "",
   commands:
     "base catalog config jobs output output/files privacy protocol reconcile run service shards state sync",
-  cli: "base commands output protocol run",
+  cli: "base commands run",
   "tap-cli": "cli commands",
-  main: "base cli commands output output/files protocol run service",
+  main: "base cli output/files protocol run service",
   "source-contact-intelligence": "cli main",
   "tap-contact-intelligence": "main tap-cli",
 };
