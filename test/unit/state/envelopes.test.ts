@@ -27,10 +27,7 @@ const list = (blobs: Blobs): object[] =>
 const streamStates = (blobs: Blobs): object[] =>
   Object.entries(blobs).map(([name, stream_state]) => ({ stream_descriptor: { name }, stream_state }));
 
-const exported = (blobs: Blobs): object[] =>
-  Object.entries(blobs).map(([name, streamState]) => ({ streamDescriptor: { name }, streamState }));
-
-/** Every envelope that holds blobs, by who writes it. */
+/** Every envelope around blobs, by who writes it. */
 const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
   "Airbyte's list": list,
   "a list of whole messages": (blobs) => list(blobs).map((state) => ({ type: "STATE", state })),
@@ -43,17 +40,6 @@ const ENVELOPES: Readonly<Record<string, (blobs: Blobs) => unknown>> = {
     global_: { shared_state: null, stream_states: streamStates(blobs) },
   }),
   "GLOBAL without a type": (blobs) => ({ global: { stream_states: streamStates(blobs) } }),
-  "what Airbyte's API exports": (blobs) => ({
-    ...{ stateType: "stream", connectionId: "0", state: null, globalState: null },
-    streamState: exported(blobs),
-  }),
-  "the same, global": (blobs) => ({
-    stateType: "global",
-    streamState: null,
-    globalState: { sharedState: null, streamStates: exported(blobs) },
-  }),
-  "the same, of an old connector": (blobs) => ({ stateType: "legacy", state: blobs }),
-  "the streams of an export alone": exported,
   "LEGACY in a list": (blobs) => [{ type: "LEGACY", data: blobs }],
   "LEGACY around bookmarks": (blobs) => ({ type: "LEGACY", data: { bookmarks: blobs } }),
   "streams alone": (blobs) => ({ sources: null, ...blobs }),
@@ -100,7 +86,11 @@ describe("parseState()", () => {
       {},
       { bookmarks: {} },
       { singer_state: {} },
-      { stateType: "stream", streamState: [] },
+      { completed: {}, partial: {} },
+      { type: "STATE", value: {} },
+      [{ type: "LEGACY", data: { state: {} } }],
+      [{ type: "LEGACY", data: null }],
+      [{ type: "GLOBAL", global: { shared_state: null, stream_states: [] } }],
     ];
     for (const value of ["", ...empty]) {
       expect(parseState(value)).toMatchObject({ streams: new Map(), rest: {} });
@@ -122,7 +112,6 @@ describe("parseState()", () => {
     for (const form of [
       [{ type: "STREAM", stream }],
       { type: "GLOBAL", global: { stream_states: [stream] } },
-      { stateType: "stream", streamState: [{ streamDescriptor: descriptor, streamState: people }] },
       { bookmarks: { "eu/people": people } },
     ]) {
       expect(parseState(form).streams).toEqual(there);
@@ -148,15 +137,16 @@ describe("parseState()", () => {
   });
 
   it.each([
-    ["text", "it is a string."],
-    [[null], "a list that holds null."],
+    ["text", "it is string."],
+    [[null, { bookmarks: { people } }], "a list that holds null."],
+    [[{}, { bookmarks: { people } }], "a list that holds object."],
     [people, '"discoveredAt" (string), "missing_days" (array)'],
     [{ type: "RECORD", record: { email: "hunter2" } }, '"type" (string), "record" (object)'],
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
     [{ type: "LEGACY", data: { cursor: "hunter2" } }, '"cursor" (string)'],
     [{ bookmarks: ["hunter2"] }, '"bookmarks" (array)'],
-    [{ stateType: "stream", streamState: null }, "no list of them"],
-    [{ stateType: "per_stream" }, '"stateType" (string)'],
+    [{ type: "GLOBAL", global: { shared_state: { lsn: 1 } } }, "no list of them"],
+    [{ stateType: "stream", streamState: [] }, '"stateType" (string)'],
   ])("refuses %j and names its shape", (value, shape) => {
     expect(() => parseState(value)).toThrow(ConfigError);
     expect(() => parseState(value)).toThrow(shape);
