@@ -2,7 +2,6 @@ import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { text as streamText } from "node:stream/consumers";
 import { ConfigError } from "../../base/errors.ts";
-import { placeOfJsonError } from "./json-error.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /**
@@ -54,10 +53,32 @@ export function parseJsonFile(what: string, path: string, text: string): unknown
   try {
     return JSON.parse(text);
   } catch {
-    const { line, column } = placeOfJsonError(text);
+    const before = text.slice(0, endOfJson(text));
+    const [line, column] = [before.split("\n").length, before.length - before.lastIndexOf("\n")];
     const place = `it is not JSON, see line ${line}, column ${column}`;
     throw new ConfigError(
       `Cannot use the ${what} file "${path}": ${text.trim() === "" ? "it is empty" : place}`,
     );
+  }
+}
+
+/** How many characters of a text can begin a JSON text. The engine does not say it of each error. */
+function endOfJson(text: string): number {
+  let [good, bad] = [0, text.length + 1];
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2);
+    if (canBegin(text.slice(0, middle))) good = middle;
+    else bad = middle;
+  }
+  return good;
+}
+
+function canBegin(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch (error) {
+    const [, place] = /position (\d+)/.exec(String(error)) ?? [];
+    return place === undefined ? /end of JSON/.test(String(error)) : Number(place) >= text.length;
   }
 }
