@@ -63,7 +63,8 @@ async function answered<Answer>(
 const NO_KEY = "none";
 
 /** Rejects with ConfigError for settings that are no config. */
-const configOf = async (settings: object): Promise<Config> => parseConfig(settings, {}, "these settings");
+const configOf = async (settings: object): Promise<Config> =>
+  parseConfig(settings, {}, { name: "these settings" });
 
 /** An address as it was typed. Throws ConfigError for one that is none. */
 async function parsed(address: string): Promise<string> {

@@ -89,7 +89,9 @@ function refuseWithoutMemory({ format, streams, stateFile, output, dryRun, limit
 }
 
 async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput): Promise<boolean> {
-  const all = await openConfig(asked.config, runtime.environment);
+  const isPlain = [asked.output, asked.stateFile, asked.dryRun].every((flag) => flag === undefined);
+  const isPlatform = isPlain && asked.format === "airbyte";
+  const all = await openConfig(asked.config, runtime.environment, isPlatform);
   const say = (text: string) => ({ kind: "log", level: "info", text }) as const;
   const opened = asked.part && (await openShard(asked, asked.part, all));
   if (asked.part !== undefined && opened === undefined) {

@@ -6,6 +6,7 @@ import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
+import { type ConfigPlace, pathProblems, withPaths } from "./paths.ts";
 import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
@@ -93,45 +94,38 @@ const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
  * Throws a ConfigError that names every wrong property and holds no secret, or the wrong lines of `suppress_file`.
- * @param file where the value comes from, in words
- * @param lines on which its properties stand there, by their dotted names
  */
-export function parseConfig(
-  value: unknown,
-  environment: Environment,
-  file = "the config",
-  prefixes = OUR_PREFIXES,
-  lines: ReadonlyMap<string, number> = new Map(),
-): Config {
+export function parseConfig(value: unknown, environment: Environment, place: ConfigPlace = {}): Config {
+  const { name = "the config", prefixes = OUR_PREFIXES } = place;
   const given = value ?? {};
-  if (!isObject(given)) throw new ConfigError(`Cannot use ${file}: it is not an object of properties`);
+  if (!isObject(given)) throw new ConfigError(`Cannot use ${name}: it is not an object of properties`);
   const { merged, variables } = withEnvironment(given, environment, prefixes);
-  if (isDeeperThan(MOST_CONFIG_LEVELS, merged)) {
-    throw new ConfigError(`Cannot use ${file}: it is nested more than ${MOST_CONFIG_LEVELS} levels deep`);
+  if (isDeeperThan(MAX_CONFIG_LEVELS, merged)) {
+    throw new ConfigError(`Cannot use ${name}: it is nested more than ${MAX_CONFIG_LEVELS} levels deep`);
   }
   const unknown = unknownSettings(merged);
   const misspelt = unknownVariables(environment, prefixes);
   const draft = normalize(merged);
-  const problems = ruleProblems(draft, unknown, prefixes);
+  const problems = [...ruleProblems(draft, unknown, prefixes), ...pathProblems(draft, variables, place)];
   const typos = typoProblems(unknown, misspelt);
   // ajv fills defaults only into objects that are there.
-  const candidate: unknown = { endpoints: {}, ...draft };
+  const candidate: unknown = { endpoints: {}, ...withPaths(draft, variables, place) };
   if (isValid(candidate) && problems.length + typos.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
     const warnings = unknownWarnings(unknown, misspelt);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
-    const origins = originsOf(merged, variables, file);
+    const origins = originsOf(merged, variables, name);
     const suppressed = readSuppression(settings.suppressFile);
     const salt = isShort ? [SHORT_SALT] : [];
     return { ...settings, warnings: [...warnings, ...salt, ...suppressed.warnings], origins, suppressed };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, prefixes), ...problems];
-  // What is said of a setting that is missing names its misspelling.
+  // The problem of a missing setting names its misspelling.
   found.push(...typos.filter(({ path }) => !found.some(({ text }) => text.includes(quoted(path)))));
-  throw new ConfigError(sentences(found, file, variables, lines));
+  throw new ConfigError(sentences(found, name, variables, place.lines));
 }
 
-const MOST_CONFIG_LEVELS = 100;
+const MAX_CONFIG_LEVELS = 100;
 
 /** Characters of a salt that cannot be guessed. */
 const SAFE_SALT = 16;
@@ -194,7 +188,7 @@ function sentences(
   problems: readonly Problem[],
   file: string,
   variables: ReadonlyMap<string, string>,
-  lines: ReadonlyMap<string, number>,
+  lines?: ReadonlyMap<string, number>,
 ): string {
   const places = new Map<string, Map<string, string>>();
   for (const { path, text } of problems) {
@@ -202,7 +196,7 @@ function sentences(
     const variable = variables.get(name);
     const elsewhere = path.startsWith(VARIABLE) ? "the environment" : file;
     const place = variable === undefined ? elsewhere : VARIABLE + variable;
-    const line = variable === undefined ? lines.get(name) : undefined;
+    const line = variable === undefined ? lines?.get(name) : undefined;
     const clauses = places.get(place) ?? new Map<string, string>();
     places.set(place, clauses);
     if (!clauses.has(path))

@@ -46,7 +46,8 @@ function variablesIn(environment: Environment, prefixes: Prefixes): readonly Var
   );
 }
 
-function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
+/** A draft with a value at a path. */
+export function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name = "", ...rest] = path;
   const inner = draft[name];
   return { ...draft, [name]: rest.length === 0 ? value : placed(isObject(inner) ? inner : {}, rest, value) };

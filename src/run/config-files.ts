@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { type Config, parseConfig } from "../config/config.ts";
@@ -8,22 +9,28 @@ import { parseJsonFile, readText } from "../output/files/read-file.ts";
 /**
  * Reads the config from its file and from the environment. If neither says anything, `config.json` in this folder is the
  * file. Throws ConfigError.
+ * @param isTemporary see ConfigPlace
  */
-export async function openConfig(file: string | undefined, environment: Environment): Promise<Config> {
+export async function openConfig(
+  file: string | undefined,
+  environment: Environment,
+  isTemporary = false,
+): Promise<Config> {
   const isSet = OUR_PREFIXES.some((prefix) =>
     Object.keys(environment).some((name) => name.startsWith(prefix)),
   );
   if (file === undefined && !isSet && existsSync(USUAL)) {
-    const config = await openConfig(USUAL, environment);
+    const config = await openConfig(USUAL, environment, isTemporary);
     return {
       ...config,
       warnings: [`No config is named: "${USUAL}" in this folder is used`, ...config.warnings],
     };
   }
-  if (file === undefined) return parseConfig(undefined, environment, ENVIRONMENT);
+  if (file === undefined) return parseConfig(undefined, environment, { name: ENVIRONMENT, isTemporary });
   const text = await readText("config", file);
   const value = parseJsonFile("config", file, text);
-  return parseConfig(value, environment, originOf([file]), OUR_PREFIXES, linesOf(text));
+  const place = { name: originOf([file]), lines: linesOf(text), isTemporary };
+  return parseConfig(value, environment, file === "-" ? place : { ...place, folder: dirname(file) });
 }
 
 /** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
@@ -62,10 +69,11 @@ export async function readConfigs(names: readonly string[], environment: Environ
     }
     value = mergedFiles(value, next);
   }
-  const origin = files.length === 0 ? ENVIRONMENT : originOf(files);
+  const name = files.length === 0 ? ENVIRONMENT : originOf(files);
   const lines = files.length === 1 ? linesOf(text) : undefined;
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
-  return () => parseConfig(value, environment, origin, prefixes, lines);
+  // Orchestrators write the config into a folder of their own, and start the tap in the project's.
+  return () => parseConfig(value, environment, { name, lines, prefixes, isTemporary: true });
 }
 
 const originOf = (files: readonly string[]): string =>

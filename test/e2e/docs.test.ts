@@ -58,7 +58,7 @@ describe("code in the docs", () => {
       api_key: "svc_0a1b2c3d_00112233445566778899aabbccddeeff",
     };
     for (const { page, line, text } of configs) {
-      const { warnings } = parseConfig({ ...account, ...JSON.parse(text) }, {}, `${page}:${line}`);
+      const { warnings } = parseConfig({ ...account, ...JSON.parse(text) }, {}, { name: `${page}:${line}` });
       expect(warnings, `${page}:${line}`).toEqual([]);
     }
   });

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/base/errors.ts";
@@ -100,11 +101,11 @@ describe("a config", () => {
     ],
     [
       { external_api: external, company_lookup: { domains_file: "d.txt" } },
-      { companyLookup: { domainsFile: "d.txt" } },
+      { companyLookup: { domainsFile: resolve("d.txt") } },
     ],
     [
       { external_api: external, email_verification: { emails_file: "e.csv" } },
-      { emailVerification: { emailsFile: "e.csv" } },
+      { emailVerification: { emailsFile: resolve("e.csv") } },
     ],
   ])("takes %j", (settings, expected) => {
     expect(configOf(settings)).toMatchObject(expected);
@@ -159,7 +160,7 @@ describe("a config", () => {
     ]);
     const settings = { ...account, num_workers: 9, drop_fields: [1, "a"], is_user: "x" };
     const environment = environmentOf({ IS_USER: "y", DROP_FEILDS: "z" });
-    expect(() => parseConfig(settings, environment, "it", undefined, lines)).toThrow(
+    expect(() => parseConfig(settings, environment, { name: "it", lines })).toThrow(
       'Cannot use the environment variable CONTACT_INTELLIGENCE_IS_USER: is_user must be one of "all", "true", "false". ' +
         "Cannot use it: drop_fields[0] must be a string, not a number (line 4); num_workers must be at most 8, not 9 (line 3). " +
         "Cannot use the environment: the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. " +
@@ -279,7 +280,9 @@ describe("the environment", () => {
 
   it("is named as the place of the settings that it says", () => {
     const variables = { API_KEY: "env_key", EXTERNAL_API: JSON.stringify(external) };
-    const { origins } = parseConfig({ ...account, num_workers: 3 }, environmentOf(variables), "the file");
+    const { origins } = parseConfig({ ...account, num_workers: 3 }, environmentOf(variables), {
+      name: "the file",
+    });
     const prefix = "the environment variable CONTACT_INTELLIGENCE_";
     expect(Object.fromEntries(origins)).toEqual({
       ...{ base_url: "the file", num_workers: "the file", api_key: `${prefix}API_KEY` },
@@ -291,7 +294,7 @@ describe("the environment", () => {
 
   it("has for a tap a second prefix: ours wins, and the tap's own is advised", () => {
     const of = (environment: Record<string, string>, value: object = account): Config =>
-      parseConfig(value, environment, "it", TAP_PREFIXES);
+      parseConfig(value, environment, { name: "it", prefixes: TAP_PREFIXES });
     const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];
     expect([of({ [its]: "3" }), of({ [its]: "3", [ours]: "4" })].map(({ numWorkers }) => numWorkers)).toEqual(
       [3, 4],

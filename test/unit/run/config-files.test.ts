@@ -1,3 +1,4 @@
+import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openConfig, readConfigs } from "../../../src/run/config-files.ts";
 import { file } from "../../support/cli.ts";
@@ -15,6 +16,35 @@ describe("openConfig()", () => {
     await expect(openConfig(undefined, {})).rejects.toThrow(
       "Cannot use the environment (no file is named with --config, and there is no config.json here): base_url is missing",
     );
+  });
+});
+
+describe("a relative path", () => {
+  const settings = {
+    ...account,
+    receipts_file: "receipts.jsonl",
+    email_check: { emails: ["a@b.example"], emails_file: "../emails.csv" },
+  };
+
+  it("begins in the folder of a config file; of a variable and for the tap, in the working folder", async () => {
+    const name = await file("paths.json", settings);
+    const folder = dirname(name);
+    const config = await openConfig(name, {});
+    expect(config.receiptsFile).toBe(join(folder, "receipts.jsonl"));
+    expect(config.emailCheck?.emailsFile).toBe(join(dirname(folder), "emails.csv"));
+    const variables = { CONTACT_INTELLIGENCE_RECEIPTS_FILE: "mine.jsonl" };
+    expect((await openConfig(name, variables)).receiptsFile).toBe(resolve("mine.jsonl"));
+    const tap = await openConfigs([name], { CONTACT_INTELLIGENCE_RECEIPTS_FILE: "/mine.jsonl" });
+    expect(tap.emailCheck?.emailsFile).toBe(resolve("../emails.csv"));
+  });
+
+  it("of receipts is refused, with the absolute one, where a platform throws the config away", async () => {
+    const name = await file("paths.json", settings);
+    const advice = (path: string): string => `receipts_file must be an absolute path here, such as "${path}"`;
+    await expect(openConfigs([name], {})).rejects.toThrow(advice(resolve("receipts.jsonl")));
+    await expect(openConfig(name, {}, true)).rejects.toThrow(advice(join(dirname(name), "receipts.jsonl")));
+    const free = await file("free.json", { ...account, receipts_file: "receipts.jsonl" });
+    expect((await openConfig(free, {}, true)).receiptsFile).toBe(join(dirname(free), "receipts.jsonl"));
   });
 });
 

@@ -5,7 +5,7 @@ import { isComplete, parsePlan, type Shard, shardConfig } from "../../../src/sha
 import { NEW_STATE } from "../../../src/sync/state.ts";
 
 const configOf = (settings: object = {}) =>
-  parseConfig({ base_url: "https://contacts.example.com", api_key: "k", ...settings }, {}, "x");
+  parseConfig({ base_url: "https://contacts.example.com", api_key: "k", ...settings }, {}, { name: "x" });
 const LINES = [
   { from: null, to: "2019-03-02" as Day, rows: 10 },
   { from: "2019-03-03" as Day, to: "2022-01-01" as Day, rows: 12 },
