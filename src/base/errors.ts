@@ -1,6 +1,15 @@
 /** Who must act, in Airbyte's words: the operator, time, or the owner of the service (or of this program). */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
+/** What an error of the service concerns, where that is known: one stream, or everything that this key reads. */
+export type ErrorScope = "stream" | "run";
+
+type ConnectorErrorOptions = ErrorOptions & {
+  readonly code?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly scope?: ErrorScope | undefined;
+};
+
 /** An expected failure: its message tells a person what is wrong and what to do, and never holds a secret or a row. */
 export abstract class ConnectorError extends Error {
   abstract readonly failureType: FailureType;
@@ -8,14 +17,13 @@ export abstract class ConnectorError extends Error {
   readonly code: string | undefined;
   /** What is wrong in a few words, such as "the connection was refused (ECONNREFUSED)". */
   readonly reason: string | undefined;
+  readonly scope: ErrorScope | undefined;
 
-  constructor(
-    message: string,
-    options: ErrorOptions & { code?: string | undefined; reason?: string | undefined } = {},
-  ) {
+  constructor(message: string, options: ConnectorErrorOptions = {}) {
     super(message, options);
     this.code = options.code;
     this.reason = options.reason;
+    this.scope = options.scope;
   }
 
   override get name(): string {

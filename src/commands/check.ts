@@ -85,7 +85,7 @@ async function whatCanBeRead(run: Run): Promise<string> {
       if (!hasRows(spec) || spec.exportPath === null) continue;
       if (rows === undefined) uncounted.push(cannotBeCounted(spec));
       if (rows === null && config.verifyCounts) uncounted.push(withoutTotal(spec.name));
-    } else if (error instanceof ConfigError && error.code !== "INVALID_API_KEY") {
+    } else if (error instanceof ConfigError && error.scope !== "run") {
       refused.push({ name: spec.name, error });
     } else throw error;
   }

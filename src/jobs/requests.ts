@@ -1,4 +1,4 @@
-import { ConfigError, ConnectorError, DataError, TransientError } from "../base/errors.ts";
+import { ConnectorError, DataError, TransientError } from "../base/errors.ts";
 import { isObject, objectOf } from "../base/json.ts";
 import { parseInstant } from "../base/time.ts";
 import { isUsableId, toSegment } from "../service/address.ts";
@@ -56,14 +56,13 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
       (status, value, scan) => {
         if (scan.bytes > 0) return overlong(type, status, scan);
         const code = envelopeCode(value);
-        if (code === "INVALID_API_KEY" || (code === undefined && status === 401))
-          throw client.refusal(what, status, "INVALID_API_KEY");
+        const refusal = client.refusal(what, status, code);
+        if (refusal.scope === "run") throw refusal;
         return type.result(status, value) ?? unusableReply(client, what, status, code);
       },
     );
   } catch (error) {
-    const isOfAll = error instanceof ConfigError && error.code === "INVALID_API_KEY";
-    if (isOfAll || !(error instanceof ConnectorError)) throw error;
+    if (!(error instanceof ConnectorError) || error.scope === "run") throw error;
     if (error instanceof TransientError) return { kind: "silent", error, code: "no answer" };
     return { kind: "unusable", error, code: error.code ?? "" };
   }

@@ -1,4 +1,4 @@
-import { ConfigError, UnreachableError } from "../base/errors.ts";
+import { ConnectorError, UnreachableError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import type { Run } from "./run.ts";
@@ -17,7 +17,7 @@ export async function* probeStreams({ session }: Run): AsyncGenerator<ProbedStre
       (rows) => ({ spec, rows }),
       (error: unknown) => {
         session.signal.throwIfAborted();
-        if (error instanceof UnreachableError || isWrongKey(error, spec)) throw error;
+        if (error instanceof UnreachableError || isOfAll(error, spec)) throw error;
         return { spec, error };
       },
     );
@@ -35,8 +35,9 @@ export async function readableStreams(run: Run): Promise<readonly ConfiguredStre
   return streams;
 }
 
-const isWrongKey = (error: unknown, { reading }: StreamSpec): boolean =>
-  reading !== "job" && error instanceof ConfigError && error.code === "INVALID_API_KEY";
+/** Jobs may use another key than the streams of the Public API. */
+const isOfAll = (error: unknown, { reading }: StreamSpec): boolean =>
+  reading !== "job" && error instanceof ConnectorError && error.scope === "run";
 
 /** A stream that nobody configured: incremental, for a destination that is not known. */
 export const incremental = (name: string): ConfiguredStream => ({

@@ -283,7 +283,7 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
 
 /** Whether the key's plan does not cover a stream. */
 export const isNotOnPlan = (error: unknown): error is ConfigError =>
-  error instanceof ConfigError && error.code === "ENDPOINT_NOT_ON_PLAN";
+  error instanceof ConfigError && error.scope === "stream";
 
 /** Finds a stream of a config. Throws ConfigError. @param advice what to do about a name that no stream has */
 export function streamNamed(name: string, config: Config, advice: string): StreamSpec {

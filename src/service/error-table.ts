@@ -3,15 +3,13 @@ import {
   ConfigError,
   type ConnectorError,
   DataError,
+  type ErrorScope,
   NotFoundError,
   TransientError,
 } from "../base/errors.ts";
 import { isObject, printable } from "../base/json.ts";
 
-type ErrorClass = new (
-  message: string,
-  options: { cause?: unknown; code?: string | undefined; reason?: string | undefined },
-) => ConnectorError;
+type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) => ConnectorError;
 
 /**
  * When a submission that the service refused may be made again: when the rate limit allows it, when time has passed,
@@ -28,6 +26,8 @@ export type Failure = {
   readonly remedy: string;
   /** What it means for a submission; undefined: the service may have taken the submission. */
   readonly submission?: RetryWhen | undefined;
+  /** "stream": the key cannot read this stream, but others. "run": it can read nothing. Undefined: not known. */
+  readonly scope?: ErrorScope;
 };
 
 /** The settings that an API is opened with, as a person must know them. */
@@ -77,15 +77,24 @@ const RATE_LIMITED = transient(
 
 /** Every code of the interface. A new code is a row here. */
 export const FAILURES = {
-  INVALID_API_KEY: config("the API key is missing, malformed, unknown or revoked", "{newKey}"),
-  ENDPOINT_NOT_ON_PLAN: config(
-    "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
-    "Use a key of the right plan, or take the stream out of the sync",
-  ),
-  SUBSCRIPTION_INACTIVE: config(
-    "the workspace has no active subscription",
-    "Renew the subscription of the workspace that this key belongs to",
-  ),
+  INVALID_API_KEY: {
+    ...config("the API key is missing, malformed, unknown or revoked", "{newKey}"),
+    scope: "run",
+  },
+  ENDPOINT_NOT_ON_PLAN: {
+    ...config(
+      "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
+      "Use a key of the right plan, or take the stream out of the sync",
+    ),
+    scope: "stream",
+  },
+  SUBSCRIPTION_INACTIVE: {
+    ...config(
+      "the workspace has no active subscription",
+      "Renew the subscription of the workspace that this key belongs to",
+    ),
+    scope: "run",
+  },
   SOURCE_NOT_ALLOWED: config(
     "the organization has no access to the requested source",
     "Correct source_slug (the sources stream lists the valid ones), or ask for access to it",
@@ -308,6 +317,7 @@ function toError(
   return new failure.error(`Cannot ${what} at ${host}: ${reason}. ${worded(failure.remedy, settings)}`, {
     code,
     reason,
+    scope: failure.scope,
     ...(cause !== undefined && { cause }),
   });
 }

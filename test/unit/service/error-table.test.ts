@@ -59,6 +59,22 @@ describe("an error answer", () => {
     expect(retryWhen(500, code)).toBe(when);
   });
 
+  it("concerns everything, one stream or an unknown part of what a key reads", () => {
+    const scopeOf = (status: number, code?: string) => statusError("x", PLACE, status, code).scope;
+    const codes = CODES.map(([code]) => code);
+    expect(codes.filter((code) => scopeOf(500, code) === "run")).toEqual([
+      "INVALID_API_KEY",
+      "SUBSCRIPTION_INACTIVE",
+    ]);
+    expect(codes.filter((code) => scopeOf(500, code) === "stream")).toEqual(["ENDPOINT_NOT_ON_PLAN"]);
+    expect([scopeOf(401), scopeOf(403), scopeOf(404), scopeOf(500)]).toEqual([
+      "run",
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
   it.each([
     [400, "ConfigError", "other-item"],
     [401, "ConfigError", "operator"],
