@@ -35,6 +35,14 @@ const ANSWERS: readonly (readonly [path: RegExp, status: number, body: unknown])
 ];
 
 describe("check", () => {
+  it("asks for one stream only where the answer concerns everything that the key reads", async () => {
+    const faults = ["status=403:code=SUBSCRIPTION_INACTIVE:times=always"];
+    const { sandbox, config } = await sandboxWith({ people: 3, faults });
+    const { status, message } = await checked(config);
+    expect([status, sandbox.requests.length]).toEqual(["FAILED", 1]);
+    expect(message).toMatch(/SUBSCRIPTION_INACTIVE.*Renew the subscription[^.]*$/);
+  });
+
   it("says of a wrong key whether it is from the file or the environment, as read and the tap do, once", async () => {
     await using sandbox = await startSandbox({ people: 3 });
     const inFile = await configFor(sandbox, WRONG);
