@@ -25,7 +25,7 @@ ENV AIRBYTE_ENTRYPOINT="node /airbyte/integration_code/dist/source-contact-intel
 ENTRYPOINT ["node", "/airbyte/integration_code/dist/source-contact-intelligence.js"]
 
 LABEL io.airbyte.name="contact-intelligence/source-contact-intelligence" \
-      io.airbyte.version="0.1.0" \
+      io.airbyte.version="1.0.0-dev" \
       org.opencontainers.image.title="source-contact-intelligence" \
       org.opencontainers.image.licenses="MIT"
 

@@ -22,7 +22,7 @@ NAME = "contact-intelligence"
 
 POD = {
     "namespace": NAME,
-    "image": "contact-intelligence/source-contact-intelligence:0.1.0",
+    "image": "contact-intelligence/source-contact-intelligence:1.0.0-dev",
     "cmds": ["sh", "/steps/steps.sh"],
     "labels": {"app": NAME},
     "env_from": [

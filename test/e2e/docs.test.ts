@@ -212,7 +212,7 @@ describe("metadata.yaml", () => {
     expect(dockerfile).toContain(`io.airbyte.version="${version}"`);
     const manifests = ["first-load/plan", "first-load/shards", "first-load/finish", "daily/daily"];
     for (const page of [...docPages(), ...manifests.map((one) => `deploy/kubernetes/${one}.yaml`)]) {
-      const tags = text(page).matchAll(/contact-intelligence\/source-contact-intelligence:([\w.]+)/g);
+      const tags = text(page).matchAll(/contact-intelligence\/source-contact-intelligence:([\w.-]+)/g);
       for (const [, tag] of tags) expect(tag, page).toBe(version);
     }
   });
