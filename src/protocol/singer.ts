@@ -4,7 +4,6 @@ import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import type { Event, FieldSchema, Lines, StreamState } from "../sync/event.ts";
-import { StateShare } from "../sync/state-share.ts";
 import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
 export type SingerOptions = {
@@ -16,6 +15,8 @@ export type SingerOptions = {
   /** Ms that only grow. */
   readonly monotonic?: () => number;
 };
+
+const LARGE_STATE_EVERY_MS = 5_000;
 
 /** The Singer protocol's messages. Logs are none of them. */
 export function singer(options: SingerOptions): Language {
@@ -29,11 +30,9 @@ class SingerRun {
   /** A Map, because a stream's name is no safe key of an object. */
   readonly #bookmarks: Map<string, unknown>;
   readonly #monotonic: () => number;
-  /** Where a state holds jobs it may be large. */
+  /** Each state repeats all that jobs remember, so that it may be large. */
   readonly #hasJobs: boolean;
-  readonly #share = new StateShare();
-  #isFirst = true;
-  #isLeaving = false;
+  #stateAt = Number.NEGATIVE_INFINITY;
   #lastIsState = false;
 
   constructor({ selections, state = {}, version, monotonic = () => 0 }: SingerOptions) {
@@ -48,7 +47,6 @@ class SingerRun {
   }
 
   say(event: Event): string {
-    this.#noteLeft(event);
     switch (event.kind) {
       case "open":
         return this.#before(this.#of(event.stream).schema());
@@ -73,28 +71,21 @@ class SingerRun {
     }
   }
 
-  /** The event after a checkpoint comes when that has left; notices come at any time. */
-  #noteLeft({ kind }: Event): void {
-    if (!this.#isLeaving || kind === "log" || kind === "limited" || kind === "retrying") return;
-    this.#isLeaving = false;
-    this.#share.end(this.#monotonic());
-  }
-
-  /** A state that says nothing new is not said again. A large one waits, unless it says what is about to be bought. */
+  /** Repeats no state. A large one waits, unless it announces what is about to be bought. */
   #checkpoint(stream: string, bookmark: object): string {
-    const isNews = this.#isFirst || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
+    const isFirst = this.#stateAt === Number.NEGATIVE_INFINITY;
+    const isNew = isFirst || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
     this.#bookmarks.set(stream, bookmark);
-    if (!isNews) return "";
-    if (isJob(stream) || !this.#hasJobs || this.#share.isDue(this.#monotonic())) return this.#state();
+    if (!isNew) return "";
+    const isDue = this.#monotonic() - this.#stateAt >= LARGE_STATE_EVERY_MS;
+    if (isJob(stream) || !this.#hasJobs || isDue) return this.#state();
     this.#lastIsState = false;
     return "";
   }
 
   #state(): string {
     const bookmarks = Object.fromEntries(this.#bookmarks);
-    this.#share.begin(this.#monotonic());
-    this.#isFirst = false;
-    this.#isLeaving = true;
+    this.#stateAt = this.#monotonic();
     this.#lastIsState = true;
     return jsonLine({ type: "STATE", value: { ...this.#rest, bookmarks } });
   }
