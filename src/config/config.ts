@@ -103,16 +103,15 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   if (isDeeperThan(MAX_CONFIG_LEVELS, merged)) {
     throw new ConfigError(`Cannot use ${name}: it is nested more than ${MAX_CONFIG_LEVELS} levels deep`);
   }
-  const unknown = unknownSettings(merged);
-  const misspelt = unknownVariables(environment, prefixes);
+  const unknown = [...unknownSettings(merged), ...unknownVariables(environment, prefixes)];
   const draft = normalize(merged);
   const problems = [...ruleProblems(draft, unknown, prefixes), ...pathProblems(draft, variables, place)];
-  const typos = typoProblems(unknown, misspelt);
+  const typos = typoProblems(unknown);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...withPaths(draft, variables, place) };
   if (isValid(candidate) && problems.length + typos.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
-    const warnings = unknownWarnings(unknown, misspelt);
+    const warnings = unknownWarnings(unknown);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     const origins = originsOf(merged, variables, name);
     const suppressed = readSuppression(settings.suppressFile);
