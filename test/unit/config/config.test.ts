@@ -130,7 +130,7 @@ describe("a config", () => {
     [{ is_user: "maybe" }, 'is_user must be one of "all", "true", "false"'],
     [{ drop_fields: ["email", 7] }, "drop_fields[1] must be a string, not a number"],
     [{ email_verification: [7] }, "email_verification must be an object, not an array"],
-    [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time, not"],
+    [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time"],
     [{ end_date: "yesterday" }, "end_date must be a date that exists"],
     [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days[1] must be a date"],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
