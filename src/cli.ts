@@ -2,7 +2,7 @@ import type { Argv } from "yargs";
 import { UsageError } from "./base/errors.ts";
 import type { Runtime } from "./run/runtime.ts";
 
-/** What a command line asks for. */
+/** The command that a command line names. */
 export type Command = {
   /** Returns the exit code. */
   readonly run: (runtime: Runtime) => Promise<number>;
@@ -103,7 +103,7 @@ const addDiscover: AddCommand = (parser, choose) =>
 
 const READ_FLAGS = {
   config: CONFIG,
-  catalog: fileFlag("what to read, as a catalog; default: all"),
+  catalog: fileFlag("configured catalog (JSON); default: all streams"),
   state: STATES.state,
   stream: { array: true, type: "string", nargs: 1, describe: "read only this stream; repeatable" },
   format: {
@@ -113,8 +113,8 @@ const READ_FLAGS = {
   json: JSON_TOO,
   "state-file": STATES["state-file"],
   "dry-run": { type: "boolean", describe: "show what would be read, and do nothing", conflicts: "summary" },
-  limit: countFlag("--limit", "a sample: so many rows a stream, no state"),
-  "full-refresh": { type: "boolean", describe: "read everything again; jobs go on" },
+  limit: countFlag("--limit", "stop after N rows per stream; saves no state"),
+  "full-refresh": { type: "boolean", describe: "ignore the state; repeat no paid job" },
   output: {
     ...fileFlag("write records and state to files in this folder"),
     alias: "o",
@@ -235,7 +235,7 @@ const addState: AddCommand = (parser, choose) =>
             .usage(`${NAME} state merge STATES..`)
             .epilogue("Prints one state that says what the states of all shards say.")
             .positional("states", { array: true, ...argument("state files, or folders of read --output") })
-            .option("partial", switchFlag("leave days that no state holds to the next run")),
+            .option("partial", switchFlag("leave days of no state to the next run")),
         (flags) =>
           choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
       )

@@ -17,8 +17,8 @@ const GRACE_MS = 8_000;
  */
 const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
 /**
- * What a row passes through is short. What is longer than this (bytes of bytecode) sees one batch or window at a time, and V8
- * would spend a tenth of a read's processor time on optimizing it.
+ * Functions that see each row are short. Longer ones (bytes of bytecode) see one batch or window at a time, and V8 would
+ * spend a tenth of a read's processor time on optimizing them.
  */
 const SHORT_FUNCTIONS = "--max-optimized-bytecode-size=1000";
 
@@ -66,7 +66,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
 }
 
 /**
- * Parses a command line and runs its command. Returns the exit code; an error is told on stderr. Throws what a command
+ * Parses a command line and runs its command. Returns the exit code; writes an error to stderr. Throws what a command
  * throws when the signal has interrupted it.
  */
 export async function runProgram(
@@ -97,7 +97,7 @@ function written(out: NodeJS.WritableStream): Promise<void> {
 }
 
 /**
- * Says on stderr what went wrong. A reader that goes away has had enough, as `head` has; only a platform has to be told that
+ * Writes to stderr what went wrong. A reader that goes away has had enough, as `head` has; only a platform must learn that
  * it did not take everything. Returns the exit code.
  */
 async function reportError(

@@ -1,7 +1,7 @@
-/** Who must act, in Airbyte's words: the operator, time, or the owner of the service (or of this program). */
+/** The one to act, in Airbyte's words: the operator, time, or the owner of the service (or of this program). */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
-/** What an error of the service concerns, where that is known: one stream, or everything that this key reads. */
+/** The part that an error of the service concerns, where it is known: one stream, or everything that this key reads. */
 export type ErrorScope = "stream" | "run";
 
 type ConnectorErrorOptions = ErrorOptions & {
@@ -10,12 +10,12 @@ type ConnectorErrorOptions = ErrorOptions & {
   readonly scope?: ErrorScope | undefined;
 };
 
-/** An expected failure: its message tells a person what is wrong and what to do, and never holds a secret or a row. */
+/** An expected failure: its message says what is wrong and what to do, and never quotes a secret or a row. */
 export abstract class ConnectorError extends Error {
   abstract readonly failureType: FailureType;
   /** The service's code for it, if it came with one. */
   readonly code: string | undefined;
-  /** What is wrong in a few words, such as "the connection was refused (ECONNREFUSED)". */
+  /** The cause in a few words, such as "the connection was refused (ECONNREFUSED)". */
   readonly reason: string | undefined;
   readonly scope: ErrorScope | undefined;
 
@@ -62,7 +62,7 @@ export class DataError extends ConnectorError {
 }
 
 /**
- * What arrived in a body is damaged: cut, garbage, silent, or ended by the service's error line.
+ * The content of a body is damaged: cut, garbage, silent, or ended by the service's error line.
  * Reading the window again may heal it, and only this kind of failure ever splits a window.
  */
 export class BodyError extends ConnectorError {

@@ -6,7 +6,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 /** The value if it is an object, or else an empty one. */
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
-/** What a JSON value is, in JSON's words. */
+/** The kind of a JSON value, in JSON's words. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;

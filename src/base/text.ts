@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
-/** 72 bits of a text in latin1, as 12 characters. What it stands for can be guessed: it hides nothing. */
+/** 72 bits of a text in latin1, as 12 characters. The text can be guessed: it hides nothing. */
 export const fingerprint = (text: string): string =>
   createHash("sha256").update(text, "latin1").digest("base64url").slice(0, 12);
 
 /** The UTF-8 bytes of a text, one byte a character. */
 export const toLatin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
-/** The text whose UTF-8 bytes stand one a character. */
+/** The text of UTF-8 bytes, one byte a character. */
 export const fromLatin1 = (bytes: string): string => Buffer.from(bytes, "latin1").toString("utf8");
 
 /** A number for a person: "1,204", "0.3". The first use of a locale takes Node 10 ms, so there is none. */
@@ -32,7 +32,7 @@ export function table(rows: readonly (readonly string[])[]): readonly string[] {
   );
 }
 
-/** The one of some names that is spelt most like another; undefined: none comes near. */
+/** The most similar of some names; undefined: none is similar. */
 export function nearestName(name: string, names: Iterable<string>): string | undefined {
   const wanted = plain(name);
   const most = Math.max(1, Math.floor(wanted.length / 3));

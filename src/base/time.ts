@@ -27,7 +27,7 @@ export const addDays = (day: Day, days: number): Day => dayOf(Math.max(FIRST, st
 /** How many days there are from one day to another, both included; at most 0 if the second comes before the first. */
 export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startOf(from)) / DAY_MS + 1;
 
-/** The last moment of a day as it stands in state. */
+/** The last moment of a day, in the form of states. */
 export const endOf = (day: Day): string => `${day}T23:59:59.999Z`;
 
 export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
@@ -50,7 +50,7 @@ export function isDay(text: string): text is Day {
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
-/** The UTC day of a date or a date-time in any of the spellings of `instant`, save epoch numbers. Null for anything else. */
+/** The UTC day of a date or a date-time in any of the forms of `instant`, save epoch numbers. Null for anything else. */
 export function parseDay(text: string): Day | null {
   const ms = parseLoose(text);
   return Number.isNaN(ms) ? null : dayOf(ms);

@@ -7,7 +7,7 @@ import { hasRows, ONWARD, type StreamSpec } from "./streams.ts";
 export type DiscoveredStream = {
   readonly spec: StreamSpec;
   readonly schema: JsonSchema;
-  /** Whether live rows told the fields. Null: the fields are fixed, or nobody knows. */
+  /** Whether live rows showed the fields. Null: the fields are fixed, or this is not known. */
   readonly sampled: boolean | null;
 };
 
@@ -40,31 +40,31 @@ export function toCatalog(streams: readonly DescribedStream[]) {
   return { streams: entries };
 }
 
-/** What a configured catalog asks of one stream. The modes are as given, known or not. */
+/** A stream in a configured catalog. The modes are as given, known or not. */
 export type ConfiguredStream = {
   readonly name: string;
-  /** Where the platform files the stream. Absent: nowhere in particular. */
+  /** The platform's name for the group of the stream. Absent: none. */
   readonly namespace?: string | undefined;
   readonly syncMode: string;
   readonly destinationSyncMode: string | null;
   readonly generationId: number | null;
-  /** Above 0: once the stream is complete, the platform drops what older generations brought. */
+  /** Above 0: once the stream is complete, the platform drops the records of older generations. */
   readonly minimumGenerationId?: number | undefined;
   readonly syncId: number | null;
-  /** What the destination was told of the records; null if the catalog does not say. */
+  /** The schema that the destination has; null if the catalog does not say. */
   readonly schema: JsonSchema | null;
 };
 
 /**
  * Reads a configured catalog; unknown keys are ignored, and of a stream only its name is needed. A catalog as `discover`
- * prints it stands for all its streams, incremental where they can be.
+ * prints it selects all its streams, incremental where they can be.
  */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = objectOf(value);
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it is not an object with a list "streams"');
   const configured = streams.map(parseConfiguredStream);
-  // What was bought is delivered to one stream of a name.
+  // Bought records go to one stream of a name.
   const ids = configured.map(({ name, namespace = "" }) =>
     JSON.stringify([ONWARD.has(name) ? "" : namespace, name]),
   );

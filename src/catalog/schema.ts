@@ -35,7 +35,7 @@ export const TIMESTAMP: JsonSchema = {
   airbyte_type: "timestamp_with_timezone",
 };
 
-/** Whether a value may stand in a column of timestamps. */
+/** Whether a value fits a column of timestamps. */
 export const isTimestamp = (value: string): boolean => parseInstant(value) !== null;
 
 /** Reads the declared schema of a stream. */

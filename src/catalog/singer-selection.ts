@@ -15,14 +15,14 @@ import {
   rootOf,
 } from "./singer.ts";
 
-/** A stream that was asked for. `schema` holds only what leaves. */
+/** A selected stream. `schema` names only what leaves. */
 export type Selection = {
   readonly stream: string;
   readonly schema: JsonSchema;
   readonly keyProperties: readonly string[];
   readonly replicationKey: string | null;
   readonly method: ReplicationMethod;
-  /** What the catalog lets out of each row. Null: there is no catalog, and everything leaves. */
+  /** The fields that leave each row. Null: there is no catalog, and everything leaves. */
   readonly rules: FieldRules | null;
   /** See DiscoveredStream. */
   readonly sampled: boolean | null;
@@ -43,7 +43,7 @@ export type Selected = {
 export function select(catalog: unknown, streams: readonly DiscoveredStream[]): Selected {
   const selected: Selected = { selections: [], unknown: [], refusals: [], warnings: [] };
   if (catalog === undefined) {
-    // No field is withheld, whether or not the live rows told it.
+    // Every field leaves, whether or not the live rows showed it.
     for (const stream of streams.filter(isSelectedByDefault))
       selected.selections.push({
         ...choose({}, stream, selected),
@@ -64,7 +64,7 @@ export function select(catalog: unknown, streams: readonly DiscoveredStream[]): 
   return selected;
 }
 
-/** Throws ConfigError for what is no catalog of Singer: nothing would be read, and nobody would know. */
+/** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
 function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableCatalog('it is not an object with a list "streams"');
@@ -77,14 +77,14 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
 const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
-/** @param told takes refusals and warnings */
-function choose(entry: CatalogNode, stream: DiscoveredStream, told: Selected): Selection {
+/** @param report takes refusals and warnings */
+function choose(entry: CatalogNode, stream: DiscoveredStream, report: Selected): Selection {
   const { spec, sampled } = stream;
   const replicationKey = cursorOf(stream);
   const schema = withKeys(schemaIn(entry["schema"]) ?? stream.schema, stream);
   const metadata = metadataIn(entry);
-  const keyProperties = chosenKey(entry, schema, stream, told);
-  const method = chosenMethod(entry, stream, told);
+  const keyProperties = chosenKey(entry, schema, stream, report);
+  const method = chosenMethod(entry, stream, report);
   const needed = [...neededFields(stream), ...keyProperties];
   const rules = fieldRules(schema, [], metadata, needed);
   const leaving = schemaUnder([rules], schema, "leaving");
@@ -114,7 +114,7 @@ function chosenKey(
 }
 
 /**
- * What the user says beats what discovery forced: Meltano leaves both standing. Root metadata is only ever the user's.
+ * The user's choice beats the method that discovery forced: Meltano keeps both. Root metadata is only ever the user's.
  * A user who names another cursor expects rows that this tap would not deliver.
  */
 function chosenMethod(
@@ -163,7 +163,7 @@ const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
 const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
 
 /**
- * What a catalog says of the fields of an object, or of the objects in a list. A field whose schema does not say what
+ * The rules of a catalog for the fields of an object, or of the objects in a list. A field whose schema does not say what
  * is in it leaves as one value; once `properties` are there, they list all of it.
  */
 function fieldRules(

@@ -11,10 +11,10 @@ export function methodsOf(stream: DiscoveredStream): readonly [ReplicationMethod
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
 }
 
-/** What costs money or hours must be asked for. */
+/** A stream that costs money or hours must be selected. */
 export const isSelectedByDefault = ({ spec }: DiscoveredStream): boolean => spec.reading !== "job";
 
-/** Returns all streams with the fields that a catalog names, so that nobody asks the service again. */
+/** Returns all streams with the fields that a catalog names, so that no request is needed. */
 export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
   const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
   return STREAMS.map((spec) => {
@@ -27,10 +27,10 @@ export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
   });
 }
 
-/** A node of a catalog that somebody else wrote. */
+/** A node of a catalog that another program wrote. */
 export type CatalogNode = Readonly<JsonObject>;
 
-/** What a catalog says of a stream and of its fields, by their places. */
+/** The metadata of a stream and of its fields, by their places. */
 export type Metadata = ReadonlyMap<string, CatalogNode>;
 
 export function metadataIn(entry: CatalogNode): Metadata {
@@ -38,7 +38,7 @@ export function metadataIn(entry: CatalogNode): Metadata {
   return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), objectOf(item["metadata"])]));
 }
 
-/** What is said of the stream itself. */
+/** The metadata of the stream itself. */
 export const rootOf = (metadata: Metadata): CatalogNode => metadata.get(crumb([])) ?? {};
 
 /** The place of a field as a key. */

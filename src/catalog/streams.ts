@@ -15,7 +15,7 @@ type AnyStreamSpec = {
   readonly resumable: boolean;
 };
 
-/** Rows that the service holds. */
+/** Rows of the service. */
 export type RowStreamSpec = AnyStreamSpec & {
   /** `dated`: in windows of days, with a state. `list`: all rows, each time. */
   readonly reading: "dated" | "list";
@@ -26,7 +26,7 @@ export type RowStreamSpec = AnyStreamSpec & {
   readonly exportPath: string | null;
 };
 
-/** The settings that bring a job stream to life. */
+/** The settings that turn a job stream on. */
 export const JOB_SETTINGS = ["companyLookup", "emailCheck", "emailVerification"] as const;
 export type JobSetting = (typeof JOB_SETTINGS)[number];
 
@@ -116,7 +116,7 @@ export function streamsOf(config: StreamSettings | undefined): readonly StreamSp
 export const hasRows = (spec: StreamSpec): spec is RowStreamSpec =>
   spec.reading === "dated" || spec.reading === "list";
 
-/** Streams that are never read from the start: what they have brought cannot be had again, or costs money. */
+/** Streams that are never read from the start: their records cannot be read again, or cost money. */
 export const ONWARD: ReadonlySet<string> = new Set(
   STREAMS.flatMap((spec) => (hasRows(spec) ? [] : [spec.name])),
 );

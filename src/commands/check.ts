@@ -95,9 +95,15 @@ async function whatCanBeRead(run: Run): Promise<string> {
   await checkItemFiles(config);
   const caps = describeCaps(config);
   const costs = caps === undefined ? [] : [caps];
-  const held =
+  const suppression =
     suppressFile === null
       ? []
-      : [`suppress_file holds back ${plural(suppressed.entries, "entry", "entries")}`];
-  return [`This key can read ${readable.join(", ")}`, ...reasons, ...uncounted, ...costs, ...held].join(". ");
+      : [`suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`];
+  return [
+    `This key can read ${readable.join(", ")}`,
+    ...reasons,
+    ...uncounted,
+    ...costs,
+    ...suppression,
+  ].join(". ");
 }

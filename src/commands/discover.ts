@@ -76,7 +76,7 @@ export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
 /**
  * Learns the fields of the streams whose records are not documented. A stream that the key's plan leaves out stays in the
  * catalog as declared: permissions change.
- * @param isLenient whether a warning, not an error, says that the records of a stream cannot be had
+ * @param isLenient whether a warning, not an error, says that the records of a stream cannot be read
  */
 export async function discoverStreams(
   { session, emit }: Run,

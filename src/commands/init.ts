@@ -42,7 +42,7 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
   }
 }
 
-/** Asks until the answer is right, which `ask` tells by throwing; once, where nobody can answer again. */
+/** Asks until `ask` does not throw; once, where no person can answer again. */
 async function answered<Answer>(
   { isTerminal }: Questions,
   { stderr, signal }: Runtime,
@@ -59,7 +59,7 @@ async function answered<Answer>(
   }
 }
 
-/** Of an address that is checked before there is a key. */
+/** The key for checking an address before there is one. */
 const NO_KEY = "none";
 
 /** Rejects with ConfigError for settings that are no config. */

@@ -59,7 +59,7 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
 }
 
-/** Throws UsageError for rows that nobody has asked to see at a terminal. */
+/** Throws UsageError for rows that would fill a terminal unasked. */
 function refuseFlood(options: ReadOptions): void {
   const { config = "config.json", format, json, output, stateFile, dryRun, limit } = options;
   if (dryRun === true || limit !== undefined) return;
@@ -153,7 +153,7 @@ async function openShard(
   };
 }
 
-/** What was bought is bought. */
+/** No full refresh buys again. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>
   ONWARD.has(configured.name) ? configured : { ...configured, syncMode: "full_refresh" };
 

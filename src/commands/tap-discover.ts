@@ -16,7 +16,7 @@ import type { TapOptions } from "./tap-options.ts";
 /** Orchestrators discover before every run, so that a service that does not answer is given up soon. */
 const DISCOVERY_TRIES = 2;
 
-/** How long (ms) after its start a discovery may still wait for the rate limit: orchestrators show nothing meanwhile. */
+/** How long (ms) after its start a discovery may still wait for the rate limit: orchestrators show nothing until it ends. */
 const LONGEST_LIMIT_MS = 50_000;
 
 const limitedTooLong = (until: number): TransientError =>

@@ -1,9 +1,9 @@
 import type { LogLevel } from "../protocol/log.ts";
 
-/** What the Singer flags ask for. `mode`: the one that counts, when several are given. */
+/** The Singer flags. `mode`: the one that counts, when several are given. */
 export type TapOptions = {
   readonly mode: "discover" | "about" | "test" | "sync";
-  /** Merged in order; `ENV` stands for the environment. */
+  /** Merged in order; `ENV` is the environment. */
   readonly configs: readonly string[];
   readonly catalog: string | undefined;
   readonly state: string | undefined;

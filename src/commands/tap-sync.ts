@@ -60,10 +60,10 @@ async function syncSelected(
   });
 }
 
-/** Those that the key's plan covers; what they hold is asked of the service. */
+/** The streams that the key's plan covers, with the fields that the service shows. */
 async function liveStreams(run: Run): Promise<readonly DiscoveredStream[]> {
   const readable = await readableStreams(run);
-  // Without a catalog everything leaves, so that a stream whose rows cannot be had is shown as declared.
+  // Without a catalog everything leaves, so that a stream whose rows cannot be read is shown as declared.
   const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));
 }
@@ -83,7 +83,7 @@ function toAsked(selection: Selection, streams: readonly DiscoveredStream[]): As
   const configured: ConfiguredStream = {
     ...incremental(stream),
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
-    // Targets that are told of a key crash on a record without one.
+    // Targets that know a key crash on a record without one.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
     schema: rules === null ? null : declaredSchema,
   };

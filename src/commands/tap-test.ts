@@ -12,7 +12,7 @@ import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
 export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  // What it says is its answer, also at a terminal.
+  // Its log is its answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
   return await runToEnd(tapOutput(level), runtime, async (open) => {
     const output = await open({ kind: "stdout" });
@@ -36,7 +36,7 @@ async function testStreams(run: Run): Promise<boolean> {
   return working;
 }
 
-/** Where a stream has no list, its export says whether there is a record. */
+/** The export of a stream without a list says whether there is a record. */
 async function found({ spec, rows, error }: ProbedStream, session: Session): Promise<string> {
   if (error !== undefined) throw error;
   if (!hasRows(spec)) return spec.reading === "job" ? "can be submitted" : "comes with each run";

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 
-/** What is wrong with the root of an API, or undefined. Holds nothing of the address: it may carry a password. */
+/** The problem of the root of an API, or undefined. Quotes nothing of the address: it may carry a password. */
 export function addressProblem(text: string, insecure: boolean): string | undefined {
   if (/\s/.test(text) || !URL.canParse(text))
     return "must be an address such as https://host or https://host/path";
   const url = new URL(text);
   if (url.protocol !== "https:" && url.protocol !== "http:") return "must begin with https:// or http://";
-  if (url.username !== "" || url.password !== "") return "must not hold a user name or password";
-  if (/[?#]/.test(text)) return "must not hold a query or a fragment: only host and path";
+  if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
+  if (/[?#]/.test(text)) return "must not contain a query or a fragment: only host and path";
   if (url.protocol === "http:" && !insecure && !isLoopback(url.hostname)) {
     return "must begin with https://, since http:// sends the key in clear: set allow_insecure_http to true if that is meant";
   }
@@ -22,7 +22,7 @@ export function isLoopback(hostname: string): boolean {
   );
 }
 
-/** The root of an API: without closing slashes, and without the part that every path brings along. */
+/** The root of an API: without closing slashes, and without the beginning of every path. */
 export function parseAddress(text: string): URL {
   const url = new URL(text);
   url.pathname = url.pathname.replace(/\/+$/, "").replace(/\/api\/v1\/(public|external)$/, "");

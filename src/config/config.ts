@@ -13,9 +13,9 @@ import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIA
 
 /** A valid config. */
 export type Config = Settings & {
-  /** What is odd about the config, in sentences for a person: settings that do not exist. */
+  /** Sentences for a person, such as about settings that do not exist. */
   readonly warnings: readonly string[];
-  /** Where a setting's value comes from, by its dotted name in spec.json: "the environment variable X". */
+  /** The origin of a setting's value, by its dotted name in spec.json: "the environment variable X". */
   readonly origins: ReadonlyMap<string, string>;
   /** Whom `suppressFile` names. */
   readonly suppressed: Suppression;
@@ -63,7 +63,7 @@ export type Endpoints = { readonly companies: string; readonly sources: string; 
 
 type ExternalApi = { readonly apiUrl: URL; readonly apiKey: string };
 
-/** What every job has. */
+/** The settings of every job. */
 type JobRules = { readonly refreshAfterDays: number | null; readonly retryUnknown: boolean };
 
 export type CompanyLookup = JobRules & {
@@ -92,8 +92,8 @@ export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number }
 const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 
 /**
- * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined stand for no config.
- * Throws a ConfigError that names every wrong property and holds no secret, or the wrong lines of `suppress_file`.
+ * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined are no config.
+ * Throws a ConfigError that names every wrong property and quotes no secret, or the wrong lines of `suppress_file`.
  */
 export function parseConfig(value: unknown, environment: Environment, place: ConfigPlace = {}): Config {
   const { name = "the config", prefixes = OUR_PREFIXES } = place;
@@ -132,7 +132,7 @@ const SHORT_SALT =
   `hash_salt has less than ${SAFE_SALT} characters, so that its hashes can be undone by guessing. Choose a longer one: ` +
   "other hashes come then, so hashed keys no longer match rows that were loaded before";
 
-/** Where the value of each setting that was given comes from, in words. */
+/** The origin of the value of each given setting, in words. */
 function originsOf(
   merged: JsonObject,
   variables: ReadonlyMap<string, string>,
@@ -176,7 +176,7 @@ function distinct(list: readonly unknown[], { items }: SpecProperty): readonly u
   return items?.format === "date" ? values.sort() : values;
 }
 
-/** Lists whose entries are named by their places, and told apart by a spelling of their own. */
+/** Lists whose entries are named by their places, and compared in a form of their own. */
 const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
 
 const camelCase = (name: string): string =>

@@ -3,12 +3,12 @@ import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, v
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What variables may begin with: the first is the one to advise, the last the one that wins. */
+/** Beginnings of the names of variables: messages advise the first, and the last wins. */
 export type Prefixes = readonly [string, ...string[]];
 
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 
-/** Of a tap that was told to read the environment. */
+/** For a tap whose `--config` is ENV. */
 export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
 /**

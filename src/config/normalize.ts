@@ -4,8 +4,8 @@ import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
 import { configSpec, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
- * A draft without what counts as absent: nulls, empty lists, objects that hold only defaults, and empty strings, which
- * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text stands for a list at its commas and line
+ * A draft without what counts as absent: nulls, empty lists, objects with nothing but defaults, and empty strings, which
+ * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text becomes a list at its commas and line
  * breaks; dates are UTC days, also as days ago ("30d"); booleans are words where the spec has words. Idempotent.
  */
 export function normalize(draft: JsonObject, parent: SpecProperty = configSpec()): JsonObject {

@@ -4,7 +4,7 @@ import { type Prefixes, placed } from "./environment.ts";
 import type { Problem } from "./problems.ts";
 import { settingsIn } from "./spec.ts";
 
-/** Where a config comes from. */
+/** The place that a config comes from. */
 export type ConfigPlace = {
   /** In words, for messages. */
   readonly name?: string;

@@ -6,10 +6,10 @@ import type { Prefixes } from "./environment.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 import type { Unknown } from "./typos.ts";
 
-/** What is wrong with one property. `text` continues the property's name and holds no secret. */
+/** A problem of one property. `text` continues the property's name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
 
-/** What ajv found, in words for the operator. */
+/** The problems that ajv found, in words for the operator. */
 export function schemaProblems(
   errors: readonly SchemaError[],
   draft: JsonObject,
@@ -49,7 +49,7 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
   }
 }
 
-/** What no schema can say. Looks only at properties whose type is right. */
+/** Problems that no schema can describe, of properties whose type is right. */
 export function ruleProblems(draft: JsonObject, unknown: readonly Unknown[], prefixes: Prefixes): Problem[] {
   return [
     ...dateProblems(draft),

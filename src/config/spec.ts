@@ -1,6 +1,6 @@
 import { readPackageFile } from "../base/package-file.ts";
 
-/** What this program reads of a property's schema; the rest is for forms. */
+/** The part of a property's schema that this program reads; the rest is for forms. */
 export type SpecProperty = {
   readonly title?: string;
   readonly description?: string;
@@ -30,7 +30,7 @@ export function loadSpec(): Spec {
 
 let loaded: Spec | undefined;
 
-/** What a config may hold. */
+/** The schema of a config. */
 export const configSpec = (): SpecProperty => loadSpec().connectionSpecification;
 
 /** A property's type, null aside. */
@@ -56,10 +56,10 @@ export function* settingsIn(
   }
 }
 
-/** What the names of all our environment variables begin with. */
+/** The beginning of the names of all our environment variables. */
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
 
-/** The environment variable that stands for a property. */
+/** The environment variable of a property. */
 export function variableOf(path: readonly string[], prefix: string = VARIABLE_PREFIX): string {
   return `${prefix}${path.join("__").toUpperCase()}`;
 }

@@ -72,7 +72,7 @@ function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly stri
   });
 }
 
-/** The setting with the most similar name beside it, or else anywhere the one of the same name. */
+/** The setting of the same object with the most similar name, or else one of the same name anywhere. */
 function nearestOf(path: readonly string[]): readonly string[] | undefined {
   const wanted = plain(path.at(-1) ?? "");
   const parent = path.slice(0, -1).join(".");

@@ -73,7 +73,7 @@ export function errorMessage({ stream, error }: StreamFailure, emittedAt: number
 }
 
 /**
- * The order in which failures are told. The platform goes by the first: a config_error there stops its retries, so it
+ * The order of failures in the output. The platform goes by the first: a config_error there stops its retries, so it
  * leads only when it is the run's own, where no retry can help.
  */
 export function inOrderOfHope(failures: readonly StreamFailure[]): readonly StreamFailure[] {

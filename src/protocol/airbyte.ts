@@ -13,7 +13,7 @@ import {
 import { asciiJson, type Language, splice } from "./language.ts";
 
 /**
- * The Airbyte protocol's `read`. Errors are held until the end, because some clients stop at the first.
+ * The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first.
  * @param now epoch ms by this machine's clock
  */
 export function airbyte({ now }: { readonly now: () => number }): Language {
@@ -112,7 +112,7 @@ class AirbyteRun {
       .join("");
   }
 
-  /** A stream that nobody closed is incomplete. Its error is the run's, if the run has one. */
+  /** A stream without a close is incomplete. Its error is the run's, if the run has one. */
   #end(): string {
     const explained = this.#failures.some((failure) => failure.stream === undefined);
     const terminals = this.#unended().map((progress) => {
@@ -154,7 +154,7 @@ type OfStream = { readonly stream: string; readonly namespace?: string | undefin
 const descriptorOf = ({ stream: name, namespace }: OfStream): StreamDescriptor =>
   namespace === undefined ? { name } : { name, namespace };
 
-/** What tells streams apart: no name of a stream has a slash. */
+/** The identity of a stream: no name of a stream has a slash. */
 const idOf = ({ name, namespace }: StreamDescriptor): string =>
   namespace === undefined ? name : `${namespace}/${name}`;
 

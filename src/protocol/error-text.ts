@@ -6,16 +6,16 @@ const MAX_CAUSES = 8;
 /** Characters of a message. Meltano reads stderr with a limit of 64 KiB a line; an escaped character takes six bytes. */
 const MAX_TEXT = 8 * 1024;
 
-/** A text as a log or a message may hold it, however long a catalog or a state has made it. */
+/** A text cut for a log or a message, however long a catalog or a state has made it. */
 export const fitText = (text: string): string => printableLines(text.slice(0, MAX_TEXT));
 
-/** What a person must know. An unexpected error is a bug of ours, and its own message may hold anything. */
+/** The message for a person. An unexpected error is a bug of ours, and its own message may quote anything. */
 export function userMessage(error: unknown): string {
   if (error instanceof ConnectorError) return fitText(error.message);
   return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${errorName(error)})`;
 }
 
-/** The class and message of an error and of its causes, for whoever debugs it. */
+/** The class and message of an error and of its causes, for debugging. */
 export function causeChain(error: unknown): string {
   const links: string[] = [];
   for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next)) {
@@ -24,7 +24,7 @@ export function causeChain(error: unknown): string {
   return fitText(links.join("; caused by "));
 }
 
-/** Where an unexpected error was thrown: the frames without the message. Undefined for an expected one. */
+/** The frames of an unexpected error, without its message. Undefined for an expected one. */
 export function framesOf(error: unknown): string | undefined {
   if (error instanceof ConnectorError || !(error instanceof Error)) return undefined;
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));

@@ -1,7 +1,7 @@
 import type { Event } from "../sync/event.ts";
 
 /**
- * Turns an event into output lines, or "" when it has nothing to say. The text holds one byte a character
+ * Turns an event into output lines, or "" if it needs none. The text has one byte a character
  * (latin1): record lines are spliced in as the bytes they came in, and every other line is pure ASCII.
  */
 export type Language = (event: Event) => string;

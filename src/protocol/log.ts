@@ -28,7 +28,7 @@ export type LogEntry = {
 };
 
 /**
- * What a run tells on stderr beside Singer messages or JSON lines. The last line of a run that failed says why, for
+ * The log of a run on stderr, next to Singer messages or JSON lines. The last line of a run that failed says why, for
  * platforms that show only that one.
  */
 export function log(options: LogOptions): Language {

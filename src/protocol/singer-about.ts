@@ -24,7 +24,7 @@ export const CAPABILITIES = [
   "test",
 ] as const;
 
-/** What programs that list taps read. */
+/** The description for programs that list taps. */
 export function aboutJson(program: Program, spec: Spec): object {
   return {
     ...program,
@@ -59,7 +59,7 @@ function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>):
 /** One setting, `a.b` if it is nested. */
 export type DescribedSetting = Located & { readonly name: string; readonly required: boolean };
 
-/** Every property that holds a value of its own. */
+/** Every property with a value of its own. */
 export function describedSettings(spec: Spec): readonly DescribedSetting[] {
   const { required } = spec.connectionSpecification;
   const names = new Set(Array.isArray(required) ? required : []);

@@ -105,7 +105,7 @@ class SingerRun {
 const isJob = (stream: string): boolean =>
   STREAMS.some(({ name, reading }) => name === stream && reading === "job");
 
-/** What one selected stream says in Singer's messages, in lines. */
+/** The messages of one selected stream, in lines. */
 class SingerStream {
   readonly #selection: Selection;
   readonly #version: number | undefined;

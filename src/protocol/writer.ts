@@ -21,7 +21,7 @@ const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_
  * Writes what events say, in the order of the calls and never a part of a line apart from the rest.
  * An emit waits while the reader is slow, so that what is kept in memory is one batch and one event a caller.
  * Once the output has failed nothing more is written; one emit or close rejects with OutputClosed, and the rest
- * return, so that a run that is ending anyway need not look. Notices never reject: nobody waits for them.
+ * return, so that a run that is ending anyway need not look. Notices never reject: no caller waits for them.
  */
 export class Writer {
   readonly #say: Language;
@@ -74,7 +74,7 @@ export class Writer {
     return event.kind === "records" ? text : this.#mask(text);
   }
 
-  /** What is said in one turn of the event loop leaves together, and never waits for a later turn. */
+  /** Events of one turn of the event loop leave together, and never wait for a later turn. */
   #sendSoon(): void {
     if (this.#scheduled || this.#pending === "") return;
     this.#scheduled = true;

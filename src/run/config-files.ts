@@ -53,7 +53,7 @@ const USUAL = "config.json";
 const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${USUAL} here)`;
 
 /**
- * Reads config files, of which a later one wins, property by property. `ENV` in place of a file stands for the
+ * Reads config files, of which a later one wins, property by property. `ENV` in place of a file is the
  * environment under the names that other Singer taps use. Throws ConfigError; so does the returned function, which parses
  * what they say together.
  */

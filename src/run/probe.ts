@@ -8,7 +8,7 @@ import { isNotOnPlan, type Probed } from "./session.ts";
 export type ProbedStream = { readonly spec: StreamSpec; readonly rows?: Probed; readonly error?: unknown };
 
 /**
- * Asks for one row of each stream, or for a job that nobody submitted. Buys nothing. Throws what concerns every stream:
+ * Asks for one row of each stream, or for a job that does not exist. Buys nothing. Throws what concerns every stream:
  * an interruption, a service that does not answer, a wrong key of the Public API.
  */
 export async function* probeStreams({ session }: Run): AsyncGenerator<ProbedStream> {
@@ -39,7 +39,7 @@ export async function readableStreams(run: Run): Promise<readonly ConfiguredStre
 const isOfAll = (error: unknown, { reading }: StreamSpec): boolean =>
   reading !== "job" && error instanceof ConnectorError && error.scope === "run";
 
-/** A stream that nobody configured: incremental, for a destination that is not known. */
+/** A stream without a configured catalog: incremental, for a destination that is not known. */
 export const incremental = (name: string): ConfiguredStream => ({
   name,
   syncMode: "incremental",

@@ -15,10 +15,10 @@ export type Questions = {
   close(): void;
 };
 
-/** Nobody answers any more. */
+/** stdin ended before all questions were answered. */
 export class NoAnswer extends ConfigError {}
 
-/** Questions are asked on stderr. Throws ConfigError where nobody can answer, or the answers end too early. */
+/** Questions are asked on stderr. Throws ConfigError without a stdin, or where the answers end too early. */
 export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Questions {
   if (openStdin === undefined) throw new ConfigError("Cannot ask for anything: there is no stdin");
   const stdin = openStdin();

@@ -2,7 +2,7 @@ import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
 import type { Clock } from "../service/clock.ts";
 
-/** What the process hands to a command. Each function takes the members that it needs. */
+/** The process, as a command sees it. Each function takes the members that it needs. */
 export type Runtime = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -12,7 +12,7 @@ export type Runtime = {
   readonly stderr: Terminal;
   /** Opens stdin, which few commands read. */
   readonly stdin?: () => NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  /** Shown to whoever finds this run's lock. */
+  /** Shown to a run that finds this run's lock. */
   readonly pid: number;
   /** Tells whether another process of this machine still runs. */
   readonly processes?: Processes;

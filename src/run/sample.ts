@@ -31,7 +31,7 @@ export async function sample(
 }
 
 /**
- * Holds the field names of the config that no schema has against live records, before a row can leave with a field that
+ * Compares the field names of the config that no schema has with live records, before a row can leave with a field that
  * was to be dropped or hashed. Asks for nothing where the schemas have all names. Throws ConfigError.
  */
 export async function checkFieldNames(session: Session): Promise<void> {

@@ -8,7 +8,7 @@ import type { Notice } from "../sync/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
 import { CostScan } from "./cost-scan.ts";
-import { RequestEnding } from "./deadline.ts";
+import { RequestDeadline } from "./deadline.ts";
 import {
   envelopeCode,
   isBug,
@@ -43,7 +43,7 @@ const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;
 
-/** What a JSON answer says, and the moments (epoch ms by the service's clock) between which the service made it. */
+/** A JSON answer, and the moments (epoch ms by the service's clock) between which the service made it. */
 export type JsonAnswer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
 
 /** An export under way. `gzipped`: the body is to be decompressed strictly. `idleMs`: how long no row may come while rows are wanted. */
@@ -54,7 +54,7 @@ export type Export = {
   readonly usage: Usage;
 };
 
-/** What became of a POST. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text; undefined: it broke off. */
+/** The outcome of a POST. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text; undefined: it broke off. */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
   /** 429: every request of the key waits, then this one may be made again. */
@@ -110,12 +110,12 @@ type Tried<Result> =
   | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
 
 const isOk = (status: number): boolean => status === 200;
-/** An export without rows may have no content; whether there should be any is told by counts. */
+/** An export without rows may have no content; counts say whether there should be any. */
 const isExported = (status: number): boolean => status === 200 || status === 204;
 
 /** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
 export class Client {
-  /** What this client has done so far. */
+  /** The work of this client so far. */
   readonly usage: Usage = noUsage();
   readonly #options: ClientOptions;
   readonly #place: Place;
@@ -130,7 +130,7 @@ export class Client {
     this.#place = { host: `${base.hostname}:${port}`, settings, ...(proxy !== undefined && { proxy }) };
   }
 
-  /** Epoch ms by the service's clock, as far as its answers have told it. */
+  /** Epoch ms by the service's clock, as far as its answers have shown it. */
   now(): number {
     return this.#options.clock.now() + (this.#clockOffset ?? 0);
   }
@@ -140,7 +140,7 @@ export class Client {
     return this.#options.clock.monotonic();
   }
 
-  /** Whether any answer has told the service's time. */
+  /** Whether any answer has shown the service's time. */
   get knowsTime(): boolean {
     return this.#clockOffset !== undefined;
   }
@@ -237,17 +237,17 @@ export class Client {
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
   async post(what: string, path: string, json: unknown): Promise<Posted> {
-    const ending = this.#beginEnding(POST_GRACE_MS);
+    const deadline = this.#startDeadline(POST_GRACE_MS);
     try {
-      return await this.#posted(what, await this.#send(path, {}, ending.signal, JSON.stringify(json)));
+      return await this.#posted(what, await this.#send(path, {}, deadline.signal, JSON.stringify(json)));
     } catch (error) {
-      const cause = ending.reason ?? error;
+      const cause = deadline.reason ?? error;
       return {
         kind: wasNeverSent(cause) ? "unsent" : "unanswered",
         error: cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause),
       };
     } finally {
-      ending.close();
+      deadline.close();
     }
   }
 
@@ -310,26 +310,26 @@ export class Client {
   async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
     const { what, path, query, accepts, read, isExport = false } = asking;
     await this.#takeTurn();
-    const ending = this.#beginEnding();
+    const deadline = this.#startDeadline();
     let isHandedOn = false;
     try {
-      const response = await this.#send(path, query, ending.signal);
+      const response = await this.#send(path, query, deadline.signal);
       if (!accepts(response.status)) return this.#refused(response, await this.#errorOf(what, response));
       const result = await read(response);
       isHandedOn = isExport;
       if (isExport) {
-        ending.liftDeadline();
-        response.body.once("close", () => ending.close());
+        deadline.liftDeadline();
+        response.body.once("close", () => deadline.close());
       }
       return { kind: "done", result };
     } catch (error) {
       this.#options.signal.throwIfAborted();
-      const cause = ending.reason ?? error;
+      const cause = deadline.reason ?? error;
       if (isBug(cause)) throw cause;
       const known = cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
       return { kind: "failed", error: known, waitMs: 0 };
     } finally {
-      if (!isHandedOn) ending.close();
+      if (!isHandedOn) deadline.close();
     }
   }
 
@@ -362,7 +362,7 @@ export class Client {
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     });
-    // A body that is given up before its end says so by an error event, which nobody may be left to hear.
+    // A body that is given up before its end emits an error event, which may have no listener left.
     body.on("error", () => undefined);
     this.#hasConnected = true;
     const took = clock.monotonic() - sent;
@@ -384,9 +384,9 @@ export class Client {
     return this.refusal(what, status, envelopeCode(toJson(text)));
   }
 
-  #beginEnding(graceMs = 0): RequestEnding {
+  #startDeadline(graceMs = 0): RequestDeadline {
     const { signal, idleTimeoutMs } = this.#options;
-    return new RequestEnding(signal, SILENCES * idleTimeoutMs, graceMs);
+    return new RequestDeadline(signal, SILENCES * idleTimeoutMs, graceMs);
   }
 
   async #takeTurn(): Promise<void> {

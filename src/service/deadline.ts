@@ -5,8 +5,8 @@ class DeadlinePassed extends Error {
   readonly code = DEADLINE;
 }
 
-/** What ends a request before its answer does: a deadline, or the end of the run. */
-export class RequestEnding {
+/** Ends a request before its answer does: at a deadline, or with the run. */
+export class RequestDeadline {
   readonly #run: AbortSignal;
   readonly #controller = new AbortController();
   readonly #deadline: NodeJS.Timeout;

@@ -10,7 +10,7 @@ import type { Environment } from "../config/environment.ts";
 export type { Dispatcher } from "undici";
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/** Where distributions keep the certificates that the machine trusts. */
+/** The files of the certificates that the machine trusts, by distribution. */
 const SYSTEM_BUNDLES = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",

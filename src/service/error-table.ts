@@ -18,13 +18,13 @@ type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) =>
 export type RetryWhen = "limit" | "time" | "other-item" | "is-answer" | "operator";
 
 export type Failure = {
-  /** Who must act: ConfigError the operator, TransientError time, DataError the service's owner. */
+  /** The one to act: ConfigError the operator, TransientError time, DataError the service's owner. */
   readonly error: ErrorClass;
-  /** What is wrong, as the end of "Cannot <do it> at <host>: …". */
+  /** The problem, as the end of "Cannot <do it> at <host>: …". */
   readonly wrong: string;
-  /** What to do about it. `{url}`, `{address}` and `{newKey}` stand for the names in `SettingNames`. */
+  /** The remedy. `{url}`, `{address}` and `{newKey}` become the names in `SettingNames`. */
   readonly remedy: string;
-  /** What it means for a submission; undefined: the service may have taken the submission. */
+  /** The meaning for a submission; undefined: the service may have taken the submission. */
   readonly submission?: RetryWhen | undefined;
   /** "stream": the key cannot read this stream, but others. "run": it can read nothing. Undefined: not known. */
   readonly scope?: ErrorScope;
@@ -35,7 +35,7 @@ export type SettingNames = {
   readonly url: string;
   /** All settings that make up an address. */
   readonly address: string;
-  /** How to get a new key and where to put it; `{key}` stands for the next one. */
+  /** The way to get a new key and where to put it; `{key}` becomes the next one. */
   readonly newKey: string;
   readonly key: string;
 };
@@ -54,7 +54,7 @@ export const EXTERNAL_API: SettingNames = {
   key: "external_api.api_key",
 };
 
-/** Where a request went: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
+/** The address of a request: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
 export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
 
 const failures =
@@ -137,7 +137,7 @@ const PROXY_CREDENTIALS = config(
   "Put them into HTTPS_PROXY (http://user:password@host:port)",
 );
 
-/** What a status means where no known code came with it. */
+/** The meaning of a status without a known code. */
 export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
   [400, FAILURES.INVALID_PARAMETER],
   [401, FAILURES.INVALID_API_KEY],
@@ -195,7 +195,7 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ].map((code): [string, Failure] => [
     code,
     config(
-      "its certificate is signed by nobody this machine trusts",
+      "its certificate is signed by no authority that this machine trusts",
       "Name the CA's file in NODE_EXTRA_CA_CERTS",
     ),
   ]),

@@ -11,11 +11,11 @@ const MAX_FIELDS = 1000;
 const MAX_COUNTED = 20_000;
 
 /**
- * The declared schema and, beside its fields, what the records show. Says only what the next records will hardly
+ * Adds to the declared schema the fields that the records show. Says only what the next records will hardly
  * contradict: every field is nullable, every number is `number`, a field that was only null is a string, a field of
  * mixed types has no type, and only an array of one scalar type has `items`. The order of the records does not matter.
  *
- * Left out are names that platforms cannot hold (empty, with NUL or lone surrogates, `__proto__`) and, of names that
+ * Left out are names that platforms cannot store (empty, with NUL or lone surrogates, `__proto__`) and, of names that
  * differ only by case, all but a declared one or else the one that sorts last (lower case after upper).
  */
 export function inferSchema(declared: JsonSchema, records: Iterable<Readonly<JsonObject>>): JsonSchema {
@@ -30,7 +30,7 @@ export function inferSchema(declared: JsonSchema, records: Iterable<Readonly<Jso
   };
 }
 
-/** What the values of one field have been. */
+/** The values of one field so far. */
 class Shape {
   readonly kinds = new Set<string>();
   readonly elements = new Set<string>();

@@ -1,4 +1,4 @@
-/** What a client has done so far. Grows only. */
+/** The work of a client so far. Grows only. */
 export type Usage = {
   /** Requests that were started, retries included. */
   requests: number;
@@ -19,7 +19,7 @@ export const noUsage = (): Usage => ({
   requestMs: 0,
 });
 
-/** What several clients have done together. */
+/** The sum over several clients. */
 export function sumOfUsages(usages: readonly Usage[]): Usage {
   const sum = noUsage();
   for (const name of Object.keys(sum) as (keyof Usage)[])

@@ -2,7 +2,7 @@ import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, kindOf, objectOf, quoted, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 
-/** State of an earlier run: the blob of each stream, and what else a Singer state held, to be handed on. */
+/** State of an earlier run: the blob of each stream, and the rest of a Singer state, to be passed on. */
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
 
 /**
@@ -31,7 +31,7 @@ const OTHER_MESSAGES =
   /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
 /**
- * Reads a state in each envelope that platforms, targets and people keep it in. A value that holds nothing is an empty
+ * Reads a state in each envelope that platforms, targets and people keep it in. A value with nothing in it is an empty
  * state; a null blob resets its stream; of two blobs for a stream the last wins. Throws ConfigError for any other shape:
  * a state is never ignored.
  */
@@ -163,7 +163,7 @@ function isBare(value: JsonObject): boolean {
   return areBlobs && Object.keys(value).some((name) => KNOWN.has(name));
 }
 
-/** Whether a value holds nothing at any depth, such as `{"state":{}}`. */
+/** Whether there is nothing in a value at any depth, as in `{"state":{}}`. */
 function isEmpty(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (isObject(value)) return Object.values(value).every(isEmpty);

@@ -246,7 +246,7 @@ describe("a suppressed person", () => {
     const named = dated.slice(0, 20);
     const suppress_file = await file("suppressed.txt", named.map(({ id }) => id).join("\n"));
     const config = await configFor(sandbox, { suppress_file });
-    expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("holds back 20 entries");
+    expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("suppresses 20 entries");
     const first = await connector(["read", "--config", config]);
     expect(first.stdout).toContain("43 rows in 1 window, 20 suppressed");
     const states = first.messages.flatMap(({ state }) => (state === undefined ? [] : [state]));

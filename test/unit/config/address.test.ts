@@ -54,10 +54,10 @@ it.each<[problem: string | undefined, addresses: readonly string[]]>([
   ["must be an address such as https://host", ["host", "", "https://", "https://host/a b", "https://host\n"]],
   ["must begin with https:// or http://", ["ftp://host", "host:443", "ftp://user@host"]],
   [
-    "must not hold a user name or password",
+    "must not contain a user name or password",
     ["https://user@host", "https://:word@host", "http://u:p@host/?a"],
   ],
-  ["must not hold a query or a fragment", ["https://host?", "https://host/?a=b", "https://host#"]],
+  ["must not contain a query or a fragment", ["https://host?", "https://host/?a=b", "https://host#"]],
   ["since http:// sends the key in clear", ["http://host", "http://localhost.example"]],
 ])("the problem %j is that of %j", (problem, addresses) => {
   for (const text of addresses) {
