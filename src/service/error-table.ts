@@ -27,7 +27,7 @@ export type Failure = {
   /** The meaning for a submission; undefined: the service may have taken the submission. */
   readonly submission?: RetryWhen | undefined;
   /** "stream": the key cannot read this stream, but others. "run": it can read nothing. Undefined: not known. */
-  readonly scope?: ErrorScope;
+  readonly scope?: ErrorScope | undefined;
 };
 
 /** The settings that an API is opened with, as a person must know them. */
@@ -59,7 +59,9 @@ export type Place = { readonly host: string; readonly settings: SettingNames; re
 
 const failures =
   (error: ErrorClass, usually?: RetryWhen) =>
-  (wrong: string, remedy: string, submission = usually): Failure => ({ error, wrong, remedy, submission });
+  (wrong: string, remedy: string, submission = usually, scope?: ErrorScope): Failure => ({
+    ...{ error, wrong, remedy, submission, scope },
+  });
 
 const config = failures(ConfigError, "operator");
 const transient = failures(TransientError);
@@ -77,24 +79,24 @@ const RATE_LIMITED = transient(
 
 /** Every code of the interface. A new code is a row here. */
 export const FAILURES = {
-  INVALID_API_KEY: {
-    ...config("the API key is missing, malformed, unknown or revoked", "{newKey}"),
-    scope: "run",
-  },
-  ENDPOINT_NOT_ON_PLAN: {
-    ...config(
-      "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
-      "Use a key of the right plan, or take the stream out of the sync",
-    ),
-    scope: "stream",
-  },
-  SUBSCRIPTION_INACTIVE: {
-    ...config(
-      "the workspace has no active subscription",
-      "Renew the subscription of the workspace that this key belongs to",
-    ),
-    scope: "run",
-  },
+  INVALID_API_KEY: config(
+    "the API key is missing, malformed, unknown or revoked",
+    "{newKey}",
+    "operator",
+    "run",
+  ),
+  ENDPOINT_NOT_ON_PLAN: config(
+    "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
+    "Use a key of the right plan, or take the stream out of the sync",
+    "operator",
+    "stream",
+  ),
+  SUBSCRIPTION_INACTIVE: config(
+    "the workspace has no active subscription",
+    "Renew the subscription of the workspace that this key belongs to",
+    "operator",
+    "run",
+  ),
   SOURCE_NOT_ALLOWED: config(
     "the organization has no access to the requested source",
     "Correct source_slug (the sources stream lists the valid ones), or ask for access to it",

@@ -95,10 +95,10 @@ function parseLines(lines: readonly string[]): SavedState {
 }
 
 function collect(value: unknown, state: ParsedState): void {
-  if (isEmpty(value)) return;
+  if (value === null || value === undefined || value === "") return;
   if (Array.isArray(value)) {
     for (const message of value) {
-      if (!isObject(message) || Object.keys(message).length === 0) throw unknownShape(value);
+      if (!isObject(message) || isEmpty(message)) throw unknownShape(value);
       collect(message, state);
     }
     return;
@@ -115,6 +115,7 @@ type Envelope = readonly [
 
 /** The first that fits is opened. */
 const ENVELOPES: readonly Envelope[] = [
+  [isEmpty, () => undefined],
   // A complete output line: Airbyte's has `state`, Singer's has `value`.
   [
     ({ type, state, value }) => type === "STATE" && isObject(state ?? value),
@@ -122,7 +123,7 @@ const ENVELOPES: readonly Envelope[] = [
   ],
   [(value) => airbyteType(value) === "STREAM", ({ stream }, state) => state.addStream(stream)],
   [(value) => airbyteType(value) === "GLOBAL", openGlobal],
-  [(value) => airbyteType(value) === "LEGACY", ({ data }, state) => collect(data, state)],
+  [(value) => airbyteType(value) === "LEGACY", openLegacy],
   [(value) => "singer_state" in value, ({ singer_state }, state) => collect(singer_state, state)],
   // Meltano merges the partial states of runs since the last complete one into it, key by key.
   [isMeltanoFile, ({ completed, partial }, state) => collect(merged(completed ?? {}, partial ?? {}), state)],
@@ -145,6 +146,12 @@ function openGlobal({ global, global_ }: JsonObject, state: ParsedState): void {
   for (const stream of streams) state.addStream(stream);
 }
 
+/** A platform without a state gives `{"state":{}}`. */
+function openLegacy({ data }: JsonObject, state: ParsedState): void {
+  const { state: inner, ...rest } = objectOf(data);
+  if (!isEmpty(rest) || !isObject(inner) || !isEmpty(inner)) collect(data, state);
+}
+
 /** `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger. */
 function openBookmarks(value: JsonObject, state: ParsedState): void {
   const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
@@ -154,8 +161,10 @@ function openBookmarks(value: JsonObject, state: ParsedState): void {
 }
 
 function isMeltanoFile({ completed, partial }: JsonObject): boolean {
-  const halves = [completed, partial].filter((half) => !isEmpty(half));
-  return halves.length > 0 && halves.every((half) => isObject(half) && "singer_state" in half);
+  const halves = [completed, partial].filter((half) => half !== undefined && half !== null);
+  return (
+    halves.length > 0 && halves.every((half) => isObject(half) && ("singer_state" in half || isEmpty(half)))
+  );
 }
 
 function isBare(value: JsonObject): boolean {
@@ -163,11 +172,8 @@ function isBare(value: JsonObject): boolean {
   return areBlobs && Object.keys(value).some((name) => KNOWN.has(name));
 }
 
-/** Whether there is nothing in a value at any depth, as in `{"state":{}}`. */
-function isEmpty(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length === 0;
-  if (isObject(value)) return Object.values(value).every(isEmpty);
-  return value === null || value === undefined || value === "";
+function isEmpty(value: JsonObject): boolean {
+  return Object.keys(value).length === 0;
 }
 
 function merged(base: unknown, over: unknown): unknown {

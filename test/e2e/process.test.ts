@@ -26,7 +26,7 @@ describe("the process", () => {
       [CONNECTOR, "--version"],
       [TAP, "-v"],
     ] as const)
-      expect((await run(program, [word], { asProcess: true })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+      expect((await run(program, [word], { asProcess: true })).stdout).toMatch(/^\d+\.\d+\.\d+(-dev)?\n$/);
     const { code, stdout, stderr } = await run(CONNECTOR, ["check", "--confg", "x"], { asProcess: true });
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("confg");
