@@ -347,7 +347,7 @@ const addAll: AddCommand = (parser, choose) =>
         ["does the key work?", "check --config config.json"],
         ["the options of a command", "read --help"],
       ]).concat(
-        "\n\nExit codes: 0 all done, 1 another try may mend it, 2 a person must act.\n",
+        "\n\nExit codes: 0 all done, 1 another try may help, 2 a person must act.\n",
         "Calls of Airbyte and Singer only know 0 and 1.",
         "\n\nTo try it without an account: contact-intelligence-sandbox demo",
       ),

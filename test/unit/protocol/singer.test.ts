@@ -50,6 +50,22 @@ describe("singer()", () => {
     expect(typesOf(messagesOf(cut))).toEqual(["SCHEMA", "STATE", "RECORD", "STATE"]);
   });
 
+  it("repeats a state with jobs every five seconds at most, but before each purchase and at the end", () => {
+    const state = { bookmarks: { company_lookups: { version: 3 } } };
+    const lookups = { ...PEOPLE, stream: "company_lookups" };
+    let now = 0;
+    const say = singer({ selections: [PEOPLE, lookups], state, monotonic: () => now });
+    const isSaid = (at: number, event: Event): boolean => {
+      now = at;
+      return say(event) !== "";
+    };
+    const people = (day: number): Event => checkpoint("people", { ...STATE, day });
+    const said = [isSaid(0, people(1)), isSaid(4_999, people(2)), isSaid(5_000, people(3))];
+    const bought = isSaid(5_001, checkpoint("company_lookups", { version: 3, open: 1 }));
+    expect([...said, bought]).toEqual([true, false, true, true]);
+    expect([isSaid(5_002, people(4)), say(END).includes('"day":4')]).toEqual([false, true]);
+  });
+
   it("activates the version of a full table after it was read whole, and of nothing else", () => {
     const run = (stream: string, end: Event, version?: number) => {
       const row = stream === "people" ? { id: "1" } : { slug: "x" };
