@@ -48,7 +48,7 @@ const UNSAFE_IN_LINES = /[^\P{Cc}\t\n]|[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u
 const toEscape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** Deeper values are refused: what reads them calls itself once a level, and the stack ends. */
-const MOST_LEVELS = 1000;
+const MAX_LEVELS = 1000;
 
 /** The value of a JSON text from outside; undefined for what is no JSON, or is nested deeper than 1,000 levels. */
 export function tryParseJson(text: string): unknown {
@@ -66,7 +66,7 @@ const CLOSING: ReadonlySet<number> = new Set([93, 125]);
 
 /** Whether more than 1,000 brackets are open at once. A short text cannot be. */
 function isDeep(text: string): boolean {
-  if (text.length <= MOST_LEVELS) return false;
+  if (text.length <= MAX_LEVELS) return false;
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
@@ -75,7 +75,7 @@ function isDeep(text: string): boolean {
       if (at < 0) return false;
     } else if (OPENING.has(character)) depth += 1;
     else if (CLOSING.has(character)) depth -= 1;
-    if (depth > MOST_LEVELS) return true;
+    if (depth > MAX_LEVELS) return true;
   }
   return false;
 }

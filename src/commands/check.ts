@@ -27,12 +27,12 @@ export type CheckOptions = {
 /** Says whether the config works and what its key can read: in messages, or in sentences to a person at a terminal. */
 export async function check({ config: file, exitCode }: CheckOptions, runtime: Runtime): Promise<number> {
   const { stdout, environment } = runtime;
-  const says = stdout.isTTY === true ? SENTENCES : MESSAGES;
+  const format = stdout.isTTY === true ? SENTENCES : MESSAGES;
   const config = openConfig(file, environment);
   const { error: _, ...status } = await testConfig(config, runtime, (text) =>
-    write(stdout, says.warning(text)),
+    write(stdout, format.warning(text)),
   );
-  await write(stdout, says.status(status));
+  await write(stdout, format.status(status));
   return status.status === "FAILED" && (exitCode === true || stdout.isTTY === true) ? 1 : 0;
 }
 

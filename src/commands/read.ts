@@ -55,8 +55,8 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const logs = format === "jsonl" || isSilent;
   const codes = logs ? ("person" as const) : undefined;
   const name = "source-contact-intelligence";
-  const speech = { name, say, logs, bare: logs, codes, logLevel, summary, sample };
-  return await runToEnd(speech, runtime, (open) => readAsked(options, runtime, open));
+  const outputOptions = { name, say, logs, bare: logs, codes, logLevel, summary, sample };
+  return await runToEnd(outputOptions, runtime, (open) => readAsked(options, runtime, open));
 }
 
 /** Throws UsageError for rows that would fill a terminal unasked. */

@@ -17,7 +17,7 @@ import type { TapOptions } from "./tap-options.ts";
 const DISCOVERY_TRIES = 2;
 
 /** How long (ms) after its start a discovery may still wait for the rate limit: orchestrators show nothing until it ends. */
-const LONGEST_LIMIT_MS = 50_000;
+const MAX_LIMIT_MS = 50_000;
 
 const limitedTooLong = (until: number): TransientError =>
   new TransientError(
@@ -55,7 +55,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
 async function discoverInTime(options: RunOptions): Promise<readonly DiscoveredStream[]> {
   const { runtime } = options;
   const limit = new AbortController();
-  const latest = runtime.clock.now() + LONGEST_LIMIT_MS;
+  const latest = runtime.clock.now() + MAX_LIMIT_MS;
   const onNotice = (notice: Notice): void => {
     if (notice.kind === "limited" && notice.until > latest) limit.abort(limitedTooLong(notice.until));
   };

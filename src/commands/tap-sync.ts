@@ -20,8 +20,8 @@ import type { TapOptions } from "./tap-options.ts";
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
   // Nothing, until it is known what is selected.
   const language: { say: Language } = { say: () => "" };
-  const speech = tapOutput(options.logLevel, (event) => language.say(event));
-  return await runToEnd(speech, runtime, (open) => syncSelected(options, runtime, open, language));
+  const outputOptions = tapOutput(options.logLevel, (event) => language.say(event));
+  return await runToEnd(outputOptions, runtime, (open) => syncSelected(options, runtime, open, language));
 }
 
 async function syncSelected(

@@ -24,14 +24,14 @@ import type { Limiter } from "./limiter.ts";
 import { retryAfterMs } from "./retry-after.ts";
 import { noUsage, type Usage } from "./usage.ts";
 
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 /** Tries of a request that cannot connect while no connection has ever worked: a run that cannot work ends soon. */
 const FIRST_TRIES = 2;
 const FIRST_BACKOFF_MS = 1_000;
-const LONGEST_BACKOFF_MS = 30_000;
+const MAX_BACKOFF_MS = 30_000;
 const UNSAID_RETRY_AFTER_MS = 10_000;
 /** A request that has waited this long for its rate limit in all gives up. */
-const LONGEST_LIMITED_MS = 1_800_000;
+const MAX_LIMITED_MS = 1_800_000;
 /** Errors say what they have to say in this many bytes. */
 const ERROR_BODY_BYTES = 65_536;
 /** No answer but an export is longer than this, decompressed. */
@@ -287,14 +287,14 @@ export class Client {
       if (outcome.kind === "done") return outcome.result;
       if (outcome.kind === "limited") {
         limitedMs += outcome.waitMs;
-        if (limitedMs > LONGEST_LIMITED_MS) throw new LimitedError(outcome.error.message, outcome.error);
+        if (limitedMs > MAX_LIMITED_MS) throw new LimitedError(outcome.error.message, outcome.error);
         this.#limit(outcome.waitMs);
         continue;
       }
       failures += 1;
       const { error, waitMs } = outcome;
       const isFirst = !this.#hasConnected && error instanceof TransientError && wasNeverSent(error);
-      const tries = Math.min(this.#options.tries ?? MOST_TRIES, isFirst ? FIRST_TRIES : MOST_TRIES);
+      const tries = Math.min(this.#options.tries ?? MAX_TRIES, isFirst ? FIRST_TRIES : MAX_TRIES);
       if (!(error instanceof TransientError)) throw error;
       if (asking.once === true && waitMs === 0 && !wasNeverSent(error)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
@@ -406,7 +406,7 @@ export class Client {
   }
 
   #pauseMs(failures: number, atLeastMs: number): number {
-    const longest = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+    const longest = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
     return Math.max(atLeastMs, this.#options.random() * longest);
   }
 
