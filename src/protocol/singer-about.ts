@@ -1,11 +1,4 @@
-import {
-  type Located,
-  type Spec,
-  type SpecProperty,
-  settingsIn,
-  typeOf,
-  variableOf,
-} from "../config/spec.ts";
+import { type Located, type Spec, settingsIn, typeOf, variableOf } from "../config/spec.ts";
 
 export type Program = {
   readonly name: string;
@@ -31,30 +24,17 @@ export function aboutJson(program: Program, spec: Spec): object {
     sdk_version: null,
     supported_python_versions: null,
     capabilities: CAPABILITIES,
-    settings: toSettings(spec.connectionSpecification),
+    settings: withSecrets(spec.connectionSpecification),
   };
 }
 
-const FORM_ONLY: ReadonlySet<string> = new Set([
-  "airbyte_secret",
-  "airbyte_hidden",
-  "order",
-  "group",
-  "groups",
-]);
-
-/** The config's schema without what only Airbyte's forms know. */
-function toSettings(property: SpecProperty & Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const rest = Object.entries(property).filter(([name]) => !FORM_ONLY.has(name));
-  const { properties, items } = property;
-  const inner = Object.entries(properties ?? {}).map(([name, one]) => [name, toSettings(one)]);
-  return {
-    ...Object.fromEntries(rest),
-    ...(property.airbyte_secret === true && { secret: true, writeOnly: true }),
-    ...(items !== undefined && { items: toSettings(items) }),
-    ...(properties !== undefined && { properties: Object.fromEntries(inner) }),
-  };
-}
+/** The config's schema, in which secrets are marked in Singer's words as well. */
+const withSecrets = (schema: object): unknown =>
+  JSON.parse(
+    JSON.stringify(schema, (_name, value) =>
+      value?.airbyte_secret === true ? { ...value, secret: true, writeOnly: true } : value,
+    ),
+  );
 
 /** One setting, `a.b` if it is nested. */
 export type DescribedSetting = Located & { readonly name: string; readonly required: boolean };

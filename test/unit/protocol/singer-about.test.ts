@@ -27,24 +27,15 @@ const SPEC = {
   },
 } as unknown as Spec;
 
-it("what the tap says of itself is a JSON schema without what only Airbyte's forms know", () => {
-  expect(aboutJson(PROGRAM, SPEC)).toMatchObject({ ...PROGRAM, sdk_version: null });
-  expect(aboutJson(PROGRAM, SPEC)).toHaveProperty("settings", {
-    type: "object",
-    required: ["key"],
-    properties: {
-      key: { type: "string", description: "A key", ...SECRET },
-      days: { type: ["null", "integer"], description: "Days | nights | none", default: 0, minimum: 1 },
-      api: {
-        type: "object",
-        properties: {
-          url: { type: "string", title: "Address" },
-          keys: { type: "array", items: { type: "string", ...SECRET } },
-          key: { type: "string", default: "" },
-        },
-      },
-    },
-  });
+it("the description of the tap for programs is a JSON schema that marks secrets at any depth", () => {
+  const about = aboutJson(PROGRAM, SPEC);
+  expect(about).toMatchObject({ ...PROGRAM, sdk_version: null, settings: SPEC.connectionSpecification });
+  expect(about).toHaveProperty("settings.properties.key", expect.objectContaining(SECRET));
+  expect(about).toHaveProperty(
+    "settings.properties.api.properties.keys.items",
+    expect.objectContaining(SECRET),
+  );
+  expect(about).not.toHaveProperty("settings.properties.api.properties.url.secret");
 });
 
 it("what the tap says of itself is a page of Markdown, whose tables no description breaks", () => {
