@@ -6,6 +6,9 @@ export const isObject = (value: unknown): value is JsonObject =>
 /** The value if it is an object, or else an empty one. */
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
+/** The value if it is a list, or else an empty one. */
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
 /** The kind of a JSON value, in JSON's words. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";

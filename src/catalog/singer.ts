@@ -1,4 +1,4 @@
-import { type JsonObject, objectOf } from "../base/json.ts";
+import { type JsonObject, listOf, objectOf } from "../base/json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import { hasRows, STREAMS } from "./streams.ts";
@@ -43,8 +43,6 @@ export const rootOf = (metadata: Metadata): CatalogNode => metadata.get(crumb([]
 
 /** The place of a field as a key. */
 export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
 export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({ streams: streams.map(toEntry) });

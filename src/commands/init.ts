@@ -26,7 +26,9 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
     }
     const base_url = await answered(questions, runtime, async () => {
       const answer = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
-      return questions.isTerminal ? await reachable(withScheme(answer), runtime) : await parsed(answer);
+      return questions.isTerminal
+        ? await reachable(withScheme(answer), runtime)
+        : await checkedAddress(answer);
     });
     const { settings, message } = await answered(questions, runtime, async () => {
       const all = { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
@@ -67,7 +69,7 @@ const configOf = async (settings: object): Promise<Config> =>
   parseConfig(settings, {}, { name: "these settings" });
 
 /** An address as it was typed. Throws ConfigError for one that is none. */
-async function parsed(address: string): Promise<string> {
+async function checkedAddress(address: string): Promise<string> {
   await configOf({ base_url: address, api_key: NO_KEY });
   return address;
 }

@@ -19,11 +19,11 @@ export async function openConfig(
   const isSet = OUR_PREFIXES.some((prefix) =>
     Object.keys(environment).some((name) => name.startsWith(prefix)),
   );
-  if (file === undefined && !isSet && existsSync(USUAL)) {
-    const config = await openConfig(USUAL, environment, isTemporary);
+  if (file === undefined && !isSet && existsSync(DEFAULT_FILE)) {
+    const config = await openConfig(DEFAULT_FILE, environment, isTemporary);
     return {
       ...config,
-      warnings: [`No config is named: "${USUAL}" in this folder is used`, ...config.warnings],
+      warnings: [`No config is named: "${DEFAULT_FILE}" in this folder is used`, ...config.warnings],
     };
   }
   if (file === undefined) return parseConfig(undefined, environment, { name: ENVIRONMENT, isTemporary });
@@ -49,8 +49,8 @@ function linesOf(text: string): ReadonlyMap<string, number> {
   return lines;
 }
 
-const USUAL = "config.json";
-const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${USUAL} here)`;
+const DEFAULT_FILE = "config.json";
+const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${DEFAULT_FILE} here)`;
 
 /**
  * Reads config files, of which a later one wins, property by property. `ENV` in place of a file is the
