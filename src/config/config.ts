@@ -6,8 +6,8 @@ import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
 import { normalize } from "./normalize.ts";
-import { type ConfigPlace, pathProblems, withPaths } from "./paths.ts";
-import { type Problem, ruleProblems, schemaProblems } from "./problems.ts";
+import { type ConfigPlace, withPaths } from "./paths.ts";
+import { type Problem, receiptsProblems, ruleProblems, schemaProblems } from "./problems.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
 
@@ -105,10 +105,12 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   }
   const unknown = [...unknownSettings(merged), ...unknownVariables(environment, prefixes)];
   const draft = normalize(merged);
-  const problems = [...ruleProblems(draft, unknown, prefixes), ...pathProblems(draft, variables, place)];
+  const located = withPaths(draft, variables, place.folder ?? "");
+  const problems = ruleProblems(draft, unknown, prefixes);
+  if (place.isTemporary === true) problems.push(...receiptsProblems(draft, located));
   const typos = typoProblems(unknown);
   // ajv fills defaults only into objects that are there.
-  const candidate: unknown = { endpoints: {}, ...withPaths(draft, variables, place) };
+  const candidate: unknown = { endpoints: {}, ...located };
   if (isValid(candidate) && problems.length + typos.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
     const warnings = unknownWarnings(unknown);

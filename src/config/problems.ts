@@ -1,3 +1,4 @@
+import { isAbsolute } from "node:path";
 import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
@@ -108,6 +109,17 @@ function jobProblems(draft: JsonObject): Problem[] {
     const api = { path: name, text: "needs external_api: set its api_url and api_key" };
     return [...(isIdle ? [{ path: name, text }] : []), ...(needsApi ? [api] : [])];
   });
+}
+
+/**
+ * A problem of receipts without an absolute path: in a folder that is thrown away they are lost, and what was bought would
+ * be bought again. @param located the draft with absolute paths
+ */
+export function receiptsProblems(draft: JsonObject, { receipts_file: path }: JsonObject): Problem[] {
+  const { receipts_file: file } = draft;
+  const hasJobs = JOBS.some(({ name }) => isObject(draft[name]));
+  if (!hasJobs || typeof file !== "string" || file === "" || isAbsolute(file)) return [];
+  return [{ path: "receipts_file", text: `must be an absolute path here, such as ${quoted(String(path))}` }];
 }
 
 function externalProblems(
