@@ -56,7 +56,7 @@ Airbyte or Singer calls, every failure is 1. A failed \`check\` ends with 1 at a
 - \`Unknown setting "colour". It has no effect\`: a warning. Remove it, unless your platform needs it.
 - \`drop_fields "emial" names a field that no stream of this account has\`: nothing was sent. Correct the name.
 - \`Cannot use the config file "config.json": ...\`: the message names every wrong setting and its line.
-- \`Cannot use the environment variable ...\`: correct the variable. It replaces what the file says.
+- \`(from the environment variable ...)\`: correct the variable. It replaces the value in the file.
 - \`The key is from ...\`: the service does not know the key that was found there.
 - \`try 2 of 5: ...\`, \`waiting for the rate limit until ...\`: the connector waits and continues by itself.
 - \`another run is using it\`: two runs have the same folder or state file. Wait for the first one.

@@ -123,7 +123,8 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, prefixes), ...problems];
   // The problem of a missing setting names its misspelling.
   found.push(...typos.filter(({ path }) => !found.some(({ text }) => text.includes(quoted(path)))));
-  throw new ConfigError(sentences(found, name, variables, place.lines));
+  const clauses = clausesOf(found, variables, place.lines);
+  throw new ConfigError(`Cannot use ${name}: ${clauses.join("; ")}`);
 }
 
 const MAX_CONFIG_LEVELS = 100;
@@ -184,26 +185,17 @@ const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
-/** One clause a property, the first thing that was found wrong with it; one sentence a place that properties come from. */
-function sentences(
+/** The first problem of each property, with its place: a variable, or a line. */
+function clausesOf(
   problems: readonly Problem[],
-  file: string,
   variables: ReadonlyMap<string, string>,
-  lines?: ReadonlyMap<string, number>,
-): string {
-  const places = new Map<string, Map<string, string>>();
-  for (const { path, text } of problems) {
+  lines: ReadonlyMap<string, number> | undefined,
+): readonly string[] {
+  const first = problems.filter(({ path }, nth) => problems.findIndex((one) => one.path === path) === nth);
+  return first.map(({ path, text }) => {
     const name = path.replace(/\[\d+\]/g, "");
-    const variable = variables.get(name);
-    const elsewhere = path.startsWith(VARIABLE) ? "the environment" : file;
-    const place = variable === undefined ? elsewhere : VARIABLE + variable;
-    const line = variable === undefined ? lines?.get(name) : undefined;
-    const clauses = places.get(place) ?? new Map<string, string>();
-    places.set(place, clauses);
-    if (!clauses.has(path))
-      clauses.set(path, `${path} ${text}${line === undefined ? "" : ` (line ${line})`}`);
-  }
-  return [...places]
-    .map(([place, clauses]) => `Cannot use ${place}: ${[...clauses.values()].join("; ")}`)
-    .join(". ");
+    const [variable, line] = [variables.get(name), lines?.get(name)];
+    if (variable !== undefined) return `${path} ${text} (from ${VARIABLE}${variable})`;
+    return line === undefined ? `${path} ${text}` : `${path} ${text} (line ${line})`;
+  });
 }

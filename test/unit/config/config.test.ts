@@ -161,9 +161,9 @@ describe("a config", () => {
     const settings = { ...account, num_workers: 9, drop_fields: [1, "a"], is_user: "x" };
     const environment = environmentOf({ IS_USER: "y", DROP_FEILDS: "z" });
     expect(() => parseConfig(settings, environment, { name: "it", lines })).toThrow(
-      'Cannot use the environment variable CONTACT_INTELLIGENCE_IS_USER: is_user must be one of "all", "true", "false". ' +
-        "Cannot use it: drop_fields[0] must be a string, not a number (line 4); num_workers must be at most 8, not 9 (line 3). " +
-        "Cannot use the environment: the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. " +
+      'Cannot use it: is_user must be one of "all", "true", "false" (from the environment variable CONTACT_INTELLIGENCE_IS_USER); ' +
+        "drop_fields[0] must be a string, not a number (line 4); num_workers must be at most 8, not 9 (line 3); " +
+        "the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. " +
         'Did you mean "CONTACT_INTELLIGENCE_DROP_FIELDS"?',
     );
   });
