@@ -1,4 +1,4 @@
-import type { Argv } from "yargs";
+import type { ArgumentsCamelCase, Argv } from "yargs";
 import { UsageError } from "./base/errors.ts";
 import type { Runtime } from "./run/runtime.ts";
 
@@ -14,6 +14,9 @@ type Choose = (run: Command["run"], isForPlatform?: boolean) => void;
 
 /** Adds commands to the parser, which calls `choose` when the words name one. */
 export type AddCommand = (parser: Argv, choose: Choose) => Argv;
+
+/** The flags that a command has. */
+type FlagsOf<Words> = Words extends (words: Argv) => Argv<infer Flags> ? ArgumentsCamelCase<Flags> : never;
 
 const NAME = "source-contact-intelligence";
 
@@ -75,31 +78,11 @@ export const LOG_LEVEL = choiceFlag(
 
 const JSON_TOO = switchFlag("print JSON at a terminal too");
 
-const addInit: AddCommand = (parser, choose) =>
-  parser.command(
-    "init",
-    "ask for address and key, and save them",
-    { config: { ...CONFIG, default: "config.json", describe: "config file to write" } },
-    (flags) => choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
-  );
+const CHECK_FLAGS = { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") } as const;
 
-const addSpec: AddCommand = (parser, choose) =>
-  parser.command("spec", "print the settings as a SPEC message", {}, () => choose(runSpec));
-
-const runSpec: Command["run"] = async (runtime) => (await import("./commands/spec.ts")).spec(runtime);
-
-const addCheck: AddCommand = (parser, choose) =>
-  parser.command(
-    "check",
-    "test the config and its key",
-    { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") },
-    (flags) => choose(async (runtime) => (await import("./commands/check.ts")).check(flags, runtime)),
-  );
-
-const addDiscover: AddCommand = (parser, choose) =>
-  parser.command("discover", "show or print the streams", { config: CONFIG, json: JSON_TOO }, (flags) =>
-    choose(async (runtime) => (await import("./commands/discover.ts")).discover(flags, runtime)),
-  );
+const INIT_FLAGS = {
+  config: { ...CONFIG, default: "config.json", describe: "config file to write" },
+} as const;
 
 const READ_FLAGS = {
   config: CONFIG,
@@ -144,48 +127,34 @@ const READ_EXAMPLES = [
   ],
 ] as const;
 
-const addRead: AddCommand = (parser, choose) =>
-  parser.command(
-    "read",
-    "read streams to stdout or into files",
-    (words) =>
-      words
-        .options(READ_FLAGS)
-        // Named first, it precedes the other group.
-        .group("config", "Options:")
-        .group(["plan", "shard"], "One account on several machines:")
-        .epilogue(examples(READ_EXAMPLES)),
-    ({ stream: streams = [], plan, shard, format, ...flags }) => {
-      if (format === "jsonl" && flags.output === undefined && streams.length !== 1) {
-        throw new UsageError(
-          "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
-        );
-      }
-      refuseTwoReaders(flags.config, flags.catalog, flags.state);
-      const part = plan === undefined || shard === undefined ? undefined : { plan, shard };
-      const json = flags.json || format === "airbyte";
-      const options = { ...flags, json, streams, format: format ?? "airbyte", part } as const;
-      const run: Command["run"] = async (runtime) =>
-        (await import("./commands/read.ts")).read(options, runtime);
-      choose(run, format !== "jsonl");
-    },
-  );
+const readWords = (words: Argv) =>
+  words
+    .options(READ_FLAGS)
+    // Named first, it precedes the other group.
+    .group("config", "Options:")
+    .group(["plan", "shard"], "One account on several machines:")
+    .epilogue(examples(READ_EXAMPLES));
 
-const addJobs: AddCommand = (parser, choose) =>
-  parser.command(
-    "jobs",
-    "show what the next run would buy",
-    {
-      config: CONFIG,
-      state: STATES.state,
-      "state-file": { ...STATES["state-file"], describe: "state file of the runs; only read" },
-      json: switchFlag("print JSON"),
-    },
-    (flags) => {
-      refuseTwoReaders(flags.config, flags.state);
-      choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime));
-    },
-  );
+/** Throws UsageError for flags that exclude each other. */
+function toReadOptions(given: FlagsOf<typeof readWords>) {
+  const { stream: streams = [], plan, shard, format, ...flags } = given;
+  if (format === "jsonl" && flags.output === undefined && streams.length !== 1) {
+    throw new UsageError(
+      "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
+    );
+  }
+  refuseTwoReaders(flags.config, flags.catalog, flags.state);
+  const part = plan === undefined || shard === undefined ? undefined : { plan, shard };
+  const json = flags.json || format === "airbyte";
+  return { ...flags, json, streams, format: format ?? "airbyte", part } as const;
+}
+
+const JOBS_FLAGS = {
+  config: CONFIG,
+  state: STATES.state,
+  "state-file": { ...STATES["state-file"], describe: "state file of the runs; only read" },
+  json: switchFlag("print JSON"),
+} as const;
 
 const PLAN_EXAMPLES = [
   ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
@@ -194,25 +163,16 @@ const PLAN_EXAMPLES = [
   ["one state of all", "state merge rows/shard-* > state.json"],
 ] as const;
 
-const addPlan: AddCommand = (parser, choose) =>
-  parser.command(
-    "plan",
-    "split a stream for several machines",
-    (words) =>
-      words
-        .options({
-          config: CONFIG,
-          stream: { ...textFlag("stream to split"), default: "people" },
-          shards: countFlag("--shards", "number of shards; default: 1 a million rows"),
-          "shards-at-once": countFlag(
-            "--shards-at-once",
-            "number of shards that run in parallel; default: all",
-          ),
-          json: JSON_TOO,
-        })
-        .epilogue(examples(PLAN_EXAMPLES)),
-    (flags) => choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
-  );
+const planWords = (words: Argv) =>
+  words
+    .options({
+      config: CONFIG,
+      stream: { ...textFlag("stream to split"), default: "people" },
+      shards: countFlag("--shards", "number of shards; default: 1 a million rows"),
+      "shards-at-once": countFlag("--shards-at-once", "shards that run in parallel; default: all"),
+      json: JSON_TOO,
+    })
+    .epilogue(examples(PLAN_EXAMPLES));
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -224,69 +184,6 @@ const MAX_AGE = parsedFlag(
   "exit with 1 if a stream is older, such as 26h",
 );
 
-const addState: AddCommand = (parser, choose) =>
-  parser.command("state", "show a state, or merge those of shards", (words) =>
-    words
-      .command(
-        "merge <states..>",
-        false,
-        (merge) =>
-          merge
-            .usage(`${NAME} state merge STATES..`)
-            .epilogue("Prints one state that says what the states of all shards say.")
-            .positional("states", { array: true, ...argument("state files, or folders of read --output") })
-            .option("partial", switchFlag("leave days of no state to the next run")),
-        (flags) =>
-          choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
-      )
-      .command(
-        "show <file>",
-        false,
-        (show) =>
-          show
-            .usage(`${NAME} state show FILE`)
-            .epilogue("Shows how far each stream has come, and what the next run reads.")
-            .positional("file", argument("state file (- is stdin)"))
-            .option("config", fileFlag("settings of the next run; default: the defaults"))
-            .option("max-age", MAX_AGE),
-        ({ file, maxAge, config }) => {
-          // The parser makes an empty text of a dash.
-          const options = { file: file || "-", config, maxAgeMs: maxAge };
-          choose(async (runtime) => (await import("./commands/state.ts")).showState(options, runtime));
-        },
-      )
-      .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
-      // The parser's own list has too little room for the names of these two.
-      .epilogue(
-        examples([
-          ["how far each stream has come", "state show state.json"],
-          ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
-          ["one state of the shards of a plan", "state merge rows/shard-*"],
-        ]),
-      ),
-  );
-
-const addOutput: AddCommand = (parser, choose) =>
-  parser.command("output", "merge the files of a folder", (words) =>
-    words
-      .command(
-        "compact <folder>",
-        false,
-        (compact) =>
-          compact
-            .usage(`${NAME} output compact FOLDER`)
-            .epilogue("Makes one file of all files of a stream that read --output has written.")
-            .positional("folder", argument("folder of read --output"))
-            .option("newest", switchFlag("keep only the newest row of each key")),
-        (flags) =>
-          choose(async (runtime) =>
-            (await import("./commands/output-compact.ts")).compactOutput(flags, runtime),
-          ),
-      )
-      .demandCommand(1, 1, "Say what to do with the folder: compact", "Name only one command")
-      .epilogue(examples([["one file a stream, with the newest rows", "output compact --newest rows"]])),
-  );
-
 const RECONCILE_EXAMPLES = [
   [
     "which rows the table lacks, and who is gone",
@@ -294,52 +191,113 @@ const RECONCILE_EXAMPLES = [
   ],
 ] as const;
 
-const addReconcile: AddCommand = (parser, choose) =>
-  parser.command(
-    "reconcile",
-    "compare a table with the service",
-    (words) =>
-      words
-        .options({
-          config: CONFIG,
-          table: textFlag("CSV or JSON lines with key and cursor"),
-          stream: { ...textFlag("stream of the table"), default: "people" },
-          state: fileFlag("state of the syncs that filled it"),
-          output: { alias: "o", ...fileFlag("folder that takes what differs") },
-          // An earlier version compared less without it.
-          full: { ...switchFlag(""), hidden: true },
-          timezone: textFlag("zone of dates without an offset"),
-          "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
-          recheck: textFlag("state file: read lost days again"),
-        })
-        .epilogue(examples(RECONCILE_EXAMPLES)),
-    (flags) => {
-      refuseTwoReaders(flags.config, flags.table, flags.state);
-      choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime));
-    },
-  );
+const reconcileWords = (words: Argv) =>
+  words
+    .options({
+      config: CONFIG,
+      table: textFlag("CSV or JSON lines with key and cursor"),
+      stream: { ...textFlag("stream of the table"), default: "people" },
+      state: fileFlag("state of the syncs that filled it"),
+      output: { alias: "o", ...fileFlag("folder that takes what differs") },
+      // An earlier version compared less without it.
+      full: { ...switchFlag(""), hidden: true },
+      timezone: textFlag("zone of dates without an offset"),
+      "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
+      recheck: textFlag("state file: read lost days again"),
+    })
+    .epilogue(examples(RECONCILE_EXAMPLES));
+
+const addStateCommands: AddCommand = (words, choose) =>
+  words
+    .command(
+      "merge <states..>",
+      false,
+      (merge) =>
+        merge
+          .usage(`${NAME} state merge STATES..`)
+          .epilogue("Prints one state that says what the states of all shards say.")
+          .positional("states", { array: true, ...argument("state files, or folders of read --output") })
+          .option("partial", switchFlag("leave days of no state to the next run")),
+      (flags) =>
+        choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
+    )
+    .command(
+      "show <file>",
+      false,
+      (show) =>
+        show
+          .usage(`${NAME} state show FILE`)
+          .epilogue("Shows how far each stream has come, and what the next run reads.")
+          .positional("file", argument("state file (- is stdin)"))
+          .option("config", fileFlag("settings of the next run; default: the defaults"))
+          .option("max-age", MAX_AGE),
+      ({ file, maxAge, config }) => {
+        // The parser makes an empty text of a dash.
+        const options = { file: file || "-", config, maxAgeMs: maxAge };
+        choose(async (runtime) => (await import("./commands/state.ts")).showState(options, runtime));
+      },
+    )
+    .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
+    // The parser's own list has too little room for the names of these two.
+    .epilogue(
+      examples([
+        ["how far each stream has come", "state show state.json"],
+        ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
+        ["one state of the shards of a plan", "state merge rows/shard-*"],
+      ]),
+    );
+
+const addOutputCommands: AddCommand = (words, choose) =>
+  words
+    .command(
+      "compact <folder>",
+      false,
+      (compact) =>
+        compact
+          .usage(`${NAME} output compact FOLDER`)
+          .epilogue("Makes one file of all files of a stream that read --output has written.")
+          .positional("folder", argument("folder of read --output"))
+          .option("newest", switchFlag("keep only the newest row of each key")),
+      (flags) =>
+        choose(async (runtime) =>
+          (await import("./commands/output-compact.ts")).compactOutput(flags, runtime),
+        ),
+    )
+    .demandCommand(1, 1, "Say what to do with the folder: compact", "Name only one command")
+    .epilogue(examples([["one file a stream, with the newest rows", "output compact --newest rows"]]));
 
 /** In the order of the help text. */
-const COMMANDS: readonly AddCommand[] = [
-  addInit,
-  addSpec,
-  addCheck,
-  addDiscover,
-  addRead,
-  addJobs,
-  addPlan,
-  addState,
-  addOutput,
-  addReconcile,
-];
-
-/** The yargs list of examples puts them side by side, which leaves too little room. */
-function examples(all: readonly (readonly [what: string, words: string])[]): string {
-  return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
-}
-
-const addAll: AddCommand = (parser, choose) =>
-  COMMANDS.reduce((added, add) => add(added, choose), parser)
+const addCommands: AddCommand = (parser, choose) =>
+  parser
+    .command("init", "ask for address and key, and save them", INIT_FLAGS, (flags) =>
+      choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
+    )
+    .command("spec", "print the settings as a SPEC message", {}, () => choose(runSpec))
+    .command("check", "test the config and its key", CHECK_FLAGS, (flags) =>
+      choose(async (runtime) => (await import("./commands/check.ts")).check(flags, runtime)),
+    )
+    .command("discover", "show or print the streams", { config: CONFIG, json: JSON_TOO }, (flags) =>
+      choose(async (runtime) => (await import("./commands/discover.ts")).discover(flags, runtime)),
+    )
+    .command("read", "read streams to stdout or into files", readWords, (flags) => {
+      const options = toReadOptions(flags);
+      const run: Command["run"] = async (runtime) =>
+        (await import("./commands/read.ts")).read(options, runtime);
+      choose(run, options.format === "airbyte");
+    })
+    .command("jobs", "show what the next run would buy", JOBS_FLAGS, (flags) => {
+      refuseTwoReaders(flags.config, flags.state);
+      choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime));
+    })
+    .command("plan", "split a stream for several machines", planWords, (flags) =>
+      choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
+    )
+    .command("state", "show a state, or merge those of shards", (words) => addStateCommands(words, choose))
+    .command("output", "merge the files of a folder", (words) => addOutputCommands(words, choose))
+    .command("reconcile", "compare a table with the service", reconcileWords, (flags) => {
+      refuseTwoReaders(flags.config, flags.table, flags.state);
+      choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime));
+    })
     .demandCommand(1, 1, "Name a command", "Name only one command")
     .recommendCommands()
     .epilogue(
@@ -353,11 +311,18 @@ const addAll: AddCommand = (parser, choose) =>
       ),
     );
 
+const runSpec: Command["run"] = async (runtime) => (await import("./commands/spec.ts")).spec(runtime);
+
+/** The yargs list of examples puts them side by side, which leaves too little room. */
+function examples(all: readonly (readonly [what: string, words: string])[]): string {
+  return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
+}
+
 /** Parses the words of the connector; no words ask for help. Throws UsageError. */
 export async function parseCommand(words: readonly string[], version: string): Promise<Command> {
   // Platforms ask for it alone: loading the parser would take most of the time.
   if (words.length === 1 && words[0] === "spec") return { run: runSpec };
-  return await parseWords(NAME, version, words.length === 0 ? ["--help"] : words, addAll);
+  return await parseWords(NAME, version, words.length === 0 ? ["--help"] : words, addCommands);
 }
 
 /** The second file would be empty, and an empty state reads everything again. Throws UsageError. */
