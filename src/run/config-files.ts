@@ -4,7 +4,11 @@ import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { type Config, parseConfig } from "../config/config.ts";
 import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
+import type { ConfigPlace } from "../config/paths.ts";
 import { parseJsonFile, readText } from "../output/files/read-file.ts";
+
+const DEFAULT_FILE = "config.json";
+const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${DEFAULT_FILE} here)`;
 
 /**
  * Reads the config from its file and from the environment. If neither says anything, `config.json` in this folder is the
@@ -16,21 +20,44 @@ export async function openConfig(
   environment: Environment,
   isTemporary = false,
 ): Promise<Config> {
-  const isSet = OUR_PREFIXES.some((prefix) =>
-    Object.keys(environment).some((name) => name.startsWith(prefix)),
+  const isSet = Object.keys(environment).some((name) =>
+    OUR_PREFIXES.some((prefix) => name.startsWith(prefix)),
   );
-  if (file === undefined && !isSet && existsSync(DEFAULT_FILE)) {
-    const config = await openConfig(DEFAULT_FILE, environment, isTemporary);
-    return {
-      ...config,
-      warnings: [`No config is named: "${DEFAULT_FILE}" in this folder is used`, ...config.warnings],
-    };
+  const isDefault = file === undefined && !isSet && existsSync(DEFAULT_FILE);
+  const files = [isDefault ? DEFAULT_FILE : file].filter((path) => path !== undefined);
+  const folder = files[0] === undefined || files[0] === "-" ? "" : dirname(files[0]);
+  const { value, place } = await readFiles(files);
+  const config = parseConfig(value, environment, { ...place, folder, isTemporary });
+  if (!isDefault) return config;
+  const warning = `No config is named: "${DEFAULT_FILE}" in this folder is used`;
+  return { ...config, warnings: [warning, ...config.warnings] };
+}
+
+/**
+ * Reads config files, of which a later one wins, property by property. `ENV` in place of a file is the environment under the
+ * names that other Singer taps use. Throws ConfigError; so does the returned function, which parses what they say together.
+ */
+export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
+  const { value, place } = await readFiles(names.filter((name) => name !== "ENV"));
+  const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
+  // Orchestrators write the config into a folder of their own, and start the tap in the project's.
+  return () => parseConfig(value, environment, { ...place, prefixes, isTemporary: true });
+}
+
+async function readFiles(
+  files: readonly string[],
+): Promise<{ readonly value: JsonObject; readonly place: ConfigPlace }> {
+  let [value, text]: [JsonObject, string] = [{}, ""];
+  for (const file of files) {
+    text = await readText("config", file);
+    const next = parseJsonFile("config", file, text);
+    if (!isObject(next)) {
+      throw new ConfigError(`Cannot use ${originOf([file])}: it is not an object of properties`);
+    }
+    value = mergedFiles(value, next);
   }
-  if (file === undefined) return parseConfig(undefined, environment, { name: ENVIRONMENT, isTemporary });
-  const text = await readText("config", file);
-  const value = parseJsonFile("config", file, text);
-  const place = { name: originOf([file]), lines: linesOf(text), isTemporary };
-  return parseConfig(value, environment, file === "-" ? place : { ...place, folder: dirname(file) });
+  const name = files.length === 0 ? ENVIRONMENT : originOf(files);
+  return { value, place: { name, lines: files.length === 1 ? linesOf(text) : undefined } };
 }
 
 /** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
@@ -47,33 +74,6 @@ function linesOf(text: string): ReadonlyMap<string, number> {
     else name = token.slice(1, -1);
   }
   return lines;
-}
-
-const DEFAULT_FILE = "config.json";
-const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${DEFAULT_FILE} here)`;
-
-/**
- * Reads config files, of which a later one wins, property by property. `ENV` in place of a file is the
- * environment under the names that other Singer taps use. Throws ConfigError; so does the returned function, which parses
- * what they say together.
- */
-export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
-  const files = names.filter((name) => name !== "ENV");
-  let value: JsonObject = {};
-  let text = "";
-  for (const file of files) {
-    text = await readText("config", file);
-    const next = parseJsonFile("config", file, text);
-    if (!isObject(next)) {
-      throw new ConfigError(`Cannot use ${originOf([file])}: it is not an object of properties`);
-    }
-    value = mergedFiles(value, next);
-  }
-  const name = files.length === 0 ? ENVIRONMENT : originOf(files);
-  const lines = files.length === 1 ? linesOf(text) : undefined;
-  const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
-  // Orchestrators write the config into a folder of their own, and start the tap in the project's.
-  return () => parseConfig(value, environment, { name, lines, prefixes, isTemporary: true });
 }
 
 const originOf = (files: readonly string[]): string =>
