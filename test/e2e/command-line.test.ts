@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
@@ -157,6 +157,17 @@ describe("read", () => {
       path.endsWith("/stream") || method !== "GET";
     expect(sandbox.requests.filter(forRows)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("as a platform runs it refuses relative receipts, which would be lost, and takes them for files", async () => {
+    const settings = { email_check: { emails: ["a@x.example"] }, receipts_file: "receipts.jsonl" };
+    const { sandbox, config } = await sandboxWith(QUICK, settings);
+    const plain = await run(CONNECTOR, ["read", "--config", config]);
+    expect([plain.code, sandbox.requests.length]).toEqual([1, 0]);
+    const place = JSON.stringify(JSON.stringify(join(dirname(config), "receipts.jsonl"))).slice(1, -1);
+    expect(plain.stdout).toContain(`must be an absolute path here, such as ${place}`);
+    const words = ["--stream", "people", "--output", join(await tempDir(), "out")];
+    expect((await run(CONNECTOR, ["read", "--config", config, ...words])).code).toBe(0);
   });
 
   it("--limit is a sample, which saves no state", async () => {
