@@ -74,16 +74,13 @@ function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly stri
 
 /** The setting of the same object with the most similar name, or else one of the same name anywhere. */
 function nearestOf(path: readonly string[]): readonly string[] | undefined {
-  const wanted = plain(path.at(-1) ?? "");
-  const parent = path.slice(0, -1).join(".");
+  const nameOf = (one: readonly string[]): string => one.at(-1) ?? "";
+  const parentOf = (one: readonly string[]): string => one.slice(0, -1).join(".");
   const all = [...settingsIn()].map((located) => located.path);
-  const siblings = all.filter((candidate) => candidate.slice(0, -1).join(".") === parent);
-  const near = nearestName(
-    path.at(-1) ?? "",
-    siblings.map((candidate) => candidate.at(-1) ?? ""),
-  );
+  const siblings = all.filter((one) => parentOf(one) === parentOf(path));
+  const near = nearestName(nameOf(path), siblings.map(nameOf));
   return (
-    siblings.find((candidate) => candidate.at(-1) === near) ??
-    all.find((candidate) => plain(candidate.at(-1) ?? "") === wanted)
+    siblings.find((one) => nameOf(one) === near) ??
+    all.find((one) => plain(nameOf(one)) === plain(nameOf(path)))
   );
 }
