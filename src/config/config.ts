@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
+import { isDeeperThan, isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
 import type { Day } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
@@ -106,12 +106,11 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const unknown = [...unknownSettings(merged), ...unknownVariables(environment, prefixes)];
   const draft = normalize(merged);
   const located = withPaths(draft, variables, place.folder ?? "");
-  const problems = ruleProblems(draft, unknown, prefixes);
+  const problems = [...ruleProblems(draft), ...typoProblems(unknown)];
   if (place.isTemporary === true) problems.push(...receiptsProblems(draft, located));
-  const typos = typoProblems(unknown);
   // ajv fills defaults only into objects that are there.
   const candidate: unknown = { endpoints: {}, ...located };
-  if (isValid(candidate) && problems.length + typos.length === 0) {
+  if (isValid(candidate) && problems.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
     const warnings = unknownWarnings(unknown);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
@@ -120,9 +119,7 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
     const salt = isShort ? [SHORT_SALT] : [];
     return { ...settings, warnings: [...warnings, ...salt, ...suppressed.warnings], origins, suppressed };
   }
-  const found = [...schemaProblems(isValid.errors ?? [], draft, unknown, prefixes), ...problems];
-  // The problem of a missing setting names its misspelling.
-  found.push(...typos.filter(({ path }) => !found.some(({ text }) => text.includes(quoted(path)))));
+  const found = [...schemaProblems(isValid.errors ?? [], draft), ...problems];
   const clauses = clausesOf(found, variables, place.lines);
   throw new ConfigError(`Cannot use ${name}: ${clauses.join("; ")}`);
 }

@@ -3,8 +3,8 @@ import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, v
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Beginnings of the names of variables: messages advise the first, and the last wins. */
-export type Prefixes = readonly [string, ...string[]];
+/** Beginnings of the names of variables: the last wins. */
+export type Prefixes = readonly string[];
 
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 

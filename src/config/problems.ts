@@ -3,25 +3,18 @@ import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../base/json
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import type { Prefixes } from "./environment.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
-import type { Unknown } from "./typos.ts";
 
 /** A problem of one property. `text` continues the property's name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
 
 /** The problems that ajv found, in words for the operator. */
-export function schemaProblems(
-  errors: readonly SchemaError[],
-  draft: JsonObject,
-  unknown: readonly Unknown[],
-  prefixes: Prefixes,
-): Problem[] {
+export function schemaProblems(errors: readonly SchemaError[], draft: JsonObject): Problem[] {
   return errors.flatMap((error) => {
     const segments = error.instancePath.split("/").slice(1);
     const { missingProperty } = error.params;
     if (error.keyword === "required") {
-      return [missing([...segments, String(missingProperty)], unknown, prefixes)];
+      return [missing([...segments, String(missingProperty)])];
     }
     const property = propertyAt(segments);
     // Another rule names a day that does not exist.
@@ -51,13 +44,13 @@ function schemaText(error: SchemaError, property: SpecProperty, value: unknown):
 }
 
 /** Problems that no schema can describe, of properties whose type is right. */
-export function ruleProblems(draft: JsonObject, unknown: readonly Unknown[], prefixes: Prefixes): Problem[] {
+export function ruleProblems(draft: JsonObject): Problem[] {
   return [
     ...dateProblems(draft),
     ...addressProblems(draft),
-    ...externalProblems(draft, unknown, prefixes),
+    ...externalProblems(draft),
     ...jobProblems(draft),
-    ...privacyProblems(draft, prefixes),
+    ...privacyProblems(draft),
   ];
 }
 
@@ -122,35 +115,23 @@ export function receiptsProblems(draft: JsonObject, { receipts_file: path }: Jso
   return [{ path: "receipts_file", text: `must be an absolute path here, such as ${quoted(String(path))}` }];
 }
 
-function externalProblems(
-  { external_api: external }: JsonObject,
-  unknown: readonly Unknown[],
-  prefixes: Prefixes,
-): Problem[] {
+function externalProblems({ external_api: external }: JsonObject): Problem[] {
   if (!isObject(external)) return [];
   return ["api_url", "api_key"]
     .filter((name) => external[name] === undefined)
-    .map((name) => missing(["external_api", name], unknown, prefixes));
+    .map((name) => missing(["external_api", name]));
 }
 
-function privacyProblems(
-  { hash_fields: fields, hash_salt: salt }: JsonObject,
-  [prefix]: Prefixes,
-): Problem[] {
+function privacyProblems({ hash_fields: fields, hash_salt: salt }: JsonObject): Problem[] {
   if (fields === undefined || salt !== undefined) return [];
-  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"], prefix)}`;
+  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"])}`;
   return [{ path: "hash_salt", text }];
 }
 
-function missing(path: readonly string[], unknown: readonly Unknown[], [prefix]: Prefixes): Problem {
-  const name = dottedName(path);
-  const similar = unknown.find(({ nearest }) => nearest === name);
-  const advice =
-    similar === undefined
-      ? `set it in the config or as ${variableOf(path, prefix)}`
-      : `rename ${quoted(similar.name)} to ${quoted(name)}`;
-  return { path: name, text: `is missing: ${advice}` };
-}
+const missing = (path: readonly string[]): Problem => ({
+  path: dottedName(path),
+  text: `is missing: set it in the config or as ${variableOf(path)}`,
+});
 
 /** `external_api.api_url`, `ignore_missing_days[2]`. */
 function dottedName(segments: readonly string[]): string {

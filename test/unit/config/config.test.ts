@@ -142,7 +142,10 @@ describe("a config", () => {
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
     [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
     [{ email_check: { emails: "a@b.cd", max_per_dai: 5 } }, 'Did you mean "email_check.max_per_day"?'],
-    [{ api_key: undefined, api_kye: KEY }, 'api_key is missing: rename "api_kye" to "api_key"'],
+    [
+      { api_key: undefined, api_kye: KEY },
+      'api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY; api_kye is not a setting. Did you mean "api_key"?',
+    ],
     [{ hash_salt: "x".repeat(1_001) }, "hash_salt must be at most 1000 characters long"],
     [
       { colour: JSON.parse(`${"[".repeat(100)}${"]".repeat(100)}`) },
@@ -292,7 +295,7 @@ describe("the environment", () => {
     });
   });
 
-  it("has for a tap a second prefix: ours wins, and the tap's own is advised", () => {
+  it("has for a tap a second prefix: ours wins, and is advised", () => {
     const of = (environment: Record<string, string>, value: object = account): Config =>
       parseConfig(value, environment, { name: "it", prefixes: TAP_PREFIXES });
     const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];
@@ -301,6 +304,6 @@ describe("the environment", () => {
     );
     expect(parseConfig(account, { [its]: "9" }).numWorkers).toBe(2);
     expect(() => of({ [`${its}S`]: "3" })).toThrow(`Did you mean "${its}"?`);
-    expect(() => of({}, {})).toThrow("or as TAP_CONTACT_INTELLIGENCE_BASE_URL");
+    expect(() => of({}, {})).toThrow("or as CONTACT_INTELLIGENCE_BASE_URL");
   });
 });
