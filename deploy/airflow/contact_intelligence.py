@@ -73,7 +73,8 @@ def first_load():
     @task(max_active_tis_per_dag=SHARDS_AT_ONCE, **RETRIES)
     def read_shard(shard: int) -> None:
         """Reads one closed shard. These run in any order, anywhere, at the same time."""
-        run("read", "--plan", str(PLAN), "--shard", str(shard), "--output", str(ROWS))
+        share = ["--shards-at-once", str(SHARDS_AT_ONCE)]
+        run("read", "--plan", str(PLAN), "--shard", str(shard), "--output", str(ROWS), *share)
 
     @task(trigger_rule="none_failed", **RETRIES)
     def read_open_shard() -> None:

@@ -17,7 +17,12 @@ from kubernetes.client import models as k8s
 SHARDS = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS", "10"))
 SHARDS_AT_ONCE = int(os.environ.get("CONTACT_INTELLIGENCE_SHARDS_AT_ONCE", "4"))
 # Another number of shards makes another plan.
-NUMBERS = {"SHARDS": str(SHARDS), "COMPLETIONS": str(SHARDS), "PLAN": f"shards-{SHARDS}"}
+NUMBERS = {
+    "SHARDS": str(SHARDS),
+    "SHARDS_AT_ONCE": str(SHARDS_AT_ONCE),
+    "COMPLETIONS": str(SHARDS),
+    "PLAN": f"shards-{SHARDS}",
+}
 NAME = "contact-intelligence"
 
 POD = {

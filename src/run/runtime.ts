@@ -16,8 +16,6 @@ export type Runtime = {
   readonly pid: number;
   /** Tells whether another process of this machine still runs. */
   readonly processes?: Processes;
-  /** The folder in which this run shares the key's requests with others; undefined: it has them for itself. */
-  readonly sharedFolder?: string | undefined;
   /** Takes what must be done when a signal ends the process before its work has ended. */
   readonly atEnd?: (act: () => void) => void;
 };

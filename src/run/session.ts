@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { join } from "node:path";
 import { ConfigError, NotFoundError } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
@@ -15,12 +13,11 @@ import {
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { type Jobs, openJobs, probeJobs, type SelectedJobs } from "../jobs/jobs.ts";
-import { Slots } from "../output/files/slots.ts";
 import { Privacy } from "../privacy/privacy.ts";
 import { Client, type Query } from "../service/client.ts";
 import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
-import { Limiter, SPAN_MS } from "../service/limiter.ts";
+import { Limiter } from "../service/limiter.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
 import { notThere, parseList, streamApi } from "../service/service-api.ts";
 import { sumOfUsages, type Usage } from "../service/usage.ts";
@@ -32,7 +29,7 @@ import type { Runtime } from "./runtime.ts";
 
 /** What a session needs of the process. */
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
-  Partial<Pick<Runtime, "pid" | "processes" | "sharedFolder">>;
+  Partial<Pick<Runtime, "pid" | "processes">>;
 
 /** How often a request may fail before it is given up, and how many may start at once; undefined: what the client thinks good. */
 export type Pace = { readonly tries?: number | undefined; readonly burst?: number | undefined };
@@ -226,11 +223,7 @@ export class Session {
       proxy: proxyVariable(base, environment),
       dispatcher: dispatcher(true),
       fresh: () => dispatcher(false),
-      limiter: once(
-        this.#limiters,
-        apiKey,
-        () => new Limiter(requestsPerMinute, clock, this.#turns(apiKey), burst),
-      ),
+      limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock, burst)),
       clock,
       signal,
       random,
@@ -238,17 +231,6 @@ export class Session {
       idleTimeoutMs: idleTimeoutSeconds * 1000,
       ...(tries !== undefined && { tries }),
     });
-  }
-
-  /** Takes turns with the other runs that use the same folder and key. */
-  #turns(apiKey: string): ((ahead: number) => Promise<number>) | undefined {
-    const { clock, sharedFolder } = this.#runtime;
-    if (sharedFolder === undefined) return undefined;
-    const { requestsPerMinute } = this.config;
-    const key = createHash("sha256").update(apiKey).digest("hex").slice(0, 16);
-    const folder = join(sharedFolder, `.requests-${key}-${requestsPerMinute}`);
-    const slots = new Slots(folder, SPAN_MS / requestsPerMinute, clock.now);
-    return (ahead) => slots.take(ahead);
   }
 
   async #look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {

@@ -94,7 +94,7 @@ case $1 in
     [ ! -e "$load/done/$JOB_COMPLETION_INDEX" ] || exit 0
     attempt "shard $JOB_COMPLETION_INDEX" \
       $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard "$JOB_COMPLETION_INDEX" --output "$data/rows" --compress gzip \
-      ${BUCKET:+--shards-at-once "$SHARDS_AT_ONCE"}
+      --shards-at-once "$SHARDS_AT_ONCE"
     mkdir -p "$load/done"
     touch "$load/done/$JOB_COMPLETION_INDEX"
     ;;

@@ -20,7 +20,7 @@ def sandbox():
 
 def pod(sandbox, data):
     """The environment of a pod with this folder in place of the volume."""
-    plan = {"PLAN": "first", "SHARDS": "3", "COMPLETIONS": "3", "STREAMS": "people"}
+    plan = {"PLAN": "first", "SHARDS": "3", "COMPLETIONS": "3", "STREAMS": "people", "SHARDS_AT_ONCE": "1"}
     program = {"PATH": os.environ["PATH"], "AIRBYTE_ENTRYPOINT": f"node {EXECUTABLE}"}
     return {**program, **account(sandbox), **plan, "DATA": str(data)}
 
