@@ -247,25 +247,6 @@ const addStateCommands: AddCommand = (words, choose) =>
       ]),
     );
 
-const addOutputCommands: AddCommand = (words, choose) =>
-  words
-    .command(
-      "compact <folder>",
-      false,
-      (compact) =>
-        compact
-          .usage(`${NAME} output compact FOLDER`)
-          .epilogue("Makes one file of all files of a stream that read --output has written.")
-          .positional("folder", argument("folder of read --output"))
-          .option("newest", switchFlag("keep only the newest row of each key")),
-      (flags) =>
-        choose(async (runtime) =>
-          (await import("./commands/output-compact.ts")).compactOutput(flags, runtime),
-        ),
-    )
-    .demandCommand(1, 1, "Say what to do with the folder: compact", "Name only one command")
-    .epilogue(examples([["one file a stream, with the newest rows", "output compact --newest rows"]]));
-
 /** In the order of the help text. */
 const addCommands: AddCommand = (parser, choose) =>
   parser
@@ -293,7 +274,6 @@ const addCommands: AddCommand = (parser, choose) =>
       choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
     )
     .command("state", "show a state, or merge those of shards", (words) => addStateCommands(words, choose))
-    .command("output", "merge the files of a folder", (words) => addOutputCommands(words, choose))
     .command("reconcile", "compare a table with the service", reconcileWords, (flags) => {
       refuseTwoReaders(flags.config, flags.table, flags.state);
       choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime));

@@ -45,8 +45,6 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["state shw s.json", "Did you mean show?"],
   ["state show --max-age 26 s.json", "such as 26h"],
   ["state merge", "Not enough non-option arguments"],
-  ["output", "compact"],
-  ["output compat x", "Did you mean compact?"],
   ["reconcile --yes-gone many", '"many"'],
   ["reconcile --stream company_lookups --table t", "--stream must be people, companies or sources, not"],
   ["reconcile", "--table is missing: name a file with key and date of every row"],
@@ -73,8 +71,7 @@ describe("a command line", () => {
   );
 
   it("has this help", async () => {
-    const commands =
-      "|init|spec|check|discover|read|jobs|plan|state|state show|state merge|output|output compact|reconcile|tap";
+    const commands = "|init|spec|check|discover|read|jobs|plan|state|state show|state merge|reconcile|tap";
     const parts: string[] = [];
     for (const command of commands.split("|")) {
       const line = `${command} --help`.trim();

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
 import { CountingService } from "../support/counting-service.ts";
@@ -177,26 +176,4 @@ describe("read --output", () => {
     expect(ended).toMatchObject({ code: 2, stderr: expect.stringMatching(/Cannot .*not.*there/) });
     expect(await read(sandbox, await file("a-file", "x"))).toMatchObject({ code: 2 });
   });
-});
-
-it("output compact makes one file of a stream, with each row once or the newest of each key", async () => {
-  await using sandbox = await startSandbox({ ...SMALL, people: 10 });
-  const folder = await tempDir();
-  await read(sandbox, folder, "--stream", "people");
-  sandbox.recheck(2);
-  sandbox.arrive(2);
-  await read(sandbox, folder, "--stream", "people");
-  const linesIn = (): readonly string[] => [...filesIn(folder).values()].flatMap(linesOf);
-  const before = linesIn();
-  const compact = async (...flags: readonly string[]) =>
-    await run(CONNECTOR, ["output", "compact", ...flags, folder]);
-  expect(await compact()).toMatchObject({ code: 0, stderr: "" });
-  expect(new Set(linesIn())).toEqual(new Set(before));
-  expect((await compact("--newest")).stdout).toMatch(/^people: 1 file with \d+ rows became /);
-  expect(readdirSync(join(folder, "people"))).toHaveLength(1);
-  const served = sandbox.people();
-  const rows = new Map(linesIn().map((line) => [JSON.parse(line).id, JSON.parse(line)]));
-  expect([rows.size, linesIn().length]).toEqual([served.length, served.length]);
-  for (const person of served) expect(rows.get(person.id)).toEqual(person);
-  expect((await read(sandbox, folder, "--stream", "people")).stderr).toContain("Run complete: 0 rows");
 });

@@ -28,7 +28,7 @@ const STORIES: Readonly<Record<string, Story>> = {
       ...["check", "discover", "discover --json", "read"],
       ...["read --output contacts", "!arrive", "read --output contacts"],
       ...["read --output contacts --stream people --full-refresh", "read --output contacts"],
-      ...["state show contacts/state.json", "output compact contacts", "read --dry-run --output contacts"],
+      ...["state show contacts/state.json", "read --dry-run --output contacts"],
     ],
   },
   "an export that breaks off": {
