@@ -33,6 +33,6 @@ done
 mv "$full"/* contacts/people/
 rmdir "$full"
 for older in contacts/people/*; do
-  number=${older%%.jsonl*}
-  if [ "${number##*-}" -lt "${full##*-}" ]; then rm -r "$older"; fi
+  number=${older#contacts/people/*-}
+  if [ "${number%%-*}" -lt "${full##*-}" ]; then rm -r "$older"; fi
 done

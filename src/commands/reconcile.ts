@@ -9,6 +9,7 @@ import { dayOf } from "../base/time.ts";
 import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { reasonOf, writeFailure } from "../output/files/reason.ts";
+import { forgetFiles } from "../output/folder-state.ts";
 import { runToEnd } from "../output/output.ts";
 import { StateFile } from "../output/state-file.ts";
 import { SUPPRESSED_BY } from "../privacy/suppress.ts";
@@ -202,9 +203,8 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<str
   for (const { key, value, state } of statesIn(file, stream)) {
     const undated = lacking.includes("none") ? null : state.undated;
     // The file keeps the other keys of the state.
-    await file.save(key, {
-      ...{ ...objectOf(value), ...state, undated, days: withoutSpansOf(state.days, lacking) },
-    });
+    const marked = { ...objectOf(value), ...state, undated, days: withoutSpansOf(state.days, lacking) };
+    await file.save(key, marked, forgetFiles(file.path, file.saved.rest, stream));
   }
   return await readText("state", file.path);
 }

@@ -1,9 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { isObject } from "../base/json.ts";
 import { readText } from "../output/files/read-file.ts";
-import { checkManifest } from "../output/manifest.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -56,11 +54,8 @@ export async function stateMerge(
   return 0;
 }
 
-/** The text of a state. The rows of a folder are checked too. Throws ConfigError. */
+/** The text of the state of a file or a folder. Throws ConfigError. */
 async function stateText(path: string): Promise<string> {
-  if ((await stat(path).catch(() => undefined))?.isDirectory() !== true) return await readText("state", path);
-  const text = await readText("state", join(path, "state.json"));
-  const { output } = parseStateText(text).rest;
-  await checkManifest(path, isObject(output) ? output["files"] : undefined);
-  return text;
+  const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
+  return await readText("state", isFolder ? join(path, "state.json") : path);
 }

@@ -2,137 +2,152 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { isObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
+import { streamOfKey } from "../state/envelopes.ts";
+import type { StreamState } from "../sync/event.ts";
 import { codeOf } from "./files/reason.ts";
-import { publish, removeLeftovers, syncFolder } from "./files/replace.ts";
-import { extendManifest, isManifestFile, type ManifestFile, manifestPath, readManifest } from "./manifest.ts";
+import { publish, syncFolder } from "./files/replace.ts";
+import type { StateFile } from "./state-file.ts";
 
-/** A finished part whose windows the state covers, and the name that it gets or has got. Both lie in the stream's folder. */
-export type Pending = {
-  readonly stream: string;
-  readonly part: string;
-  readonly name: string;
-  /** What it holds, for the manifest; undefined in states of versions that had none. */
-  readonly files?: readonly ManifestFile[];
-  /** The names of files in the folder whose rows it has, and which go once it is there. */
-  readonly replaces?: readonly string[];
+/** A finished part and the name that it gets. Both are in the stream's folder. */
+export type NamedPart = { readonly part: string; readonly name: string };
+
+/** Rows that are about to become visible, and the state that counts once they are. */
+export type Commit = {
+  /** The name of the stream in the state. */
+  readonly key: string;
+  /** Null: the rows are a sample. */
+  readonly state: StreamState | null;
+  readonly files: readonly NamedPart[];
 };
 
-/** What the state of a folder says of its files: the number that each stream gave last, and what is to be published. */
-type FolderState = { readonly numbers: Map<string, number>; readonly pending: readonly Pending[] };
-
-/** The number that each stream gave last, and all that was published. */
-export type FolderFiles = {
-  readonly numbers: Map<string, number>;
-  readonly manifest: readonly ManifestFile[];
+/** `output` of a folder's state.json. docs/dev/folder.md describes the format. */
+export type FolderState = {
+  readonly version: 1;
+  /** The largest number that a file of each stream has. */
+  readonly numbers: Readonly<Record<string, number>>;
+  /** A sample has at most so many rows of each stream; undefined: all rows. */
+  readonly sample?: number | undefined;
+  readonly pending: Commit | null;
 };
+
+const EMPTY: FolderState = { version: 1, numbers: {}, pending: null };
 
 const STREAM_NAMES: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
-const DIGITS = 9;
 const START = String.raw`\d{8}T\d{6}Z`;
-/** The names of what is published. */
-const VISIBLE = new RegExp(`^(?:${START}-(\\d{${DIGITS}})\\.jsonl(?:\\.gz)?|full-(\\d{${DIGITS}}))$`);
-/** The names of our parts, which nothing else is taken for. */
+const VISIBLE = new RegExp(
+  String.raw`^(?:${START}-(\d{9})-[a-z_]+(?:-[0-9a-z_-]+)?\.jsonl(?:\.gz)?|full-(\d{9}))$`,
+);
 const PART = new RegExp(`^\\.(?:${START}|full)-[0-9a-f]{16}\\.part$`);
 
+/** The start of a run as names of files have it: `20260122T030405Z`. @param epochMs its start */
+export const startName = (epochMs: number): string =>
+  new Date(epochMs).toISOString().replace(/\.\d+|[-:]/g, "");
+
+const padded = (number: number): string => String(number).padStart(9, "0");
+
+/** `20260122T030405Z-000000007-people-2026-01-01_2026-01-09.jsonl`. @param span the days of its rows, if they have any */
 export const fileName = (
   { start, gzip }: { readonly start: string; readonly gzip: boolean },
   number: number,
-): string => `${start}-${padded(number)}.jsonl${gzip ? ".gz" : ""}`;
+  stream: string,
+  span?: string,
+): string => `${[start, padded(number), stream, span].filter(Boolean).join("-")}.jsonl${gzip ? ".gz" : ""}`;
 
 export const fullName = (number: number): string => `full-${padded(number)}`;
 
 /** A name that no other part has. @param start of the run, or `full` for a folder */
 export const newPartName = (start: string): string => `.${start}-${randomBytes(8).toString("hex")}.part`;
 
-/** A moment as it stands in the name of a file, to the second: `20260122T030405Z`. */
-export const startName = (epochMs: number): string =>
-  new Date(epochMs).toISOString().replace(/\.\d+|[-:]/g, "");
-
-const padded = (number: number): string => String(number).padStart(DIGITS, "0");
-
-/** Reads `output` of a state. Throws ConfigError for names that this program does not give. */
-function parseFolderState(value: unknown): FolderState {
-  if (value === undefined) return { numbers: new Map(), pending: [] };
-  const { numbers, pending } = isObject(value) ? value : {};
-  if (!isObject(numbers) || !Array.isArray(pending) || !pending.every(isPending)) throw damagedState();
-  const entries = Object.entries(numbers) as [string, number][];
-  if (!entries.every(([, number]) => Number.isSafeInteger(number) && number >= 0)) throw damagedState();
-  return { numbers: new Map(entries), pending };
+/** Reads `output` of a state. Throws ConfigError for all that this version does not write. */
+export function parseFolderState(folder: string, value: unknown): FolderState {
+  if (value === undefined) return EMPTY;
+  const refuse = (why: string): ConfigError => new ConfigError(`Cannot use the folder "${folder}": ${why}`);
+  if (!isObject(value)) throw refuse("its state.json is damaged: output is not an object");
+  const { version, numbers, pending, sample } = value;
+  if (version === undefined)
+    throw refuse("a build before 1.0 wrote it. Read on with the build tagged 0.1, or choose a new folder");
+  if (version !== 1)
+    throw refuse(`its format is ${version}, and this build knows format 1. Use a newer build`);
+  if (sample !== undefined) throw refuse("it holds a sample of read --limit. Choose another");
+  const isNumber = (number: unknown): boolean => Number.isSafeInteger(number) && (number as number) >= 0;
+  if (
+    !isObject(numbers) ||
+    !Object.values(numbers).every(isNumber) ||
+    !(pending === null || isCommit(pending))
+  )
+    throw refuse("its state.json is damaged: output is not as docs/dev/folder.md describes it");
+  return value as unknown as FolderState;
 }
 
-function isPending(value: unknown): value is Pending {
-  if (!isObject(value)) return false;
-  const { stream, part, name, files = [], replaces = [] } = value;
-  if (typeof stream !== "string" || typeof part !== "string" || typeof name !== "string") return false;
-  if (!Array.isArray(files) || !files.every(isManifestFile)) return false;
-  if (!Array.isArray(replaces) || !replaces.every((name) => VISIBLE.test(name))) return false;
-  return STREAM_NAMES.has(stream) && PART.test(part) && VISIBLE.test(name);
+function isCommit(value: unknown): value is Commit {
+  if (!isObject(value) || !Array.isArray(value["files"])) return false;
+  const { key, state, files } = value;
+  const isNamed = typeof key === "string" && STREAM_NAMES.has(streamOfKey(key));
+  return isNamed && (state === null || isObject(state)) && files.every(isNamedPart);
 }
 
-const damagedState = (): ConfigError =>
-  new ConfigError(
-    `Cannot use the state of the folder: "output" is not {numbers, pending} as this program writes it`,
-  );
+const isNamedPart = (file: unknown): boolean =>
+  isObject(file) && PART.test(String(file["part"])) && VISIBLE.test(String(file["name"]));
+
+/** Makes the files of a pending commit visible, and then saves its state. May be done twice. Throws the system's errors as they are. */
+export async function finish(folder: string, file: StateFile, output: FolderState): Promise<void> {
+  if (output.pending === null) return;
+  const { key, state, files } = output.pending;
+  const path = join(folder, streamOfKey(key));
+  for (const { part, name } of files) await publish(join(path, part), join(path, name));
+  if (files.length > 0) await syncFolder(path);
+  await file.save(key, state, { output: { ...output, pending: null } });
+}
 
 /**
- * Finishes what a killed run left in a folder: publishes what is pending and removes all other parts.
- * Returns the largest number that each stream gave, and the folder's manifest. Throws ConfigError, and the system's errors as they are.
- * @param output what the folder's state says of its files
+ * Finishes the commit that a killed run has begun, and removes all other parts. Returns the largest number that each
+ * stream has given. Throws ConfigError, and the system's errors as they are.
  */
-export async function recover(folder: string, output: unknown): Promise<FolderFiles> {
-  const { numbers, pending } = parseFolderState(output);
+export async function recover(folder: string, file: StateFile): Promise<Map<string, number>> {
+  const output = parseFolderState(folder, file.saved.rest["output"]);
+  const numbers = new Map(Object.entries(output.numbers));
   // A run that was killed may have replaced the state and not synced its folder: what is published here would outlive it.
   await syncFolder(folder);
-  await removeLeftovers(manifestPath(folder));
-  const manifest = await publishAll(folder, pending, await readManifest(folder));
+  await finish(folder, file, output);
   for (const stream of STREAM_NAMES) {
-    const names = await entriesIn(join(folder, stream));
+    const names = await namesIn(join(folder, stream));
     const parts = names.filter((name) => PART.test(name));
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
-    if (parts.length > 0 || pending.some((file) => file.stream === stream))
-      await syncFolder(join(folder, stream));
-    const visible = names
-      .map((name) => VISIBLE.exec(name) ?? [])
-      .map(([, file, full]) => Number(file ?? full ?? 0));
-    const largest = Math.max(0, ...visible);
-    if (largest > (numbers.get(stream) ?? 0)) numbers.set(stream, largest);
+    if (parts.length > 0) await syncFolder(join(folder, stream));
+    const largest = Math.max(0, ...names.map(numberOf));
+    // A number that no file has ends the search for known rows: the state does not know these files.
+    if (largest > (numbers.get(stream) ?? 0)) numbers.set(stream, largest + 1);
   }
-  return { numbers, manifest };
+  return numbers;
 }
 
-/** The names of the files of a stream, oldest first, without those in folders. */
-export async function visibleFiles(folder: string, stream: string): Promise<readonly string[]> {
-  const numberOf = (name: string): number => Number(VISIBLE.exec(name)?.[1] ?? Number.NaN);
-  const names = (await entriesIn(join(folder, stream))).filter((name) => numberOf(name) >= 0);
-  return names.sort((a, b) => numberOf(a) - numberOf(b));
+/** The number in the name of a file or folder that a run has published; 0 for any other name. */
+export function numberOf(name: string): number {
+  const [, file, full] = VISIBLE.exec(name) ?? [];
+  return Number(file ?? full ?? 0);
 }
 
-const entriesIn = (folder: string): Promise<string[]> =>
+/** The names in a folder; none if it is not there. */
+export const namesIn = (folder: string): Promise<string[]> =>
   readdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
     return [];
   });
 
-/** Names what a state covers in the folder's manifest, which it returns, and then makes it visible. */
-export async function publishAll(
-  folder: string,
-  pending: readonly Pending[],
-  known: readonly ManifestFile[],
-  sample?: number,
-): Promise<readonly ManifestFile[]> {
-  const files = pending.flatMap((one) => one.files ?? []);
-  const replaced = pending.flatMap(({ stream, replaces = [] }) =>
-    replaces.map((name) => `${stream}/${name}`),
-  );
-  const manifest = await extendManifest(folder, known, files, replaced, sample);
-  for (const { stream, part, name, replaces = [] } of pending) {
-    const isThere = await publish(join(folder, stream, part), join(folder, stream, name));
-    if (!isThere || replaces.length === 0) continue;
-    await syncFolder(join(folder, stream));
-    for (const old of replaces) await rm(join(folder, stream, old), { force: true });
-  }
-  return manifest;
+/**
+ * What a state file keeps besides the streams, changed so that the next run of its folder writes all rows that it reads,
+ * also those that older files have. Throws ConfigError while a commit is pending, because the commit replaces the state.
+ */
+export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
+  if (rest["output"] === undefined) return {};
+  const output = parseFolderState(path, rest["output"]);
+  if (output.pending !== null)
+    throw new ConfigError(
+      `Cannot change "${path}": a run was killed in the middle. Read into its folder again first`,
+    );
+  const numbers = { ...output.numbers, [stream]: (output.numbers[stream] ?? 0) + 1 };
+  return { output: { ...output, numbers } };
 }

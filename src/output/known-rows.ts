@@ -1,75 +1,103 @@
-import { readFile, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import type { FileHandle } from "node:fs/promises";
+import { open, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { objectOf, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
-import type { ManifestFile } from "./manifest.ts";
-import type { Taken } from "./window-files.ts";
+import type { Lines } from "../sync/event.ts";
+import { namesIn, numberOf } from "./folder-state.ts";
 
-/** How many bytes of new rows, and how many of the newest files, are worth a look. */
-const MOST_NEW = 4 * 1024 * 1024;
-const MOST_BYTES = 16 * 1024 * 1024;
+/** How many bytes of rows are compared. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** How many bytes of two files are compared at once. */
+const CHUNK_BYTES = 1024 * 1024;
 
-/**
- * Whether a folder holds the rows of some parts already, each as the newest of its key: whoever reads the folder would learn
- * nothing of them. A file that was moved, changed or removed holds nothing. Neither does a full refresh, whose folder not
- * everyone reads, nor what is older, which a script of docs/erasure.md removes.
- */
-export async function holdsRows(
-  folder: string,
-  manifest: readonly ManifestFile[],
-  stream: string,
-  taken: readonly Taken[],
-): Promise<boolean> {
-  const [field = ""] = STREAMS.find(({ name }) => name === stream)?.primaryKey ?? [];
-  const keyOf = (line: string): unknown => objectOf(tryParseJson(line))[field];
-  const wanted = new Map<unknown, string>();
-  const isSmall = taken.reduce((sum, { files: [file] }) => sum + (file?.bytes ?? 0), 0) <= MOST_NEW;
-  for (const { part } of isSmall ? taken : []) {
-    for (const line of rowsIn(await readFile(join(folder, stream, part)))) {
-      const key = keyOf(line);
-      if (typeof key !== "string" || (wanted.get(key) ?? line) !== line) return false;
-      wanted.set(key, line);
+/** The newest row of each key in the newest files of a stream. */
+export class KnownRows {
+  readonly #rows = new Map<unknown, string>();
+  readonly #key: string;
+
+  private constructor(stream: string) {
+    this.#key = STREAMS.find(({ name }) => name === stream)?.primaryKey[0] ?? "";
+  }
+
+  /**
+   * Reads files from the newest one down, as long as none is missing: one that is gone may have had a newer row.
+   * @param newest the number of the newest file
+   */
+  static async read(folder: string, stream: string, newest: number): Promise<KnownRows> {
+    const known = new KnownRows(stream);
+    const files = new Map((await namesIn(folder)).map((name) => [numberOf(name), name]));
+    let left = MAX_BYTES;
+    for (let number = newest; ; number -= 1) {
+      const name = files.get(number);
+      const text = name?.includes(".jsonl") && (await readRows(join(folder, name), left));
+      if (typeof text !== "string") return known;
+      left -= text.length;
+      for (const line of text.split("\n").toReversed()) known.#add(line);
     }
   }
-  let left = MOST_BYTES;
-  for (const { file, bytes } of filesOf(stream, manifest).toReversed()) {
-    if (wanted.size === 0) break;
-    if (file.includes("/full-")) return false;
-    left -= bytes;
-    const content = left < 0 ? undefined : await readFile(join(folder, file)).catch(() => undefined);
-    if (content?.length !== bytes) return false;
-    for (const line of rowsIn(content).toReversed()) {
-      const key = keyOf(line);
-      if ((wanted.get(key) ?? line) !== line) return false;
-      wanted.delete(key);
-    }
+
+  /** The rows that the files do not have as the newest of their keys. */
+  without(lines: Lines): Lines {
+    if (this.#rows.size === 0) return lines;
+    return lines.filter((line) => {
+      const key = this.#keyOf(line);
+      if (this.#rows.get(key) === line) return false;
+      this.#rows.delete(key);
+      return true;
+    });
   }
-  return isSmall && wanted.size === 0;
+
+  #add(line: string): void {
+    const key = this.#keyOf(line);
+    if (typeof key === "string" && !this.#rows.has(key)) this.#rows.set(key, line);
+  }
+
+  #keyOf(line: string): unknown {
+    return objectOf(tryParseJson(line))[this.#key];
+  }
 }
 
-/** Whether the newest folder of a stream, which is read from the start each time, is still there and holds the same bytes. */
-export async function holdsFolder(
-  folder: string,
-  manifest: readonly ManifestFile[],
-  stream: string,
-  taken: readonly Taken[],
-): Promise<boolean> {
-  const contents = taken.flatMap(({ files }) => files);
-  const all = filesOf(stream, manifest);
-  const last = dirname(all.at(-1)?.file ?? "");
-  const newest = all.filter(({ file }) => dirname(file) === last);
-  if (!last.includes("/full-") || newest.length !== contents.length) return false;
-  for (const [nth, { file, bytes, sha256 }] of newest.entries()) {
-    const found = await stat(join(folder, file)).catch(() => undefined);
-    if (sha256 !== contents[nth]?.sha256 || found?.size !== bytes) return false;
+/** The text of a file of rows; undefined if it is gone or has more bytes than are allowed. */
+async function readRows(path: string, maxBytes: number): Promise<string | undefined> {
+  try {
+    if ((await stat(path)).size > maxBytes) return undefined;
+    const bytes = await readFile(path);
+    const rows = path.endsWith(".gz") ? gunzipSync(bytes, { maxOutputLength: maxBytes }) : bytes;
+    return rows.toString("latin1");
+  } catch {
+    return undefined;
   }
+}
+
+/** Whether the newest that a stream has published is a folder with the same files, byte for byte. @param paths of the others */
+export async function isNewestFolder(folder: string, paths: readonly string[]): Promise<boolean> {
+  const newest = (await namesIn(folder)).reduce((a, b) => (numberOf(b) > numberOf(a) ? b : a), "");
+  if (!newest.startsWith("full-")) return false;
+  const names = (await namesIn(join(folder, newest))).sort((a, b) => numberOf(a) - numberOf(b));
+  if (names.length !== paths.length) return false;
+  for (const [nth, path] of paths.entries())
+    if (!(await areSame(path, join(folder, newest, names[nth] ?? "")))) return false;
   return true;
 }
 
-const filesOf = (stream: string, manifest: readonly ManifestFile[]): readonly ManifestFile[] =>
-  manifest.filter(({ file }) => file.startsWith(`${stream}/`));
-
-/** The lines of a file, which is compressed if it begins as such. */
-const rowsIn = (content: Buffer): readonly string[] =>
-  (content[0] === 0x1f ? gunzipSync(content) : content).toString("latin1").split("\n").slice(0, -1);
+/** Whether two files have the same bytes. */
+async function areSame(...paths: readonly [string, string]): Promise<boolean> {
+  const files: FileHandle[] = [];
+  try {
+    for (const path of paths) files.push(await open(path, "r"));
+    for (;;) {
+      const [one, other] = await Promise.all(
+        files.map((file) => file.read({ buffer: Buffer.alloc(CHUNK_BYTES) })),
+      );
+      if (one === undefined || other === undefined || one.bytesRead !== other.bytesRead) return false;
+      if (one.bytesRead === 0) return true;
+      if (!one.buffer.equals(other.buffer)) return false;
+    }
+  } catch {
+    return false;
+  } finally {
+    for (const file of files) await file.close();
+  }
+}

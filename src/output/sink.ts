@@ -8,8 +8,7 @@ import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts
 import type { Event } from "../sync/event.ts";
 import { readText } from "./files/read-file.ts";
 import { makeFolder } from "./files/replace.ts";
-import { type FolderOptions, type FolderRuntime, FolderSink } from "./folder-sink.ts";
-import { manifestPath } from "./manifest.ts";
+import { Folder, type FolderOptions, type FolderRuntime } from "./folder.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
 
 /** Takes all that leaves a run, and knows what of it is saved. */
@@ -54,7 +53,7 @@ export type Places = {
 export function destinationOf(places: Places): Destination {
   const { state, stateFile, output, compress, fileBytes, limit } = places;
   if (output !== undefined) {
-    const form = { gzip: compress === "gzip", cutBytes: fileBytes, sample: limit };
+    const form = { gzip: compress === "gzip", commitBytes: fileBytes, sample: limit };
     return { kind: "folder", path: output, state, ...form };
   }
   if (limit !== undefined) return onlyRead(places);
@@ -88,7 +87,7 @@ export async function openSink(
     // What a state says of the files of another folder is not for this one.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
     const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
-    const folder = await FolderSink.open(to.path, to, file, runtime);
+    const folder = await Folder.open(to.path, to, file, runtime);
     // The end of each stream has committed all that is worth it.
     return {
       ...held(file),
@@ -112,10 +111,10 @@ export async function openSink(
   return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
 }
 
-/** Throws ConfigError for a folder with rows of a run: a sample would be among them. */
+/** Throws ConfigError for a folder of an earlier run: the sample would be among its rows. */
 function refuseUsed(folder: string): void {
-  const found = [join(folder, "state.json"), manifestPath(folder)].find((path) => existsSync(path));
-  if (found !== undefined)
+  const found = join(folder, "state.json");
+  if (existsSync(found))
     throw new ConfigError(`Cannot write a sample: "${found}" is of an earlier run. Choose another folder`);
 }
 

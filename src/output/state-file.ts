@@ -16,15 +16,12 @@ export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) 
  */
 export class StateFile {
   readonly path: string;
-  /** What the file held when it was opened, or the state that it begins with. */
-  readonly saved: SavedState;
   readonly #lock: Lock;
   readonly #bookmarks: Map<string, unknown>;
   #rest: JsonObject;
 
   private constructor(path: string, lock: Lock, saved: SavedState) {
     this.path = path;
-    this.saved = saved;
     this.#lock = lock;
     this.#bookmarks = new Map(saved.streams);
     this.#rest = saved.rest;
@@ -53,6 +50,11 @@ export class StateFile {
     }
   }
 
+  /** The state as it is now: what the file has, or the state that a new file begins with. */
+  get saved(): SavedState {
+    return { streams: new Map(this.#bookmarks), rest: this.#rest };
+  }
+
   /** A stream's part of the state, as it is now. @param key its name in the state */
   stateOf(key: string): StreamState | undefined {
     return this.#bookmarks.get(key) as StreamState | undefined;
@@ -60,21 +62,17 @@ export class StateFile {
 
   /**
    * Returns when the new state is on the disk. Throws OutputError.
-   * @param rest what the file holds beside the streams, and is to be replaced
+   * @param state of the stream; null: it stays as it is
+   * @param rest what else the file is to have besides the streams
    * @param onReplace called right before the new state takes effect
    */
   async save(
     stream: string,
-    state: StreamState,
+    state: StreamState | null,
     rest: JsonObject = {},
     onReplace: () => void = () => {},
   ): Promise<void> {
-    this.#bookmarks.set(stream, state);
-    await this.replace(rest, onReplace);
-  }
-
-  /** As `save`, for what the file holds beside the streams. */
-  async replace(rest: JsonObject, onReplace: () => void = () => {}): Promise<void> {
+    if (state !== null) this.#bookmarks.set(stream, state);
     this.#rest = { ...this.#rest, ...rest };
     const text = `${JSON.stringify({ ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) })}\n`;
     const beforeRename = async (): Promise<void> => {

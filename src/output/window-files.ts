@@ -1,39 +1,42 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Lines } from "../sync/event.ts";
-import { Part, type PartContent, WORTH_WRITING } from "./files/part.ts";
+import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { makeFolder, syncFolder } from "./files/replace.ts";
-import { newPartName } from "./folder-state.ts";
+import { type NamedPart, newPartName } from "./folder-state.ts";
 
 /** What all files of a run have in common. */
 export type FileForm = {
-  /** When the run began, as it stands in their names. */
+  /** When the run began, as names of files have it. */
   readonly start: string;
   readonly gzip: boolean;
-  /** How many bytes of small windows are enough for a file. */
-  readonly cutBytes: number;
+  /** How many bytes of covered rows are enough for a commit. */
+  readonly commitBytes: number;
 };
 
-/** What is finished and has no name yet: a file, or a folder of files with names of their own. */
-export type Taken = {
+/** A finished file without a visible name. */
+export type Ended = {
   readonly part: string;
-  readonly files: readonly (PartContent & { readonly inside?: string })[];
+  /** The days of its window, as names of files have them. */
+  readonly span: string | undefined;
+  readonly rows: number;
 };
+
+type WindowPart = { readonly part: Part; readonly span: string | undefined };
 
 /**
- * The rows of one stream that have no name yet. Each window has a part of its own, so that no part ever holds rows of
- * which some are covered by a state and some are not; the rows of a small window wait in memory until they are covered.
+ * The rows of one stream that have no visible file yet. Each window has a part of its own, and rows that come after a
+ * checkpoint begin another one, so a part is covered by a state either completely or not at all.
  */
 export class WindowFiles {
-  /** How many bytes of rows are covered and not taken. */
+  /** How many bytes of rows are covered and not committed. */
   covered = 0;
   readonly folder: string;
   readonly #form: FileForm;
-  readonly #open = new Map<number, Part>();
-  /** Takes the rows of small windows once they are covered: that of the first of them. */
-  #shared: Part | undefined;
-  /** What is covered and on the disk; no files: it is not finished. */
-  #ended: Taken[] = [];
+  readonly #open = new Map<number, WindowPart>();
+  /** Covered parts whose rows are in memory. Later rows of their windows join them. */
+  readonly #small = new Map<number, WindowPart>();
+  #ended: Ended[] = [];
   #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
@@ -42,41 +45,57 @@ export class WindowFiles {
   }
 
   get isEmpty(): boolean {
-    return this.#ended.length === 0 && this.#shared === undefined;
+    return this.#ended.length === 0 && this.#small.size === 0;
   }
 
-  async append(lines: Lines, window: number): Promise<void> {
+  /** The paths of the files that `take` has ended. */
+  get paths(): readonly string[] {
+    return this.#ended.map(({ part }) => join(this.folder, part));
+  }
+
+  async append(lines: Lines, window: number, span: string | undefined): Promise<void> {
     if (lines.length === 0) return;
-    const part = this.#open.get(window) ?? (await this.#newPart());
-    this.#open.set(window, part);
+    const open = this.#open.get(window) ?? { part: await this.#newPart(), span };
+    this.#open.set(window, open);
     let text = "";
     for (const line of lines) text += `${line}\n`;
-    await part.append(text, lines.length);
+    await open.part.append(text, lines.length);
   }
 
-  /** Says that the windows below a number, or all, are covered by a state. */
+  /** A state covers the rows so far of the windows below a number, or of all. */
   async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const [window, part] of this.#open) {
+    for (const [window, one] of this.#open) {
       if (window >= windows) continue;
       this.#open.delete(window);
-      this.covered += part.length;
-      if (part.text === undefined) await this.#end(part);
-      else if (this.#shared === undefined) this.#shared = part;
-      else await this.#shared.append(part.text, part.rows);
-      if (this.#shared !== undefined && this.#shared.length >= this.#form.cutBytes) await this.#endShared();
+      this.covered += one.part.length;
+      const small = this.#small.get(window);
+      if (one.part.text === undefined) await this.#end(one);
+      else if (small === undefined) this.#small.set(window, one);
+      else await small.part.append(one.part.text, one.part.rows);
     }
+    const inMemory = [...this.#small.values()].reduce((sum, { part }) => sum + part.length, 0);
+    if (inMemory >= MIN_WRITE_BYTES) await this.#endSmall();
   }
 
-  /**
-   * Puts all that is covered on the disk, and says under which names; it is removed by `discard` until it is forgotten.
-   * @param nameOf moves the parts into one folder, which is still hidden too, and gives each its name there
-   */
-  async take(nameOf?: () => string): Promise<readonly Taken[]> {
-    await this.#endShared();
+  /** Writes all that is covered to the disk. `discard` removes it until `forget` is called. */
+  async take(): Promise<readonly Ended[]> {
+    await this.#endSmall();
     this.covered = 0;
-    if (nameOf !== undefined) await this.#gather(nameOf);
     if (this.#ended.length > 0) await syncFolder(this.folder);
     return this.#ended;
+  }
+
+  /** Moves what was taken into one hidden folder, whose name it returns. @param files the names in it */
+  async gather(files: readonly NamedPart[]): Promise<string> {
+    const folder = newPartName("full");
+    const hidden = join(this.folder, folder);
+    this.#ended.push({ part: folder, span: undefined, rows: 0 });
+    await this.#makeFolder();
+    await mkdir(hidden, 0o700);
+    for (const { part, name } of files) await rename(join(this.folder, part), join(hidden, name));
+    await syncFolder(hidden);
+    await syncFolder(this.folder);
+    return folder;
   }
 
   /** What was taken belongs to a state from now on. */
@@ -84,31 +103,11 @@ export class WindowFiles {
     this.#ended = [];
   }
 
-  /** Removes what was taken. */
-  async drop(): Promise<void> {
-    for (const { part } of this.#ended) await rm(join(this.folder, part), { recursive: true, force: true });
-    this.forget();
-  }
-
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    for (const part of this.#open.values()) await part.discard();
-    await this.#shared?.discard();
-    await this.drop();
-  }
-
-  async #gather(nameOf: () => string): Promise<void> {
-    const parts = [...this.#ended];
-    const part = newPartName("full");
-    const hidden = join(this.folder, part);
-    this.#ended.push({ part, files: [] });
-    await this.#makeFolder();
-    await mkdir(hidden, 0o700);
-    const named = parts.map((from) => ({ from, inside: nameOf() }));
-    for (const { from, inside } of named) await rename(join(this.folder, from.part), join(hidden, inside));
-    await syncFolder(hidden);
-    const files = named.flatMap(({ from, inside }) => from.files.map((file) => ({ ...file, inside })));
-    this.#ended = [{ part, files }];
+    for (const { part } of [...this.#open.values(), ...this.#small.values()]) await part.discard();
+    for (const path of this.paths) await rm(path, { recursive: true, force: true });
+    this.forget();
   }
 
   async #makeFolder(): Promise<void> {
@@ -117,20 +116,20 @@ export class WindowFiles {
   }
 
   async #newPart(): Promise<Part> {
-    const { start, gzip, cutBytes } = this.#form;
+    const { start, gzip, commitBytes } = this.#form;
     await this.#makeFolder();
-    return new Part(join(this.folder, newPartName(start)), gzip, Math.min(WORTH_WRITING, cutBytes));
+    return new Part(join(this.folder, newPartName(start)), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
   }
 
-  async #endShared(): Promise<void> {
-    const shared = this.#shared;
-    this.#shared = undefined;
-    if (shared !== undefined) await this.#end(shared);
+  async #endSmall(): Promise<void> {
+    for (const [window, one] of this.#small) {
+      this.#small.delete(window);
+      await this.#end(one);
+    }
   }
 
-  async #end(part: Part): Promise<void> {
-    const name = basename(part.path);
-    const at = this.#ended.push({ part: name, files: [] }) - 1;
-    this.#ended[at] = { part: name, files: [await part.seal()] };
+  async #end({ part, span }: WindowPart): Promise<void> {
+    this.#ended.push({ part: basename(part.path), span, rows: part.rows });
+    await part.seal();
   }
 }

@@ -41,20 +41,22 @@ export class Checkpoints {
     this.#yesterday = yesterday;
   }
 
-  begin(number: number, planned: PlannedWindow): void {
-    this.#begun.set(number, { planned, outcomes: [], isEnded: false });
-  }
-
   /** Takes in how a part of a window ended. Yields a checkpoint if the covered days have grown. @throws BodyError if the service is down */
-  *add(number: number, outcome: Outcome): Generator<Event> {
-    this.#begun.get(number)?.outcomes.push(outcome);
+  *add(number: number, planned: PlannedWindow, outcome: Outcome): Generator<Event> {
+    this.#at(number, planned).outcomes.push(outcome);
     yield* this.#advance();
   }
 
-  *end(number: number): Generator<Event> {
-    const begun = this.#begun.get(number);
-    if (begun !== undefined) begun.isEnded = true;
+  /** Takes in that a window has ended, all parts of which were added. */
+  *end(number: number, planned: PlannedWindow): Generator<Event> {
+    this.#at(number, planned).isEnded = true;
     yield* this.#advance();
+  }
+
+  #at(number: number, planned: PlannedWindow): Begun {
+    const begun = this.#begun.get(number) ?? { planned, outcomes: [], isEnded: false };
+    this.#begun.set(number, begun);
+    return begun;
   }
 
   /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run ended before all that was planned */

@@ -99,12 +99,16 @@ type StreamEvent =
   /**
    * A batch, because one event a row costs more than the parse. `at`: epoch ms at which the batch was read.
    * `window`: which window of the stream it is of, in the order in which they begin; absent where there is only one.
+   * `span`: the days of that window, as names of files have them. `isReread`: every run reads these days, so an output that
+   * has the rows of the last run may leave out those that it has.
    */
   | ({
       readonly kind: "records";
       readonly stream: string;
       readonly at: number;
       readonly window?: number;
+      readonly span?: string;
+      readonly isReread?: boolean;
     } & LineBatch)
   /**
    * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last
@@ -176,10 +180,9 @@ export function recordsOf(
   stream: string,
   { lines, names, facts }: LineBatch,
   at: number,
-  window?: number,
+  place: { readonly window?: number; readonly span?: string; readonly isReread?: boolean } = {},
 ): readonly Event[] {
   if (lines.length === 0 && facts === undefined) return [];
-  const place = window === undefined ? {} : { window };
   const known = { ...(names !== undefined && { names }), ...(facts !== undefined && { facts }) };
   return [{ kind: "records", stream, lines, at, ...place, ...known }];
 }

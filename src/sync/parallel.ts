@@ -1,7 +1,6 @@
 export type Stepped<Item, Part> =
-  | { readonly kind: "begin"; readonly index: number; readonly item: Item }
-  | { readonly kind: "part"; readonly index: number; readonly part: Part }
-  | { readonly kind: "end"; readonly index: number };
+  | { readonly kind: "part"; readonly index: number; readonly item: Item; readonly part: Part }
+  | { readonly kind: "end"; readonly index: number; readonly item: Item };
 
 /** `begins`: asked right before an item begins; a no ends the items. */
 export type Reader<Item, Part> = {
@@ -22,6 +21,7 @@ type Turn<Item, Part> =
 
 /** An item that is read. `turn`: of its next part. */
 type Lane<Item, Part> = {
+  readonly item: Item;
   readonly index: number;
   readonly parts: AsyncGenerator<Part, void>;
   turn: Promise<Turn<Item, Part>>;
@@ -63,10 +63,7 @@ export async function* parallel<Item, Part>(
         waiting = undefined;
         isOpen = begins(item);
         isSingle = isAlone(item);
-        if (isOpen) {
-          yield { kind: "begin", index, item };
-          goOn({ index: index++, parts: read(item), turn: new Promise(() => undefined) });
-        }
+        if (isOpen) goOn({ item, index: index++, parts: read(item), turn: new Promise(() => undefined) });
       }
       const asksAhead = isOpen && hasBegun && !(isSingle && lanes.size > 0);
       while (asksAhead && asked.length + (waiting === undefined ? 0 : 1) < width) asked.push(ask());
@@ -88,9 +85,9 @@ export async function* parallel<Item, Part>(
         if (turn.lane !== undefined) lanes.delete(turn.lane);
       } else if (turn.next.done === true) {
         lanes.delete(turn.lane);
-        yield { kind: "end", index: turn.lane.index };
+        yield { kind: "end", index: turn.lane.index, item: turn.lane.item };
       } else {
-        yield { kind: "part", index: turn.lane.index, part: turn.next.value };
+        yield { kind: "part", index: turn.lane.index, item: turn.lane.item, part: turn.next.value };
         goOn(turn.lane);
       }
     }

@@ -13,7 +13,11 @@ export type PlanContext = {
 };
 
 /** A window to read, and the closed days that it covers together with the empty days before it. */
-export type PlannedWindow = Planned & { readonly days?: DayRange };
+export type PlannedWindow = Planned & {
+  readonly days?: DayRange;
+  /** Every run reads these days, so that most of the rows were delivered before. */
+  readonly isReread: boolean;
+};
 
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: DatedWindow; readonly count: Count };
@@ -34,9 +38,11 @@ export async function* planWindows(
   counted: Counted,
   context: PlanContext,
 ): AsyncGenerator<PlannedWindow> {
-  for (const day of plan.missing) yield* planClosed([day, day], false, context);
-  for (const range of plan.again) yield* planClosed(range, true, context);
-  for (const range of plan.holes) yield* planClosed(range, false, context);
+  const once = { isRetry: false, isReread: false };
+  const reread = { isRetry: false, isReread: true };
+  for (const day of plan.missing) yield* planClosed([day, day], once, context);
+  for (const range of plan.again) yield* planClosed(range, { ...once, isRetry: true }, context);
+  for (const range of plan.holes) yield* planClosed(range, once, context);
   const { window, closed } = plan;
   const { count } = counted;
   const lastClosed = addDays(context.yesterday, -1);
@@ -47,15 +53,15 @@ export async function* planWindows(
   if (isOneWindow) {
     const { from } = counted.window;
     const days = from <= lastClosed ? { days: [from, lastClosed] as const } : {};
-    yield { ...counted, ...days, isRetry: false };
+    yield { ...counted, ...days, ...reread };
     return;
   }
-  for (const range of closed) yield* planClosed(range, false, context, counted);
+  for (const range of closed) yield* planClosed(range, reread, context, counted);
   if (window?.until !== "now") return;
   const open = { kind: "open", from: later(window.from, context.yesterday), undated: false } as const;
   yield {
     window: open,
-    isRetry: false,
+    ...reread,
     ...(open.from === counted.window.from && !isUndatedCounted && { count }),
   };
 }
@@ -82,7 +88,7 @@ async function* planUndated(
   const window = { kind: "undated" } as const;
   const count = counted ?? (await service.count(window));
   if (count.known && count.undated > MAX_UNDATED_DAILY && count.undated === undated.known) return;
-  yield { window, isRetry: false, count };
+  yield { window, isRetry: false, isReread: true, count };
 }
 
 /**
@@ -91,7 +97,7 @@ async function* planUndated(
  */
 async function* planClosed(
   [first, last]: DayRange,
-  isRetry: boolean,
+  kind: Pick<PlannedWindow, "isRetry" | "isReread">,
   context: PlanContext,
   counted?: Counted,
 ): AsyncGenerator<PlannedWindow> {
@@ -103,12 +109,12 @@ async function* planClosed(
   const around = isSame || counted === undefined ? range : counted.window;
   let from = first;
   for await (const part of denseWindows(range, count, context, around)) {
-    yield { ...part, isRetry, days: [from, part.window.to] };
+    yield { ...part, ...kind, days: [from, part.window.to] };
     from = addDays(part.window.to, 1);
   }
   if (from > last) return;
   const nothing = { ...count, rows: 0, known: true, answered: context.service.now() };
-  yield { window: closedWindow(from, last), isRetry, count: nothing, days: [from, last] };
+  yield { window: closedWindow(from, last), ...kind, count: nothing, days: [from, last] };
 }
 
 /** Windows that contain all rows of a closed range, oldest first. Days between them are empty. */

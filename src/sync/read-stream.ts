@@ -11,7 +11,7 @@ import { type ReadPlan, type ReadSettings, readsAll, whatToRead } from "./range.
 import { readWindow } from "./read-window.ts";
 import { type Count, NOT_COUNTED, type Service } from "./service.ts";
 import type { RowState } from "./state.ts";
-import { closedWindow, type DatedWindow } from "./window.ts";
+import { closedWindow, type DatedWindow, spanName } from "./window.ts";
 import { WindowSize } from "./window-size.ts";
 
 /** How the rows of a stream are read: in windows of days or all at once, by an export, by a list. */
@@ -58,10 +58,14 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
     read: (planned) => readWindow(planned, rules),
   });
   for await (const step of steps) {
-    if (step.kind === "begin") checkpoints.begin(step.index, step.item);
-    else if (step.kind === "end") yield* checkpoints.end(step.index);
-    else if (step.part.kind === "rows") yield* recordsOf(stream, step.part.batch, service.now(), step.index);
-    else yield* checkpoints.add(step.index, step.part.outcome);
+    const { index, item } = step;
+    if (step.kind === "end") yield* checkpoints.end(index, item);
+    else if (step.part.kind === "outcome") yield* checkpoints.add(index, item, step.part.outcome);
+    else {
+      const isReread = item.isReread && state.full_refresh === null;
+      const place = { window: index, span: spanName(item.window), isReread };
+      yield* recordsOf(stream, step.part.batch, service.now(), place);
+    }
   }
   yield* checkpoints.close(limit.isUp);
 }
@@ -71,7 +75,7 @@ export async function* windowsOf(
   { dated, count }: Pick<Prepared, "dated" | "count">,
   context: PlanContext,
 ): AsyncGenerator<PlannedWindow> {
-  if (dated === undefined) yield { window: { kind: "all" }, isRetry: false, count };
+  if (dated === undefined) yield { window: { kind: "all" }, isRetry: false, isReread: false, count };
   else yield* planWindows(dated.plan, { window: dated.window, count }, context);
 }
 

@@ -46,6 +46,13 @@ export function splitAtYesterday(window: Window, yesterday: Day): readonly Windo
   return window.undated ? [closed, { kind: "undated" }, open] : [closed, open];
 }
 
+/** The days of a window as names of files have them, such as `2026-01-01_2026-01-09`. */
+export function spanName(window: Window): string {
+  if (window.kind === "closed") return `${window.from}_${window.to}`;
+  if (window.kind === "open" && !window.undated) return `${window.from}_now`;
+  return window.kind === "undated" ? "undated" : "all";
+}
+
 /** A window in words, for logs and errors. */
 export function describe(window: Window): string {
   switch (window.kind) {

@@ -10,9 +10,15 @@ import { CONNECTOR, run } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
+type State = { readonly discoveredAt?: string; readonly undated?: object | null };
+type Commit = {
+  readonly key: string;
+  readonly state: State;
+  readonly files: readonly { readonly part: string }[];
+};
 type Saved = {
-  readonly bookmarks: Record<string, { readonly discoveredAt?: string; readonly undated?: object | null }>;
-  readonly output: { readonly pending: readonly { readonly stream: string; readonly part: string }[] };
+  readonly bookmarks: Record<string, State>;
+  readonly output: { readonly pending: Commit | null };
 };
 
 type Person = { readonly id: string; readonly discoveredAt?: string | null };
@@ -21,9 +27,9 @@ type Person = { readonly id: string; readonly discoveredAt?: string | null };
 function filesOf(folder: string, saved: Saved | undefined): readonly Person[][] {
   const people = join(folder, "people");
   if (!existsSync(people)) return [];
-  const pending = saved?.output.pending.map(({ part }) => part) ?? [];
+  const pending = saved?.output.pending?.files.map(({ part }) => part) ?? [];
   return readdirSync(people)
-    .filter((name) => /^\d{8}T\d{6}Z-\d{9}\.jsonl(\.gz)?$/.test(name) || pending.includes(name))
+    .filter((name) => /^\d{8}T\d{6}Z-\d{9}-people-[-\w]+\.jsonl(\.gz)?$/.test(name) || pending.includes(name))
     .map((name) => {
       const bytes = readFileSync(join(people, name));
       const text = (bytes[0] === 0x1f ? gunzipSync(bytes) : bytes).toString("utf8");
@@ -35,7 +41,8 @@ function filesOf(folder: string, saved: Saved | undefined): readonly Person[][] 
 function expectExact(folder: string, sandbox: Sandbox): void {
   const path = join(folder, "state.json");
   const saved: Saved | undefined = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
-  const state = saved?.bookmarks["people"];
+  const pending = saved?.output.pending;
+  const state = pending?.key === "people" ? pending.state : saved?.bookmarks["people"];
   const files = filesOf(folder, saved);
   for (const file of files) expect(new Set(file.map(({ id }) => id)).size).toBe(file.length);
   const rows = files.flat();

@@ -3,11 +3,13 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { doneIn } from "../support/job-stage.ts";
+import { ids, people, type Row, reconcile } from "../support/reconcile.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
@@ -40,11 +42,10 @@ describe("read --output", () => {
     expect(first.stderr).toMatch(/complete, 62 rows in 1 new file\b/);
     expect(first.stderr).toContain("Run complete: 70 rows of 3 streams");
     const files = filesIn(folder);
-    const START = "\\d{8}T\\d{6}Z";
     expect([...files.keys()]).toEqual([
-      expect.stringMatching(new RegExp(`^companies/.*${START}-000000001\\.jsonl$`)),
-      expect.stringMatching(new RegExp(`^people/${START}-000000001\\.jsonl$`)),
-      expect.stringMatching(new RegExp(`^sources/full-000000001/${START}-00000000\\d\\.jsonl$`)),
+      expect.stringMatching(/^companies\/\d{8}T\d{6}Z-000000001-companies-all\.jsonl$/),
+      expect.stringMatching(/^people\/\d{8}T\d{6}Z-000000001-people-all\.jsonl$/),
+      expect.stringMatching(/^sources\/full-000000001\/\d{8}T\d{6}Z-000000002-sources-all\.jsonl$/),
     ]);
     expect([...files.values()].map(rowsIn)).toEqual([5, 62, 3]);
     sandbox.arrive(4);
@@ -53,8 +54,8 @@ describe("read --output", () => {
     for (const [name, text] of files) expect(later.get(name)).toBe(text);
     const people = [...later].filter(([name]) => name.startsWith("people/"));
     expect(people).toHaveLength(2);
-    expect(people[1]?.[0]).toMatch(/-000000002\.jsonl$/);
-    expect(rowsIn(people[1]?.[1])).toBeGreaterThanOrEqual(4);
+    expect(people[1]?.[0]).toMatch(/-000000002-people-\d{4}-\d\d-\d\d_now\.jsonl$/);
+    expect(rowsIn(people[1]?.[1])).toBe(4);
     const wholes = [...later].filter(([name]) => name.startsWith("sources/full-"));
     expect(wholes.map(([, text]) => rowsIn(text))).toEqual([3]);
   });
@@ -88,6 +89,40 @@ describe("read --output", () => {
     expect(await added("--full-refresh", "--stream", "people")).toEqual(["people"]);
     expect(await added()).toEqual(["people"]);
     expect(await added()).toEqual([]);
+  });
+
+  it("writes each row of a day once, however often the day is read", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 2_000, days: 4 });
+    const folder = await tempDir();
+    for (let hour = 0; hour < 5; hour += 1) {
+      expect((await read(sandbox, folder, "--stream", "people", "--compress", "gzip")).code).toBe(0);
+      sandbox.arrive(3);
+    }
+    const ids = [...filesIn(folder).values()].flatMap(linesOf).map((line) => JSON.parse(line).id);
+    expect([ids.length, new Set(ids).size]).toEqual([2_014, 2_014]);
+  });
+
+  it("brings what a table has lost once reconcile has marked it, whatever the older files have", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 300, days: 20 });
+    const [folder, config] = [await tempDir(), await configFor(sandbox)];
+    const readPeople = (): Promise<Ended> => read(sandbox, folder, "--stream", "people");
+    await readPeople();
+    const all = people(sandbox).toSorted((a, b) =>
+      (a.discoveredAt ?? "").localeCompare(b.discoveredAt ?? ""),
+    );
+    const lost = [0, 2, 150, 298, 301].map((nth) => all[nth] as Row);
+    const table = all.filter((row) => !lost.includes(row));
+    const words = ["--full", "--recheck", join(folder, "state.json")];
+    expect((await reconcile(config, table, words)).report).toMatchObject({ lost: 5 });
+    const before = filesIn(folder);
+    await readPeople();
+    const added = [...filesIn(folder)].filter(([name]) => !before.has(name));
+    expect(ids(added.flatMap(([, text]) => linesOf(text)).map((line) => JSON.parse(line)))).toEqual(
+      expect.arrayContaining(ids(lost)),
+    );
+    const after = filesIn(folder);
+    await readPeople();
+    expect(filesIn(folder)).toEqual(after);
   });
 
   it("compresses files if it is told to, and counts them in the summary", async () => {

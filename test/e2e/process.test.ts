@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -156,9 +156,9 @@ const SMALL_WINDOWS = { max_window_rows: 1_000, num_workers: 1 };
 /** What the disk says of people: the day up to which the state goes, and the rows of all published files. */
 function onDisk(state: string): { readonly until: string | undefined; readonly rows: number } {
   const saved = existsSync(state) ? JSON.parse(readFileSync(state, "utf8")) : {};
-  const manifest = join(state, "../manifest.json");
-  const { files = [] } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")) : {};
-  const rows = (files as { rows: number }[]).reduce((sum, file) => sum + file.rows, 0);
+  const people = join(state, "../people");
+  const files = existsSync(people) ? readdirSync(people).filter((name) => /^\d.*\.jsonl$/.test(name)) : [];
+  const rows = files.reduce((sum, name) => sum + linesOf(readFileSync(join(people, name), "utf8")).length, 0);
   return { until: saved.bookmarks?.people?.discoveredAt, rows };
 }
 

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SandboxOptions } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
@@ -143,27 +143,6 @@ describe("shards that are read one by one", () => {
 });
 
 describe("state merge", () => {
-  it("refuses a folder of which rows were lost, and names the file", async () => {
-    const { folder, read, merge } = await planned();
-    for (const shard of [0, 1, "open"] as const) expect((await read(shard)).code).toBe(0);
-    const [rows = ""] = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(isFileOfRows);
-    const path = join(folder, rows);
-    const whole = readFileSync(path);
-    for (const [damage, why] of [
-      [undefined, "is not there"],
-      [whole.subarray(0, whole.length >> 1), `bytes instead of ${whole.length}`],
-      [Buffer.from(whole).fill("x", 20, 21), "has other content than the run wrote"],
-    ] as const) {
-      if (damage === undefined) rmSync(path);
-      else writeFileSync(path, damage);
-      const { code, stderr, stdout } = await merge();
-      expect([code, stdout, stderr]).toEqual([1, "", expect.stringContaining(`${basename(path)} `)]);
-      expect(stderr).toContain(why);
-    }
-    writeFileSync(path, whole);
-    expect((await merge()).code).toBe(0);
-  });
-
   const stateOf = (from: string, to: string, more: object = {}): object => ({
     ...{ version: 4, discoveredAt: "2026-03-17T01:00:00.000Z", asked: "2026-03-18T01:00:00.000Z" },
     ...{ undated: null, days: [{ from, to, status: "proven", rows: 5 }], ...more },

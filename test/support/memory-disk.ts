@@ -134,6 +134,12 @@ export class MemoryDisk {
           end += piece.length;
         }
       },
+      read: ({ buffer }) =>
+        this.#do(() => {
+          const bytesRead = inode.data.copy(buffer, 0, end);
+          end += bytesRead;
+          return { buffer, bytesRead };
+        }, life),
       ...{ sync, datasync: sync },
       ...{ chown: async () => {}, chmod: async () => {}, close: async () => {} },
     };
@@ -185,6 +191,7 @@ export class MemoryDisk {
 type Handle = {
   write(text: string, position: number): Promise<void>;
   appendFile(bytes: Buffer): Promise<void>;
+  read(into: { readonly buffer: Buffer }): Promise<{ readonly buffer: Buffer; readonly bytesRead: number }>;
 } & Readonly<Record<"sync" | "datasync" | "chown" | "chmod" | "close", () => Promise<void>>>;
 
 const EMPTY = Buffer.alloc(0);

@@ -1,12 +1,8 @@
-import { createHash } from "node:crypto";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
 
-/** What a finished part holds: how many rows, how many bytes on the disk, and the digest of these in hexadecimal. */
-export type PartContent = { readonly rows: number; readonly bytes: number; readonly sha256: string };
-
-/** Characters, which are bytes, that are worth one write. Windows that have fewer share a file. */
-export const WORTH_WRITING = 512 * 1024;
+/** Fewer bytes than this wait in memory. */
+export const MIN_WRITE_BYTES = 512 * 1024;
 /** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
 const LEVEL = 3;
 /** Bytes that zlib hands back at once: with its own choice, a quarter of it, its thread is waited for four times as often. */
@@ -18,8 +14,6 @@ export class Part {
   /** Bytes of the text that was appended. */
   length = 0;
   rows = 0;
-  #bytes = 0;
-  readonly #hash = createHash("sha256");
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
@@ -28,7 +22,7 @@ export class Part {
   #pendingBytes = 0;
 
   /** @param batch how many characters, which are bytes, are worth one write */
-  constructor(path: string, gzip: boolean, batch = WORTH_WRITING) {
+  constructor(path: string, gzip: boolean, batch = MIN_WRITE_BYTES) {
     this.path = path;
     this.#batch = batch;
     this.#gzip = gzip ? new Gzip() : undefined;
@@ -52,13 +46,12 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk, and what that is. Nothing can be appended afterwards. */
-  async seal(): Promise<PartContent> {
+  /** Returns when all is on the disk. Nothing can be appended afterwards. */
+  async seal(): Promise<void> {
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
     await this.#file?.sync();
     await this.#file?.close();
-    return { rows: this.rows, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
   }
 
   /** Removes the file. */
@@ -76,8 +69,6 @@ export class Part {
   async #write(bytes: Uint8Array): Promise<void> {
     this.#file ??= await open(this.path, "wx", 0o600);
     await this.#file.appendFile(bytes);
-    this.#bytes += bytes.length;
-    this.#hash.update(bytes);
   }
 }
 

@@ -94,19 +94,17 @@ export async function makeFolder(path: string, withParents = false): Promise<voi
 /**
  * Gives a finished file or folder its name, by one rename, and never over an existing one. May be done twice: what is
  * there under neither name was published before, and a reader took it. Only for who holds the lock of the folder.
- * Returns whether it is there now. Throws ConfigError where the name is taken, and the system's errors as they are.
+ * Throws ConfigError where the name is taken, and the system's errors as they are.
  */
-export async function publish(from: string, to: string): Promise<boolean> {
-  const isThere = (await statAt(to)) !== undefined;
-  if ((await statAt(from)) === undefined) return isThere;
-  if (isThere) {
+export async function publish(from: string, to: string): Promise<void> {
+  if ((await statAt(from)) === undefined) return;
+  if ((await statAt(to)) !== undefined) {
     throw new ConfigError(
       `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
     );
   }
   // No link and removal: a reader that takes the file between the two would get it a second time.
   await rename(from, to);
-  return true;
 }
 
 /** A rename is on the disk only when its folder is. Some systems cannot sync a folder; their refusal is no error. */

@@ -50,6 +50,16 @@ def test_a_notebook(people, code):
     assert sorted((row["id"], row["email"], row["discoveredAt"]) for row in rows) == people
 
 
+def test_one_file(people, folder):
+    """Each line is one that the service sent, and the newest of its person."""
+    duckdb.sql(SQL[-1])
+    lines = (folder / "people.jsonl").read_bytes().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert sorted((row["id"], row["email"], row["discoveredAt"]) for row in rows) == people
+    sent = [file.read_bytes().splitlines() for file in (folder / "contacts" / "people").iterdir()]
+    assert set(lines) <= {line for file in sent for line in file}
+
+
 def test_companies_and_sources(people, folder):
     for view in SQL[2:4]:
         duckdb.sql(view)

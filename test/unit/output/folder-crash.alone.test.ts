@@ -53,7 +53,7 @@ it.each(["kill", "power"] as const)(
       windows: [2, 1],
       width: 2,
       choices: Array(5).fill(choices).flat(),
-      cutBytes: 12,
+      ...{ commitBytes: 12, early: 2 },
     };
     const operations = await check([one]);
     for (let crashAt = 1; crashAt <= operations; crashAt += 1) await check([{ ...one, end, crashAt }, one]);

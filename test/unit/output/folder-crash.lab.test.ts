@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, it, vi } from "vitest";
-import { check, plan } from "../../support/folder-chain.ts";
+import { check, ONE_ROW, type Plan, plan } from "../../support/folder-chain.ts";
 import { runs } from "../../support/runs.ts";
 
 vi.mock("node:fs/promises", async (original) =>
@@ -17,5 +17,16 @@ describe("a folder over crashes", () => {
       ),
       { numRuns },
     );
+  });
+
+  it("holds them after a power cut at each operation of a run that finishes what a kill has left", async () => {
+    const choices = Array(20).fill(0);
+    const one: Plan = { ...ONE_ROW, choices };
+    const operations = await check([one]);
+    for (let killedAt = 1; killedAt <= operations; killedAt += 1) {
+      const killed: Plan = { ...one, end: "kill", crashAt: killedAt };
+      for (let crashAt = 1; crashAt <= 30; crashAt += 1)
+        await check([killed, { ...one, end: "power", crashAt }]);
+    }
   });
 });

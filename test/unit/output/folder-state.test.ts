@@ -1,100 +1,117 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
-import { recover, startName, visibleFiles } from "../../../src/output/folder-state.ts";
-import { readManifest } from "../../../src/output/manifest.ts";
+import { describe, expect, it } from "vitest";
+import { openSink, type Sink } from "../../../src/output/sink.ts";
+import { Mask } from "../../../src/protocol/mask.ts";
+import { checkpoint, close, open, records } from "../../support/events.ts";
 import { tempDir, textsIn } from "../../support/temp-dir.ts";
+import { testProcess } from "../../support/terminal.ts";
 
-it("visibleFiles() names the files of a stream by their numbers, whatever their runs' clocks said", async () => {
-  const folder = await tempDir();
-  await mkdir(join(folder, "people"));
-  const [early, late] = [Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 2)].map(startName);
-  const names = [
-    `${late}-000000001.jsonl`,
-    `${early}-000000002.jsonl`,
-    `${late}-000000003.jsonl.gz`,
-    `${early}-000000004.jsonl`,
-  ];
-  for (const name of [...names.toReversed(), "notes.txt"]) await writeFile(join(folder, "people", name), "");
-  expect(await visibleFiles(folder, "people")).toEqual(names);
-  expect(await visibleFiles(folder, "companies")).toEqual([]);
-});
-
-const START = startName(Date.UTC(2026, 0, 1));
-const nameOf = (number: number): string => `${START}-00000000${number}.jsonl`;
+const START = "20260101T000000Z";
+const nameOf = (number: number): string => `${START}-00000000${number}-people-2026-01-01_now.jsonl`;
 const PART = `.${START}-0123456789abcdef.part`;
-const PENDING = { stream: "people", part: PART, name: nameOf(3) };
-const contentOf = (number: number) => ({ file: `people/${nameOf(number)}`, rows: 1, bytes: 2, sha256: "a" });
+const FILE = { part: PART, name: nameOf(3) };
+const COMMIT = { key: "people", state: { discoveredAt: "2" }, files: [FILE] };
 
-it.each<[string, unknown]>([
-  ["null", null],
-  ["no numbers", { pending: [] }],
-  ["no list of what is pending", { numbers: {}, pending: {} }],
-  ["nothing that is pending", { numbers: {}, pending: [PENDING, null] }],
-  ["half a number", { numbers: { people: 1.5 }, pending: [] }],
-  ["a number below 0", { numbers: { companies: 1, people: -1 }, pending: [] }],
+/** Opens a folder with these files of people. @param output of its state.json; undefined: it has none */
+async function openWith(
+  output: object | null | undefined,
+  names: readonly string[],
+  folder: string,
+): Promise<Sink> {
+  mkdirSync(join(folder, "people"), { recursive: true });
+  for (const name of names) writeFileSync(join(folder, "people", name), name);
+  const state = { bookmarks: { people: { discoveredAt: "1" } }, output };
+  if (output !== undefined) writeFileSync(join(folder, "state.json"), JSON.stringify(state));
+  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
+  const to = { kind: "folder", path: folder, gzip: false } as const;
+  const process = testProcess();
+  const clock = { ...process.clock, now: () => Date.UTC(2026, 2, 20, 10) };
+  return await openSink(to, () => "", new Mask(), { ...process, clock, stats });
+}
+
+/** The numbers that the next file of people and the next state get. */
+async function goOn(sink: Sink, folder: string): Promise<string | undefined> {
+  await sink.emit(open("people"));
+  await sink.emit(records("people", { id: "new" }));
+  for (const event of [checkpoint("people", { discoveredAt: "3" }), close("people")]) await sink.emit(event);
+  await sink.release();
+  return readdirSync(join(folder, "people")).find((name) => name.startsWith("20260320T100000Z"));
+}
+
+const stateOf = (pending: unknown, numbers: unknown = { people: 2 }) => ({ version: 1, numbers, pending });
+
+it.each<[string, object | null, string]>([
+  [
+    "of a build before 1.0",
+    { numbers: {}, pending: [] },
+    "a build before 1.0 wrote it. Read on with the build tagged 0.1",
+  ],
+  ["of a later format", { version: 2 }, "its format is 2, and this build knows format 1"],
+  ["of a sample", { ...stateOf(null, {}), sample: 5 }, "it holds a sample of read --limit. Choose another"],
   ...Object.entries({
-    "another stream": { stream: "nobody" },
-    "the part of another program": { part: `x${PART}` },
-    "a part elsewhere": { part: `../${PART}` },
-    "another name": { name: `${nameOf(1)}.txt` },
-    "a name elsewhere": { name: `../${nameOf(1)}` },
-    "a file without rows": { files: [contentOf(1), { ...contentOf(1), rows: null }] },
-    "a file without a digest": { files: [{ ...contentOf(1), sha256: 1 }] },
-    "a file elsewhere": { files: [{ ...contentOf(1), file: `../${nameOf(1)}` }] },
-    "what is replaced elsewhere": { replaces: [nameOf(1), "../x"] },
-  }).map(([what, changes]): [string, unknown] => [
-    what,
-    { numbers: {}, pending: [PENDING, { ...PENDING, ...changes }] },
-  ]),
-])("recover() refuses a state with %s, and touches nothing", async (_what, output) => {
+    "that is null": null,
+    "without numbers": stateOf(null, null),
+    "with half a number": stateOf(null, { people: 1.5 }),
+    "with a number below 0": stateOf(null, { people: -1 }),
+    "with a commit that is none": stateOf([]),
+    "with a commit of another stream": stateOf({ ...COMMIT, key: "nobody" }),
+    "with a commit without a state": stateOf({ ...COMMIT, state: undefined }),
+    "with the part of another program": stateOf({ ...COMMIT, files: [FILE, { ...FILE, part: `x${PART}` }] }),
+    "with a part elsewhere": stateOf({ ...COMMIT, files: [{ ...FILE, part: `../${PART}` }] }),
+    "with another name": stateOf({ ...COMMIT, files: [{ ...FILE, name: `${nameOf(1)}.txt` }] }),
+    "with a name elsewhere": stateOf({ ...COMMIT, files: [{ ...FILE, name: `../${nameOf(1)}` }] }),
+  }).map(([what, output]): [string, object | null, string] => [what, output, "its state.json is damaged"]),
+])("a folder %s is refused, and stays as it is", async (_what, output, why) => {
   const folder = await tempDir();
-  await mkdir(join(folder, "people"));
-  await writeFile(join(folder, "people", PART), "{}");
-  await expect(recover(folder, output)).rejects.toThrow(
-    'Cannot use the state of the folder: "output" is not {numbers, pending} as this program writes it',
-  );
-  expect(await readdir(join(folder, "people"))).toEqual([PART]);
+  await expect(openWith(output, [PART], folder)).rejects.toThrow(`Cannot use the folder "${folder}": ${why}`);
+  expect(readdirSync(join(folder, "people"))).toEqual([PART]);
 });
 
-it("recover() finishes what is pending, removes other parts of ours, and leaves all else", async () => {
+it("a folder finishes the commit of a killed run, removes other parts of ours, and leaves all else", async () => {
   const folder = await tempDir();
-  const people = join(folder, "people");
-  await mkdir(people);
   const other = PART.replace("0123", "ffff");
   const foreign = [".hidden.part", "notes.txt", `x${PART}`];
-  for (const name of [nameOf(1), nameOf(2), PART, other, ...foreign])
-    await writeFile(join(people, name), name);
-  const pending = [{ ...PENDING, files: [contentOf(3)], replaces: [nameOf(1)] }];
-  const { numbers, manifest } = await recover(folder, { numbers: { people: 2, sources: 7 }, pending });
-  expect([...numbers]).toEqual([
-    ["people", 3],
-    ["sources", 7],
-  ]);
-  expect([manifest, await readManifest(folder)]).toEqual([[contentOf(3)], [contentOf(3)]]);
-  const left = [nameOf(2), nameOf(3), ...foreign];
-  expect(Object.keys(await textsIn(people)).sort()).toEqual(left.toSorted());
-  expect((await textsIn(people))[nameOf(3)]).toBe(PART);
-  // Once more, as after a run that was killed right before it replaced the state.
-  const again = await recover(folder, { numbers: { people: 2, sources: 7 }, pending });
-  expect([again.numbers.get("people"), again.manifest]).toEqual([3, [contentOf(3)]]);
-  expect(Object.keys(await textsIn(people)).sort()).toEqual(left.toSorted());
+  const names = [nameOf(1), nameOf(2), PART, other, ...foreign];
+  for (const _again of ["the commit is pending", "it was finished, and the state is the old one"]) {
+    const sink = await openWith(
+      stateOf(COMMIT, { people: 3 }),
+      _again.startsWith("the") ? names : [],
+      folder,
+    );
+    await sink.release();
+    expect(sink.saved.streams.get("people")).toEqual({ discoveredAt: "2" });
+    const found = await textsIn(join(folder, "people"));
+    expect(Object.keys(found).sort()).toEqual([nameOf(1), nameOf(2), nameOf(3), ...foreign].toSorted());
+    expect(found[nameOf(3)]).toBe(PART);
+    const saved = JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
+    expect(saved).toEqual({
+      bookmarks: { people: { discoveredAt: "2" } },
+      output: stateOf(null, { people: 3 }),
+    });
+  }
 });
 
-it.each([
-  [{ people: 5 }, [nameOf(3)], 5],
-  [{ people: 2 }, [nameOf(3), nameOf(1)], 3],
-  [{}, [nameOf(4), "full-000000009"], 9],
-  [{}, [`${nameOf(6)}.gz`], 6],
-  [{}, [`${nameOf(6)}.txt`, "full-9", "a.jsonl"], undefined],
-])(
-  "recover() numbers on from the last file that a state or a folder knows: %j %j",
-  async (numbers: object, names, last) => {
+it.each<[object | undefined, readonly string[], number]>([
+  [{ people: 5 }, [nameOf(3)], 6],
+  [undefined, [nameOf(3), nameOf(1)], 5],
+  [{}, [nameOf(4), "full-000000009"], 11],
+  [{}, [`${nameOf(6)}.gz`], 8],
+  [{ people: 6 }, [`${nameOf(6)}.gz`], 7],
+  [{}, [`${nameOf(6)}.txt`, "full-9", "a.jsonl"], 1],
+])("a folder numbers on from all that its state or its files know: %j %j", async (numbers, names, next) => {
+  const folder = await tempDir();
+  const sink = await openWith(numbers && stateOf(null, numbers), names, folder);
+  expect(await goOn(sink, folder)).toMatch(new RegExp(`-00000*${next}-people\\.jsonl$`));
+});
+
+describe("folders of format 1", () => {
+  it.each(["finished", "pending"])("are read for ever: %s", async (name) => {
     const folder = await tempDir();
-    await mkdir(join(folder, "people"));
-    for (const name of names) await writeFile(join(folder, "people", name), "");
-    const found = await recover(folder, { numbers, pending: [] });
-    expect([found.numbers.get("people"), found.manifest]).toEqual([last, []]);
-    expect((await recover(folder, undefined)).numbers.has("companies")).toBe(false);
-  },
-);
+    cpSync(join(import.meta.dirname, "../../released/folders", name), folder, { recursive: true });
+    const sink = await openWith(undefined, [], folder);
+    expect(sink.saved.streams.get("people")).toMatchObject({ discoveredAt: "2026-03-20T09:00:00.000Z" });
+    expect(readdirSync(join(folder, "people"))).toHaveLength(2);
+    expect(await goOn(sink, folder)).toContain("-000000003-");
+  });
+});

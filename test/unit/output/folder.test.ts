@@ -1,8 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { OutputError } from "../../../src/base/errors.ts";
-import { checkManifest } from "../../../src/output/manifest.ts";
 import { openSink } from "../../../src/output/sink.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import type { Event } from "../../../src/sync/event.ts";
@@ -20,7 +19,11 @@ async function sinkOf(path: string, more: object = {}, clock: object = {}) {
     notePublished: (...said: unknown[]) => void told.push(["published", ...said]),
   };
   const process = testProcess();
-  const runtime = { ...process, clock: { ...process.clock, ...clock }, stats };
+  const runtime = {
+    ...process,
+    clock: { ...process.clock, now: () => Date.UTC(2026, 2, 20, 10), ...clock },
+    stats,
+  };
   const sink = await openSink({ kind: "folder", path, gzip: false, ...more }, () => "", new Mask(), runtime);
   const emit = async (...events: readonly Event[]): Promise<void> => {
     for (const event of events) await sink.emit(event);
@@ -62,7 +65,7 @@ describe("the folder of read --output", () => {
     expect(saved()).toBe(3);
     await sink.release();
     expect(rowsIn(join(folder, "people"))).toEqual([["1", "2", "3"], ["4"], ["6"]]);
-    const other = await sinkOf(large, { cutBytes: 20 });
+    const other = await sinkOf(large, { commitBytes: 20 });
     await other.emit(open("people"), row(1), at("1"));
     expect(other.told).toHaveLength(1);
     await other.emit(row(2), at("2"));
@@ -76,8 +79,35 @@ describe("the folder of read --output", () => {
     await emit(open("people"), row(1, 0), row(2, 1), row(3, 2));
     await emit({ ...at("1"), windows: 2 } as Event, close("people", false));
     await sink.release();
-    expect(rowsIn(join(folder, "people"))).toEqual([["1", "2"]]);
-    expect(stateIn(folder).output.files).toBe(1);
+    expect(rowsIn(join(folder, "people"))).toEqual([["1"], ["2"]]);
+  });
+
+  it("lets rows that come after a checkpoint of their window join the file, or leaves them out", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1), row(2, 1), { ...at("1"), windows: 1 } as Event, row(3), row(4, 1));
+    await emit({ ...at("2"), windows: 2 } as Event, row(5), row(6, 1), close("people", false));
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([
+      ["1", "3"],
+      ["2", "4"],
+    ]);
+  });
+
+  it("names a file after the run's start, its number, its stream and its days, on and on", async () => {
+    const folder = await tempDir();
+    for (const compressed of [false, true]) {
+      const { sink, emit } = await sinkOf(folder, { gzip: compressed });
+      const dated = { ...row(1), span: "2026-01-01_2026-01-07" } as Event;
+      await emit(open("people"), dated, at("1"), close("people"), open("email_checks"));
+      await emit(records("email_checks", {}), checkpoint("email_checks", {}), close("email_checks"));
+      await sink.release();
+    }
+    expect(namesIn(join(folder, "people"))).toEqual([
+      "20260320T100000Z-000000001-people-2026-01-01_2026-01-07.jsonl",
+      "20260320T100000Z-000000002-people-2026-01-01_2026-01-07.jsonl.gz",
+    ]);
+    expect(namesIn(join(folder, "email_checks"))[0]).toBe("20260320T100000Z-000000001-email_checks.jsonl");
   });
 
   it("makes one folder of each complete reading of a stream that is read from the start", async () => {
@@ -102,13 +132,13 @@ describe("the folder of read --output", () => {
       expect(more).toEqual([]);
       expect(readFileSync(join(folder, "sources", name, inside), "utf8")).toBe(`{"slug":"${"ac"[nth]}"}\n`);
     }
-    await checkManifest(folder, stateIn(folder).output.files);
   });
 
   it("leaves nothing hidden behind a write that fails, and takes nothing afterwards", async () => {
     const folder = await tempDir();
     const { sink, emit } = await sinkOf(folder);
     await emit(open("people"), row(1), at("1"), close("people"));
+    rmSync(join(folder, "state.json.previous"));
     mkdirSync(join(folder, "state.json.previous"));
     await emit(open("people"), row(2), at("2"));
     await expect(emit(close("people"))).rejects.toThrow(OutputError);
@@ -117,7 +147,35 @@ describe("the folder of read --output", () => {
     await emit(row(3), at("3"), close("people"));
     expect(namesIn(join(folder, "people"))).toEqual(names);
     await sink.release();
-    expect(namesIn(folder)).toEqual(["manifest.json", "people", "state.json", "state.json.previous"]);
+    expect(namesIn(folder)).toEqual(["people", "state.json", "state.json.previous"]);
     expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
+  });
+
+  it("writes a row again only if its newest files do not have it as the newest of its key", async () => {
+    const folder = await tempDir();
+    const person = (id: number, name: string): Event =>
+      ({ ...records("people", { id: `${id}`, name }), isReread: true }) as Event;
+    /** The rows that a run adds. */
+    const added = async (...rows: readonly Event[]): Promise<readonly string[]> => {
+      const before = existsSync(join(folder, "people")) ? namesIn(join(folder, "people")) : [];
+      const { sink, emit } = await sinkOf(folder);
+      await emit(open("people"), ...rows, at("1"), close("people"));
+      await sink.release();
+      const names = namesIn(join(folder, "people")).filter((name) => !before.includes(name));
+      return names.map((name) =>
+        readFileSync(join(folder, "people", name), "utf8").replace(/[^\da-z]|id|name/g, ""),
+      );
+    };
+    expect(await added(person(1, "a"), person(2, "a"))).toEqual(["1a2a"]);
+    expect(await added(person(1, "a"), person(2, "a"))).toEqual([]);
+    expect(await added(person(1, "b"), person(2, "a"), person(3, "a"))).toEqual(["1b3a"]);
+    // An older file has this row, and a newer one has another of its key.
+    expect(await added(person(1, "a"), person(3, "a"))).toEqual(["1a"]);
+    expect(await added(records("people", { id: "1", name: "a" }), person(3, "a"))).toEqual(["1a"]);
+    rmSync(join(folder, "people", namesIn(join(folder, "people")).at(-1) ?? ""));
+    expect(await added(person(1, "a"), person(2, "a"))).toEqual(["1a2a"]);
+    rmSync(join(folder, "state.json"));
+    expect(await added(person(1, "a"), person(2, "a"))).toEqual(["1a2a"]);
+    expect(await added(person(1, "a"), person(2, "a"))).toEqual([]);
   });
 });

@@ -2,7 +2,8 @@
 # Brings what a pod needs from a bucket, and takes what it has made there: bucket.sh pull|push. The step of steps.sh runs in
 # between, in a folder DATA of the pod's own. The remote is "bucket:$BUCKET"; rclone finds it in its own variables.
 #   plans/$PLAN/       plan.jsonl, failed/, and done/N, which names the folder of the try that has read shard N
-#   rows/SHARD/TRY/    what one try has read. It counts once done/N names it: files first, then its manifest, then that name.
+#   rows/SHARD/TRY/    what one try has read. It counts once done/N names it: files first, then the list
+#                      of them, then that name.
 #   state.json         of the first load, then of each daily run
 set -eu
 data=${DATA:-/data}
@@ -34,21 +35,24 @@ say_failures() {
   CODE_FILE='' sh "${STEPS:-/steps}/steps.sh" failures || give_up
 }
 
-# take_state NAME: the state of a finished try, and proof that the bucket has the files of its manifest.
+# list FOLDER: the name and size of each file.
+list() { rclone lsf -R --files-only --format ps --separator ' ' --exclude '.*' --exclude '.*/**' "$1"; }
+
+# take_state NAME: the state of a finished try, and proof that the bucket has its files.
 take_state() {
   from=$(rclone cat "$remote/$load/done/$1")
   to=$data/rows/$(dirname "$from")
-  for file in state.json manifest.json; do rclone copyto "$remote/rows/$from/$file" "$to/$file"; done
-  rclone lsf -R --files-only --format ps --separator ' ' "$remote/rows/$from" >"$data/found"
-  sed -n 's/.*"file":"\([^"]*\)".*"bytes":\([0-9]*\).*/\1 \2/p' "$to/manifest.json" | while read -r file bytes; do
+  rclone copyto "$remote/rows/$from/state.json" "$to/state.json"
+  list "$remote/rows/$from" >"$data/found"
+  rclone cat "$remote/rows/$from/files" | while read -r file bytes; do
     grep -qxF "$file $bytes" "$data/found" || { say "$remote/rows/$from/$file is not there with $bytes bytes"; exit 2; }
   done
 }
 
-# give_rows FOLDER TO: files first, then the manifest.
+# give_rows FOLDER TO: files first, then the list of them.
 give_rows() {
-  rclone copy --checksum --exclude '.*' --exclude '.*/**' --exclude manifest.json "$1" "$remote/$2"
-  [ ! -e "$1/manifest.json" ] || rclone copyto "$1/manifest.json" "$remote/$2/manifest.json"
+  rclone copy --checksum --exclude '.*' --exclude '.*/**' "$1" "$remote/$2"
+  list "$1" | rclone rcat "$remote/$2/files"
 }
 
 give_shard() {

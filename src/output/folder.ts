@@ -1,0 +1,209 @@
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { ConfigError, OutputError } from "../base/errors.ts";
+import { ONWARD } from "../catalog/streams.ts";
+import type { Clock } from "../service/clock.ts";
+import { stateKey } from "../state/envelopes.ts";
+import type { Event, StreamState } from "../sync/event.ts";
+import { writeFailure } from "./files/reason.ts";
+import { fileName, finish, fullName, recover, startName } from "./folder-state.ts";
+import { isNewestFolder, KnownRows } from "./known-rows.ts";
+import type { StateFile } from "./state-file.ts";
+import type { RunStats } from "./stats.ts";
+import { type FileForm, WindowFiles } from "./window-files.ts";
+
+/** A commit is due after so many bytes of covered rows, or so long (ms) after the one before. */
+const COMMIT_BYTES = 256 * 1024 * 1024;
+const COMMIT_MS = 60_000;
+
+export type FolderOptions = {
+  readonly gzip: boolean;
+  /** Other than 256 MiB only in tests. */
+  readonly commitBytes?: number | undefined;
+  /** How many rows of each stream are enough, which no state covers; undefined: all. */
+  readonly sample?: number | undefined;
+};
+
+export type FolderRuntime = {
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly stats: Pick<RunStats, "noteSaved" | "notePublished">;
+};
+
+/** The stream that is being read. */
+type OpenStream = {
+  readonly name: string;
+  /** Its name in the state. */
+  readonly key: string;
+  readonly files: WindowFiles;
+  /** The rows that the folder has; undefined: no row was compared yet. */
+  known: KnownRows | undefined;
+  /** The state of the last checkpoint of this run. */
+  state: StreamState | undefined;
+};
+
+/**
+ * Writes the records of a run into files in one folder, and its state into `state.json` in it.
+ *
+ * Records go to parts, whose names are hidden. A commit has three steps: `state.json` names the parts and the state that they
+ * will have, the parts become visible by rename, and `state.json` is replaced by the state. A crash before the first step is
+ * finished removes the parts, and after it the next run finishes the commit. So all files together hold exactly the records
+ * that the state covers, and the state never covers a record that no visible file has. No run changes a visible file.
+ */
+export class Folder {
+  readonly #path: string;
+  readonly #file: StateFile;
+  /** The largest number that a file of each stream has. */
+  readonly #numbers: Map<string, number>;
+  readonly #form: FileForm;
+  readonly #sample: number | undefined;
+  readonly #runtime: FolderRuntime;
+  #committedAt: number;
+  #stream: OpenStream | undefined;
+  #hasFailed = false;
+
+  private constructor(
+    path: string,
+    file: StateFile,
+    numbers: Map<string, number>,
+    { gzip, commitBytes = COMMIT_BYTES, sample }: FolderOptions,
+    runtime: FolderRuntime,
+  ) {
+    this.#path = path;
+    this.#file = file;
+    this.#numbers = numbers;
+    this.#form = { start: startName(runtime.clock.now()), gzip, commitBytes };
+    this.#sample = sample;
+    this.#runtime = runtime;
+    this.#committedAt = runtime.clock.monotonic();
+  }
+
+  /** Finishes what a killed run left in a folder. @param file its state, whose lock keeps other runs out of the folder */
+  static async open(
+    path: string,
+    options: FolderOptions,
+    file: StateFile,
+    runtime: FolderRuntime,
+  ): Promise<Folder> {
+    try {
+      return new Folder(path, file, await recover(path, file), options, runtime);
+    } catch (error) {
+      await file.release();
+      throw writeFailure(path, error);
+    }
+  }
+
+  /** Returns when an event is taken, or committed. After a failure, which it throws, it does nothing. */
+  async emit(event: Event): Promise<void> {
+    if (this.#hasFailed) return;
+    try {
+      await this.#take(event);
+    } catch (error) {
+      this.#hasFailed = true;
+      await this.#stream?.files.discard();
+      const failure = writeFailure(this.#stream?.files.folder ?? this.#path, error);
+      const isOfFolder = failure instanceof ConfigError && !(failure instanceof OutputError);
+      throw isOfFolder ? new OutputError(failure.message, { cause: failure }) : failure;
+    }
+  }
+
+  /** Removes what no state names, and gives the lock back. */
+  async release(): Promise<void> {
+    await this.#stream?.files.discard();
+    await this.#file.release();
+  }
+
+  async #take(event: Event): Promise<void> {
+    if (event.kind === "open") {
+      const { stream: name, namespace } = event;
+      const files = new WindowFiles(join(this.#path, name), this.#form);
+      this.#stream = { name, key: stateKey(name, namespace), files, known: undefined, state: undefined };
+      this.#runtime.stats.notePublished(name, 0, 0);
+    }
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    if (event.kind === "records") await this.#append(stream, event);
+    if (event.kind === "checkpoint") await this.#checkpoint(stream, event);
+    if (event.kind === "close") await this.#close(stream, event.complete && event.error === undefined);
+    if (event.kind === "end") await this.#close(stream, false);
+  }
+
+  async #append(
+    stream: OpenStream,
+    { lines, window = 0, span, isReread }: Extract<Event, { kind: "records" }>,
+  ): Promise<void> {
+    const { name, files } = stream;
+    if (isReread !== true) return await files.append(lines, window, span);
+    stream.known ??= await KnownRows.read(files.folder, name, this.#numbers.get(name) ?? 0);
+    await files.append(stream.known.without(lines), window, span);
+  }
+
+  async #checkpoint(
+    stream: OpenStream,
+    { state, windows, announces }: Extract<Event, { kind: "checkpoint" }>,
+  ): Promise<void> {
+    await stream.files.cover(windows);
+    stream.state = state;
+    const isDue =
+      announces === true ||
+      stream.files.covered >= this.#form.commitBytes ||
+      this.#runtime.clock.monotonic() - this.#committedAt >= COMMIT_MS;
+    if (isDue && !isFromStart(stream.name, state)) await this.#commit(stream, state);
+  }
+
+  /** A stream that is read from the start each time counts only when it is complete; of any other, all that a state covers. */
+  async #close(stream: OpenStream, complete: boolean): Promise<void> {
+    const { name, key, files, state } = stream;
+    if (complete) await files.cover();
+    const saved = this.#file.stateOf(key);
+    const covered = state ?? saved;
+    if (covered !== undefined && !isFromStart(name, covered)) await this.#commit(stream, covered);
+    else if (complete && this.#sample !== undefined) await this.#commit(stream, null);
+    else if (complete && state !== undefined && !(files.isEmpty && isConfirmed(state, saved)))
+      await this.#commit(stream, state);
+    await files.discard();
+    this.#stream = undefined;
+  }
+
+  /** Publishes the rows that a state covers, and saves it. @param state null: the rows are a sample */
+  async #commit({ name, key, files }: OpenStream, state: StreamState | null): Promise<void> {
+    const { clock, stats } = this.#runtime;
+    this.#committedAt = clock.monotonic();
+    const ended = await files.take();
+    const isFull = state !== null && isFromStart(name, state);
+    const isKnown = isFull && !isRefresh(state) && (await isNewestFolder(files.folder, files.paths));
+    const full = isFull && !isKnown ? fullName(this.#next(name)) : undefined;
+    const named = (isKnown ? [] : ended).map(({ part, span, rows }) => {
+      return { part, name: fileName(this.#form, this.#next(name), name, span), rows };
+    });
+    const parts = full === undefined ? named : [{ part: await files.gather(named), name: full }];
+    const pending = { key, state, files: parts.map(({ part, name }) => ({ part, name })) };
+    const numbers = Object.fromEntries(this.#numbers);
+    const output = { version: 1, numbers, sample: this.#sample, pending } as const;
+    // Once the new state file may have taken effect, the next run decides by what it finds.
+    if (parts.length > 0) await this.#file.save(key, null, { output }, () => files.forget());
+    await finish(this.#path, this.#file, output);
+    if (state !== null) stats.noteSaved(name, state);
+    const rows = named.reduce((sum, one) => sum + one.rows, 0);
+    stats.notePublished(name, named.length, rows);
+  }
+
+  #next(stream: string): number {
+    const number = (this.#numbers.get(stream) ?? 0) + 1;
+    this.#numbers.set(stream, number);
+    return number;
+  }
+}
+
+/** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
+function isFromStart(stream: string, state: StreamState): boolean {
+  return !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
+}
+
+/** Whether a state is that of a full refresh, for which someone has asked. */
+const isRefresh = (state: StreamState | undefined): boolean => (state?.["full_refresh"] ?? null) !== null;
+
+/** Whether a state only confirms a full refresh that an earlier run has delivered. */
+function isConfirmed({ full_refresh }: StreamState, saved: StreamState | undefined): boolean {
+  const delivered = saved?.["full_refresh"] ?? null;
+  return delivered !== null && isDeepStrictEqual(delivered, full_refresh);
+}
