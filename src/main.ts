@@ -4,7 +4,7 @@ import { UsageError } from "./base/errors.ts";
 import { readPackageFile } from "./base/package-file.ts";
 import type { Command } from "./cli.ts";
 import { systemProcesses } from "./output/files/processes.ts";
-import { wholeOutput } from "./output/files/whole-output.ts";
+import { wholeOutput } from "./output/files/stdout.ts";
 import type { Runtime } from "./run/runtime.ts";
 import { systemClock } from "./service/clock.ts";
 

@@ -1,9 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
-import { open } from "../../support/events.ts";
+import type { RawLine } from "../../../src/sync/event.ts";
+import { close, open } from "../../support/events.ts";
 import {
   check,
   expectedRows,
   FOLDER,
+  hasCrash,
   linesIn,
   ONE_ROW,
   openFolder,
@@ -59,3 +61,53 @@ it.each(["kill", "power"] as const)(
     for (let crashAt = 1; crashAt <= operations; crashAt += 1) await check([{ ...one, end, crashAt }, one]);
   },
 );
+
+describe("rows that every run reads again", () => {
+  const person = (id: string): RawLine => `{"id":"${id}"}` as RawLine;
+
+  /** A run that reads these people. */
+  async function readAgain(pid: number, ids: string): Promise<void> {
+    const sink = await openFolder(runtimeOf(pid), 1);
+    const lines = [...ids].map(person);
+    const state = { version: 1, discoveredAt: ids, full_refresh: null };
+    await sink.emit(open("people"));
+    await sink.emit({ kind: "records", stream: "people", lines, at: 0, window: 0, isReread: true });
+    await sink.emit({ kind: "checkpoint", stream: "people", windows: 1, state });
+    await sink.emit(close("people"));
+    await sink.release();
+  }
+
+  it.each([
+    ["kill", false],
+    ["power", false],
+    ["kill", true],
+    ["power", true],
+  ] as const)(
+    "are all there after a crash (%s), and only once unless files were taken: %s",
+    async (end, isTaken) => {
+      for (let crashAt = 1, isOver = false; !isOver; crashAt += 1) {
+        const disk = new MemoryDisk();
+        mounted.disk = disk;
+        disk.start();
+        await readAgain(0, "ab");
+        disk.start(crashAt);
+        isOver = await readAgain(1, "abc").then(
+          () => true,
+          (error: unknown) => {
+            if (!hasCrash(error)) throw error;
+            return false;
+          },
+        );
+        let choice = crashAt;
+        disk.crash(end, (below) => choice++ % below);
+        const taken = isTaken ? visible(disk, "people").slice(-1) : [];
+        for (const [path] of taken) disk.take(path);
+        disk.start();
+        await readAgain(2, "abcd");
+        const lines = linesIn([...taken, ...visible(disk, "people")]);
+        expect([...new Set(lines)].toSorted()).toEqual([..."abcd"].map(person));
+        if (!isTaken) expect(lines).toHaveLength(4);
+      }
+    },
+  );
+});

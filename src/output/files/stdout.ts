@@ -1,0 +1,50 @@
+import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { Writable } from "node:stream";
+
+/**
+ * The stream itself, or one in its place where it is a file: Node takes a short write to a file, as on a full disk, for a
+ * complete one. It begins a new line behind a line that an earlier run left torn.
+ */
+export function wholeOutput<Stream extends Writable & { readonly fd: number }>(
+  stream: Stream,
+): Stream | Writable {
+  const { fd } = stream;
+  if (!isFile(fd)) return stream;
+  let begins = true;
+  return new Writable({
+    write: (bytes: Buffer, _, done) => {
+      try {
+        if (begins && lastByte(fd) !== "\n") writeSync(fd, "\n");
+        begins = false;
+        for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+}
+
+function isFile(fd: number): boolean {
+  try {
+    return fstatSync(fd).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The last byte of a file that may be open for writing alone; a line feed if it is empty or the system refuses. */
+function lastByte(fd: number): string {
+  try {
+    const reading = openSync(`/dev/fd/${fd}`, "r");
+    const byte = Buffer.from("\n");
+    try {
+      readSync(reading, byte, 0, 1, fstatSync(fd).size - 1);
+    } finally {
+      closeSync(reading);
+    }
+    return byte.toString("latin1");
+  } catch {
+    return "\n";
+  }
+}
