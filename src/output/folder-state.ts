@@ -27,7 +27,7 @@ export type FolderState = {
   readonly version: 1;
   /** The largest number that a file of each stream has. */
   readonly numbers: Readonly<Record<string, number>>;
-  /** A sample has at most so many rows of each stream; undefined: all rows. */
+  /** The folder has a sample: at most this many rows of each stream. Undefined: all rows. */
   readonly sample?: number | undefined;
   readonly pending: Commit | null;
 };
@@ -109,7 +109,7 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
 export async function recover(folder: string, file: StateFile): Promise<Map<string, number>> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
   const numbers = new Map(Object.entries(output.numbers));
-  // A run that was killed may have replaced the state and not synced its folder: what is published here would outlive it.
+  // A killed run may have replaced the state without a sync. A power cut would undo that, but not the files that appear here.
   await syncFolder(folder);
   await finish(folder, file, output);
   for (const stream of STREAM_NAMES) {
@@ -118,7 +118,7 @@ export async function recover(folder: string, file: StateFile): Promise<Map<stri
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
     if (parts.length > 0) await syncFolder(join(folder, stream));
     const largest = Math.max(0, ...names.map(numberOf));
-    // A number that no file has ends the search for known rows: the state does not know these files.
+    // The state does not know these files. A number that no file has ends the search for known rows.
     if (largest > (numbers.get(stream) ?? 0)) numbers.set(stream, largest + 1);
   }
   return numbers;
@@ -138,8 +138,9 @@ export const namesIn = (folder: string): Promise<string[]> =>
   });
 
 /**
- * What a state file keeps besides the streams, changed so that the next run of its folder writes all rows that it reads,
- * also those that older files have. Throws ConfigError while a commit is pending, because the commit replaces the state.
+ * The rest of a folder's state, so that the next run writes all rows that it reads, also those that older files have.
+ * Nothing for a state file without a folder. Throws ConfigError while a commit is pending, because that replaces the state.
+ * @param path of the state file @param rest all that it has besides the streams
  */
 export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
   if (rest["output"] === undefined) return {};

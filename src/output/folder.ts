@@ -12,7 +12,7 @@ import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
 import { type FileForm, WindowFiles } from "./window-files.ts";
 
-/** A commit is due after so many bytes of covered rows, or so long (ms) after the one before. */
+/** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
 const COMMIT_MS = 60_000;
 
@@ -20,7 +20,7 @@ export type FolderOptions = {
   readonly gzip: boolean;
   /** Other than 256 MiB only in tests. */
   readonly commitBytes?: number | undefined;
-  /** How many rows of each stream are enough, which no state covers; undefined: all. */
+  /** How many rows of each stream are enough; no state covers them. Undefined: all rows. */
   readonly sample?: number | undefined;
 };
 
@@ -150,7 +150,7 @@ export class Folder {
     if (isDue && !isFromStart(stream.name, state)) await this.#commit(stream, state);
   }
 
-  /** A stream that is read from the start each time counts only when it is complete; of any other, all that a state covers. */
+  /** All rows of a stream that is read from the start count together. Of other streams, the rows count that a state covers. */
   async #close(stream: OpenStream, complete: boolean): Promise<void> {
     const { name, key, files, state } = stream;
     if (complete) await files.cover();
@@ -194,12 +194,12 @@ export class Folder {
   }
 }
 
-/** Whether a stream is read from the start each time: its state says nothing of how far it has come, or is that of a full refresh. */
+/** Whether a run reads all rows of a stream: its state has no cursor, or is that of a full refresh. */
 function isFromStart(stream: string, state: StreamState): boolean {
   return !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
 }
 
-/** Whether a state is that of a full refresh, for which someone has asked. */
+/** Whether a state is that of a full refresh that the operator asked for. */
 const isRefresh = (state: StreamState | undefined): boolean => (state?.["full_refresh"] ?? null) !== null;
 
 /** Whether a state only confirms a full refresh that an earlier run has delivered. */

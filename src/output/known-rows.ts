@@ -29,13 +29,14 @@ export class KnownRows {
     const known = new KnownRows(stream);
     const files = new Map((await namesIn(folder)).map((name) => [numberOf(name), name]));
     let left = MAX_BYTES;
-    for (let number = newest; ; number -= 1) {
+    for (let number = newest; number > 0; number -= 1) {
       const name = files.get(number);
-      const text = name?.includes(".jsonl") && (await readRows(join(folder, name), left));
-      if (typeof text !== "string") return known;
+      const text = name?.includes(".jsonl") ? await readRows(join(folder, name), left) : undefined;
+      if (text === undefined) break;
       left -= text.length;
       for (const line of text.split("\n").toReversed()) known.#add(line);
     }
+    return known;
   }
 
   /** The rows that the files do not have as the newest of their keys. */

@@ -11,7 +11,7 @@ import { makeFolder } from "./files/replace.ts";
 import { Folder, type FolderOptions, type FolderRuntime } from "./folder.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
 
-/** Takes all that leaves a run, and knows what of it is saved. */
+/** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
 export type Sink = {
   /** The state from which the run goes on. */
   readonly saved: SavedState;
@@ -31,22 +31,22 @@ export type Sink = {
 
 type OnlyRead = { readonly kind: "stdout"; readonly state?: string | undefined };
 
-/** Where records and state go. `state`: the file with the state to go on from, which is only read. */
+/** The place that takes records and state. `state`: a file with the state to go on from, which is only read. */
 export type Destination =
   | OnlyRead
   | { readonly kind: "state file"; readonly path: string }
   | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
 
-/** What a command's options say of the place of records and state. */
+/** The options of a command that name the place of records and state. */
 export type Places = {
   readonly state: string | undefined;
   readonly stateFile?: string | undefined;
   /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
-  /** How many bytes, before they are committed, are enough for files: fewer than usual only in tests. */
+  /** How many bytes of rows are enough for a commit: other than usual only in tests. */
   readonly fileBytes?: number | undefined;
-  /** How many rows of each stream are enough: a sample, of which nothing is saved; undefined: all. */
+  /** How many rows of each stream are enough: a sample, of which no state is saved; undefined: all. */
   readonly limit?: number | undefined;
 };
 
@@ -60,7 +60,7 @@ export function destinationOf(places: Places): Destination {
   return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
 }
 
-/** Where a run goes on from that changes nothing there: the state of its folder or file, if there is one yet. */
+/** The state from which a run would go on, for a run that changes nothing there. */
 export function onlyRead({ state, stateFile, output }: Places): OnlyRead {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
@@ -84,13 +84,12 @@ export async function openSink(
   if (to.kind === "folder") {
     await makeFolder(to.path);
     if (to.sample !== undefined) refuseUsed(to.path);
-    // What a state says of the files of another folder is not for this one.
+    // A state that comes from another folder names the files of that folder.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
     const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
     const folder = await Folder.open(to.path, to, file, runtime);
-    // The end of each stream has committed all that is worth it.
     return {
-      ...held(file),
+      ...savedIn(file),
       emit: folder.emit.bind(folder),
       settle: () => folder.emit({ kind: "end" }),
       close: nothing,
@@ -104,10 +103,8 @@ export async function openSink(
     runtime.stats.noteSaved(event.stream, event.state);
   };
   const writer = new Writer(say, runtime.stdout, save, mask.apply);
-  const place =
-    file === undefined
-      ? { saved: given ?? parseStateText(""), place: null, check: nothing, release: nothing }
-      : held(file);
+  const saved = given ?? parseStateText("");
+  const place = file === undefined ? { saved, place: null, check: nothing, release: nothing } : savedIn(file);
   return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
 }
 
@@ -120,7 +117,7 @@ function refuseUsed(folder: string): void {
 
 const nothing = async (): Promise<void> => {};
 
-const held = (file: StateFile): Pick<Sink, "saved" | "place" | "check" | "release"> => ({
+const savedIn = (file: StateFile): Pick<Sink, "saved" | "place" | "check" | "release"> => ({
   saved: file.saved,
   place: file.path,
   check: () => file.check(),

@@ -7,12 +7,12 @@ import { readText } from "./files/read-file.ts";
 import { codeOf, reasonOf } from "./files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable } from "./files/replace.ts";
 
-/** What a state file needs of the process, and who is told that a lock has to be watched. */
+/** The parts of the process that a state file uses. `notify` takes a sentence about a lock that is watched. */
 export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) => void };
 
 /**
- * A file that always holds a complete state, that of the last checkpoint whose records have left; the one before is kept
- * beside it as `.previous`. A crash at any moment leaves one or the other. One run at a time uses it: it has a lock.
+ * A file with the state of the last checkpoint whose records have left. The state before it stays in `.previous`. A crash
+ * at any moment leaves one or the other. One run at a time uses the file: it has a lock.
  */
 export class StateFile {
   readonly path: string;

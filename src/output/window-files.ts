@@ -5,7 +5,7 @@ import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { makeFolder, syncFolder } from "./files/replace.ts";
 import { type NamedPart, newPartName } from "./folder-state.ts";
 
-/** What all files of a run have in common. */
+/** The form of all files of a run. */
 export type FileForm = {
   /** When the run began, as names of files have it. */
   readonly start: string;
@@ -85,7 +85,7 @@ export class WindowFiles {
     return this.#ended;
   }
 
-  /** Moves what was taken into one hidden folder, whose name it returns. @param files the names in it */
+  /** Moves the taken files into one hidden folder, whose name it returns. @param files their names there */
   async gather(files: readonly NamedPart[]): Promise<string> {
     const folder = newPartName("full");
     const hidden = join(this.folder, folder);
@@ -98,7 +98,7 @@ export class WindowFiles {
     return folder;
   }
 
-  /** What was taken belongs to a state from now on. */
+  /** A state names the taken files from now on. */
   forget(): void {
     this.#ended = [];
   }

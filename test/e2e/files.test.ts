@@ -34,7 +34,7 @@ function filesIn(folder: string): Map<string, string> {
 const rowsIn = (text: string | undefined): number => (text ?? "").split("\n").length - 1;
 
 describe("read --output", () => {
-  it("makes the folder, a file for each stream, and later adds what is new beside it", async () => {
+  it("makes the folder, a file for each stream, and later adds files with what is new", async () => {
     await using sandbox = await startSandbox(SMALL);
     const folder = join(await tempDir(), "contacts");
     const first = await read(sandbox, folder);

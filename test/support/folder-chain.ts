@@ -17,7 +17,7 @@ export const plan = fc.record({
   width: fc.integer({ min: 1, max: 3 }),
   choices: fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
   commitBytes: fc.constantFrom<number[]>(1, 12, 40, 1_000),
-  /** How much time (ms) passes each time that somebody looks at the clock: rows are committed once a minute. */
+  /** How much time (ms) passes at each look at the clock. Rows are committed once a minute. */
   pace: fc.constantFrom<number[]>(0, 25_000, 60_000),
   end: fc.constantFrom<End[]>("complete", "failed", "interrupted", "kill", "power", "kill", "power"),
   crashAt: fc.integer({ min: 1, max: 150 }),
@@ -47,7 +47,7 @@ export function runtimeOf(pid: number, pace = 0): SinkRuntime {
   return {
     ...{ pid, stdout: new PassThrough(), signal: new AbortController().signal },
     clock: { now: () => Date.UTC(2026, 0, 1), monotonic: () => (time += pace), sleep },
-    // Whoever held the lock before is dead: this test is about what it left.
+    // The process that had the lock is dead.
     processes: { ownName: String(pid), stateOf: () => "ended" },
     stats: { noteSaved: () => undefined, notePublished: () => undefined },
   };

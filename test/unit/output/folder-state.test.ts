@@ -55,7 +55,7 @@ it.each<[string, object | null, string]>([
     "with half a number": stateOf(null, { people: 1.5 }),
     "with a number below 0": stateOf(null, { people: -1 }),
     "with a commit that is none": stateOf([]),
-    "with a commit of another stream": stateOf({ ...COMMIT, key: "nobody" }),
+    "with a commit of another stream": stateOf({ ...COMMIT, key: "pets" }),
     "with a commit without a state": stateOf({ ...COMMIT, state: undefined }),
     "with the part of another program": stateOf({ ...COMMIT, files: [FILE, { ...FILE, part: `x${PART}` }] }),
     "with a part elsewhere": stateOf({ ...COMMIT, files: [{ ...FILE, part: `../${PART}` }] }),

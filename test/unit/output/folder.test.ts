@@ -9,14 +9,14 @@ import { checkpoint, close, open, records } from "../../support/events.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { testProcess } from "../../support/terminal.ts";
 
-type Told = (readonly unknown[])[];
+type Noted = (readonly unknown[])[];
 
-/** A folder that takes events, and what the run's stats are told meanwhile. */
+/** A folder that takes events, and the calls of the run's stats. */
 async function sinkOf(path: string, more: object = {}, clock: object = {}) {
-  const told: Told = [];
+  const noted: Noted = [];
   const stats = {
-    noteSaved: (...said: unknown[]) => void told.push(["saved", ...said]),
-    notePublished: (...said: unknown[]) => void told.push(["published", ...said]),
+    noteSaved: (...said: unknown[]) => void noted.push(["saved", ...said]),
+    notePublished: (...said: unknown[]) => void noted.push(["published", ...said]),
   };
   const process = testProcess();
   const runtime = {
@@ -28,7 +28,7 @@ async function sinkOf(path: string, more: object = {}, clock: object = {}) {
   const emit = async (...events: readonly Event[]): Promise<void> => {
     for (const event of events) await sink.emit(event);
   };
-  return { sink, emit, told };
+  return { sink, emit, noted };
 }
 
 const at = (discoveredAt: string) => checkpoint("people", { version: 2, discoveredAt });
@@ -47,8 +47,8 @@ describe("the folder of read --output", () => {
   it("commits once a minute has passed, or enough bytes, or an announcement has come, and not before", async () => {
     const [folder, large] = [await tempDir(), await tempDir()];
     let now = 0;
-    const { sink, emit, told } = await sinkOf(folder, {}, { monotonic: () => now });
-    const saved = (): number => told.filter(([what]) => what === "saved").length;
+    const { sink, emit, noted } = await sinkOf(folder, {}, { monotonic: () => now });
+    const saved = (): number => noted.filter(([what]) => what === "saved").length;
     await emit(open("people"), row(1), at("1"));
     now = 59_999;
     await emit(row(2), at("2"));
@@ -67,9 +67,9 @@ describe("the folder of read --output", () => {
     expect(rowsIn(join(folder, "people"))).toEqual([["1", "2", "3"], ["4"], ["6"]]);
     const other = await sinkOf(large, { commitBytes: 20 });
     await other.emit(open("people"), row(1), at("1"));
-    expect(other.told).toHaveLength(1);
+    expect(other.noted).toHaveLength(1);
     await other.emit(row(2), at("2"));
-    expect(other.told).toHaveLength(3);
+    expect(other.noted).toHaveLength(3);
     await other.sink.release();
   });
 
