@@ -9,7 +9,7 @@ import { configFor } from "../support/configs.ts";
 import { CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { doneIn } from "../support/job-stage.ts";
-import { ids, people, type Row, reconcile } from "../support/reconcile.ts";
+import { dayOf, ids, people, type Row, reconcile } from "../support/reconcile.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
@@ -125,6 +125,28 @@ describe("read --output", () => {
     expect(filesIn(folder)).toEqual(after);
   });
 
+  it("writes days that could not be proven again completely, and all rows of a full refresh", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 400, days: 40 });
+    sandbox.fault("drain=1:every=40:times=2");
+    const [folder, summary] = [await tempDir(), join(await tempDir(), "summary.json")];
+    /** The rows that a read adds. */
+    const added = async (...words: readonly string[]): Promise<readonly Row[]> => {
+      const before = filesIn(folder);
+      await read(sandbox, folder, "--stream", "people", "--summary", summary, ...words);
+      const files = [...filesIn(folder)].filter(([name]) => !before.has(name));
+      return files.flatMap(([, text]) => linesOf(text)).map((line) => JSON.parse(line));
+    };
+    await added();
+    const { recheck } = JSON.parse(readFileSync(summary, "utf8")).streams[0];
+    const isUnproven = (row: Row): boolean =>
+      recheck.some(([first, last]: string[]) => `${first}` <= dayOf(row) && dayOf(row) <= `${last}`);
+    const unproven = people(sandbox).filter(isUnproven);
+    expect(unproven.length).toBeGreaterThan(10);
+    expect(ids((await added()).filter(isUnproven))).toEqual(ids(unproven));
+    expect(await added()).toEqual([]);
+    expect(ids(await added("--full-refresh"))).toEqual(ids(people(sandbox)));
+  });
+
   it("compresses files if it is told to, and counts them in the summary", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [folder, summary] = [await tempDir(), join(await tempDir(), "summary.json")];
@@ -203,6 +225,21 @@ describe("read --output", () => {
     expect(refused.code).toBe(2);
     expect(refused.stdout + refused.stderr).toContain("the folder has a state of its own");
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
+  });
+
+  it("keeps a sample apart: it needs a new folder, and no run goes on in that one", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const [folder, used] = [await tempDir(), await tempDir()];
+    expect(await read(sandbox, folder, "--limit", "5")).toMatchObject({ code: 0 });
+    expect([...filesIn(folder).values()].map(rowsIn)).toEqual([5, 5, 3]);
+    const next = await read(sandbox, folder);
+    expect([next.code, next.stderr]).toEqual([
+      2,
+      expect.stringContaining("it holds a sample of read --limit"),
+    ]);
+    await read(sandbox, used, "--stream", "sources");
+    const refused = await read(sandbox, used, "--limit", "5");
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("Cannot write a sample")]);
   });
 
   it("says that the folder above is not there", async () => {
