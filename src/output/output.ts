@@ -13,21 +13,21 @@ import { type Destination, openSink, type Sink } from "./sink.ts";
 import { RunStats, type RunSummary } from "./stats.ts";
 import { checkSummaryPath, runText, savedText, streamTexts, summaryText, writeSummary } from "./summary.ts";
 
-/** How a run speaks, which its command decides. */
+/** How a command reports a run. */
 export type OutputOptions = {
-  /** By which this program is known in its logs. */
+  /** The name of this program in its logs. */
   readonly name: string;
-  /** What stdout speaks. */
+  /** The language of stdout. */
   readonly say?: Language | undefined;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
-  /** Whether stdout takes one answer when the run has ended, so that progress can be drawn at its terminal. No state is saved. */
+  /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
   readonly endsFirst?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
-  /** Whether exit code 2 tells what only a person can correct. Platforms know 0 and 1. */
+  /** Whether exit code 2 means that only a person can correct the failure. Platforms know 0 and 1. */
   readonly codes?: "person" | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
@@ -50,7 +50,7 @@ type Parts = {
 /** How often (ms) a log says how far a run is. */
 const PROGRESS_EVERY_MS = 30_000;
 
-/** Where the events of a run go: records and state to the sink, logs and, at a terminal, progress to stderr. */
+/** Passes records and state to the sink, logs to stderr, and shows progress there if it is a terminal. */
 class Output {
   readonly sink: Sink;
   readonly mask: Mask;
@@ -131,7 +131,7 @@ class Output {
     return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
   }
 
-  /** Saves what can still be saved, and returns why the run ends: for a signal, with what is saved and where. */
+  /** Saves all that can still be saved. Returns the reason for the end; after a signal it names the place of the state. */
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#parts.runtime;
     try {
@@ -154,7 +154,7 @@ class Output {
     return endsFirst === true ? "there is no answer. Run again" : savedText(this.#summary, bare !== true);
   }
 
-  /** What is saved of a run that has begun and did not end well; the error of a run that a signal ended says it already. */
+  /** The saved part of a run that has failed. The error of an interrupted run has it already. */
   get #leftover(): readonly string[] {
     const { outcome, streams } = this.#summary;
     const isSaid =
@@ -210,9 +210,9 @@ export const tapOutput = (logLevel: LogLevel | undefined, say?: Language): Outpu
 });
 
 /**
- * A person at a terminal is told what is wrong even where the language has its own logs, unless its messages go to a
- * terminal too. The progress and the summary say the rest.
- * @param isDrawn whether progress is shown, which says what the run waits for
+ * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
+ * terminal too. Progress and summary show the rest.
+ * @param isDrawn whether progress is shown
  */
 function logWriter(
   options: OutputOptions,
@@ -233,7 +233,7 @@ function logWriter(
   );
 }
 
-/** A log that nobody reads is no reason to stop. */
+/** A closed log does not end a run. */
 async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
   try {
     await written;
@@ -242,14 +242,14 @@ async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
   }
 }
 
-/** Opens the output of a run; at most once. @param config whose secrets nothing shows from now on */
+/** Opens the output of a run, at most once. @param config its secrets are masked from now on */
 export type OpenOutput = (to: Destination, config?: Config) => Promise<Output>;
 
 /**
- * Does a run's work and says how it ended, so that the output is complete whatever happens, a signal included. What ends
- * a run before it has opened its output goes to stdout and the log.
- * @param work whether all that was asked for was delivered
- * @returns the exit code; throws for a signal, and for an output that nobody reads
+ * Does a run's work and reports its end, also after a failure or a signal. A failure before the output is open goes to
+ * stdout and the log.
+ * @param work returns whether everything was delivered
+ * @returns the exit code; throws after a signal, and for an output that is closed
  */
 export async function runToEnd(
   options: OutputOptions,
