@@ -44,10 +44,13 @@ type OpenStream = {
 /**
  * Writes the records of a run into files in one folder, and its state into `state.json` in it.
  *
- * Records go to parts, whose names are hidden. A commit has three steps: `state.json` names the parts and the state that they
- * will have, the parts become visible by rename, and `state.json` is replaced by the state. A crash before the first step is
- * finished removes the parts, and after it the next run finishes the commit. So all files together hold exactly the records
- * that the state covers, and the state never covers a record that no visible file has. No run changes a visible file.
+ * Records go to parts, which have hidden names. A commit has three steps:
+ * 1. `state.json` names the parts and the next state.
+ * 2. The parts become visible by rename.
+ * 3. `state.json` has the next state.
+ *
+ * After a crash the next run finishes a commit whose first step is done, and removes all other parts. So the files have
+ * exactly the records that the state covers, also if the state is copied at any moment. No run changes a visible file.
  */
 export class Folder {
   readonly #path: string;
