@@ -130,25 +130,17 @@ describe("replaceFile()", () => {
   });
 });
 
-describe("publish()", () => {
-  it("gives a file its name once, and never takes the name of another", async () => {
-    const part = join(folder, ".part");
-    await writeFile(part, "new");
-    await publish(part, path);
-    expect(await textsIn(folder)).toEqual({ "state.json": "new" });
-    // A reader took it, or it was published before.
-    await publish(part, join(folder, "taken"));
-    await publish(part, path);
-    expect(await textsIn(folder)).toEqual({ "state.json": "new" });
-    await writeFile(part, "newer");
-    await expect(publish(part, path)).rejects.toThrow(
-      `Cannot publish "${part}" as "${path}": that name is taken`,
+it("publish() never takes the name of another file or folder", async () => {
+  const [part, full] = [join(folder, ".part"), join(folder, "full-000000001")];
+  await writeFile(part, "new");
+  await publish(part, path);
+  await writeFile(part, "newer");
+  await mkdir(full);
+  for (const taken of [path, full])
+    await expect(publish(part, taken)).rejects.toThrow(
+      `Cannot publish "${part}" as "${taken}": that name is taken`,
     );
-    const full = join(folder, "full-000000001");
-    await mkdir(full);
-    await expect(publish(part, full)).rejects.toThrow("that name is taken");
-    expect(await textsIn(folder)).toMatchObject({ "state.json": "new", ".part": "newer" });
-  });
+  expect(await textsIn(folder)).toMatchObject({ "state.json": "new", ".part": "newer" });
 });
 
 describe("statReplaceable()", () => {
