@@ -58,6 +58,15 @@ function expectExact(folder: string, sandbox: Sandbox): void {
   expect([...served.values()].filter((person) => isCovered(person) && !seen.has(person.id))).toEqual([]);
 }
 
+/** A run in another folder that goes on from a copy of the state completes the files that a reader sees. */
+async function expectHandedOn(folder: string, sandbox: Sandbox, config: string): Promise<void> {
+  const elsewhere = join(await tempDir(), "out");
+  const words = ["--stream", "people", "--output", elsewhere, "--state", join(folder, "state.json")];
+  expect((await run(CONNECTOR, ["read", "--config", config, ...words])).code).toBe(0);
+  const rows = [...filesOf(folder, undefined), ...filesOf(elsewhere, undefined)].flat();
+  expect(new Set(rows.map(({ id }) => id))).toEqual(new Set(sandbox.people().map(({ id }) => id)));
+}
+
 /** Runs the built program and kills it so many ms after its first request, unless it has ended. Returns its exit code. */
 async function runKilled(args: readonly string[], sandbox: Sandbox, afterMs: number): Promise<number | null> {
   const before = sandbox.requests.length;
@@ -84,6 +93,7 @@ it.each([1, 2, 3, 4, 5, 6])(
       const code = await runKilled(args, sandbox, Math.random() * 600);
       expectExact(folder, sandbox);
       if (code !== null) expect(code).toBe(0);
+      if (existsSync(join(folder, "state.json"))) await expectHandedOn(folder, sandbox, config);
     }
     expect((await run(CONNECTOR, args)).code).toBe(0);
     expectExact(folder, sandbox);
