@@ -14,7 +14,7 @@ import type { StateFile } from "./state-file.ts";
 export type NamedPart = { readonly part: string; readonly name: string };
 
 /** Rows that are about to become visible, and the state that counts once they are. */
-export type Commit = {
+type Commit = {
   /** The name of the stream in the state. */
   readonly key: string;
   /** Null: the rows are a sample. */
@@ -62,7 +62,7 @@ export const fullName = (number: number): string => `full-${padded(number)}`;
 export const newPartName = (start: string): string => `.${start}-${randomBytes(8).toString("hex")}.part`;
 
 /** Reads `output` of a state. Throws ConfigError for all that this version does not write. */
-export function parseFolderState(folder: string, value: unknown): FolderState {
+function parseFolderState(folder: string, value: unknown): FolderState {
   if (value === undefined) return EMPTY;
   const refuse = (why: string): ConfigError => new ConfigError(`Cannot use the folder "${folder}": ${why}`);
   if (!isObject(value)) throw refuse("its state.json is damaged: output is not an object");
