@@ -177,7 +177,7 @@ describe("read --output", () => {
     const { code, stderr } = await run(CONNECTOR, [...args, "--summary", summary], { clock: hurriedClock() });
     expect(code).toBe(0);
     const { streams } = JSON.parse(readFileSync(summary, "utf8"));
-    expect(streams).toMatchObject([{ stream: "company_lookups", rows: 12, windows: 0 }]);
+    expect(streams).toMatchObject([{ stream: "company_lookups", rows: 12, windows: [] }]);
     const files = [...filesIn(folder).values()].map(rowsIn);
     expect(files.reduce((sum, rows) => sum + rows, 0)).toBe(12);
     // A commit at the end, and one a minute before it.

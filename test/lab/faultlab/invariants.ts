@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 
 type State = {
   /** Absent in the state of a stream that is read as one body. */
-  readonly days?: readonly (readonly [from: string, to: string, rows: number | null, status?: string])[];
+  readonly days?: readonly { readonly from: string; readonly to: string; readonly status: string }[];
   readonly undated: object | null;
 };
 
@@ -83,7 +83,7 @@ function covers(saved: StreamState, { discoveredAt }: Delivered, bringsUndated: 
   if (state.days === undefined) return true;
   if (discoveredAt === null) return bringsUndated && state.undated !== null;
   const span = spanAt(state, discoveredAt);
-  return span !== undefined && span[3] === undefined;
+  return span?.status === "proven";
 }
 
 /**
@@ -98,12 +98,12 @@ function isDue(
 ): boolean {
   if (discoveredAt === null) return bringsUndated;
   const span = spanAt((saved ?? {}) as unknown as State, discoveredAt);
-  return Date.parse(discoveredAt) < yesterday && span?.[3] === undefined;
+  return Date.parse(discoveredAt) < yesterday && (span === undefined || span.status === "proven");
 }
 
 function spanAt({ days = [] }: State, discoveredAt: string): NonNullable<State["days"]>[number] | undefined {
   const day = discoveredAt.slice(0, 10);
-  return days.find(([from, to]) => from <= day && day <= to);
+  return days.find(({ from, to }) => from <= day && day <= to);
 }
 
 /** The people that a filter by user leaves. */

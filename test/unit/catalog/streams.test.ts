@@ -18,7 +18,6 @@ describe("the streams", () => {
       ["company_lookup_contacts", ["job_id", "position"], "created_at"],
       ["email_checks", ["email", "source"], "checked_at"],
       ["email_verifications", ["email"], "verified_at"],
-      ["sync_windows", ["id"], "run_started_at"],
     ]);
   });
 
@@ -115,7 +114,7 @@ describe("a configured catalog", () => {
     expect(parsed(entry("eu"), entry("us"), entry("")).map(({ namespace }) => namespace)).toEqual([
       ...["eu", "us", undefined],
     ]);
-    for (const name of ["company_lookups", "email_checks", "sync_windows"])
+    for (const name of ["company_lookups", "email_checks"])
       expect(() => parsed(entry("eu", name), entry("us", name))).toThrow(`the stream "${name}" twice`);
   });
 

@@ -247,8 +247,8 @@ describe("the environment", () => {
       { verifyCounts: false, allowInsecureHttp: true },
     ],
     [
-      { VERIFY_COUNTS: "off", PROOF_STREAM: "Yes" },
-      { verifyCounts: false, proofStream: true },
+      { VERIFY_COUNTS: "off", ALLOW_INSECURE_HTTP: "Yes" },
+      { verifyCounts: false, allowInsecureHttp: true },
     ],
     [
       { SOURCE_SLUG: "123", IS_USER: "true" },

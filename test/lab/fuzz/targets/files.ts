@@ -168,41 +168,31 @@ const WITH_STATE: readonly string[] = [
   ...["connector state merge $ $", "connector state merge $ $ --partial"],
 ];
 
-const DATED_1 = {
-  ...{ version: 1, discoveredAt: "2026-01-02T23:59:59.999Z", missing_days: ["2025-12-31"], from: null },
-  ...{ filters: { source_slug: null, is_user: "all" }, undated: "done", undated_checked: "2026-01-02" },
-  ...{ undated_rows: 3, recheck: [["2025-12-01", "2025-12-02"]], gap: null, shard: null, full_refresh: null },
+const span = (from: string, to: string, status: string, rows = 0) => ({ from, to, status, rows });
+const PEOPLE = {
+  ...{ version: 4, discoveredAt: "2026-01-02T23:59:59.999Z", full_refresh: null },
+  ...{ filters: { source_slug: null, is_user: "all" }, service: null, key: null, sources: null },
+  ...{ undated: { rows: 3 }, checked: "2026-01-02", asked: "2026-03-05T00:00:00.000Z" },
+  days: [
+    span("1970-01-02", "2025-11-30", "proven", 12),
+    span("2025-12-01", "2025-12-02", "again"),
+    span("2025-12-31", "2025-12-31", "missing"),
+  ],
 };
-const ENDED = { asked: "2026-03-05T00:00:00.000Z", ended: "2026-03-05T00:00:01.000Z" };
-const SHARD = { ...DATED_1, shard: { plan: "d1", index: 0, done: true, ...ENDED } };
 const JOBS = {
   ...{ version: 1, created_at: null },
   jobs: [{ item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "job_1" }],
-};
-const DATED_2 = {
-  ...{ version: 2, discoveredAt: DATED_1.discoveredAt, filters: DATED_1.filters, full_refresh: null },
-  days: [
-    ["0001-01-01", "2025-11-30", 12],
-    ["2025-12-01", "2025-12-02", null, "again"],
-    ["2025-12-31", "2025-12-31", null, "missing"],
-  ],
-  ...{ undated: { rows: 3, seen: null }, checked: "2026-01-02", plan: "d1", asked: ENDED.asked },
-  ...{ service: null, witness: null, sources: null },
 };
 const stream = (name: string, state: object): object => ({
   type: "STREAM",
   stream: { stream_descriptor: { name }, stream_state: state },
 });
-const replicated = { replication_key: "discoveredAt", replication_key_value: DATED_1.discoveredAt };
-const camel = { streamDescriptor: { name: "people" }, streamState: DATED_1 };
+const replicated = { replication_key: "discoveredAt", replication_key_value: PEOPLE.discoveredAt };
 const STATES: readonly unknown[] = [
-  [stream("people", DATED_2)],
-  [stream("people", DATED_1)],
-  stream("people", SHARD),
+  [stream("people", PEOPLE)],
+  stream("people", PEOPLE),
   stream("company_lookups", JOBS),
-  { bookmarks: { people: { ...DATED_1, ...replicated } } },
-  { type: "STATE", value: { bookmarks: { people: DATED_1, sources: { version: 1 } } } },
-  { stateType: "stream", streamState: [camel] },
-  { stateType: "global", globalState: { streamStates: [camel] } },
-  { people: { discoveredAt: "2026-03-01T00:00:00.000Z", missing_days: [] } },
+  { bookmarks: { people: { ...PEOPLE, ...replicated } } },
+  { type: "STATE", value: { bookmarks: { people: PEOPLE, sources: { version: 4 } } } },
+  { people: { discoveredAt: "2026-03-01T00:00:00.000Z" } },
 ];
