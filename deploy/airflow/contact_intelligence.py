@@ -62,19 +62,15 @@ def first_load():
     def plan() -> list[int]:
         """Cuts the account into shards, once, and returns the indexes of the closed ones."""
         FOLDER.mkdir(parents=True, exist_ok=True)
-        known, part = Path(f"{PLAN}.known"), Path(f"{PLAN}.part")
         if not PLAN.exists():
-            if part.exists() and part.stat().st_size > 0:
-                part.rename(known)
-            resume = ["--resume", str(known)] if known.exists() else []
-            run("plan", "--stream", STREAMS[0], "--shards", str(SHARDS), *resume, output=PLAN)
+            share = ["--shards-at-once", str(SHARDS_AT_ONCE)]
+            run("plan", "--stream", STREAMS[0], "--shards", str(SHARDS), *share, output=PLAN)
         return [line["shard"] for line in plan_lines() if line["to"] is not None]
 
     @task(max_active_tis_per_dag=SHARDS_AT_ONCE, **RETRIES)
     def read_shard(shard: int) -> None:
         """Reads one closed shard. These run in any order, anywhere, at the same time."""
-        share = ["--shards-at-once", str(SHARDS_AT_ONCE)]
-        run("read", "--plan", str(PLAN), "--shard", str(shard), "--output", str(ROWS), *share)
+        run("read", "--plan", str(PLAN), "--shard", str(shard), "--output", str(ROWS))
 
     @task(trigger_rule="none_failed", **RETRIES)
     def read_open_shard() -> None:

@@ -1,4 +1,5 @@
-import { ConfigError, UsageError } from "../base/errors.ts";
+import { randomBytes } from "node:crypto";
+import { ConfigError } from "../base/errors.ts";
 import { plural, shown, table } from "../base/text.ts";
 import { hasRows, STREAMS } from "../catalog/streams.ts";
 import { runToEnd } from "../output/output.ts";
@@ -40,12 +41,9 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
       const size = await service.count(shardWindow(range.from, range.to));
       const ranges: DateRange[] = [];
       for await (const part of splitRange(service, range, size, shards)) ranges.push(part);
-      if ((shardsAtOnce ?? 1) > ranges.length)
-        throw new UsageError(
-          `--shards-at-once is ${shardsAtOnce}, and the plan has ${plural(ranges.length, "shard")}`,
-        );
-      const share = 1 / (shardsAtOnce ?? ranges.length);
-      const lines = ranges.map((days, shard): Shard => ({ version: 3, stream, shard, ...days, share }));
+      const share = 1 / Math.min(shardsAtOnce ?? ranges.length, ranges.length);
+      const plan = randomBytes(8).toString("hex");
+      const lines = ranges.map((days, shard): Shard => ({ version: 3, plan, stream, shard, ...days, share }));
       const isTable = runtime.stdout.isTTY === true && options.json !== true;
       const text = isTable ? tableOf(lines) : lines.map((line) => JSON.stringify(line));
       await write(runtime.stdout, `${text.join("\n")}\n`);

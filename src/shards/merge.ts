@@ -9,7 +9,7 @@ export type NamedState = { readonly name: string; readonly state: RowState };
 
 /**
  * The union of several states, whatever their order. A row that left a day before that day was read is in what is read from
- * the earliest `asked` on, so that moment is the cursor. People without a date are read by the next run.
+ * the earliest `asked` on, so that moment is the cursor.
  * @throws ConfigError for states of different services or filters, and for days between them that none contains, unless `isPartial`
  */
 export function mergeStates(stream: string, parts: readonly NamedState[], isPartial: boolean): RowState {
@@ -48,6 +48,7 @@ export function mergeStates(stream: string, parts: readonly NamedState[], isPart
     ...{ service: common("service"), filters: common("filters") },
     // Shards may be read with several keys of one organization. The next run checks that its key is of the same.
     key: states.flatMap(({ key }) => key ?? []).sort()[0] ?? null,
+    undated: states.flatMap(({ undated }) => undated ?? []).sort((a, b) => a.rows - b.rows)[0] ?? null,
     ...{ days, asked, sources, discoveredAt: earliest([newest, asked]) },
   };
 }

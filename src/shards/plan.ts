@@ -5,11 +5,14 @@ import { addDays, BEGINNING } from "../base/time.ts";
 import type { Config } from "../config/config.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { missingDaysOf, uncovered } from "../sync/coverage.ts";
+import type { ReadSettings } from "../sync/range.ts";
 import type { DateRange } from "./split.ts";
 
 /** One line of a plan: the days of a shard, and its share of the key's requests (above 0, up to 1). */
 export type Shard = DateRange & {
   readonly version: 3;
+  /** 16 hexadecimal characters that no other plan has. */
+  readonly plan: string;
   readonly stream: string;
   /** 0 is the oldest. */
   readonly shard: number;
@@ -20,9 +23,10 @@ const DAY_OR_NULL = { type: ["string", "null"], pattern: "^\\d{4}-\\d{2}-\\d{2}$
 const NUMBER = { type: "integer", minimum: 0 };
 const LINE = {
   type: "object",
-  required: ["version", "stream", "shard", "from", "to", "rows", "share"],
+  required: ["version", "plan", "stream", "shard", "from", "to", "rows", "share"],
   properties: {
     version: { const: 3 },
+    plan: { type: "string", pattern: "^[0-9a-f]{16}$" },
     stream: { type: "string", pattern: "^[a-z_]{1,64}$" },
     ...{ shard: NUMBER, from: DAY_OR_NULL, to: DAY_OR_NULL, rows: NUMBER },
     share: { type: "number", exclusiveMinimum: 0, maximum: 1 },
@@ -51,20 +55,24 @@ export function parsePlan(text: string, stream: string | undefined): readonly Sh
   if (lines.length === 0) throw unusablePlan(`it has no shards${name === undefined ? "" : ` of "${name}"`}`);
   if (stream === undefined && lines.length < all.length)
     throw unusablePlan("it has shards of several streams. Name one of them with --stream");
-  for (const [index, { shard, from }] of lines.entries()) {
+  for (const [index, { plan, shard, from }] of lines.entries()) {
     const last = lines[index - 1]?.to;
     const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
-    if (shard !== index || !follows)
+    if (plan !== lines[0]?.plan || shard !== index || !follows)
       throw unusablePlan(`shard ${shard} of "${name}" does not follow the line before it`);
   }
   return lines;
 }
 
 /**
- * The config under which a shard is read: its own days, and its share of the key's requests.
+ * The config under which a shard is read: its own days, and its share of the key's requests. The open shard reads people
+ * without a date.
  * @throws ConfigError for settings that a shard cannot obey
  */
-export function shardConfig(config: Config, { from, to, share }: Shard): Config {
+export function shardConfig(
+  config: Config,
+  { from, to, share }: Shard,
+): Config & Pick<ReadSettings, "readsUndated"> {
   if (config.maxRunSeconds !== null) {
     throw new ConfigError(
       'Cannot read a shard under "max_run_seconds": a shard is read to its end. Remove the setting',
@@ -79,12 +87,14 @@ export function shardConfig(config: Config, { from, to, share }: Shard): Config 
   }
   // Rows only leave closed days: a shard that is read again continues with the day where it stopped.
   const lookbackWindowDays = to === null ? config.lookbackWindowDays : 0;
-  return { ...config, requestsPerMinute, startDate: from, endDate: to ?? config.endDate, lookbackWindowDays };
+  const readsUndated = to === null && config.startDate === null && config.endDate === null;
+  const days = { startDate: from, endDate: to ?? config.endDate, lookbackWindowDays, readsUndated };
+  return { ...config, ...days, requestsPerMinute };
 }
 
-/** The folder of a shard, below the folder of all. */
-export const shardFolder = ({ stream, shard, from, to }: Shard): string =>
-  `shard-${stream}-${shard}-${from ?? "start"}-${to ?? "open"}`;
+/** The folder of a shard, which no other shard and no other plan has. */
+export const shardFolder = ({ plan, shard, from, to }: Shard): string =>
+  `shard-${plan}-${shard}-${from ?? "start"}-${to ?? "open"}`;
 
 /** Whether a state has proven all days of a closed shard. @throws ConfigError for a state that cannot be read */
 export function isComplete({ stream, from, to }: Shard, saved: unknown): boolean {

@@ -21,6 +21,8 @@ export type ReadSettings = {
   readonly numWorkers: number;
   readonly verifyCounts: boolean;
   readonly ignoreMissingDays: readonly Day[];
+  /** Whether people without a date are read; undefined: if neither a start nor an end is set. */
+  readonly readsUndated?: boolean | undefined;
 };
 
 /** Days from yesterday on are open: rows still arrive there, and no filter ends before now. */
@@ -65,7 +67,7 @@ export function whatToRead(saved: RowState, settings: ReadSettings, today: Day, 
   const isNewKey = saved.key !== null && key !== undefined && saved.key !== key;
   const daily = saved.checked !== today;
   const isUndatedDue = saved.undated === null || saved.discoveredAt === null || daily || isNewKey;
-  const readsUndated = startDate === null && endDate === null;
+  const readsUndated = settings.readsUndated ?? (startDate === null && endDate === null);
   return {
     missing: missing.flatMap(([first, last]) => missingDaysOf([asSpan(first, last)])),
     again: withoutDays(clipped(withStatus(days, "again"), before), ignored),

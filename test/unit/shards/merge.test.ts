@@ -12,7 +12,7 @@ const JANUARY: State = { ...CLOSED, days: [span("1970-01-02", "2026-01-31", 10)]
 const FEBRUARY: State = { ...CLOSED, days: [span("2026-02-01", "2026-02-28", 20)] };
 const OPEN: State = {
   ...{ discoveredAt: "2026-03-05T06:00:00Z", asked: "2026-03-05T07:00:00.000Z" },
-  ...{ days: [span("2026-03-01", "2026-03-03", 3)], checked: "2026-03-05" as never },
+  ...{ days: [span("2026-03-01", "2026-03-03", 3)], checked: "2026-03-05" as never, undated: { rows: 2 } },
 };
 const daysOf = (...states: State[]): State => ({ days: states.flatMap(({ days = [] }) => days) });
 const filtered = (source_slug: string): State => ({ filters: { source_slug, is_user: "all" } });
@@ -30,9 +30,9 @@ describe("the state of all shards", () => {
 
   it.each<[what: string, states: readonly State[], expected: State]>([
     [
-      "has all days, is not checked, and lacks people without a date",
+      "has all days, is not checked, and has read people without a date",
       [JANUARY, FEBRUARY, OPEN],
-      { ...daysOf(JANUARY, FEBRUARY, OPEN), undated: null, checked: null },
+      { ...daysOf(JANUARY, FEBRUARY, OPEN), undated: { rows: 2 }, checked: null },
     ],
     ["continues from the earliest first count", [JANUARY, LATER, FEBRUARY], from(OPEN.asked ?? "")],
     [

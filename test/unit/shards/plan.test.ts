@@ -6,11 +6,12 @@ import { NEW_STATE } from "../../../src/sync/state.ts";
 
 const configOf = (settings: object = {}) =>
   parseConfig({ base_url: "https://contacts.example.com", api_key: "k", ...settings }, {}, { name: "x" });
+const PLAN = "0123456789abcdef";
 const LINES = [
   { from: null, to: "2019-03-02" as Day, rows: 10 },
   { from: "2019-03-03" as Day, to: "2022-01-01" as Day, rows: 12 },
   { from: "2022-01-02" as Day, to: null, rows: 11 },
-].map((days, shard): Shard => ({ version: 3, stream: "people", shard, ...days, share: 0.25 }));
+].map((days, shard): Shard => ({ version: 3, plan: PLAN, stream: "people", shard, ...days, share: 0.25 }));
 const [FIRST, MIDDLE, OPEN] = LINES as [Shard, Shard, Shard];
 const toText = (lines: readonly object[]): string => lines.map((line) => JSON.stringify(line)).join("\n");
 
@@ -22,7 +23,8 @@ describe("a plan", () => {
 
   it.each([
     ["of another version", toText([{ ...FIRST, version: 2 }]), "line 1 is no shard: version must"],
-    ["whose name is a path", toText([{ ...FIRST, stream: "../x" }]), "line 1 is no shard: stream must match"],
+    ["whose name is a path", toText([{ ...FIRST, plan: "../x" }]), "line 1 is no shard: plan must match"],
+    ["that has shards of two plans", toText([FIRST, { ...MIDDLE, plan: "f".repeat(16) }]), "does not follow"],
     ["with no share of the requests", toText([{ ...FIRST, share: 0 }]), "line 1 is no shard: share must"],
     ["of another stream", toText([{ ...FIRST, stream: "companies" }]), 'it has no shards of "people"'],
     ["that lacks its first shard", toText([MIDDLE, OPEN]), 'shard 1 of "people" does not follow'],
@@ -40,8 +42,12 @@ describe("a shard", () => {
     expect(shardConfig(config, MIDDLE)).toEqual({
       ...config,
       ...{ startDate: "2019-03-03", endDate: "2022-01-01", lookbackWindowDays: 0, requestsPerMinute: 15 },
+      readsUndated: false,
     });
-    expect(shardConfig(config, { ...OPEN, share: 1 })).toEqual({ ...config, startDate: "2022-01-02" });
+    expect(shardConfig(config, { ...OPEN, share: 1 })).toEqual({
+      ...config,
+      ...{ startDate: "2022-01-02", readsUndated: false },
+    });
     expect(() => shardConfig(configOf({ requests_per_minute: 3 }), OPEN)).toThrow("it needs at least one");
   });
 
