@@ -1,5 +1,5 @@
 import { BodyError, DataError } from "../base/errors.ts";
-import { fingerprint, fromLatin1, plural, toLatin1 } from "../base/text.ts";
+import { fromLatin1, plural, toLatin1 } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import { type LineBatch, NO_FACTS, type RawLine, type UsualNames } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
@@ -12,11 +12,12 @@ const BEFORE_COUNT = 2;
 const DATED = 4;
 const UNDATED = 8;
 
-/** The shown rows of a day. `newest`: the newest cursor that may be the stream's, and its moment. */
-type DayRows = { rows: number; suppressed: number; newest: string | undefined; newestAt: number };
-
-/** The rows of a window that its parts need not show again. `group`: the seen rows' own, while it lasts. */
-export type Kept = { readonly days: ReadonlyMap<number, DayRows>; readonly group: number | undefined };
+/** The rows of a window that its parts need not show again, by days since 1970. `group`: the seen rows' own, while it lasts. */
+export type Kept = {
+  readonly days: ReadonlyMap<number, number>;
+  readonly newest: string | undefined;
+  readonly group: number | undefined;
+};
 
 /**
  * The attempts at a window under one count, and what they show. Numbers count distinct keys, so that no repeated row can
@@ -49,10 +50,13 @@ export class Pass {
   #movedFrom = 0;
   #suppressed = 0;
   #group: number | undefined;
-  /** By days since 1970. */
-  #days = new Map<number, DayRows>();
+  /** The shown rows by days since 1970, without those of the current day. */
+  #days = new Map<number, number>();
   #day = Number.NaN;
-  #inDay: DayRows = noRows();
+  #inDay = 0;
+  /** The newest cursor that may be the stream's, and its moment. */
+  #newest: string | undefined;
+  #newestAt = Number.NEGATIVE_INFINITY;
   #withoutKey = 0;
   #newUnreadable = 0;
   #newSuppressed = 0;
@@ -63,12 +67,12 @@ export class Pass {
     this.#from = isFiltered ? startOf(window.from) : Number.NEGATIVE_INFINITY;
     this.#end = window.kind === "closed" ? startOf(addDays(window.to, 1)) : Number.POSITIVE_INFINITY;
     if (kept === undefined || kept.group !== seen.group || window.kind !== "closed") return;
+    const newestAt = instant(kept.newest ?? "");
+    if (newestAt >= this.#from && newestAt < this.#end)
+      [this.#newest, this.#newestAt] = [kept.newest, newestAt];
     this.#group = kept.group;
     this.#days = new Map([...kept.days].filter(([day]) => isIn(window, day)));
-    for (const { rows, suppressed } of this.#days.values()) {
-      this.shown += rows;
-      this.#suppressed += suppressed;
-    }
+    for (const rows of this.#days.values()) this.shown += rows;
   }
 
   /**
@@ -123,8 +127,9 @@ export class Pass {
 
   /** Keeps the shown rows for the parts of the window. @param isSame whether the parts' counts add up to the window's */
   keep(isSame: boolean): Kept {
+    this.#beginDay(Number.NaN);
     return {
-      days: this.#days,
+      ...{ days: this.#days, newest: this.#newest },
       group: isSame && !this.hasUnreadable && !this.#seen.isFull ? this.#group : undefined,
     };
   }
@@ -132,18 +137,16 @@ export class Pass {
   /** The part of an outcome that says what was shown. */
   get facts(): Pick<Outcome, "window" | "rows" | "suppressed" | "days" | "newest" | "counted" | "passes"> {
     const { window, count, passes } = this;
-    const { yesterday } = this.#rules;
+    this.#beginDay(Number.NaN);
     const days = new Map<Day, number>();
-    let newest = noRows();
-    for (const [number, one] of this.#days) {
+    for (const [number, rows] of this.#days) {
       const day = dayOf(number * DAY_MS);
-      if (one.rows > 0 && day < yesterday) days.set(day, one.rows);
-      if (one.newestAt > newest.newestAt) newest = one;
+      if (rows > 0 && day < this.#rules.yesterday) days.set(day, rows);
     }
-    const rows = window.kind === "undated" ? this.undated : this.shown;
-    const counted = window.kind === "undated" ? count.undated : count.rows + count.undated;
+    const [rows, counted] =
+      window.kind === "undated" ? [this.undated, count.undated] : [this.shown, count.rows + count.undated];
     return {
-      ...{ window, rows, suppressed: this.#suppressed, days, newest: newest.newest, passes },
+      ...{ window, rows, suppressed: this.#suppressed, days, newest: this.#newest, passes },
       counted: count.known ? counted : null,
     };
   }
@@ -164,7 +167,8 @@ export class Pass {
   #forgetNumbers(): void {
     this.#group = this.#seen.group;
     this.#days = new Map();
-    this.#day = Number.NaN;
+    [this.#day, this.#inDay] = [Number.NaN, 0];
+    [this.#newest, this.#newestAt] = [undefined, Number.NEGATIVE_INFINITY];
     [this.shown, this.#suppressed] = [0, 0];
     this.hasUnreadable = false;
   }
@@ -182,22 +186,17 @@ export class Pass {
     const flags = this.#flagsOf(cursor, at);
     const known = this.#seen.add(keys, nth, this.#identityOf(row, at), flags);
     const isNew = (known & IS_NEW) !== 0;
-    const day = this.#tally(flags, known, at);
+    this.#tally(flags, known, at);
     if (isNew) this.fresh += 1;
     if (isSuppressed) {
       if (isNew && !(at > until)) this.#newSuppressed += 1;
-      if (!(inGroup(known) & SEEN)) {
-        this.#suppressed += 1;
-        if (day !== undefined) day.suppressed += 1;
-      }
+      if (!(inGroup(known) & SEEN)) this.#suppressed += 1;
       return false;
     }
     if (flags & DATED && flags & UNDATED && isNew) this.#newUnreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
-    if (day !== undefined && cursor !== null && at <= latest) {
-      const isNewest = at > day.newestAt || (at === day.newestAt && cursor > (day.newest ?? ""));
-      if (isNewest) [day.newestAt, day.newest] = [at, cursor];
-    }
+    const isNewest = at > this.#newestAt || (at === this.#newestAt && (cursor ?? "") > (this.#newest ?? ""));
+    if (isNewest && at <= latest && at >= OLDEST) [this.#newestAt, this.#newest] = [at, cursor ?? undefined];
     return isNew;
   }
 
@@ -225,47 +224,36 @@ export class Pass {
     return wasThere ? SEEN | DATED | BEFORE_COUNT : SEEN | DATED;
   }
 
-  /** Counts a row, and returns its day; undefined if it has none. */
-  #tally(flags: number, known: number, at: number): DayRows | undefined {
+  #tally(flags: number, known: number, at: number): void {
     const news = flags & ~inPass(known);
     if (news & SEEN) this.distinct += 1;
     if (news & BEFORE_COUNT) this.beforeCount += 1;
     if (news & DATED) this.dated += 1;
     if (news & UNDATED) this.undated += 1;
     if (flags & UNDATED && flags & DATED) this.hasUnreadable = true;
-    const isAdded = (inGroup(known) & SEEN) === 0;
-    if (isAdded) this.shown += 1;
-    if (!(flags & DATED)) return undefined;
+    if (inGroup(known) & SEEN) return;
+    this.shown += 1;
+    if (!(flags & DATED)) return;
     // A closed window's row with an unreadable cursor counts on its first day.
     const day = Math.floor((Number.isNaN(at) ? this.#from : at) / DAY_MS);
-    if (!Number.isFinite(day)) return undefined;
     if (day !== this.#day) this.#beginDay(day);
-    if (isAdded) this.#inDay.rows += 1;
-    return this.#inDay;
+    this.#inDay += 1;
   }
 
   /** Neighbours share their day, so that the map is asked once for each run of them. */
   #beginDay(day: number): void {
-    this.#day = day;
-    this.#inDay = this.#days.get(day) ?? noRows();
-    this.#days.set(day, this.#inDay);
+    if (this.#inDay > 0 && Number.isFinite(this.#day))
+      this.#days.set(this.#day, (this.#days.get(this.#day) ?? 0) + this.#inDay);
+    [this.#day, this.#inDay] = [day, 0];
   }
 }
-
-const noRows = (): DayRows => ({
-  rows: 0,
-  suppressed: 0,
-  newest: undefined,
-  newestAt: Number.NEGATIVE_INFINITY,
-});
 
 const isIn = ({ from, to }: ClosedWindow, day: number): boolean =>
   day * DAY_MS >= startOf(from) && day * DAY_MS <= startOf(to);
 
 /** Whether rows of a window's days were shown before it was counted. */
 export const wereShown = (window: Window, kept: Kept | undefined): boolean =>
-  window.kind === "closed" &&
-  [...(kept?.days ?? [])].some(([day, { rows }]) => rows > 0 && isIn(window, day));
+  window.kind === "closed" && [...(kept?.days ?? [])].some(([day, rows]) => rows > 0 && isIn(window, day));
 
 /** The moment of a cursor in ms, or a text that is finer where the cursor is. */
 function identityOf(cursor: string, at: number): number | string {
@@ -276,9 +264,6 @@ function identityOf(cursor: string, at: number): number | string {
   if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
   return finer === undefined ? at : `${at}.${finer}`;
 }
-
-/** A digest of a row without a date. @param key its JSON in latin1 */
-export const undatedDigest = (key: string, content: string): string => fingerprint(`${key} ${content}`);
 
 /** A row's content without the spaces and escapes that an endpoint chose. */
 export function contentOf(raw: RawLine): string {
