@@ -2,7 +2,7 @@ import { ConfigError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import { hasRows } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { checkItemFiles, describeCaps } from "../jobs/report.ts";
+import { checkItemFiles, describeCaps, describeReceipts } from "../jobs/report.ts";
 import { waitingText } from "../output/progress.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
@@ -52,7 +52,7 @@ export async function testConfig(
   };
   try {
     const options = { config: await config, runtime, reporter, pace: { tries: TRIES } };
-    const message = await withRun(options, whatCanBeRead);
+    const message = await withRun(options, (run) => whatCanBeRead(run, runtime));
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {
     runtime.signal.throwIfAborted();
@@ -71,7 +71,7 @@ const SENTENCES = {
 };
 
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. */
-async function whatCanBeRead(run: Run): Promise<string> {
+async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config, streams } = run.session;
   const { suppressFile, suppressed } = config;
   const readable: string[] = [];
@@ -93,8 +93,8 @@ async function whatCanBeRead(run: Run): Promise<string> {
   if (first !== undefined && !works) throw first.error;
   const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
   await checkItemFiles(config);
-  const caps = describeCaps(config);
-  const costs = caps === undefined ? [] : [caps];
+  const receipts = await describeReceipts(config, environment);
+  const costs = [describeCaps(config), receipts].filter((one) => one !== undefined);
   const suppression =
     suppressFile === null
       ? []

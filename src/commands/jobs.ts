@@ -1,7 +1,7 @@
 import { printable } from "../base/json.ts";
 import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
-import { describeCaps, type Forecast, forecastsOf } from "../jobs/report.ts";
+import { describeCaps, describeReceipts, type Forecast, forecastsOf } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { onlyRead } from "../output/sink.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -26,9 +26,13 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
   const { state: path } = onlyRead(options);
   const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
   const forecasts = await forecastsOf(config, runtime.environment, statesByName(states));
+  const receipts = await describeReceipts(config, runtime.environment);
+  const about = [describeCaps(config) ?? "The config has no jobs", receipts].filter(
+    (one) => one !== undefined,
+  );
   const text = options.json
     ? JSON.stringify(forecasts)
-    : [describeCaps(config) ?? "The config has no jobs", ...forecasts.map(forecastText)].join("\n\n");
+    : [about.join("\n"), ...forecasts.map(forecastText)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
 }

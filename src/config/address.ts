@@ -38,7 +38,7 @@ export function serviceUrl(base: URL, path: string): URL {
 
 /** Digest of the root of an API as `parseAddress` gives it: the service by which states and receipts go. 16 hexadecimal characters. */
 export const serviceDigest = ({ protocol, host, pathname }: URL): string =>
-  shortHash(`${protocol}//${host}${pathname.replace(/\/+$/, "")}`);
+  shortHash(`${protocol}//${host.replace(/\.(?=:|$)/, "")}${pathname.replace(/\/+$/, "")}`);
 
 /** Digest of the part of a key that identifies it and is no secret: all before its last "_", or all of it. */
 export const keyDigest = (key: string): string => shortHash(/^(.+)_[^_]*$/s.exec(key)?.[1] ?? key);

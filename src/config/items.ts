@@ -1,4 +1,4 @@
-import { domainToASCII, domainToUnicode } from "node:url";
+import { domainToASCII } from "node:url";
 
 /** What an item is: a domain for company look-ups, an address for e-mail checks and verifications. */
 export type ItemKind = "domain" | "email";
@@ -10,9 +10,6 @@ export type Entry = {
   /** As it was written. */
   readonly text: string;
 };
-
-/** Stands beside every digest. A change of the rules below needs a new number, or everything is bought again. */
-export const NORMALIZATION = 2;
 
 const ZERO_WIDTH = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
@@ -32,7 +29,7 @@ export function entriesOf(kind: ItemKind, text: string): Entry[] {
     .map((part) => ({ item: normalizeItem(kind, part), kind, text: part }));
 }
 
-/** The one spelling of an item; null for what is no host name or no address. */
+/** The one spelling of an item; null for what is no host name or no address. Another rule makes another item of it. */
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>
   kind === "domain" ? toDomain(text) : toAddress(text);
 
@@ -63,18 +60,3 @@ const checked = (address: string): string | null =>
   ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/[\p{Surrogate}\ufffd]/u.test(address)
     ? address
     : null;
-
-/**
- * The spellings under which a version with this normalization may have bought an item; first how it would have bought
- * the text. Version 0.1.0 (0) took a trimmed text in lower case for the item itself; 1 left in e-mails what surrounds them.
- */
-export function spellingsOf({ item, kind, text }: Entry, normalization: number): readonly string[] {
-  if (normalization >= NORMALIZATION || (normalization > 0 && kind === "domain")) return [item ?? ""];
-  const old = text.trim().toLowerCase();
-  const first = normalization === 0 ? old : checked(old.replace(ZERO_WIDTH, "").trim().normalize("NFC"));
-  if (item === null) return [first ?? ""];
-  if (kind === "domain") return [...new Set([old, item, `www.${item}`, `${item}.`, `www.${item}.`])];
-  const at = item.lastIndexOf("@") + 1;
-  const written = `${item.slice(0, at)}${domainToUnicode(item.slice(at))}`;
-  return [...new Set([first ?? item, item, written].flatMap((one) => [one, `${one}.`, `'${one}'`]))];
-}

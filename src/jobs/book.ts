@@ -1,42 +1,40 @@
 import { isDeepStrictEqual } from "node:util";
-import { addDays, BEGINNING, type Day, dayOf } from "../base/time.ts";
-import { type Entry, spellingsOf } from "../config/items.ts";
-import { type Charged, type ChargedSoFar, estimateOf, monthOf } from "./caps.ts";
-import { type Digesting, digestOf, isSameDigesting } from "./identity.ts";
+import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
+import type { Account, Charged } from "./caps.ts";
+import { isInFlight, mayBuy, probesLeft } from "./due.ts";
+import { digestOf, type Salt } from "./identity.ts";
+import type { JobType } from "./job-type.ts";
 import {
   addPrice,
-  type Blind,
-  type Delta,
+  type Changes,
   type Handle,
-  higherHandle,
   type Item,
+  isOut,
   isSettled,
-  isUncharged,
   joinItems,
   type KeyedItem,
-  type Money,
-  newSub,
+  newSubmission,
+  openOf,
+  type PackedDay,
   type Price,
   type Spending,
-  type Sub,
-  subsOf,
+  type Submission,
+  submissionsOf,
   trimmed,
   UNBOUGHT,
-} from "./lattice.ts";
-import { Column, DigestTable, dayOfNumber, numberOfDay, type PackedDay } from "./packed.ts";
+} from "./join.ts";
 
-/** More than there are days in the calendar, and lists of days. */
-const DAYS = 4_000_000;
-const LISTS = 3;
+/** Characters of a digest. */
+const DIGEST = 16;
 
-/** Days for which what was spent is kept: two months. */
+/** Days for which the book keeps what was spent: two months. */
 const DAYS_KEPT = 62;
 
-/** Answers that are not delivered and can be asked for stand in a state in full: at most 5,000. */
-const MOST_IN_FULL = 5_000;
+/** A state has the handles of at most this many answers that are not delivered. */
+const MAX_HANDLES = 5_000;
 
-/** What an answer counts with that is too long to take in and does not say its cost: so many times the dearest one. */
-const TIMES_DEAREST = 10;
+/** What a lost answer counts with, in credits, where no price is known. */
+const UNKNOWN_PRICE = 10;
 
 /** Where the pass over a stream of inputs got to. */
 export type InputCursor = {
@@ -49,349 +47,261 @@ export type InputCursor = {
   readonly full: Day;
 };
 
-/** Who submits: a sync, which may be tried in several runs, and this run. */
-type Author = { readonly sync: string; readonly by: string };
-
 export type BookOptions = {
-  readonly author: Author;
-  /**
-   * The streams of the setting that are selected. What one lacks another's state must not forget. `truncates`: the
-   * platform drops its older rows once it is complete.
-   */
-  readonly streams?: readonly {
-    readonly name: string;
-    readonly truncates: boolean;
-    readonly generation: number | null;
-  }[];
-  /** How new items are turned into digests. */
-  readonly digests: Digesting;
-  /** Whether rows of streams name items, so that those that this connection knows are wanted although no list names them. */
-  readonly isFromRows?: boolean;
-  /** Reads the handle of an item from a place in the receipts. */
-  handleAt?(place: number, key: string): Handle | null;
+  /** Turns items into the keys of the book. */
+  readonly salt: Salt;
+  /** What the platform calls this sync, which several runs may try, and this run. */
+  readonly syncId: string;
+  readonly runId: string;
+  /** The selected streams of the setting. */
+  readonly streams?: readonly string[];
 };
 
-/** Items under one way of making digests, as a state of one stream holds them. */
-export type Ledger = {
-  readonly digests: Digesting;
-  readonly jobs: readonly KeyedItem[];
-  /** What is out of items of other connections. */
-  readonly others: readonly KeyedItem[];
-  /** By the day of the answer: what the stream has delivered, and what it has not. */
-  readonly done: readonly PackedDay[];
-  readonly paid: readonly PackedDay[];
-};
-
-/** What is known of a row. The receipts do not know it: `LACKING`. It was answered when this run began: `ANSWERED`. */
-const OWN = 1;
-const NAMED = 2;
-const LACKING = 4;
-const ANSWERED = 8;
-
-type Full = Pick<Item, "handle" | "subs">;
+/** What the state of one stream holds of the book. */
+export type StreamText = Changes & { readonly delivered: readonly PackedDay[] };
 
 /**
- * What is known of the purchases of one setting's items: the only place where an item comes to another step. Items that
- * are answered are rows of flat tables; others stand in full. Each change returns what the receipts must hold before the
- * run goes on. Keys are digests; a key of older digests stays good when its item is moved to a newer one.
+ * The purchases of one setting: one entry for each item, under its digest. Only this class changes an item's step. Each
+ * change returns what the receipts must have on the disk before the run goes on.
  */
 export class Book {
-  readonly digests: Digesting;
   readonly inputs = new Map<string, InputCursor>();
   readonly #options: BookOptions;
-  /** The flags of rows whose answers are wanted. */
-  readonly #wanted: number;
-  readonly #table = new DigestTable();
-  readonly #days = new Column(this.#table);
-  /** The places in the receipts at which sure handles stand. */
-  readonly #places = new Column(this.#table, new Float64Array(0));
-  readonly #flags = new Column(this.#table, new Uint8Array(0));
-  readonly #madeBy = new Column(this.#table, new Uint8Array(0));
-  readonly #full = new Map<number, Full>();
-  /** For each stream the day of the newest answer that its own state says is delivered. */
-  readonly #delivered = new Map<string, Column>();
-  /** Those of the selected streams. */
-  readonly #selected: readonly Column[];
-  readonly #digestings: Digesting[];
-  readonly #moved = new Map<string, string>();
-  /** By day, sync and run. */
+  readonly #items = new Map<string, Item>();
+  /** The items that have submissions without an answer. */
+  readonly #busy = new Set<string>();
+  /** The items that this run's inputs name. */
+  readonly #named = new Set<string>();
+  /** Those, and the items in the states of this connection. Receipts may know items of other connections. */
+  readonly #own = new Set<string>();
+  /** By stream and item, the day of the newest answer that was delivered. */
+  readonly #delivered = new Map<string, Map<string, Day>>();
   readonly #spent = new Map<string, Spending>();
-  readonly #blind = new Map<string, number>();
   #prices: readonly Price[] = [];
-  #isMoneyNews = false;
   #submitted = 0;
 
   constructor(options: BookOptions) {
     this.#options = options;
-    const { digests, streams = [], isFromRows = false } = options;
-    this.#wanted = isFromRows && !streams.some(({ truncates }) => truncates) ? OWN | NAMED : NAMED;
-    this.#selected = streams.map(({ name }) => this.#deliveredBy(name));
-    this.digests = digests;
-    this.#digestings = [digests];
   }
 
   /** How many items are known. */
   get size(): number {
-    let size = 0;
-    for (let row = 0; row < this.#table.size; row++) if (this.#isKnown(row)) size += 1;
-    return size;
+    return this.#items.size;
   }
 
-  /** The items that are known by more than the day of their answer. */
-  *inFull(): Generator<[string, Item]> {
-    for (const row of [...this.#full.keys()]) yield [this.#table.keyAt(row), this.#item(row)];
-  }
-
-  /** What is known of an item. Its handle may be known to the receipts alone: see `handle`. */
   get(key: string): Item {
-    return this.#item(this.#find(key));
+    return this.#items.get(key) ?? UNBOUGHT;
   }
 
-  /** By what the newest answer of an item can be had again. May read the receipts. */
-  handle(key: string): Handle | null {
-    return this.#handle(this.#find(key));
+  has(key: string): boolean {
+    return this.#items.has(key);
   }
 
-  /** Whether the newest answer of an item can be had again. */
-  canBeHad(key: string): boolean {
-    return this.#canBeHad(this.#find(key));
+  keyOf(item: string): string {
+    return digestOf(this.#options.salt, item);
   }
 
-  /** The key of an item that this run's inputs name. What is known of it under older digests is moved to this key. */
-  keyOf(entry: Entry): string {
-    const key = digestOf(this.digests, entry.item ?? "");
-    const row = this.#table.add(key);
-    for (const older of this.#digestings.slice(1)) {
-      // Under one salt the item itself has one key. What is known by it, and not owed, needs no second look.
-      const isSameSalt = older.salt === this.digests.salt;
-      const isPlain = isSameSalt && entry.text.trim().toLowerCase() === entry.item;
-      if (isPlain && this.#isKnown(row) && (this.#canBeHad(row) || !this.#isOwed(row))) continue;
-      for (const spelling of spellingsOf(entry, older.normalization))
-        if (!isSameSalt || spelling !== entry.item) this.#move(digestOf(older, spelling), key, row);
-    }
-    this.#madeBy.set(row, 0);
-    this.#flag(row, OWN | NAMED);
+  /** The key of an item that this run's inputs name. */
+  name(item: string): string {
+    const key = this.keyOf(item);
+    this.#named.add(key);
+    this.#own.add(key);
     return key;
   }
 
-  /** Whether a key is an item's, by the digests of now or by older ones. */
-  isKeyOf(key: string, entry: Entry): boolean {
-    return this.#digestings.some((digests) =>
-      spellingsOf(entry, digests.normalization).some((spelling) => digestOf(digests, spelling) === key),
-    );
+  /** The items that have submissions without an answer. */
+  *busy(): Generator<KeyedItem> {
+    for (const key of this.#busy) yield [key, this.get(key)];
   }
 
-  /** Whether answers of an item are wanted: the inputs name it, or rows may have named it. */
-  isWanted(key: string): boolean {
-    return this.#is(this.#find(key), this.#wanted);
+  /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
+  *collectable(stream: string, namedOnly: boolean): Generator<string> {
+    for (const key of namedOnly ? this.#named : this.#own)
+      if (openOf(this.get(key)).length > 0 || this.isRetrievable(stream, key)) yield key;
   }
 
   // What is remembered.
 
-  /**
-   * Joins what a memory says. `place`: where in the receipts its handles can be read again, so that they are not kept; 0:
-   * nowhere; undefined: a state says so, and what the receipts did not say before is news to them.
-   * @param deliveredTo the stream that the answers of the days were delivered to, as its own state says
-   */
-  add(delta: Delta, place?: number, deliveredTo?: string): void {
-    const { digests, items = [], days = [], spent = [], prices = [], blind = [] } = delta;
-    const by = this.#numberOf(digests);
-    const delivered = deliveredTo === undefined ? undefined : this.#deliveredBy(deliveredTo);
-    for (const [day, packed] of days) {
-      const [item, number] = [{ ...UNBOUGHT, day }, numberOfDay(day)];
-      for (const row of this.#table.addPacked(packed)) {
-        this.#join(row, by, item, place);
-        if (delivered !== undefined && number > delivered.get(row)) delivered.set(row, number);
-      }
-    }
-    for (const [key, item] of items) this.#join(this.#table.add(key), by, item, place);
-    const before = place === undefined ? this.money() : undefined;
+  /** Joins what a text says. Returns what the book did not know before. */
+  add({ items = [], answered = [], spent = [], prices = [] }: Changes): Changes {
+    const known = this.#money();
+    const all = [...items, ...answered.flatMap(unpacked)];
+    const changed = all.filter(([key, item]) => {
+      const before = this.get(key);
+      const joined = trimmed(joinItems(before, item));
+      this.#put(key, joined);
+      return !isDeepStrictEqual(joined, before);
+    });
     for (const counter of spent) this.#joinSpending(counter);
     for (const price of prices) this.#prices = addPrice(this.#prices, price);
-    for (const [stream, generation] of blind)
-      this.#blind.set(stream, Math.max(generation, this.#blind.get(stream) ?? generation));
-    if (before !== undefined && !isDeepStrictEqual(this.money(), before)) this.#isMoneyNews = true;
+    const money = this.#money();
+    return { items: changed, ...(!isDeepStrictEqual(money, known) && money) };
   }
 
-  /** Joins what a state says of items of other connections, which stay theirs. */
-  addOthers({ digests, items = [] }: Delta): void {
-    for (const [key, item] of items) {
-      const row = this.#table.add(key);
-      const isOwn = this.#is(row, OWN);
-      this.add({ digests, items: [[key, item]] });
-      if (!isOwn) this.#flags.set(row, this.#flags.get(row) & ~OWN);
+  /** Joins the state of a stream. Returns what the book did not know before. @param counts whether its deliveries do */
+  addState(stream: string, { delivered, ...text }: StreamText, counts: boolean): Changes {
+    const changes = this.add({ ...text, answered: [...(text.answered ?? []), ...delivered] });
+    for (const [key] of text.items ?? []) this.#own.add(key);
+    for (const [key] of (text.answered ?? []).flatMap(unpacked)) this.#own.add(key);
+    for (const [key, { day }] of delivered.flatMap(unpacked)) {
+      this.#own.add(key);
+      if (counts) this.#deliveredTo(stream).set(key, day as Day);
     }
+    return changes;
   }
 
-  /** What the states say and the receipts do not. */
-  newsToReceipts(): readonly Delta[] {
-    const news = this.toReceipts((row) => this.#is(row, LACKING));
-    for (const row of this.#rowsWith(LACKING)) this.#flags.set(row, this.#flags.get(row) & ~LACKING);
-    return this.#isMoneyNews ? news : news.slice(1);
+  /** All that is known, for receipts that begin. */
+  *toReceipts(): Generator<Changes> {
+    yield this.#money();
+    const days = new PackedDays();
+    for (const [key, item] of this.#items) {
+      if (item.handle !== null || this.#busy.has(key)) yield { items: [[key, item]] };
+      else days.add(item.day, key);
+    }
+    yield { answered: days.packed };
   }
 
-  /** All that is known but the answers whose handles stand in the receipts: what is charged, and the items. */
-  toReceipts(
-    isHere = (row: number): boolean => this.#places.get(row) === 0 || this.#full.has(row),
-  ): readonly Delta[] {
-    const full = new Map([...this.#full.keys()].filter(isHere).map((row) => [row, this.#item(row)]));
-    const ledgers = this.#ledgers(full, (row) => (isHere(row) && !this.#full.has(row) ? 1 : 0));
-    // A line holds the items of one day, which may be a million.
-    const deltas = ledgers.flatMap(({ digests, items, packed: [, days = []] }): Delta[] => [
-      ...(items.length > 0 ? [{ digests, items }] : []),
-      ...days.map((day) => ({ digests, days: [day] })),
-    ]);
-    return [{ digests: this.digests, ...this.money() }, ...deltas];
-  }
-
-  /** The handle of an item that stood at one place of the receipts stands at another now. Returns whether it stood there. */
-  move(key: string, from: number, to: number): boolean {
-    const row = this.#find(key);
-    const isThere = this.#places.get(row) === from;
-    if (isThere) this.#places.set(row, to);
-    return isThere;
+  /** All that the state of a stream says about the items of this connection. */
+  toState(stream: string, now: number): StreamText {
+    const items: KeyedItem[] = [];
+    const [answered, delivered] = [new PackedDays(), new PackedDays()];
+    let handles = 0;
+    for (const key of this.#own) {
+      const { day, handle, subs } = this.get(key);
+      const isLacking = [stream, ...(this.#options.streams ?? [])].some((one) =>
+        this.hasUndelivered(one, key),
+      );
+      const kept = isLacking && handle !== null && handle.job !== null && handles < MAX_HANDLES;
+      if (kept) handles += 1;
+      if (kept || this.#busy.has(key))
+        items.push([key, { day: kept ? day : "", handle: kept ? { ...handle, sealed: null } : null, subs }]);
+      if (!this.hasUndelivered(stream, key)) delivered.add(day, key);
+      else if (!kept) answered.add(day, key);
+    }
+    return { items, answered: answered.packed, delivered: delivered.packed, ...this.#money(dayOf(now)) };
   }
 
   // What happens.
 
+  /** Whether an item may be bought now. */
+  mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
+    return mayBuy(this.get(key), type, this.account(now), now);
+  }
+
   /** A submission is about to leave. Its moment is later than any that is known of the item. */
-  intend(key: string, now: number): { readonly id: string; readonly at: number; readonly delta: Delta } {
-    const { sync, by } = this.#options.author;
+  intend(key: string, now: number): { readonly id: string; readonly at: number; readonly changes: Changes } {
+    const { syncId, runId } = this.#options;
     const item = this.get(key);
-    const at = Math.max(now, ...subsOf(item).map((sub) => sub.at + 1));
-    const day = this.dayToCharge(dayOf(at));
-    const id = `${by}.${this.#submitted++}`;
-    const sub = newSub(id, at, day, sync);
-    const delta = this.#put(key, { ...item, subs: { ...item.subs, [id]: sub } });
-    return { id, at, delta: this.#charge(delta, sub, 1, 0, 0) };
+    const at = Math.max(now, ...submissionsOf(item).map((sub) => sub.at + 1));
+    const id = `${runId}.${this.#submitted++}`;
+    const sub = newSubmission(id, at, this.#dayToCharge(dayOf(at)), syncId);
+    const changes = this.#replace(key, { ...item, subs: { ...item.subs, [id]: sub } });
+    return { id, at, changes: { ...changes, ...this.#charge(sub, [1, 0, 0]) } };
   }
 
-  /**
-   * What became of a submission that was taken, or what asking for its result found. A job that ended without an answer
-   * cost nothing. That is not to be written to the receipts: they learn it from the saved state, so that a run which dies
-   * before it has delivered what the result says asks for it again.
-   */
-  change(key: string, id: string, fields: Partial<Omit<Sub, "id" | "at" | "day" | "sync">>): Delta {
+  /** Says what became of a submission that was taken, or what asking for its result found. */
+  change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "day" | "sync">>): Changes {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return { digests: this.digests };
-    return this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
+    if (sub === undefined) return {};
+    return this.#replace(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
-  /** A submission did not leave, or the service did not take it. `code`: what it did not like, for one that may be refused. */
-  notTaken(key: string, id: string, step: "void" | "refused", code: string | null): Delta {
+  /** A submission did not leave, or the service did not take it. `code`: what the service refused about its form. */
+  notTaken(key: string, id: string, step: "void" | "refused", code: string | null): Changes {
     const sub = this.get(key).subs[id];
-    const delta = this.change(key, id, { step, code });
-    return sub?.step === "unknown" ? this.#charge(delta, sub, 0, 1, 0) : delta;
+    const changes = this.change(key, id, { step, code });
+    return sub?.step === "unknown" ? { ...changes, ...this.#charge(sub, [0, 1, 0]) } : changes;
   }
 
-  /**
-   * The answer of an open job is there and cannot be taken in. What it cost is charged once, however often it is asked
-   * for. `cost` null: it does not say, so it counts as ten times the dearest of the last answers.
-   */
-  chargeOpen(key: string, id: string, now: number, cost: number | null): { delta: Delta; credits: number } {
+  /** Charges an answer that cannot be used, once, however often it is asked for. */
+  chargeUnusable(key: string, id: string, now: number, cost: number): Changes & { readonly credits: number } {
     const sub = this.get(key).subs[id];
-    if (sub === undefined) return { delta: { digests: this.digests }, credits: 0 };
-    const { charged } = sub;
-    const credits = Math.max(0, (cost ?? (charged || TIMES_DEAREST * this.estimate)) - charged);
-    const delta = this.change(key, id, { charged: charged + credits });
-    const prices: Price[] = cost === null ? [] : [[now, cost]];
-    return { delta: this.#charge(delta, sub, 0, 0, credits, prices), credits };
+    const credits = sub === undefined ? 0 : Math.max(0, cost - sub.charged);
+    if (sub === undefined || credits === 0) return { credits: 0 };
+    const changes = this.change(key, id, { charged: cost });
+    return { ...changes, ...this.#charge(sub, [0, 0, credits], [[now, cost]]), credits };
   }
 
-  /** The answer came. What it clears may have been charged without an answer, and counts with the estimate. */
-  answered(key: string, id: string, now: number, cost: number, sealed: string | null): Delta {
+  /** The answer came. Lost submissions that it covers count with the price that is known. */
+  answered(key: string, id: string, now: number, cost: number, sealed: string | null): Changes {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return { digests: this.digests };
+    if (sub === undefined) return {};
     const day = dayOf(sub.at);
-    const handle = { id, at: sub.at, day, job: sub.job, sealed, sure: true, cost };
+    const handle: Handle = { id, at: sub.at, day, job: sub.job, sealed, sure: true, cost };
     const joined = joinItems(item, { ...UNBOUGHT, day, handle });
-    const cleared = subsOf(item).filter(
+    const lost = submissionsOf(item).filter(
       (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
-    const lost = cleared.length * this.estimate;
-    const credits = Math.max(0, cost - sub.charged) + lost;
-    // The next attempt of a refresh knows this answer, and must not forget that the refresh began without any.
-    const delta = { ...this.#put(key, joined), ...this.markBlind() };
-    return this.#charge(delta, sub, 0, 0, credits, [[now, cost]]);
+    const credits = Math.max(0, cost - sub.charged) + lost.length * (this.#price ?? UNKNOWN_PRICE);
+    return { ...this.#replace(key, joined), ...this.#charge(sub, [0, 0, credits], [[now, cost]]) };
   }
 
-  // Deliveries. Each stream knows its own.
+  // Deliveries. Each stream has its own.
 
   /** Whether the newest answer of an item was not delivered to a stream. */
-  owes(stream: string, key: string): boolean {
-    return this.#owes(this.#deliveredBy(stream), this.#find(key));
+  hasUndelivered(stream: string, key: string): boolean {
+    return this.get(key).day > (this.#deliveredTo(stream).get(key) ?? "");
+  }
+
+  /** Whether a stream lacks the newest answer of an item, and can get it without a purchase. */
+  isRetrievable(stream: string, key: string): boolean {
+    return this.get(key).handle !== null && this.hasUndelivered(stream, key);
   }
 
   /** Whether any answer of an item was delivered to a stream. */
   hasDelivered(stream: string, key: string): boolean {
-    return this.#deliveredBy(stream).get(this.#find(key)) > 0;
+    return this.#deliveredTo(stream).has(key);
   }
 
   deliver(stream: string, key: string): void {
-    const row = this.#find(key);
-    this.#deliveredBy(stream).set(row, this.#days.get(row));
-  }
-
-  /** The items whose answers a stream wants, lacks and can get again. */
-  *undelivered(stream: string): Generator<string> {
-    const delivered = this.#deliveredBy(stream);
-    for (const row of this.#rowsWith(this.#wanted))
-      if (this.#owes(delivered, row) && this.#canBeHad(row)) yield this.#table.keyAt(row);
+    const { day } = this.get(key);
+    if (day !== "") this.#deliveredTo(stream).set(key, day);
   }
 
   /**
-   * Whether a stream has everything: nothing of a named item is out, and each answer is delivered.
-   * @param namesOthers whether the inputs name items that are nobody's business
+   * Whether a refresh has everything: no named item is open or unknown, and each known answer is delivered. It proves
+   * nothing where the book knows no answer of any named item.
    */
-  isComplete(stream: string, isBlind: boolean, namesOthers = false): boolean {
-    const delivered = this.#deliveredBy(stream);
-    let isListed = namesOthers;
-    for (const row of this.#rowsWith(NAMED)) {
-      isListed = true;
-      const lacks = this.#days.get(row) > 0 ? this.#owes(delivered, row) : isBlind;
-      if (lacks || !isSettled(this.#item(row))) return false;
-    }
-    return isListed || !isBlind;
+  isRefreshed(stream: string): boolean {
+    const keys = [...this.#named];
+    const isKnown = keys.some((key) => this.get(key).day !== "");
+    return isKnown && keys.every((key) => isSettled(this.get(key)) && !this.hasUndelivered(stream, key));
   }
 
-  /** Whether this run, or an earlier one of the same generation, began without knowing an answer of any listed item. */
-  isBlind(stream: string, generation: number | null): boolean {
-    if (generation !== null && this.#blind.get(stream) === generation) return true;
-    for (const row of this.#rowsWith(NAMED)) if (this.#is(row, ANSWERED)) return false;
-    return true;
-  }
-
-  /** Lets the next attempt know which refreshes are blind. */
-  markBlind(): Delta {
-    const blind = (this.#options.streams ?? []).flatMap(({ name, truncates, generation }): Blind[] =>
-      truncates && generation !== null && this.isBlind(name, generation) ? [[name, generation]] : [],
-    );
-    this.add({ digests: this.digests, blind }, 0);
-    return { digests: this.digests, blind };
+  /** Whether the inputs of this run name any item. */
+  get hasNamed(): boolean {
+    return this.#named.size > 0;
   }
 
   // Money.
 
-  /** What an open job counts with, in credits. */
-  get estimate(): number {
-    return estimateOf(this.#prices.map(([, credits]) => credits));
+  get #price(): number | undefined {
+    const credits = this.#prices.map(([, one]) => one).filter((one) => one > 0);
+    return credits.length === 0 ? undefined : Math.max(...credits);
   }
 
-  /** The day to charge: never one before a day that was charged already. */
-  dayToCharge(today: Day): Day {
-    let last = today;
-    for (const [day] of this.#spent.values()) if (day > last) last = day;
-    return last;
+  /** When the highest of the last prices was known first; 0 if no price before it was lower. */
+  get #risenAt(): number {
+    const paid = this.#prices.filter(([, credits]) => credits > 0);
+    const rise = paid.findIndex(([, credits]) => credits === this.#price);
+    return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
   }
 
-  charged(today: Day): ChargedSoFar {
-    const day = this.dayToCharge(today);
+  /** What is charged, and what is in flight. */
+  account(now: number): Account {
+    const price = this.#price;
+    const day = this.#dayToCharge(dayOf(now));
+    const all = [...this.busy()].flatMap(([, { subs }]) => Object.values(subs));
+    const charged = (isIt: (day: Day, sync: string) => boolean): Charged => this.#charged(all, day, isIt);
     return {
-      sync: this.#chargedWhere((_day, sync) => sync === this.#options.author.sync),
-      day: this.#chargedWhere((one) => one === day),
-      month: this.#chargedWhere((one) => monthOf(one) === monthOf(day)),
+      sync: charged((_day, sync) => sync === this.#options.syncId),
+      day: charged((one) => one === day),
+      month: charged((one) => one.slice(0, 7) === day.slice(0, 7)),
+      price,
+      isRising: all.some((sub) => isInFlight(sub) && sub.at < this.#risenAt && now - sub.at < HOUR_MS),
+      probes: probesLeft(all, this.#prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, dayOf(now)),
     };
   }
 
@@ -399,147 +309,39 @@ export class Book {
   spentByDay(): readonly (readonly [Day, number, number])[] {
     const days = [...new Set([...this.#spent.values()].map(([day]) => day))].sort();
     return days.map((day) => {
-      const { submitted, credits } = this.#chargedWhere((one) => one === day);
+      const { submitted, credits } = this.#charged([], day, (one) => one === day);
       return [day, submitted, credits] as const;
     });
   }
 
-  /**
-   * How many items may go now by what became of the newest submissions: one at a time after three whose answers were lost,
-   * and none on a day of which a fourth was lost.
-   */
-  probesLeft(now: number): number {
-    const all = [...this.#full.values()].flatMap(({ subs }) => Object.values(subs));
-    const newest = all.filter(({ step }) => step !== "void").sort((a, b) => b.at - a.at);
-    const lastAnswer = this.#prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY;
-    const answered = newest.findIndex(({ step, at }) => step !== "unknown" || at <= lastAnswer);
-    const lost = answered < 0 ? newest.length : answered;
-    if (lost < 3) return Number.POSITIVE_INFINITY;
-    return lost > 3 && dayOf(newest[0]?.at ?? 0) === dayOf(now) ? 0 : 1;
+  /** Never a day before one that was charged already. */
+  #dayToCharge(today: Day): Day {
+    let last = today;
+    for (const [day] of this.#spent.values()) if (day > last) last = day;
+    return last;
   }
 
-  // What a state holds.
+  /** The counters, but for those of more than 62 days ago. */
+  #money(today: Day = BEGINNING): Pick<Required<Changes>, "spent" | "prices"> {
+    const first = addDays(this.#dayToCharge(today), 1 - DAYS_KEPT);
+    return { spent: [...this.#spent.values()].filter(([day]) => day >= first), prices: this.#prices };
+  }
 
-  /**
-   * What a state of a stream holds: the items of this connection, and every submission that is out, whosever it is. Of
-   * answers that this stream or another selected one lacks the first are held with their handles.
-   */
-  ledgersFor(stream: string): readonly Ledger[] {
-    const delivered = this.#deliveredBy(stream);
-    const handles = new Map<number, Handle>();
-    for (const row of this.#rowsWith(OWN)) {
-      if (handles.size >= MOST_IN_FULL) break;
-      if (!(this.#owes(delivered, row) || this.#isOwed(row)) || !this.#canBeHad(row)) continue;
-      const handle = this.#handle(row);
-      if (handle !== null && handle.job !== null) handles.set(row, { ...handle, sealed: null });
+  #charged(all: readonly Submission[], today: Day, isIt: (day: Day, sync: string) => boolean): Charged {
+    const sum = { submitted: 0, credits: 0, open: 0 };
+    for (const [day, sync, , submitted, back, credits] of this.#spent.values()) {
+      if (!isIt(day, sync)) continue;
+      sum.submitted += submitted - back;
+      sum.credits += credits;
     }
-    const full = new Map<number, Item>();
-    for (const row of new Set([...handles.keys(), ...this.#full.keys()])) {
-      const { day, subs } = this.#item(row);
-      const handle = handles.get(row) ?? null;
-      const isSuppressed = this.#is(row, OWN) || !isSettled({ day, handle, subs });
-      if (isSuppressed && (handle !== null || subs !== UNBOUGHT.subs))
-        full.set(row, { day: handle === null ? "" : day, handle, subs });
+    for (const sub of all) {
+      if (!isUncharged(sub) || !isIt(sub.day, sub.sync)) continue;
+      // An answer that is lost never comes.
+      const isLost = sub.step === "unknown" && (sub.ended !== null || sub.day < today);
+      if (isLost) sum.credits += this.#price ?? UNKNOWN_PRICE;
+      else sum.open += 1;
     }
-    const ledgers = this.#ledgers(full, (row) => {
-      if (!this.#is(row, OWN)) return 0;
-      if (!this.#owes(delivered, row)) return 1;
-      return handles.has(row) ? 0 : 2;
-    });
-    return ledgers.flatMap(({ digests, items, packed: [, done = [], paid = []] }, by) => {
-      const [jobs, others] = [true, false].map((isOwn) =>
-        items.filter(([key]) => this.#is(this.#find(key), OWN) === isOwn),
-      ) as [KeyedItem[], KeyedItem[]];
-      const isEmpty = items.length + done.length + paid.length === 0;
-      return by > 0 && isEmpty ? [] : [{ digests, jobs, others, done, paid }];
-    });
-  }
-
-  /** The counters that every memory holds; those of more than 62 days ago are forgotten. */
-  money(today: Day = BEGINNING): Required<Money> {
-    const first = addDays(this.dayToCharge(today), 1 - DAYS_KEPT);
-    const spent = [...this.#spent.values()].filter(([day]) => day >= first);
-    return { spent, prices: this.#prices, blind: [...this.#blind] };
-  }
-
-  /** By way of making digests: some rows in full, and all that have a list above 0 in lists, by their days. */
-  #ledgers(full: ReadonlyMap<number, Item>, listOf: (row: number) => number) {
-    const ledgers = this.#digestings.map((digests) => {
-      return { digests, items: [] as KeyedItem[], packed: [[], [], []] as PackedDay[][] };
-    });
-    for (const [row, item] of full)
-      ledgers[this.#madeBy.get(row)]?.items.push([this.#table.keyAt(row), item]);
-    const groups = this.#table.toPacked((row) => {
-      const [day, list] = [this.#days.get(row), listOf(row)];
-      return day === 0 || list === 0 ? 0 : (this.#madeBy.get(row) * LISTS + list) * DAYS + day;
-    });
-    for (const [group, digests] of groups) {
-      const list = Math.floor(group / DAYS);
-      const day = dayOfNumber(group % DAYS) as Day;
-      ledgers[Math.floor(list / LISTS)]?.packed[list % LISTS]?.push([day, digests]);
-    }
-    return ledgers;
-  }
-
-  // Rows.
-
-  /** The row of an item; -1, where every column has 0, if nothing is known of it. */
-  #find(key: string): number {
-    return this.#table.find(this.#moved.get(key) ?? key) ?? -1;
-  }
-
-  #isKnown(row: number): boolean {
-    return this.#days.get(row) > 0 || this.#full.has(row);
-  }
-
-  #item(row: number): Item {
-    const full = this.#full.get(row) ?? UNBOUGHT;
-    return { day: dayOfNumber(this.#days.get(row)), handle: full.handle, subs: full.subs };
-  }
-
-  #handle(row: number): Handle | null {
-    const { handle = null } = this.#full.get(row) ?? {};
-    const place = this.#places.get(row);
-    const read = place === 0 ? null : (this.#options.handleAt?.(place, this.#table.keyAt(row)) ?? null);
-    return higherHandle(handle, read?.day === dayOfNumber(this.#days.get(row)) ? read : null);
-  }
-
-  #canBeHad(row: number): boolean {
-    return this.#places.get(row) !== 0 || (this.#full.get(row)?.handle ?? null) !== null;
-  }
-
-  /** Whether a row has one of these flags. */
-  #is(row: number, flags: number): boolean {
-    return (this.#flags.get(row) & flags) !== 0;
-  }
-
-  *#rowsWith(flags: number): Generator<number> {
-    for (let row = 0; row < this.#table.size; row++) if (this.#is(row, flags)) yield row;
-  }
-
-  /** Whether a selected stream lacks the newest answer. */
-  #isOwed(row: number): boolean {
-    return this.#selected.some((delivered) => this.#owes(delivered, row));
-  }
-
-  #owes(delivered: Column, row: number): boolean {
-    return this.#days.get(row) > delivered.get(row);
-  }
-
-  #flag(row: number, flag: number): void {
-    this.#flags.set(row, this.#flags.get(row) | flag);
-  }
-
-  #deliveredBy(stream: string): Column {
-    const known = this.#delivered.get(stream) ?? new Column(this.#table);
-    this.#delivered.set(stream, known);
-    return known;
-  }
-
-  #numberOf(digests: Digesting): number {
-    if (digests === this.digests) return 0;
-    const known = this.#digestings.findIndex((one) => isSameDigesting(one, digests));
-    return known < 0 ? this.#digestings.push(digests) - 1 : known;
+    return sum;
   }
 
   /** The larger of each counter. */
@@ -550,89 +352,69 @@ export class Book {
     this.#spent.set(key, larger as readonly unknown[] as Spending);
   }
 
-  /** `place` above 0: the handle stands there in the receipts, and of one that is sure only its place is kept. */
-  #join(row: number, by: number, said: Item, place?: number): void {
-    const before = this.#item(row);
-    const isInPlace = place !== undefined && place > 0 && said.handle?.sure === true;
-    const joined = trimmed(joinItems(before, isInPlace ? { ...said, handle: null } : said));
-    const isNews = (): boolean =>
-      joined.day > before.day ||
-      (joined.handle !== null && !this.#canBeHad(row)) ||
-      (joined.subs !== before.subs && !isDeepStrictEqual(joined.subs, before.subs));
-    if (place === undefined) this.#flag(row, isNews() ? OWN | LACKING : OWN);
-    this.#madeBy.set(row, by);
-    this.#setDay(row, numberOfDay(joined.day));
-    // Of two answers of one day the handle that stands later counts.
-    if (isInPlace && said.handle?.day === joined.day) this.#places.set(row, place);
-    this.#store(row, joined);
-    if (joined.day !== "") this.#flag(row, ANSWERED);
-  }
-
-  #store(row: number, { day, handle, subs }: Item): void {
-    this.#setDay(row, numberOfDay(day));
-    const isUnsureBeside = handle?.sure === false && this.#places.get(row) > 0;
-    const kept = isUnsureBeside ? null : handle;
-    if (kept !== null || Object.keys(subs).length > 0) this.#full.set(row, { handle: kept, subs });
-    else this.#full.delete(row);
-  }
-
-  /** Of an older answer the receipts' handle is of no use. */
-  #setDay(row: number, day: number): void {
-    if (day <= this.#days.get(row)) return;
-    this.#days.set(row, day);
-    this.#places.set(row, 0);
-  }
-
-  /** What is known of an item under another key is known under this one. */
-  #move(old: string, key: string, row: number): void {
-    const from = this.#table.find(old);
-    if (from === undefined || from === row || !this.#isKnown(from)) return;
-    this.#join(row, 0, { ...this.#item(from), handle: this.#handle(from) });
-    this.#flag(row, this.#flags.get(from));
-    for (const delivered of this.#delivered.values())
-      delivered.set(row, Math.max(delivered.get(row), delivered.get(from)));
-    for (const column of [this.#days, this.#places, this.#flags]) column.set(from, 0);
-    this.#full.delete(from);
-    this.#moved.set(old, key);
-  }
-
-  #put(given: string, item: Item): Delta {
-    const key = this.#moved.get(given) ?? given;
-    const row = this.#table.add(key);
-    const kept = trimmed(item);
-    this.#store(row, kept);
-    this.#flag(row, OWN);
-    return { digests: this.#digestings[this.#madeBy.get(row)] ?? this.digests, items: [[key, kept]] };
-  }
-
   #charge(
-    delta: Delta,
-    { sync, day }: Sub,
-    submitted: number,
-    back: number,
-    credits: number,
+    { sync, day }: Submission,
+    [submitted, back, credits]: readonly [submitted: number, back: number, credits: number],
     prices: readonly Price[] = [],
-  ): Delta {
-    const { by } = this.#options.author;
-    const before = this.#spent.get(spendingKey(day, sync, by)) ?? [day, sync, by, 0, 0, 0];
-    const after: Spending = [day, sync, by, before[3] + submitted, before[4] + back, before[5] + credits];
-    this.add({ digests: this.digests, spent: [after], prices }, 0);
-    return { ...delta, spent: [after], prices };
+  ): Changes {
+    const { runId } = this.#options;
+    const before = this.#spent.get(spendingKey(day, sync, runId)) ?? [day, sync, runId, 0, 0, 0];
+    const after: Spending = [
+      ...([day, sync, runId] as const),
+      ...([before[3] + submitted, before[4] + back, before[5] + credits] as const),
+    ];
+    this.#joinSpending(after);
+    for (const price of prices) this.#prices = addPrice(this.#prices, price);
+    return { spent: [after], prices };
   }
 
-  #chargedWhere(isIt: (day: Day, sync: string) => boolean): Charged {
-    const sum = { submitted: 0, credits: 0, open: 0 };
-    for (const [day, sync, , submitted, back, credits] of this.#spent.values()) {
-      if (!isIt(day, sync)) continue;
-      sum.submitted += submitted - back;
-      sum.credits += credits;
-    }
-    for (const { subs } of this.#full.values())
-      for (const sub of Object.values(subs)) if (isUncharged(sub) && isIt(sub.day, sub.sync)) sum.open += 1;
-    return sum;
+  // Entries.
+
+  #deliveredTo(stream: string): Map<string, Day> {
+    const known = this.#delivered.get(stream) ?? new Map<string, Day>();
+    this.#delivered.set(stream, known);
+    return known;
+  }
+
+  #put(key: string, item: Item): void {
+    this.#items.set(key, item);
+    if (item.subs === UNBOUGHT.subs || Object.keys(item.subs).length === 0) this.#busy.delete(key);
+    else this.#busy.add(key);
+  }
+
+  #replace(key: string, item: Item): Changes {
+    const kept = trimmed(item);
+    this.#put(key, kept);
+    this.#own.add(key);
+    return { items: [[key, kept]] };
   }
 }
 
-/** Only a sync, which platforms name, may hold the sign between them. */
-const spendingKey = (...[day, sync, by]: readonly [Day, string, string, ...number[]]): string =>
-  `${day}|${by}|${sync}`;
+/** Whether it is not known yet what a submission costs. */
+const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
+
+/** Only a sync, which platforms name, may contain the separator. */
+const spendingKey = (...[day, sync, runId]: readonly [Day, string, string, ...number[]]): string =>
+  `${day}|${runId}|${sync}`;
+
+/** Lists of digests by day. */
+class PackedDays {
+  readonly #days = new Map<Day, string[]>();
+
+  add(day: Day | "", key: string): void {
+    if (day === "") return;
+    const keys = this.#days.get(day);
+    if (keys === undefined) this.#days.set(day, [key]);
+    else keys.push(key);
+  }
+
+  get packed(): readonly PackedDay[] {
+    return [...this.#days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, keys]) => [day, keys.join("")]);
+  }
+}
+
+const unpacked = ([day, digests]: PackedDay): KeyedItem[] =>
+  Array.from({ length: digests.length / DIGEST }, (_, nth) => [
+    digests.slice(nth * DIGEST, (nth + 1) * DIGEST),
+    { ...UNBOUGHT, day },
+  ]);

@@ -1,13 +1,14 @@
-import { isObject, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
+import { knownCode } from "../service/error-table.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
 export const LOOKUP_RESULT = `${LOOKUP}/{job}/result`;
 
-/** More than any answer costs: a number of the service's that is larger is a slip. */
-const DEAREST = 1_000_000_000;
+/** No answer costs more credits: a larger number is no cost. */
+const MAX_COST = 1_000_000_000;
 
 /** Look-ups of companies: 1 credit for each contact, known only afterwards. */
 export function companyLookups(settings: CompanyLookup): JobType {
@@ -27,12 +28,13 @@ export function companyLookups(settings: CompanyLookup): JobType {
     resubmitRules: settings,
     polling: { first: 5_000, longest: 300_000, total: 300_000 },
     maxWait: settings.maxWaitSeconds * 1000,
-    postsAtOnce: 4,
+    maxOpen: 20,
     submit: { what: "submit a company look-up", path: LOOKUP },
     collect: { what: "collect a company look-up", path: LOOKUP_RESULT },
     bodyOf: (domain) => ({ domain, ...(webhookUrl !== null && { webhook_url: webhookUrl }) }),
     taken: (value) => takenJob(value),
     result: readResult,
+    costOf,
     records: toRecords,
   };
 }
@@ -40,7 +42,8 @@ export function companyLookups(settings: CompanyLookup): JobType {
 function readResult(status: number, value: unknown): JobReply | undefined {
   if (!isObject(value) || value["success"] === false) return undefined;
   const { status: said, scheduled_processing_time: scheduled } = value;
-  if (said === "success" || said === "error") return { kind: "answered", answer: toAnswer(value) };
+  if (said === "success" || said === "error")
+    return saidCost(value) > MAX_COST ? undefined : { kind: "answered", answer: toAnswer(value) };
   const isPending = status === 202 || (status === 200 && (said === "processing" || said === "queued"));
   return isPending ? { kind: "pending", notBefore: toMoment(scheduled) } : undefined;
 }
@@ -49,17 +52,21 @@ function readResult(status: number, value: unknown): JobReply | undefined {
 function toAnswer(value: JsonObject): Answer {
   const { status, created_at, error_code } = value;
   const cost = costOf(value);
-  const code = status === "error" ? (typeof error_code === "string" ? error_code : "error") : null;
+  const code = status === "error" ? (error_code === undefined ? "error" : knownCode(error_code)) : null;
   const failed = code !== null && code !== "COMPANY_NOT_FOUND" && cost === 0;
-  return { value, cursor: toCursor([created_at]), cost, failed, code, sources: [] };
+  return { value, cursor: toCursor([created_at]), cost, failed, code };
 }
 
-/** What an answer cost: the larger of what the service says and the number of contacts. */
-function costOf({ credits_used, contacts }: JsonObject): number {
-  const said =
-    typeof credits_used === "number" || typeof credits_used === "string" ? Number(credits_used) : 0;
-  const found = Array.isArray(contacts) ? contacts.length : 0;
-  return Math.min(DEAREST, Math.max(found, Number.isNaN(said) ? 0 : said));
+/** The larger of the credits that a reply names and of its contacts. A number that is no cost does not count. */
+function costOf(value: unknown): number {
+  const { contacts, ...reply } = objectOf(value);
+  const said = saidCost(reply);
+  return Math.max(Array.isArray(contacts) ? contacts.length : 0, said > MAX_COST ? 0 : said);
+}
+
+function saidCost({ credits_used: said }: JsonObject): number {
+  const cost = typeof said === "number" || typeof said === "string" ? Number(said) : 0;
+  return Number.isNaN(cost) ? 0 : cost;
 }
 
 function toRecords(stream: string, { jobId }: AboutAnswer, { value }: Answer): readonly JsonObject[] {

@@ -1,3 +1,4 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { isObject, type JsonObject } from "../base/json.ts";
 import type { EmailCheck, EmailVerification } from "../config/config.ts";
 import { normalizeItem } from "../config/items.ts";
@@ -14,7 +15,9 @@ const jobsOfEmails = (settings: EmailVerification) => ({
     credits: { sync: UNLIMITED, day: UNLIMITED, month: UNLIMITED },
   },
   resubmitRules: settings,
+  maxOpen: UNLIMITED,
   bodyOf: (email: string) => ({ email }),
+  costOf: () => 0,
 });
 
 const UNLIMITED = Number.POSITIVE_INFINITY;
@@ -25,7 +28,6 @@ export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
   ...{ setting: "emailCheck", settingName: "email_check", noun: "e-mail check" },
   polling: { first: 5_000, longest: 60_000, total: UNLIMITED },
   maxWait: settings.maxWaitSeconds * 1000,
-  postsAtOnce: 4,
   submit: { what: "submit an e-mail check", path },
   collect: { what: "collect an e-mail check", path: CHECK_RESULT },
   taken: (value) => takenJob(value, "poll_after"),
@@ -49,7 +51,6 @@ function readView(status: number, value: unknown): JobReply | undefined {
   const answer = {
     ...{ value, cost: 0, failed, code: failed ? "a source failed" : null },
     cursor: toCursor(answers.map(([, source]) => (isObject(source) ? source["checked_at"] : null))),
-    sources: answered.map(([name]) => name),
   };
   return { kind: "answered", answer };
 }
@@ -59,7 +60,7 @@ const isAnswered = (source: unknown): boolean => isObject(source) && typeof sour
 /** One record a source. Nothing that was answered before is replaced by a null. */
 const toRecords = (_stream: string, about: AboutAnswer, { value }: Answer): readonly JsonObject[] =>
   Object.entries(isObject(value["sources"]) ? value["sources"] : {})
-    .filter(([name, source]) => isAnswered(source) || !(about.isRefresh || about.sources.includes(name)))
+    .filter(([, source]) => isAnswered(source) || !about.hasEarlier)
     .map(([name, source]) => toRecord(about.jobId, value["email"], name, source));
 
 function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {
@@ -76,28 +77,49 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
   ...{ setting: "emailVerification", settingName: "email_verification", noun: "e-mail verification" },
   polling: null,
   maxWait: 0,
-  postsAtOnce: 10,
   submit: { what: "verify an e-mail", path: "/api/v1/external/verify-email" },
   collect: { what: "collect an e-mail verification", path: "" },
-  taken: (response, email, answered) => ({ kind: "answered", answer: verified(email, answered, response) }),
+  taken: (response, email, answered) =>
+    isCut(response) ? undefined : { kind: "answered", answer: verified(email, answered, response) },
   result: () => undefined,
   records: (_stream, _about, { value }) => [value],
 });
 
-/** The answer's form is not documented, so it is kept as it is. `answered`: epoch ms. */
+/** Whether a response that is no JSON begins as JSON does, or is empty: its end is lost. */
+const isCut = (response: unknown): boolean => typeof response === "string" && /^\s*($|[{["])/.test(response);
+
+/** The answer's form is not documented, so it is kept as it is. @param answered epoch ms */
 function verified(email: string, answered: number, response: unknown): Answer {
   const cursor = new Date(answered).toISOString();
   const value = { email, verified_at: cursor, response };
-  return { value, cursor, cost: 0, failed: false, code: null, sources: [] };
+  return { value, cursor, cost: 0, failed: false, code: null };
 }
 
-/** What the receipts keep of an answer: its moment and the response. */
-export const sealedText = ({ value: { verified_at, response } }: Answer): string =>
-  `${String(verified_at)} ${JSON.stringify(response)}`;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
 
-/** The answer that was kept. `at`: epoch ms of an answer that an older version kept without its moment. */
-export function unsealedAnswer(email: string, at: number, text: string): Answer {
-  const start = text.startsWith("{") ? 0 : text.indexOf(" ") + 1;
-  const answered = start > 0 ? Date.parse(text.slice(0, start - 1)) : at;
-  return verified(email, answered, JSON.parse(text.slice(start)));
+/** Encrypts an answer so that only someone who knows the e-mail and the salt can read it: AES-256-GCM, as base64url. */
+export function seal(salt: string, email: string, { value: { verified_at, response } }: Answer): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", sealKey(salt, email), iv);
+  const text = `${String(verified_at)} ${JSON.stringify(response)}`;
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
+
+/** The answer that was sealed; undefined if it was sealed for another e-mail, or is damaged. */
+export function unseal(salt: string, email: string, sealed: string): Answer | undefined {
+  const bytes = Buffer.from(sealed, "base64url");
+  try {
+    const decipher = createDecipheriv("aes-256-gcm", sealKey(salt, email), bytes.subarray(0, IV_BYTES));
+    decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+    const text = `${decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, "utf8")}${decipher.final("utf8")}`;
+    const end = text.indexOf(" ");
+    return verified(email, Date.parse(text.slice(0, end)), JSON.parse(text.slice(end)));
+  } catch {
+    return undefined;
+  }
+}
+
+const sealKey = (salt: string, email: string): Buffer =>
+  createHmac("sha256", salt).update(`seal\0${email}`, "utf8").digest();

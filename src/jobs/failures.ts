@@ -1,12 +1,12 @@
 import { ConfigError } from "../base/errors.ts";
 import type { Refusal } from "./job-type.ts";
 
-/** Lost answers in a row are no accident: an outage must not make an unknown of every item. */
+/** Lost answers in a row are an outage, which must not make every item unknown. */
 const UNKNOWN_IN_A_ROW = 3;
-/** Requests whose form the service does not like, before it took any, after which our form must be wrong. */
+/** After this many refusals of the form of a request, and none taken, the form must be wrong. */
 const FORM_REFUSALS = 3;
 const RETRIES = 5;
-const LONGEST_LIMITED = 1_800_000;
+const MAX_LIMITED_MS = 1_800_000;
 
 /**
  * What is to be done after a submission that the service did not take: submit the item again; refuse it; refuse it as soon
@@ -69,7 +69,7 @@ export class SubmitFailures {
     }
     if (why === "limit") {
       this.#limitedSince ??= now;
-      if (now - this.#limitedSince <= LONGEST_LIMITED) return "again";
+      if (now - this.#limitedSince <= MAX_LIMITED_MS) return "again";
     }
     if (why === "time") {
       this.retries += 1;

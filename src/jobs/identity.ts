@@ -1,44 +1,32 @@
-import { createHash, createHmac, randomBytes } from "node:crypto";
-import { homedir } from "node:os";
-import { join } from "node:path";
+import { createHash, createHmac } from "node:crypto";
+import { homedir, userInfo } from "node:os";
+import { isAbsolute, join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
 import { isLoopback, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { NORMALIZATION } from "../config/items.ts";
 
-/**
- * How items were turned into digests: by HMAC-SHA-256 under a salt, or, in version 0.1.0, by SHA-256 (salt null). A salt
- * keeps two tables from being joined; it hides nothing from someone who has it and can guess the item.
- */
-export type Digesting = { readonly salt: string | null; readonly normalization: number };
+/** Turns items into digests. Only `id`, which does not tell the key, is in state and receipts. */
+export type Salt = { readonly key: string; readonly id: string };
 
-/** How version 0.1.0 did it. */
-export const OLD_DIGESTS: Digesting = { salt: null, normalization: 0 };
-
-export const newDigests = (salt: string = randomBytes(16).toString("base64url")): Digesting => ({
-  salt,
-  normalization: NORMALIZATION,
-});
-
-export const isSameDigesting = (a: Digesting, b: Digesting): boolean =>
-  a.salt === b.salt && a.normalization === b.normalization;
-
-/** What stands for an item in state and receipts: 96 bits, 16 characters. */
-export function digestOf({ salt }: Digesting, item: string): string {
-  const hash = salt === null ? createHash("sha256") : createHmac("sha256", salt);
-  return hash.update(item, "utf8").digest("base64url").slice(0, 16);
+/** The salt of a setting: it depends on the address of the service, and on `hash_salt` where it is set. */
+export function saltOf(setting: JobSetting, config: Config): Salt {
+  const address = serviceDigest(accessOf(config, setting).url);
+  const key = createHmac("sha256", config.hashSalt ?? "")
+    .update(`jobs\n${address}`)
+    .digest("base64url");
+  return { key, id: createHash("sha256").update(key).digest("base64url").slice(0, 16) };
 }
 
-/** The address and the key of the API that jobs use: but for e-mail checks the External API, where there is one. */
+/** Replaces an item in state and receipts: 96 bits of an HMAC-SHA-256, 16 characters. */
+export const digestOf = ({ key }: Salt, item: string): string =>
+  createHmac("sha256", key).update(item, "utf8").digest("base64url").slice(0, 16);
+
+/** The API that jobs use: the External API where it is set, but the Public API for e-mail checks. */
 const accessOf = ({ externalApi, baseUrl, apiKey }: Config, setting?: JobSetting) =>
   setting === "emailCheck" || externalApi === null
     ? { url: baseUrl, key: apiKey }
     : { url: externalApi.apiUrl, key: externalApi.apiKey };
-
-/** Digest of the address of the API that a setting uses, not of the key: a key may be changed. */
-export const serviceOf = (setting: JobSetting, config: Config): string =>
-  serviceDigest(accessOf(config, setting).url);
 
 /** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */
 export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } | null;
@@ -52,7 +40,19 @@ export function receiptsPathOf(config: Config, environment: Environment): Receip
   if (isLoopback(url.hostname)) return null;
   const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
   const { XDG_STATE_HOME: folder = "" } = environment;
-  const states = folder === "" ? join(environment["HOME"] ?? homedir(), ".local", "state") : folder;
-  const digest = createHash("sha256").update(`${url.href}\n${keyId}`).digest("hex").slice(0, 16);
+  const states = isAbsolute(folder) ? folder : join(homeIn(environment), ".local", "state");
+  const address = new URL(url);
+  address.hostname = address.hostname.replace(/\.$/, "");
+  const digest = createHash("sha256").update(`${address.href}\n${keyId}`).digest("hex").slice(0, 16);
   return { path: join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`), isNamed: false };
+}
+
+/** The home folder; the root folder for a user without one, as some containers have. */
+function homeIn({ HOME: home = "" }: Environment): string {
+  if (isAbsolute(home)) return home;
+  try {
+    return home === "" ? userInfo().homedir : homedir();
+  } catch {
+    return "/";
+  }
 }

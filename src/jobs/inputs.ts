@@ -3,10 +3,10 @@ import { addDays, type Day, dayOf } from "../base/time.ts";
 import { type Entry, entriesOf } from "../config/items.ts";
 import type { Suppression } from "../privacy/suppress.ts";
 import type { Book, InputCursor } from "./book.ts";
+import { type BuyReason, reasonToBuy } from "./due.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobType } from "./job-type.ts";
-import { type Item, openOf, subsOf } from "./lattice.ts";
-import { reasonToSubmit, type SubmitReason } from "./wanted.ts";
+import { type Item, openOf, submissionsOf } from "./join.ts";
 
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
@@ -18,7 +18,7 @@ export type RowSource = {
   readonly isDated: boolean;
   /** The filters under which it is read: a cursor made under others says nothing. */
   readonly filters: string;
-  /** How many rows there are from a day on; null: from the beginning. Undefined: nobody knows. */
+  /** How many rows there are from a day on; null: from the beginning. Undefined: it is not known. */
   count(from: Day | null): Promise<number | undefined>;
   /**
    * Reads the rows from a day on, each once, `count` of them if that is known: of each the text that names an item, empty if
@@ -30,7 +30,7 @@ export type RowSource = {
 export type InputOptions = {
   readonly type: Pick<JobType, "settingName" | "kind" | "list" | "file" | "resubmitRules">;
   readonly sources: readonly RowSource[];
-  readonly book: Pick<Book, "keyOf" | "get" | "owes" | "canBeHad" | "inputs">;
+  readonly book: Pick<Book, "name" | "get" | "isRetrievable" | "inputs">;
   readonly suppressed: Suppression;
   /** The stream that answers are delivered to. */
   readonly stream: string;
@@ -39,15 +39,15 @@ export type InputOptions = {
   now(): number;
 };
 
-/** Items that are held at once; a later run submits those beyond. */
-export const MOST_HELD = 5_000;
+/** Items that wait in memory at once; a later run submits the others. */
+export const MAX_WAITING = 5_000;
 /** Entries that are looked at before others get their turn. */
 const BATCH = 2_000;
 /** Texts of rows that were seen: many people work for one company. */
-const MOST_SEEN = 200_000;
+const MAX_SEEN = 200_000;
 /** A pass from the beginning finds what was refused or failed long ago. */
 const FULL_PASS_DAYS = 30;
-export const PLACES_TOLD = 5;
+export const MAX_PLACES = 5;
 
 /** The items to work on: the config's first, then those that the rows of streams name. */
 export class Inputs {
@@ -55,11 +55,11 @@ export class Inputs {
   waiting = 0;
   /** Entries that are no items, and the places of the first. */
   readonly invalid = { count: 0, places: [] as string[] };
-  /** How many entries name somebody who is suppressed. */
+  /** How many entries name a suppressed item. */
   suppressed = 0;
   /** Why rows could not be read. */
   failure: unknown;
-  /** Items that were found since this was emptied last and whose answers are out or not delivered, by key. */
+  /** Items found since this was emptied last whose jobs are open or whose answers are not delivered, by key. */
   readonly found = new Map<string, string>();
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
@@ -80,7 +80,7 @@ export class Inputs {
 
   /**
    * Looks at every item of the config. Returns those to submit, as many as one run can; the others are counted.
-   * @param seen is told of each item as often as the config names it
+   * @param seen gets each item as often as the config names it
    */
   async configured(seen?: (candidate: Candidate) => void): Promise<readonly Candidate[]> {
     const { book, type } = this.#options;
@@ -90,15 +90,15 @@ export class Inputs {
       for (const entry of entriesOf(kind, text)) {
         if (entry.item === null) {
           this.invalid.count += 1;
-          if (this.invalid.places.length < PLACES_TOLD) this.invalid.places.push(place);
+          if (this.invalid.places.length < MAX_PLACES) this.invalid.places.push(place);
           continue;
         }
         if (this.#isSuppressed(entry)) continue;
-        const candidate = { key: book.keyOf(entry), item: entry.item, place };
+        const candidate = { key: book.name(entry.item), item: entry.item, place };
         seen?.(candidate);
         const reason = this.#reasonNow(candidate);
         if (reason !== undefined) this.waiting += 1;
-        if (reason === "new" && found.length < MOST_HELD) found.push(candidate);
+        if (reason === "new" && found.length < MAX_WAITING) found.push(candidate);
       }
     };
     try {
@@ -115,7 +115,7 @@ export class Inputs {
   }
 
   /** Reads rows and yields the items that they name, in batches that may be empty. Then what can wait. */
-  async *others(): AsyncGenerator<readonly Candidate[]> {
+  async *fromRows(): AsyncGenerator<readonly Candidate[]> {
     for (const source of this.#options.sources) {
       try {
         yield* this.#pass(source);
@@ -149,10 +149,10 @@ export class Inputs {
       const found: Candidate[] = [];
       for (const text of batch) {
         if (text === "" || texts.has(text)) continue;
-        if (texts.size < MOST_SEEN) texts.add(text);
+        if (texts.size < MAX_SEEN) texts.add(text);
         for (const entry of entriesOf(type.kind, text)) {
           if (entry.item === null || this.#isSuppressed(entry)) continue;
-          const candidate = { key: book.keyOf(entry), item: entry.item, place: `a row of ${from}` };
+          const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
           if (this.#reasonNow(candidate) === "new") found.push(candidate);
           if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
         }
@@ -166,7 +166,7 @@ export class Inputs {
     this.#passes.push({ cursor: { from, filters, through: addDays(today, -2), full }, keys });
   }
 
-  /** Such an item is not even looked up in the book: what was bought before is not delivered. */
+  /** The book is not asked about a suppressed item: what was bought before is not delivered. */
   #isSuppressed({ kind, item }: Entry): boolean {
     const isSuppressed = this.#options.suppressed.has(kind, item);
     if (isSuppressed) this.suppressed += 1;
@@ -181,21 +181,21 @@ export class Inputs {
     return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
   }
 
-  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is held. */
-  #reasonNow(candidate: Candidate): SubmitReason | undefined {
+  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is kept. */
+  #reasonNow(candidate: Candidate): BuyReason | undefined {
     const { book, stream, type, now } = this.#options;
     const item = book.get(candidate.key);
-    if (openOf(item).length > 0 || (book.owes(stream, candidate.key) && book.canBeHad(candidate.key)))
+    if (openOf(item).length > 0 || book.isRetrievable(stream, candidate.key))
       this.found.set(candidate.key, candidate.item);
-    const reason = reasonToSubmit(item, type.resubmitRules, now());
+    const reason = reasonToBuy(item, type.resubmitRules, now());
     if (reason === undefined || this.#seen.has(candidate.key)) return undefined;
     this.#seen.add(candidate.key);
     if (reason === "new") return reason;
-    const at = subsOf(item).at(-1)?.at ?? Date.parse(item.day);
+    const at = submissionsOf(item).at(-1)?.at ?? Date.parse(item.day);
     this.#later.push({ ...candidate, isRefresh: reason === "refresh", at });
-    if (this.#later.length < 2 * MOST_HELD) return reason;
+    if (this.#later.length < 2 * MAX_WAITING) return reason;
     this.#sortLater();
-    this.#later.length = MOST_HELD;
+    this.#later.length = MAX_WAITING;
     return reason;
   }
 
@@ -207,6 +207,6 @@ export class Inputs {
 
 /** Whether no later run wants an item unless it is to be refreshed, so that a cursor may pass its row. */
 function isDoneWith(item: Item): boolean {
-  const step = subsOf(item).at(-1)?.step;
+  const step = submissionsOf(item).at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
 }

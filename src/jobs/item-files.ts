@@ -4,7 +4,7 @@ import { reasonOf } from "../output/files/reason.ts";
 
 /**
  * Reads the texts of a file of items: one on each line, or a CSV file with the column.
- * @param each is told of each text and the line on which it begins, from 1
+ * @param each gets each text and the line on which it begins, from 1
  * @throws ConfigError for a file that cannot be read, and for CSV without the column, whose cells may be anything, or with
  *   a cell that does not end
  */

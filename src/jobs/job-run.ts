@@ -1,53 +1,45 @@
+import { isDeepStrictEqual } from "node:util";
 import type { JsonObject } from "../base/json.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { Client } from "../service/client.ts";
 import type { Clock } from "../service/clock.ts";
-import type { LineBatch, StreamState } from "../sync/event.ts";
-import { StateShare } from "../sync/state-share.ts";
+import type { Event, LineBatch, StreamState } from "../sync/event.ts";
 import type { Book } from "./book.ts";
+import type { Polls } from "./due.ts";
 import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";
-import type { Answer, JobReply, JobType, Submission, Trouble } from "./job-type.ts";
-import type { Memory, RememberedStream } from "./memory.ts";
-import type { Polls } from "./schedule.ts";
+import type { JobReply, JobType, Problem, SubmitReply } from "./job-type.ts";
+import type { Memory } from "./memory.ts";
+
+/** States after answers are at least this far apart (ms), because a state may be large. */
+const STATE_MS = 5_000;
+/** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
+const SIGN_OF_LIFE_MS = 180_000;
 
 /** What a run asks of the service. Moments are epoch ms by the service's clock. */
 type JobClient = Pick<Client, "requestSlot" | "backOff" | "now"> & {
   /** Resolves when the service's clock is known. */
   ready(): Promise<void>;
   /** Submits an item, once, in a slot that was waited for. */
-  submit(item: string): Promise<Submission>;
+  submit(item: string): Promise<SubmitReply>;
   ask(jobId: string): Promise<JobReply>;
 };
 
-/** What one stream is to do in this run. */
-export type JobTask = Pick<RememberedStream, "truncates" | "generation"> & {
+/** What one stream does in this run. */
+export type JobTask = {
   readonly spec: JobStreamSpec;
   /** The newest moment of the records delivered so far. */
   readonly cursor: string | null;
-  /** Whether another stream of the setting has had its turn in this run: then there is nothing to submit or to wait for. */
+  /** Whether everything is delivered again and nothing is bought, because the platform replaces its rows. */
+  readonly isRefresh: boolean;
+  /** Whether another stream of the setting has submitted in this run: this one neither submits nor waits. */
   readonly isSecond: boolean;
-  /** Whether items are submitted. */
-  readonly buys: boolean;
   /** Whether anything is known of what was bought before. */
-  readonly knowsThePast: boolean;
-  /** Whether every row has to be looked at, because only then it is known what is to be delivered. */
-  readonly readsAllRows: boolean;
-  /** Whether that comes before the first submission: until then nobody knows whether a refresh begins blind. */
-  readonly looksFirst: boolean;
+  readonly hasHistory: boolean;
+  /** Whether every row is looked at, because only then it is known what is to be delivered. */
+  readonly scanAllInputs: boolean;
   /** The most that this run may submit. */
-  readonly mostSubmissions: number;
-};
-
-/** What the streams of one setting share in a run. */
-export type SharedJobs = {
-  /** Answers by job id, kept for the setting's other stream; undefined if there is none. */
-  readonly answers: Map<string, Answer> | undefined;
-  /** The jobs that were asked for. */
-  readonly asked: Set<string>;
-  /** Whether every entry of the lists and every row was looked at, and how many of them name somebody who is suppressed. */
-  hasSeenAll: boolean;
-  suppressed: number;
+  readonly maxSubmissions: number;
 };
 
 /** What one stream of jobs is worked on with. */
@@ -56,20 +48,19 @@ export type JobContext = {
   readonly task: JobTask;
   /** What is known of the setting's items. */
   readonly book: Book;
-  readonly shared: SharedJobs;
   readonly inputs: Inputs;
-  readonly memory: Pick<Memory, "salt" | "hasReceipts" | "blocked" | "write" | "state">;
+  readonly memory: Pick<Memory, "saltOf" | "hasReceipts" | "blocked" | "write" | "state">;
   readonly client: JobClient;
   readonly clock: Clock;
   /** By the monotonic clock: when the run is to end. */
   readonly endsAt: number;
   readonly signal: AbortSignal;
   toLines(records: readonly JsonObject[]): LineBatch;
-  /** Throws if another run has taken the receipts or the state file. */
+  /** @throws TransientError if another run has taken the receipts or the state file */
   checkLocks(): Promise<void>;
 };
 
-/** A job that is asked for in this run: an open one, or one whose answer a stream lacks. */
+/** A job that is asked for in this run: an open one, or one whose answer the stream lacks. */
 export type Watched = {
   readonly key: string;
   readonly id: string;
@@ -78,27 +69,17 @@ export type Watched = {
   /** When it is asked for next, or was asked for last. */
   due: number;
   polls?: Polls;
-  /** How long (ms) after its submission it was found unanswered. */
-  waited?: number;
-  /** How often it brought nothing of use, and what it brought last if that was nothing. */
-  vain?: number;
-  trouble?: Trouble | undefined;
+  /** How many replies were useless, and the last one if it was. */
+  uselessReplies?: number;
+  lastProblem?: Problem | undefined;
 };
 
-/** The state of one stream's run. The functions of run, submit, collect and checkpoints work on it. */
+/** The state of one stream's run, on which the functions of run, submit and collect work. */
 export class JobRun {
   readonly context: JobContext;
   readonly failures = new SubmitFailures();
   /** What was bought so far. */
   readonly spent = { submissions: 0, credits: 0 };
-  readonly states = {
-    cursor: null as string | null,
-    /** The last state; undefined while it does not cover every record. */
-    covering: undefined as StreamState | undefined,
-    share: new StateShare(),
-    /** Whether a state waits until writing it is due. */
-    isWaiting: false,
-  };
   readonly submitting = {
     queue: [] as Candidate[],
     /** Items that the service does not take, for the report. */
@@ -106,22 +87,16 @@ export class JobRun {
     doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
     /** The ids of the submissions of this run. */
     own: new Set<string>(),
-    /** How long (ms) one submission took in the last batch. */
-    msEach: Number.POSITIVE_INFINITY,
   };
   readonly collecting = {
     answered: 0,
-    /** How long (ms) every job of this run that was answered took at least; undefined: none was. */
-    quickest: undefined as number | undefined,
     /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
     jobs: new Map<string, Watched>(),
     agenda: [] as Watched[],
     /** The ids of those that were answered properly. */
     proper: new Set<string>(),
     silentInARow: 0,
-    vain: 0,
-    /** Credits that answers cost that are too long to take in. */
-    charged: 0,
+    uselessReplies: 0,
     /** Why nothing more is asked for. */
     ended: undefined as Error | undefined,
   };
@@ -130,12 +105,17 @@ export class JobRun {
   /** How long (ms) was waited for answers. */
   waited = 0;
   lastProgress: number;
+  #cursor: string | null;
+  /** The last state; undefined while it does not cover every record. */
+  #covering: StreamState | undefined;
+  #isStateWaiting = false;
+  #stateAt: number;
 
   constructor(context: JobContext) {
     this.context = context;
-    this.states.cursor = context.task.cursor;
+    this.#cursor = context.task.cursor;
     this.lastProgress = context.clock.monotonic();
-    this.states.share.begin(this.lastProgress);
+    this.#stateAt = this.lastProgress;
   }
 
   get stream(): string {
@@ -166,12 +146,50 @@ export class JobRun {
     this.failures.end(reason);
     this.collecting.ended ??= this.failures.failure;
   }
-}
 
-/** Writes to the receipts what became of submissions. A failure ends the submissions: a file with a hole proves nothing. */
-export async function remember(
-  { context: { memory, type }, failures }: JobRun,
-  ...news: Parameters<Memory["write"]>[1]
-): Promise<void> {
-  await memory.write(type.setting, news).catch((error: unknown) => failures.end(error));
+  /** Writes to the receipts what became of submissions. A failure ends the submissions: a file with a hole proves nothing. */
+  async recordOutcome(...changes: Parameters<Memory["write"]>[1]): Promise<void> {
+    const { memory, type } = this.context;
+    await memory.write(type.setting, changes).catch((error: unknown) => this.failures.end(error));
+  }
+
+  // States.
+
+  /** Records up to this moment were delivered. */
+  advance(cursor: string | null): void {
+    this.#covering = undefined;
+    if (cursor !== null && (this.#cursor === null || cursor > this.#cursor)) this.#cursor = cursor;
+  }
+
+  /** The state as it is now. @param announces whether only this state remembers what is about to leave */
+  *checkpoint(announces = false, state = this.#state): Generator<Event> {
+    this.#covering = state;
+    this.#isStateWaiting = false;
+    const spent = { ...this.spent };
+    yield { kind: "checkpoint", stream: this.stream, state, spent, ...(announces && { announces }) };
+    this.#stateAt = this.context.clock.monotonic();
+  }
+
+  /** The state after an answer, if the last one is long ago. */
+  *checkpointAfterAnswer(): Generator<Event> {
+    this.#isStateWaiting = this.context.clock.monotonic() - this.#stateAt < STATE_MS;
+    if (!this.#isStateWaiting) yield* this.checkpoint();
+  }
+
+  /** A state that had to wait, or the last one once more during a long wait. */
+  *signOfLife(): Generator<Event> {
+    const silentMs = this.context.clock.monotonic() - this.#stateAt;
+    if (this.#isStateWaiting || silentMs >= SIGN_OF_LIFE_MS) yield* this.checkpointAfterAnswer();
+  }
+
+  /** The last state of the run, unless it was written already. */
+  *lastCheckpoint(): Generator<Event> {
+    const state = this.#state;
+    if (!isDeepStrictEqual(state, this.#covering)) yield* this.checkpoint(false, state);
+  }
+
+  get #state(): StreamState {
+    const { memory, task, client } = this.context;
+    return memory.state(task.spec, this.#cursor, client.now());
+  }
 }

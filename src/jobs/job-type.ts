@@ -3,10 +3,9 @@ import type { JobSetting } from "../catalog/streams.ts";
 import type { ItemKind } from "../config/items.ts";
 import type { RetryWhen } from "../service/error-table.ts";
 import type { Caps } from "./caps.ts";
-import type { Polling } from "./schedule.ts";
-import type { ResubmitRules } from "./wanted.ts";
+import type { Polling, ResubmitRules } from "./due.ts";
 
-/** One kind of job under a config: what it is about, what it may cost, and what is said to the service. */
+/** One kind of job under a config: what it is about, what it may cost, and how the service is asked. */
 export type JobType = {
   readonly setting: JobSetting;
   /** The setting's name in the config, and one job, for people. */
@@ -19,12 +18,12 @@ export type JobType = {
   readonly froms: readonly ("people" | "companies")[];
   readonly caps: Caps;
   readonly resubmitRules: ResubmitRules;
-  /** Null: a submission is answered at once. */
+  /** Null: a submission is answered at once, and its answer cannot be asked for again. */
   readonly polling: Polling | null;
   /** How long (ms) one sync waits for answers. */
   readonly maxWait: number;
-  /** How many submissions may be under way at once, once one was answered. */
-  readonly postsAtOnce: number;
+  /** How many jobs may be open at once. */
+  readonly maxOpen: number;
   /** The end of "Cannot …", and the path, of a submission and of a question for a result. */
   readonly submit: Request;
   readonly collect: Request;
@@ -33,56 +32,56 @@ export type JobType = {
    * What an answer says by which the service has taken an item; undefined if it says nothing of use.
    * @param answered when it came, epoch ms
    */
-  taken(value: unknown, item: string, answered: number): Submission | undefined;
+  taken(value: unknown, item: string, answered: number): SubmitReply | undefined;
   /** What an answer says of a job; undefined for what is no answer about the job. */
   result(status: number, value: unknown): JobReply | undefined;
+  /** The credits that a reply says it cost, whether it is of other use or not. */
+  costOf(reply: unknown): number;
   /** The records of an answer for one of the setting's streams. */
   records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
 };
 
-/** `path` may hold `{job}`, for the job's id. */
+/** `path` may contain `{job}`, for the job's id. */
 type Request = { readonly what: string; readonly path: string };
 
 /** What became of a submission, which is never repeated on its own. */
-export type Submission =
+export type SubmitReply =
   | { readonly kind: "taken"; readonly jobId: string; readonly notBefore: number | null }
   /** It was answered at once. */
   | { readonly kind: "answered"; readonly answer: Answer }
-  /** It may have reached the service. */
-  | { readonly kind: "unknown"; readonly error: Error }
+  /** It may have reached the service. `cost`: the credits that a useless answer names. */
+  | { readonly kind: "unknown"; readonly error: Error; readonly cost: number }
   /** The service did not take it. */
   | { readonly kind: "refused"; readonly error: Error; readonly why: Refusal; readonly code: string };
 
 /** What helps after a refusal. */
 export type Refusal = RetryWhen | "credits";
 
-/** What asking for a result brought. */
+/** The reply to a question for a result. */
 export type JobReply =
   | { readonly kind: "pending"; readonly notBefore: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
-  | Trouble;
+  | Problem;
 
 /**
- * Asking for a job brought nothing of use. `known`: the service speaks of the job, so the address is right. `denied`: the
- * key may not see it. `silent`: no answer arrived at all.
+ * A reply without use. `known`: the service speaks of the job, so the address is right. `denied`: the key may not see
+ * the job. `silent`: no answer arrived at all.
  */
-export type Trouble = {
+export type Problem = {
   readonly kind: "known" | "unusable" | "denied" | "silent";
   readonly error: Error;
   readonly code: string;
   /** Whether asking again in this run may help. */
   readonly isRetryable?: boolean;
-  /** What an answer cost, in credits, that is there and too long to take in; null: it does not say. */
-  readonly cost?: number | null;
+  /** The credits that the reply says it cost. */
+  readonly cost?: number;
 };
 
 /** What an answer is about. */
 export type AboutAnswer = {
   readonly jobId: string | null;
-  /** Whether an earlier answer was delivered, so that a failed part of this one must not replace a real one. */
-  readonly isRefresh: boolean;
-  /** E-mail checks: the sources whose answer was delivered already. */
-  readonly sources: readonly string[];
+  /** Whether an earlier answer was delivered, in whole or in part. A failed part of this one must not replace it. */
+  readonly hasEarlier: boolean;
 };
 
 /** A result, or the response to a verification. */
@@ -96,6 +95,4 @@ export type Answer = {
   readonly failed: boolean;
   /** The code of a failure. */
   readonly code: string | null;
-  /** E-mail checks: the sources that were answered. */
-  readonly sources: readonly string[];
 };

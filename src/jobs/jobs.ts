@@ -1,5 +1,5 @@
 import { NotFoundError, TransientError } from "../base/errors.ts";
-import { type JsonObject, objectOf } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { fromLatin1, plural } from "../base/text.ts";
 import type { Day } from "../base/time.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
@@ -23,7 +23,7 @@ import { bounded, NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
-import type { JobTask, SharedJobs } from "./job-run.ts";
+import type { JobTask } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { type JobClients, jobTypeOf, probeJobs } from "./kinds.ts";
 import { Memory } from "./memory.ts";
@@ -43,13 +43,13 @@ export type Jobs = {
 export type SelectedJobs = Pick<ConfiguredStream, "name" | "syncMode"> &
   Partial<Pick<ConfiguredStream, "generationId" | "minimumGenerationId" | "syncId">>;
 
-/** What jobs borrow of the run. */
-export type Lent = JobClients & {
+/** What the run provides to jobs. */
+export type JobServices = JobClients & {
   readonly environment: Environment;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly pid: number;
-  /** Tells whether the run that left a lock still runs. */
+  /** Says whether the run that left a lock still runs. */
   readonly processes?: Processes | undefined;
   /** By the monotonic clock: when the run is to end. */
   readonly endsAt: number;
@@ -65,14 +65,14 @@ export type Lent = JobClients & {
 
 /**
  * Takes the locks of the jobs among the selected streams, and reads what is remembered of them. Asks the service nothing.
- * Throws TransientError while another run has the receipts.
+ * @throws TransientError while another run has the receipts
  * @param states what the state says of each stream
  */
 export async function openJobs(
   config: Config,
   selected: readonly SelectedJobs[],
   states: ReadonlyMap<string, unknown>,
-  lent: Lent,
+  services: JobServices,
 ): Promise<Jobs> {
   const specs = jobSpecsOf(config);
   const orders = new Map(selected.map((stream) => [stream.name, orderOf(stream)]));
@@ -80,57 +80,50 @@ export async function openJobs(
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
     .map((spec) => {
-      const { truncates = false, generation = null } = orders.get(spec.name) ?? {};
-      return { ...spec, truncates, generation, isSelected: orders.has(spec.name) };
+      const { isRefresh = false, generation = null } = orders.get(spec.name) ?? {};
+      return { ...spec, isRefresh, generation, isSelected: orders.has(spec.name) };
     });
-  const sync = [...orders.values()].find((order) => order.sync !== null)?.sync ?? null;
-  const { environment, signal, pid, processes, notify, clock, endsAt } = lent;
+  const syncId = [...orders.values()].find((order) => order.syncId !== null)?.syncId ?? null;
+  const { environment, signal, pid, processes, notify, clock, endsAt } = services;
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
-  const memory = await Memory.open({ config, environment, states, streams, lock, notify, sync });
-  const sharedBy = new Map<JobSetting, SharedJobs & { isStarted: boolean }>();
-  for (const setting of settings) {
-    const isAlone = streams.filter((one) => one.setting === setting && one.isSelected).length < 2;
-    const answers = isAlone ? undefined : new Map();
-    sharedBy.set(setting, { answers, asked: new Set(), hasSeenAll: false, suppressed: 0, isStarted: false });
-  }
+  const memory = await Memory.open({ config, environment, states, streams, lock, notify, syncId });
+  /** The settings of which a stream has submitted. */
+  const started = new Set<JobSetting>();
 
   return {
     read: (spec, schema) => {
       const { setting, name } = spec;
-      const [order, shared] = [orders.get(name), sharedBy.get(setting)];
-      if (order === undefined || shared === undefined)
-        throw new Error(`Cannot open the stream "${name}": it was not selected`);
-      const { book, hasState, cursors, mostSubmissions } = memory.of(setting);
-      const isSecond = shared.isStarted;
-      const looksFirst = streams.some((one) => one.setting === setting && one.truncates);
+      const order = orders.get(name);
+      if (order === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
+      const { book, hasState, cursors, maxSubmissions } = memory.of(setting);
+      const { isRefresh } = order;
       const task: JobTask = {
-        ...{ ...order, spec, isSecond, mostSubmissions, looksFirst },
-        buys: order.buys && !isSecond,
+        ...{ spec, isRefresh, maxSubmissions },
+        isSecond: started.has(setting) && !isRefresh,
         cursor: cursors.get(name) ?? null,
-        knowsThePast: hasState || book.size > 0,
-        // Of what only the receipts know, rows say what this connection wants delivered.
-        readsAllRows: looksFirst || (!hasState && book.size > 0),
+        hasHistory: hasState || book.size > 0,
+        // Without a state only rows tell which items of the receipts this connection wants.
+        scanAllInputs: isRefresh || (!hasState && book.size > 0),
       };
-      // A full refresh buys nothing, so the setting's other stream still has to.
-      shared.isStarted ||= task.buys;
-      const client = setting === "emailCheck" ? lent.publicApi : lent.externalApi;
+      if (!isRefresh) started.add(setting);
+      const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
       const type = jobTypeOf(setting, config);
       const { refreshAfterDays, retryUnknown } = type.resubmitRules;
-      const hide = lent.echoOf(name, type.kind);
+      const hide = services.echoOf(name, type.kind);
       const parser = new RowParser({ key: "", cursor: null, schema });
       const inputs = new Inputs({
         ...{ type, book, stream: name, suppressed: config.suppressed },
-        sources: type.froms.map((from) => rowsOf(from, type.kind, config, lent)),
+        sources: type.froms.map((from) => rowsOf(from, type.kind, config, services)),
         // A later run may want items that this one does not.
-        readsAll: refreshAfterDays !== null || retryUnknown || task.readsAllRows,
+        readsAll: refreshAfterDays !== null || retryUnknown || task.scanAllInputs,
         now: () => client.now(),
       });
       return readJobs({
-        ...{ type, task, book, shared, inputs, memory, clock, endsAt, signal },
+        ...{ type, task, book, inputs, memory, clock, endsAt, signal },
         client: {
           ready: async () => {
-            if (!client.knowsTime) await probeJobs(spec, lent);
+            if (!client.knowsTime) await probeJobs(spec, services);
           },
           requestSlot: () => client.requestSlot(),
           submit: (item) => submitOnce(client, type, item),
@@ -139,17 +132,17 @@ export async function openJobs(
           now: () => client.now(),
         },
         toLines: (records) => {
-          const { left, held } = unsuppressed(records, config.suppressed);
+          const { left, suppressed } = unsuppressed(records, config.suppressed);
           const { lines, facts } = parser.toLines(
             hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide)),
           );
-          return held === 0
+          return suppressed === 0
             ? { lines, facts }
-            : { lines, facts: { ...(facts ?? NO_FACTS), suppressed: held } };
+            : { lines, facts: { ...(facts ?? NO_FACTS), suppressed } };
         },
         checkLocks: async () => {
           await memory.check();
-          await lent.checkState();
+          await services.checkState();
         },
       });
     },
@@ -157,31 +150,32 @@ export async function openJobs(
   };
 }
 
-/** What may leave of answers: no record of a suppressed domain or e-mail, and no suppressed contact in one. */
-function unsuppressed(records: readonly JsonObject[], suppressed: Suppression) {
-  let held = 0;
+/** The records without those of a suppressed domain or e-mail, and without suppressed contacts, also in lists of lists. */
+function unsuppressed(records: readonly JsonObject[], suppression: Suppression) {
+  let suppressed = 0;
+  const isNamed = (field: "domain" | "email", value: unknown): boolean =>
+    [value].flat(Number.POSITIVE_INFINITY).some((one) => suppression.has(field, one));
   const isShown = (value: unknown): boolean => {
-    const { domain, email } = objectOf(value);
-    const isSuppressed = suppressed.has("domain", domain) || suppressed.has("email", email);
-    if (isSuppressed) held += 1;
+    const { domain, email } = isObject(value) ? value : { domain: value, email: value };
+    const isSuppressed = !Array.isArray(value) && (isNamed("domain", domain) || isNamed("email", email));
+    if (isSuppressed) suppressed += 1;
     return !isSuppressed;
   };
-  const left = records.filter(isShown).map((record) => {
-    const { contacts } = record;
-    return Array.isArray(contacts) ? { ...record, contacts: contacts.filter(isShown) } : record;
-  });
-  return { left, held };
+  const shown = (contacts: unknown): unknown =>
+    Array.isArray(contacts) ? contacts.filter(isShown).map(shown) : contacts;
+  const left = records
+    .filter(isShown)
+    .map((record) => ("contacts" in record ? { ...record, contacts: shown(record["contacts"]) } : record));
+  return { left, suppressed };
 }
 
 /** What the platform asks for. The ids of PyAirbyte, 1 in every sync and mode, number nothing and call for no refresh. */
 function orderOf({ syncMode, generationId = null, minimumGenerationId = 0, syncId = null }: SelectedJobs) {
   const isNumbered = [generationId, minimumGenerationId, syncId].some((id) => id !== 1);
   return {
-    // A full refresh delivers again what can be had for free.
-    buys: syncMode !== "full_refresh",
-    truncates: syncMode === "full_refresh" || (isNumbered && minimumGenerationId > 0),
+    isRefresh: syncMode === "full_refresh" || (isNumbered && minimumGenerationId > 0),
     generation: isNumbered ? generationId : null,
-    sync: isNumbered && syncId !== null ? String(syncId) : null,
+    syncId: isNumbered && syncId !== null ? String(syncId) : null,
   };
 }
 
@@ -197,7 +191,7 @@ function rowsOf(
   from: JobType["froms"][number],
   kind: JobType["kind"],
   { verifyCounts }: Config,
-  { streamApi, filtersOf, notify }: Lent,
+  { streamApi, filtersOf, notify }: JobServices,
 ): RowSource {
   const spec = ROWS[from];
   const api = streamApi(spec, { cursor: spec.cursorField, schema: null });
@@ -215,7 +209,7 @@ function rowsOf(
       countOf(day).catch((error: unknown) => {
         // There may be an export without a list.
         if (!spec.sampled || !(error instanceof NotFoundError)) throw error;
-        notify(`${error.message}. Until then nobody can tell whether all rows that name items came`);
+        notify(`${error.message}. Until then it is not known whether all rows that name items came`);
         return undefined;
       }),
     read: async function* (day, rows) {
@@ -232,7 +226,7 @@ function rowsOf(
         );
       }
       if (!verifyCounts || shown >= (rows ?? 0)) return;
-      // Who has left since is no loss.
+      // Rows that have left since are no loss.
       const left = (await countOf(day)) ?? 0;
       if (shown < left) throw tooFew(from, shown, left);
     },

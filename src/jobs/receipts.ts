@@ -1,76 +1,59 @@
-import { readSync } from "node:fs";
 import { type FileHandle, mkdir, open, readlink, realpath, stat } from "node:fs/promises";
 import { platform } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { ConfigError } from "../base/errors.ts";
+import { ConfigError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf, tryParseJson } from "../base/json.ts";
-import type { JobSetting } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
 import { Lock, type LockRuntime } from "../output/files/lock.ts";
 import { codeOf, reasonOf } from "../output/files/reason.ts";
 import { replaceFile } from "../output/files/replace.ts";
-import type { Book } from "./book.ts";
-import { type Digesting, isSameDigesting, newDigests } from "./identity.ts";
-import type { Delta, Handle } from "./lattice.ts";
-import { OlderReceipts } from "./older.ts";
-import {
-  digestsIn,
-  isAmount,
-  isSetting,
-  listOf,
-  moneyIn,
-  NONE,
-  NotOurs,
-  parseEntry,
-  parsePacked,
-  short,
-  toCount,
-  toEntry,
-} from "./parse.ts";
+import type { Salt } from "./identity.ts";
+import type { Changes } from "./join.ts";
+import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
-const FORMAT = 2;
-/** Bytes above which the file is compacted when it is opened, and then again whenever it has doubled. */
-const COMPACTED_ABOVE = 64 * 1024 * 1024;
-const COMPACT_AT = 2;
-const PIECE = 1024 * 1024;
+const FORMAT = 3;
 const LINE_BREAK = 10;
+/** Lines that are written at once when the file is replaced. */
+const BATCH = 1_000;
 
-export type Books = ReadonlyMap<JobSetting, Book>;
+export type Salts = ReadonlyMap<JobSetting, Salt>;
+
+/** Changes of one setting: a line of the file. */
+export type Line = readonly [setting: JobSetting, changes: Changes];
 
 /**
- * The file that remembers what was bought when a platform forgets its state: a header, then one change a line. A change is
- * on the disk before the request, and its outcome before anything else happens. Holds digests, never items.
+ * The file that knows what was bought when a platform forgets its state: a header, then one change a line. A change is
+ * on the disk before the request, and its outcome before anything else happens. Has digests, never items.
  */
 export class Receipts {
-  readonly digests: Digesting;
-  /** The addresses of the services, by setting, that the receipts are about. */
-  readonly services: Map<string, string>;
-  readonly #path: string;
-  #format: number;
+  readonly path: string;
+  readonly #salts: Salts;
   readonly #lock: Lock | undefined;
   #file: FileHandle;
+  /** Bytes up to the last line break. */
+  #whole = 0;
+  /** The file as this run left it: its names, its bytes, and its last line. */
+  #links = 1;
+  #size = 0;
+  #last = Buffer.alloc(0);
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, lock: Lock | undefined, file: FileHandle, header: Header) {
-    this.#path = path;
-    this.#lock = lock;
+  private constructor(path: string, salts: Salts, file: FileHandle, lock?: Lock) {
+    this.path = path;
+    this.#salts = salts;
     this.#file = file;
-    this.#format = header.format;
-    this.digests = header.digests;
-    this.services = header.services;
+    this.#lock = lock;
   }
 
   /**
-   * Opens the receipts for this run alone, and begins them if there are none. Throws TransientError while another run has
-   * them, ConfigError for a file that cannot be read or written.
-   * @param salt of the state, for receipts that begin
-   * @param services the addresses that they are about then; those of format 1 did not say
+   * Opens the receipts for this run alone, and begins them if there are none.
+   * @throws TransientError while another run has them, ConfigError for a file that cannot be read or written
    */
   static async open(
     given: string,
+    salts: Salts,
     runtime: LockRuntime,
     notify: (text: string) => void,
-    salt: string | undefined,
-    services: ReadonlyMap<string, string> = new Map(),
   ): Promise<Receipts> {
     const path = await attempt(given, async () => {
       await mkdir(dirname(given), { recursive: true, mode: 0o700 });
@@ -79,14 +62,8 @@ export class Receipts {
     const lock = await Lock.acquire(path, runtime, notify);
     try {
       return await attempt(path, async () => {
-        if (!(await isThere(path))) await replaceFile(path, headerOf(newDigests(salt), services));
-        const receipts = await Receipts.#opened(path, "a+", lock);
-        if (receipts.#format === FORMAT) return receipts;
-        for (const [setting, service] of services) receipts.services.set(setting, service);
-        notify(
-          `The receipts "${path}" did not name a service. From now on they are about the one of this config.`,
-        );
-        return receipts;
+        if (!(await isThere(path))) await replaceFile(path, headerOf(salts));
+        return new Receipts(path, salts, await open(path, "a+", 0o600), lock);
       });
     } catch (error) {
       await lock.release();
@@ -95,20 +72,10 @@ export class Receipts {
   }
 
   /** Opens receipts to read them, without a lock; undefined if there are none. */
-  static async look(path: string): Promise<Receipts | undefined> {
+  static async look(path: string, salts: Salts): Promise<Receipts | undefined> {
     return await attempt(path, async () =>
-      (await isThere(path)) ? await Receipts.#opened(path, "r") : undefined,
+      (await isThere(path)) ? new Receipts(path, salts, await open(path, "r")) : undefined,
     );
-  }
-
-  static async #opened(path: string, flags: string, lock?: Lock): Promise<Receipts> {
-    const file = await open(path, flags, 0o600);
-    try {
-      return new Receipts(path, lock, file, await headerIn(path, file));
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
   }
 
   /** Whether there are receipts, or may be. */
@@ -116,62 +83,73 @@ export class Receipts {
     return await isThere(path).catch((error: unknown) => codeOf(error) !== "ENOTDIR");
   }
 
+  /** The changes, up to the last line break. @throws ConfigError for damage, behind what comes before it */
+  async *read(): AsyncGenerator<Line> {
+    const bytes = await attempt(this.path, () => this.#file.readFile());
+    this.#whole = bytes.lastIndexOf(LINE_BREAK) + 1;
+    let header: JsonObject | undefined;
+    let nth = 0;
+    for (let from = 0; from < this.#whole; nth++) {
+      const to = bytes.indexOf(LINE_BREAK, from);
+      const fields = tryParseJson(bytes.toString("utf8", from, to));
+      from = to + 1;
+      try {
+        if (!isObject(fields)) throw new NotOurs("it is no JSON object");
+        // A file that was put together has several headers.
+        const isHeader = header === undefined || "receipts" in fields;
+        if (isHeader) header = parseHeader(fields);
+        else yield this.#parseLine(fields, header);
+      } catch (error) {
+        throw error instanceof NotOurs ? damaged(this.path, nth + 1, error.message) : error;
+      }
+    }
+    if (header === undefined) throw damaged(this.path, 1, "it is not what this connector writes");
+  }
+
   /**
-   * Tells the books what is known. With a lock it also mends the file: what a crash tore behind the last line break goes,
-   * a large file is compacted, an older format is written anew. Throws ConfigError for receipts that are damaged; what
-   * stands before the damage is told.
+   * Replaces the file by all that is known. A file that cannot be replaced, because it is mounted alone, gets the rest.
+   * @param missing what the file does not say
    */
-  async read(books: Books, compactedAbove: number = COMPACTED_ABOVE): Promise<void> {
-    await attempt(this.#path, async () => {
-      let [size, compactedTo] = [0, 0];
-      const older = new OlderReceipts();
-      for await (const lines of linesOf(this.#file))
-        for (const { text, place, end } of lines) {
-          const { fields, news } = this.#understood(text, place, older);
-          if (news !== null) books.get(news.setting)?.add(news.delta, place);
-          for (const [setting, service] of servicesIn(fields)) this.services.set(setting, service);
-          if (isAmount(fields["compacted"])) compactedTo = fields["compacted"];
-          size = end;
-        }
-      if (this.#lock === undefined) return;
-      const isLarge = size > Math.max(compactedAbove, COMPACT_AT * compactedTo);
-      if (this.#format === FORMAT && !isLarge) return await this.#file.truncate(size);
-      await replaceFile(this.#path, this.#compacted(books));
-      await this.#file.close();
-      this.#file = await open(this.#path, "a+", 0o600);
-      this.#format = FORMAT;
+  async begin(known: () => Iterable<Line>, missing: readonly Line[]): Promise<void> {
+    await attempt(this.path, async () => {
+      try {
+        await replaceFile(this.path, textOf(headerOf(this.#salts), known()));
+        await this.#file.close();
+        this.#file = await open(this.path, "a+", 0o600);
+      } catch {
+        const { size, nlink } = await this.#file.stat();
+        if (nlink === 0) throw shared(this.path);
+        if (size > this.#whole) await this.#file.truncate(this.#whole);
+        for await (const text of textOf("", missing)) await this.#file.appendFile(text);
+        await this.#file.datasync();
+      }
+      const { size, nlink } = await this.#file.stat();
+      [this.#size, this.#links] = [size, nlink];
     });
   }
 
-  /** The handle of an item in the line at a place; null if it is not there. */
-  handleAt(place: number, key: string): Handle | null {
-    let line = Buffer.alloc(0);
-    while (!line.includes(LINE_BREAK)) {
-      const piece = Buffer.alloc(4096);
-      const length = readSync(this.#file.fd, piece, 0, piece.length, place - 1 + line.length);
-      if (length === 0) return null;
-      line = Buffer.concat([line, piece.subarray(0, length)]);
-    }
-    const text = line.toString("utf8", 0, line.indexOf(LINE_BREAK));
-    const { items = [] } = this.#understood(text, place, new OlderReceipts()).news?.delta ?? {};
-    return items.find(([of]) => of === key)?.[1].handle ?? null;
-  }
-
-  /** Throws TransientError if another run has taken the receipts. */
+  /** @throws TransientError if another run has the receipts, or writes to them */
   async check(): Promise<void> {
     await this.#lock?.check();
+    await this.#writing;
+    if (!(await attempt(this.path, () => this.#isAsLeft()))) throw shared(this.path);
   }
 
-  /** Writes changes. Returns when they are on the disk. */
-  async write(setting: JobSetting, deltas: readonly Delta[]): Promise<void> {
-    if (deltas.length > 0) await this.#append(deltas, (delta) => this.#line(setting, delta));
-  }
-
-  /** The receipts are about these services from now on. */
-  async bind(services: ReadonlyMap<string, string>): Promise<void> {
-    for (const [setting, service] of services) this.services.set(setting, service);
-    if (services.size > 0)
-      await this.#append([{ service: Object.fromEntries(services) }], (line) => `${JSON.stringify(line)}\n`);
+  /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
+  write(setting: JobSetting, all: readonly Changes[]): Promise<void> {
+    const lines = all.map((changes) => lineOf([setting, changes])).filter((line) => line !== "");
+    if (lines.length === 0) return this.#writing;
+    const text = Buffer.from(lines.join(""));
+    this.#writing = this.#writing.then(() =>
+      attempt(this.path, async () => {
+        await this.#file.appendFile(text);
+        await this.#file.datasync();
+        this.#size += text.length;
+        this.#last = Buffer.from(lines.at(-1) ?? "");
+      }),
+    );
+    this.#writing.catch(() => undefined);
+    return this.#writing;
   }
 
   async close(): Promise<void> {
@@ -180,139 +158,64 @@ export class Receipts {
     await this.#lock?.release();
   }
 
-  /** One write after the other. What fails once fails for good: a file with a hole in it proves nothing. */
-  #append<Part>(parts: readonly Part[], toLine: (part: Part) => string): Promise<void> {
-    this.#writing = this.#writing.then(() =>
-      attempt(this.#path, async () => {
-        for (const part of parts) await this.#file.appendFile(toLine(part));
-        await this.#file.datasync();
-      }),
-    );
-    this.#writing.catch(() => undefined);
-    return this.#writing;
+  #parseLine(fields: JsonObject, header: JsonObject | undefined): Line {
+    const setting = JOB_SETTINGS.find((one) => one === fields["for"]);
+    if (setting === undefined) throw new NotOurs('its "for" is no setting');
+    const { [setting]: id } = objectOf(header?.["salt"]);
+    if (id !== this.#salts.get(setting)?.id) throw otherSalt(`The receipts "${this.path}"`, this.path);
+    return [setting, parseChanges(fields)];
   }
 
-  /** Omits what is empty, and how keys were made if it is how the header says. */
-  #line(setting: JobSetting, { digests, items = [], ...lists }: Delta): string {
-    const made = isSameDigesting(digests, this.digests) ? {} : digests;
-    return `${JSON.stringify({ for: setting, ...made, ...short({ items: items.map(toEntry), ...lists }) })}\n`;
-  }
-
-  /** A line, and what it says of purchases. Throws ConfigError for what is none of ours. */
-  #understood(text: string, place: number, older: OlderReceipts): Understood {
-    const fields = tryParseJson(text);
+  /** Another mount or machine may know the file by another path, where its lock is another one too. */
+  async #isAsLeft(): Promise<boolean> {
+    const file = await open(this.path, "r");
     try {
-      if (!isObject(fields)) throw new NotOurs("it is no JSON object");
-      const news = newsIn(this.#format === FORMAT ? fields : older.upgrade(fields), this.digests);
-      return { fields, news };
-    } catch (error) {
-      if (!(error instanceof NotOurs)) throw error;
-      // Of format 1 a line that is none of ours is one that a crash tore: its request never left.
-      if (this.#format !== FORMAT) return { fields: objectOf(fields), news: null };
-      throw damaged(
-        this.#path,
-        `what stands at byte ${place - 1} is not what this connector writes: ${error.message}`,
-      );
+      const { size, nlink } = await file.stat();
+      const tail = Buffer.alloc(this.#last.length);
+      await file.read(tail, 0, tail.length, this.#size - tail.length);
+      return size === this.#size && nlink === this.#links && tail.equals(this.#last);
+    } finally {
+      await file.close();
     }
-  }
-
-  /** The file anew: answers as their lines have them, all else as the books have it. The books learn the new places. */
-  async *#compacted(books: Books): AsyncGenerator<string> {
-    let bytes = 0;
-    const counted = (text: string): string => {
-      bytes += Buffer.byteLength(text);
-      return text;
-    };
-    yield counted(headerOf(this.digests, this.services));
-    for (const [setting, book] of books)
-      for (const delta of book.toReceipts()) yield counted(this.#line(setting, delta));
-    const older = new OlderReceipts();
-    for await (const lines of linesOf(this.#file)) {
-      let piece = "";
-      for (const { text, place } of lines) {
-        const { news } = this.#understood(text, place, older);
-        for (const [key, item] of news?.delta.items ?? []) {
-          if (news === null || books.get(news.setting)?.move(key, place, bytes + 1) !== true) continue;
-          const { digests } = news.delta;
-          piece += counted(this.#line(news.setting, { digests, items: [[key, { ...item, subs: {} }]] }));
-        }
-      }
-      yield piece;
-    }
-    yield `${JSON.stringify({ compacted: bytes })}\n`;
   }
 }
 
-type Header = Pick<Receipts, "digests" | "services"> & { readonly format: number };
-
-type Understood = {
-  readonly fields: JsonObject;
-  /** What was bought; null: nothing. */
-  readonly news: { readonly setting: JobSetting; readonly delta: Delta } | null;
-};
-
-const headerOf = ({ salt, normalization }: Digesting, services: ReadonlyMap<string, string>): string =>
-  `${JSON.stringify({ receipts: FORMAT, service: Object.fromEntries(services), salt, normalization })}\n`;
-
-async function headerIn(path: string, file: FileHandle): Promise<Header> {
-  for await (const [first = { text: "" }] of linesOf(file)) {
-    const fields: JsonObject = { normalization: 1, ...objectOf(tryParseJson(first.text)) };
-    const format = toCount(fields["receipts"]);
-    if (format > FORMAT) throw damaged(path, "a newer version of this program wrote it");
-    if (format === 0) break;
-    try {
-      return { format, digests: digestsIn(fields), services: new Map(servicesIn(fields)) };
-    } catch (error) {
-      throw error instanceof NotOurs ? damaged(path, error.message) : error;
-    }
-  }
-  throw damaged(path, "its first line is not what this connector writes");
-}
-
-/** What a line says of purchases. What it lacks is empty. Throws NotOurs. */
-function newsIn(fields: JsonObject, header: Digesting): Understood["news"] {
-  const { for: setting, salt, normalization, items = NONE, days = NONE } = fields;
-  if (setting === undefined) return null;
-  if (!isSetting(setting)) throw new NotOurs('its "for" is no setting');
-  const isAsHeader = salt === undefined && normalization === undefined;
-  const delta = {
-    digests: isAsHeader ? header : digestsIn({ ...header, ...fields }),
-    items: listOf(items, "items", parseEntry),
-    days: listOf(days, "days", parsePacked),
-    ...moneyIn(fields, NONE),
-  };
-  return { setting, delta };
-}
-
-const servicesIn = ({ service }: JsonObject): [string, string][] =>
-  Object.entries(objectOf(service)).filter(
-    (entry): entry is [string, string] => typeof entry[1] === "string",
+/** @param what has digests under another salt. @param file the file to move away; undefined: the stream is reset */
+export const otherSalt = (what: string, file?: string): ConfigError =>
+  new ConfigError(
+    `${what} cannot be used: another address of the service or another hash_salt is behind the digests. Nothing is ` +
+      "bought, because everything would be bought again. Set them back. If this is another service, " +
+      (file === undefined
+        ? "reset the stream"
+        : `move "${file}" away, or name another file in receipts_file`),
   );
 
-/** `place`: the byte at which it begins plus 1. `end`: the byte behind its line break. */
-type Line = { readonly text: string; readonly place: number; readonly end: number };
+const headerOf = (salts: Salts): string => {
+  const salt = Object.fromEntries([...salts].map(([setting, { id }]) => [setting, id]));
+  return `${JSON.stringify({ receipts: FORMAT, salt })}\n`;
+};
 
-/** The lines of a file up to its last line break, in pieces. A piece has to be read before the next one comes. */
-async function* linesOf(file: FileHandle): AsyncGenerator<Iterable<Line>> {
-  let bytes = Buffer.alloc(PIECE);
-  for (let [start, held] = [0, 0]; ; ) {
-    const { bytesRead } = await file.read(bytes, held, bytes.length - held, start + held);
-    if (bytesRead === 0) return;
-    held += bytesRead;
-    const end = bytes.lastIndexOf(LINE_BREAK, held - 1) + 1;
-    if (end > 0) yield linesIn(bytes.subarray(0, end), start);
-    bytes.copyWithin(0, end, held);
-    [start, held] = [start + end, held - end];
-    if (held === bytes.length) bytes = Buffer.concat([bytes], 2 * held);
-  }
+function parseHeader(fields: JsonObject): JsonObject {
+  checkFormat(fields["receipts"], FORMAT, "receipts");
+  if (!isObject(fields["salt"])) throw new NotOurs('it has no "salt"');
+  return fields;
 }
 
-function* linesIn(bytes: Buffer, start: number): Generator<Line> {
-  for (let from = 0; from < bytes.length; ) {
-    const to = bytes.indexOf(LINE_BREAK, from);
-    yield { text: bytes.toString("utf8", from, to), place: start + from + 1, end: start + to + 1 };
-    from = to + 1;
+function lineOf([setting, changes]: Line): string {
+  const fields = toFields(changes);
+  return Object.keys(fields).length === 0 ? "" : `${JSON.stringify({ for: setting, ...fields })}\n`;
+}
+
+async function* textOf(head: string, lines: Iterable<Line>): AsyncGenerator<string> {
+  let [text, count] = [head, 0];
+  for (const line of lines) {
+    text += lineOf(line);
+    count += 1;
+    if (count % BATCH !== 0) continue;
+    yield text;
+    text = "";
   }
+  yield text;
 }
 
 /** The file that a path leads to, through links, whether it is there or not. */
@@ -324,7 +227,7 @@ const resolved = (path: string): Promise<string> =>
     return target === undefined ? join(folder, basename(path)) : await resolved(resolve(folder, target));
   });
 
-/** Whether there is a file. Throws ConfigError for one that is not regular, has another name, or that anyone may write. */
+/** Whether there is a file. @throws ConfigError for one that is not regular, has another name, or that anyone may write */
 async function isThere(path: string): Promise<boolean> {
   const stats = await stat(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return undefined;
@@ -342,17 +245,23 @@ async function isThere(path: string): Promise<boolean> {
   return true;
 }
 
-const damaged = (path: string, why: string): ConfigError =>
+const shared = (path: string): TransientError =>
+  new TransientError(
+    `Cannot go on with the receipts "${path}": another run writes to the same file. Give each run a file of its own, ` +
+      "or mount the folder of the file, so that its lock is seen",
+  );
+
+const damaged = (path: string, line: number, why: string): ConfigError =>
   new ConfigError(
-    `Cannot use the receipts "${path}": ${why}. It knows what was paid for: ` +
-      "restore it, or move it away to go on by the state alone",
+    `Cannot use the receipts "${path}": line ${line} is not what this connector writes: ${why}. The file knows what was ` +
+      "paid for: restore it, or move it away to go on by the state alone",
   );
 
 async function attempt<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (cause) {
-    if (cause instanceof ConfigError) throw cause;
+    if (cause instanceof ConfigError || cause instanceof TransientError) throw cause;
     throw new ConfigError(
       `Cannot use the receipts "${path}": ${reasonOf(cause)}. They keep anything from being bought twice: make the file ` +
         "writable, or name another in receipts_file",

@@ -1,27 +1,27 @@
+import { resolve } from "node:path";
 import { plural, shown } from "../base/text.ts";
-import { dayOf } from "../base/time.ts";
 import { JOB_SETTINGS, type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { systemClock } from "../service/clock.ts";
 import type { Notice } from "../sync/event.ts";
-import type { Book } from "./book.ts";
-import { type ChargedSoFar, passedCaps, roomFor } from "./caps.ts";
-import { type Candidate, Inputs, PLACES_TOLD } from "./inputs.ts";
+import { Book } from "./book.ts";
+import { type Account, passedCaps, roomFor } from "./caps.ts";
+import { isDoubted, nextAt } from "./due.ts";
+import { receiptsPathOf } from "./identity.ts";
+import { type Candidate, Inputs, MAX_PLACES } from "./inputs.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
+import { isOut, submissionsOf } from "./join.ts";
 import { jobTypeOf } from "./kinds.ts";
-import { isOut, subsOf } from "./lattice.ts";
 import { Memory } from "./memory.ts";
-import { nextAt } from "./schedule.ts";
-import { bookOfState, parseJobState } from "./state.ts";
-import { isDoubted } from "./wanted.ts";
+import { parseJobState } from "./state.ts";
 
-/** What a person should know before anything is submitted. `count`: items of the config that wait. */
+/** Warnings to log before the first submission. @param count items of the config that wait */
 export function* openingReport({ context, stream }: JobRun, count: number): Generator<Notice> {
   const { type, inputs, task, memory } = context;
-  const { knowsThePast, mostSubmissions } = task;
+  const { hasHistory, maxSubmissions } = task;
   const { invalid } = inputs;
   if (invalid.count > 0) {
     const invalids =
@@ -32,9 +32,9 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
     yield warning(stream, `${invalids}, never sent: ${invalid.places.join(", ")}${more}`);
   }
   const rows = type.froms.length === 0 ? [] : [`what the rows of ${type.froms.join(" and ")} name`];
-  if (knowsThePast || count + rows.length === 0) return;
+  if (hasHistory || count + rows.length === 0) return;
   const { submissions, credits } = type.caps;
-  const most = Math.min(count, submissions.sync, mostSubmissions);
+  const most = Math.min(count, submissions.sync, maxSubmissions);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
   const items =
     count === 0 ? [] : [`up to ${shown(most)} of ${plural(count, "item")} of "${type.settingName}"`];
@@ -44,23 +44,23 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
     `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
       `(at most ${plural(submissions.sync, "submission")}${andCredits} a sync)`,
   );
-  if (mostSubmissions < count || (rows.length > 0 && Number.isFinite(mostSubmissions)))
+  if (maxSubmissions < count || (rows.length > 0 && Number.isFinite(maxSubmissions)))
     yield warning(
       stream,
-      `at most ${plural(mostSubmissions, "item")} will be submitted, because there is neither a state nor a receipts file`,
+      `at most ${plural(maxSubmissions, "item")} will be submitted, because there is neither a state nor a receipts file`,
     );
 }
 
-/** What is out, what is due next and what was spent, during a long wait. */
+/** Open jobs, the next one that is due, and what was spent, during a long wait. */
 export function progressReport({ context, stream, nextDue }: JobRun): Notice {
   const { book, client, type } = context;
   const now = client.now();
-  const { open, charged } = figuresOf(book, now);
+  const { open, account } = figuresOf(book, now);
   const due =
     nextDue === undefined
       ? ""
       : `, the next is asked for at ${new Date(Math.max(nextDue, now)).toISOString()}`;
-  const text = `${stream}: waiting for ${plural(open, "job")}${due}${spentSoFar(type, charged)}`;
+  const text = `${stream}: waiting for ${plural(open, "job")}${due}${spentSoFar(type, account)}`;
   return { kind: "log", level: "info", text };
 }
 
@@ -68,21 +68,21 @@ export function progressReport({ context, stream, nextDue }: JobRun): Notice {
 export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
   const { type, book, client, inputs, task } = context;
   const { refused } = run.submitting;
-  const { answered, jobs, charged: unseen } = run.collecting;
-  const { open, unknown, unpaid, charged, due } = figuresOf(book, client.now(), run.submitting.own);
+  const { answered, jobs } = run.collecting;
+  const { open, unknown, unpaid, account, due } = figuresOf(book, client.now(), run.submitting.own);
   const done = `${shown(answered)} answered`;
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
-  // What was submitted in vain, because the account has run dry, waits again.
+  // Items that were submitted when the account had run dry wait again.
   const left = Math.max(0, inputs.waiting - spent.submissions + unpaid);
   const text = task.isSecond
     ? done
-    : `${done}, ${shown(spent.submissions)} submitted${spentSoFar(type, charged)}; ${plural(open, "job")} left open ` +
+    : `${done}, ${shown(spent.submissions)} submitted${spentSoFar(type, account)}; ${plural(open, "job")} left open ` +
       `until the next sync${until}; ${plural(left, "item")} left for later syncs`;
   yield { kind: "log", level: "info", endOf: stream, text };
   if (task.isSecond) return;
-  const troubles = new Map<string, number>();
-  for (const { trouble } of jobs.values())
-    if (trouble !== undefined) troubles.set(trouble.code, (troubles.get(trouble.code) ?? 0) + 1);
+  const problems = new Map<string, number>();
+  for (const { lastProblem } of jobs.values())
+    if (lastProblem !== undefined) problems.set(lastProblem.code, (problems.get(lastProblem.code) ?? 0) + 1);
   const warnings = [
     unknown > 0 &&
       `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
@@ -90,54 +90,52 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
     run.failures.isOutOfCredits &&
       `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries one`,
     ...refused
-      .slice(0, PLACES_TOLD)
+      .slice(0, MAX_PLACES)
       .map(
         ({ place, code }) =>
           `the service refuses ${place} (${code}). It is submitted again after 30 days, or when its next refresh is due`,
       ),
-    refused.length > PLACES_TOLD &&
-      `the service refuses ${plural(refused.length - PLACES_TOLD, "other item")} as well`,
-    ...[...troubles].map(
+    refused.length > MAX_PLACES &&
+      `the service refuses ${plural(refused.length - MAX_PLACES, "other item")} as well`,
+    ...[...problems].map(
       ([code, count]) =>
         `no result for ${plural(count, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
     ),
-    unseen > 0 &&
-      `answers that are longer than 32 MiB cost ${plural(unseen, "credit")}, so nothing more was submitted in this sync`,
-    ...passedCaps(type.caps, charged).map((passed) => `a cap was passed: ${passed}`),
+    ...passedCaps(type.caps, account).map((passed) => `a cap was passed: ${passed}`),
   ];
   for (const one of warnings) if (one !== false) yield warning(stream, one);
 }
 
-/** Why the destination keeps rows that a refresh would drop, and the way out. */
+/** Why the destination keeps the rows that a refresh would drop, and the way out. */
 export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
   warning(
     stream,
-    "this refresh is not complete, so that the destination keeps its rows: a listed item has no answer that can be delivered. It " +
-      "was not submitted (a full refresh submits nothing), is open, refused or unknown, or cannot be asked for again. The next " +
-      "sync tries again. If it stays so, sync without a refresh",
+    "this refresh is not complete, so that the destination keeps its rows: a listed item is open or unknown, its answer " +
+      "cannot be asked for again, or no answer of any listed item is known. A refresh submits nothing. The next sync tries " +
+      "again. If it stays so, sync without a refresh",
   );
 
 const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
 
 /** Credits, for jobs that cost any. */
-const spentSoFar = (type: JobType, { sync, day, month }: ChargedSoFar): string =>
+const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
   costs(type)
     ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
     : "";
 
 /**
- * What is out, when the first answer is due that the service has named a time for, and what is charged.
- * @param own the ids of the submissions of this run, of which those are counted that no credits were left for
+ * Open and unknown submissions, the first moment that the service names for an answer, and what is charged.
+ * @param own the ids of this run's submissions: those that no credits were left for are counted
  */
 function figuresOf(book: Book, now: number, own: ReadonlySet<string> = new Set()) {
   const out = { open: 0, unknown: 0, unpaid: 0, due: Number.POSITIVE_INFINITY };
-  for (const [, item] of book.inFull())
+  for (const [, item] of book.busy())
     for (const { id, step, notBefore } of Object.values(item.subs)) {
       if (step === "open" || step === "unknown") out[step] += 1;
       if (step === "unpaid" && own.has(id)) out.unpaid += 1;
       if (step === "open" && notBefore !== null && notBefore > now) out.due = Math.min(out.due, notBefore);
     }
-  return { ...out, charged: book.charged(dayOf(now)) };
+  return { ...out, account: book.account(now) };
 }
 
 const warning = (stream: string, text: string): Notice => ({
@@ -160,8 +158,8 @@ export async function forecastsOf(
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly Forecast[]> {
   const specs = jobSpecsOf(config);
-  const streams = specs.map((spec) => ({ ...spec, isSelected: true, truncates: false, generation: null }));
-  const memory = await Memory.look({ config, environment, states, streams, sync: null });
+  const streams = specs.map((spec) => ({ ...spec, isSelected: true, isRefresh: false, generation: null }));
+  const memory = await Memory.look({ config, environment, states, streams, syncId: null });
   try {
     const forecasts: Forecast[] = [];
     for (const setting of new Set(specs.map((spec) => spec.setting)))
@@ -173,7 +171,7 @@ export async function forecastsOf(
 }
 
 async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
-  const { book, mostSubmissions } = memory.of(setting);
+  const { book, maxSubmissions } = memory.of(setting);
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const type = jobTypeOf(setting, config);
   const now = systemClock.now();
@@ -183,14 +181,15 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   });
   const items = new Map<string, ReturnType<typeof itemStatus>>();
   await inputs.configured((candidate) => {
-    const isDone = streams.some((stream) => !book.owes(stream, candidate.key));
+    const isDone = streams.some((stream) => !book.hasUndelivered(stream, candidate.key));
     if (!items.has(candidate.key)) items.set(candidate.key, itemStatus(candidate, book, type, isDone));
   });
   if (inputs.failure !== undefined) throw inputs.failure;
-  const { charged, open, unknown } = figuresOf(book, now);
+  const { account, open, unknown } = figuresOf(book, now);
   const { sync, day, month } = type.caps.credits;
-  const left = Math.min(sync, day - charged.day.credits, month - charged.month.credits);
-  const room = Math.min(mostSubmissions, book.probesLeft(now), roomFor(type.caps, charged, 1));
+  const left = Math.min(sync, day - account.day.credits, month - account.month.credits);
+  // The run learns a price from its first answer; until then one credit is the least.
+  const room = Math.min(maxSubmissions, roomFor(type.caps, { ...account, price: account.price ?? 1 }));
   const wouldSubmit = Math.min(inputs.waiting, room);
   const mayCost = wouldSubmit > 0 || (type.froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {
@@ -203,10 +202,10 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
     /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
     ...{ open, unknown, invalid: inputs.invalid, suppressed: inputs.suppressed },
-    submitted_today: charged.day.submitted,
-    submitted_this_month: charged.month.submitted,
-    spent_today: charged.day.credits,
-    spent_this_month: charged.month.credits,
+    submitted_today: account.day.submitted,
+    submitted_this_month: account.month.submitted,
+    spent_today: account.day.credits,
+    spent_this_month: account.month.credits,
     spent: book.spentByDay(),
     items: [...items.values()],
   };
@@ -219,8 +218,9 @@ function itemStatus(
   { resubmitRules }: JobType,
   isDone: boolean,
 ) {
-  const [known, handle] = [book.get(key), book.handle(key)];
-  const subs = subsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
+  const known = book.get(key);
+  const { handle } = known;
+  const subs = submissionsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
   const step = last?.step === "void" ? (isDoubted(known) ? "doubted" : answered) : (last?.step ?? answered);
@@ -239,18 +239,37 @@ function itemStatus(
 
 const toTime = (ms = Number.NaN): string | null => (Number.isFinite(ms) ? new Date(ms).toISOString() : null);
 
+/** Where the receipts of a config are, and how many purchases they know; undefined if it has no jobs. */
+export async function describeReceipts(
+  config: Config,
+  environment: Environment,
+): Promise<string | undefined> {
+  const streams = jobSpecsOf(config);
+  const place = receiptsPathOf(config, environment);
+  if (streams.length === 0) return undefined;
+  if (place === null) return "There are no receipts: only the state knows what was bought";
+  const memory = await Memory.look({ config, environment, states: new Map(), streams: [], syncId: null });
+  await memory.close();
+  const { purchases } = memory;
+  const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
+  return `The receipts "${resolve(place.path)}" ${known}`;
+}
+
 /** How far the state of a job stream has come, for a person. Throws ConfigError for what is no state. */
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
-  const { ledgers, cursor } = saved;
+  const { text, cursor } = saved;
+  const { items = [], answered = [], delivered } = text;
   const steps = new Map<string, number>();
-  for (const [, item] of ledgers.flatMap(({ jobs }) => jobs))
-    for (const { step } of subsOf(item)) steps.set(step, (steps.get(step) ?? 0) + 1);
-  const packed = ledgers.flatMap(({ done, paid }) => [...done, ...paid]);
-  const finished = packed.reduce((sum, [, digests]) => sum + digests.length, 0) / 16;
+  for (const [, item] of items)
+    for (const { step } of submissionsOf(item)) steps.set(step, (steps.get(step) ?? 0) + 1);
+  const packed = [...answered, ...delivered].reduce((sum, [, digests]) => sum + digests.length / 16, 0);
+  const finished = packed + items.filter(([, { day }]) => day !== "").length;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
-  const spent = bookOfState(spec.name, saved).spentByDay();
+  const book = new Book({ salt: { key: "", id: "" }, syncId: "", runId: "" });
+  book.add(text);
+  const spent = book.spentByDay();
   return [
     cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,
     `items: ${[...byStep, `${finished} finished`].join(", ")}`,

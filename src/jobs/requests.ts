@@ -3,19 +3,23 @@ import { isObject, objectOf } from "../base/json.ts";
 import { parseInstant } from "../base/time.ts";
 import { isUsableId, toSegment } from "../service/address.ts";
 import type { Client } from "../service/client.ts";
-import type { CostScan } from "../service/cost-scan.ts";
-import { envelopeCode, type RetryWhen, retryWhen } from "../service/error-table.ts";
-import type { JobReply, JobType, Submission } from "./job-type.ts";
-import { OUT_OF_CREDITS } from "./wanted.ts";
+import {
+  envelopeCode,
+  knownCode,
+  OUT_OF_CREDITS,
+  type RetryWhen,
+  retryWhen,
+} from "../service/error-table.ts";
+import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
 /** Any status in which a job's result may come: an error is a result too. */
 export const isResultStatus = (status: number): boolean => status < 300 || status >= 400;
 
 /** Submits one item, once, in a turn that was taken before. */
-export async function submitOnce(client: Client, type: JobType, item: string): Promise<Submission> {
+export async function submitOnce(client: Client, type: JobType, item: string): Promise<SubmitReply> {
   const { what, path } = type.submit;
   const posted = await client.post(what, path, type.bodyOf(item));
-  if (posted.kind === "unanswered") return { kind: "unknown", error: posted.error };
+  if (posted.kind === "unanswered") return { kind: "unknown", error: posted.error, cost: 0 };
   if (posted.kind !== "answered") {
     const unsent = posted.error instanceof TransientError ? "time" : "operator";
     return refused(posted.error, posted.kind === "limited" ? "limit" : unsent, posted.error.code ?? "");
@@ -23,18 +27,22 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
   const why = retryWhen(status, code);
-  // The interface does not say by which status a submission is taken, nor what may stand in a response that is paid for.
+  const cost = status < 300 ? type.costOf(value) : 0;
+  // The interface does not say by which status a submission is taken, nor what a paid response may contain.
   const isTaken = code === undefined || (type.polling === null && why === undefined);
   if (status >= 200 && status < 300 && isTaken) {
     const taken = value === undefined ? undefined : type.taken(value, item, answered);
-    const said = "the service accepted it, but its answer names no job that can be asked for";
-    return taken ?? { kind: "unknown", error: new DataError(`Cannot ${what}: ${said}`) };
+    const found = type.polling === null ? "is cut" : "names no job that can be asked for";
+    const error = new DataError(`Cannot ${what}: the service accepted it, but its answer ${found}`);
+    return taken ?? { kind: "unknown", error, cost };
   }
   const error = client.refusal(what, status, code);
-  return why === undefined ? { kind: "unknown", error } : refused(error, why, code ?? `status ${status}`);
+  return why === undefined || cost > 0
+    ? { kind: "unknown", error, cost }
+    : refused(error, why, code ?? `status ${status}`);
 }
 
-const refused = (error: Error, why: RetryWhen, code: string): Submission => ({
+const refused = (error: Error, why: RetryWhen, code: string): SubmitReply => ({
   ...{ kind: "refused", error, code },
   why: OUT_OF_CREDITS.has(code) ? "credits" : why,
 });
@@ -42,7 +50,7 @@ const refused = (error: Error, why: RetryWhen, code: string): Submission => ({
 /** A submission may fail in the words of a result. */
 function resultCode(value: unknown): string | undefined {
   const { status, error_code } = isObject(value) ? value : {};
-  return status === "error" && typeof error_code === "string" ? error_code : undefined;
+  return status === "error" && typeof error_code === "string" ? knownCode(error_code) : undefined;
 }
 
 /** Asks for the result of one job, once. Throws only what concerns all jobs: a key that is not valid, and the end of the run. */
@@ -53,12 +61,11 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
       what,
       path.replace("{job}", () => toSegment(jobId)),
       isResultStatus,
-      (status, value, scan) => {
-        if (scan.bytes > 0) return overlong(type, status, scan);
+      (status, value) => {
         const code = envelopeCode(value);
         const refusal = client.refusal(what, status, code);
         if (refusal.scope === "run") throw refusal;
-        return type.result(status, value) ?? unusableReply(client, what, status, code);
+        return type.result(status, value) ?? unusableReply(client, type, status, value);
       },
     );
   } catch (error) {
@@ -68,15 +75,9 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
   }
 }
 
-/** An answer that is too long to take in. Only the results of look-ups cost anything. */
-function overlong({ collect, setting }: JobType, status: number, { bytes, credits }: CostScan): JobReply {
-  const code = `an answer of ${Math.ceil(bytes / 1_048_576)} MiB`;
-  const error = new DataError(`Cannot ${collect.what}: ${code} is longer than this program takes`);
-  const cost = setting === "companyLookup" && status < 300 ? credits : 0;
-  return { kind: "known", error, code, cost };
-}
-
-function unusableReply(client: Client, what: string, status: number, code: string | undefined): JobReply {
+function unusableReply(client: Client, type: JobType, status: number, value: unknown): JobReply {
+  const { what } = type.collect;
+  const code = envelopeCode(value);
   const isAnswer = status < 300;
   const error = isAnswer
     ? new TransientError(`Cannot ${what}: the answer is not of the interface's form`)
@@ -84,16 +85,17 @@ function unusableReply(client: Client, what: string, status: number, code: strin
   return {
     kind: status === 403 ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
     ...{ error, code: code ?? `status ${status}`, isRetryable: isAnswer || status >= 500 },
+    cost: isAnswer ? type.costOf(value) : 0,
   };
 }
 
 /**
- * The job by which a submission was taken; undefined if the answer names none that can be asked for. The fields stand
- * beside the envelope, or in its `data`.
+ * The job by which a submission was taken; undefined if the answer names none that can be asked for. The fields are
+ * next to the envelope's, or in its `data`.
  */
-export function takenJob(value: unknown, dueField?: string): Submission | undefined {
-  const { data, ...beside } = objectOf(value);
-  const fields = { ...beside, ...objectOf(data) };
+export function takenJob(value: unknown, dueField?: string): SubmitReply | undefined {
+  const { data, ...envelope } = objectOf(value);
+  const fields = { ...envelope, ...objectOf(data) };
   const { job_id: jobId } = fields;
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, notBefore: dueField === undefined ? null : toMoment(fields[dueField]) };

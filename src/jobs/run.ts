@@ -1,21 +1,18 @@
-import { spellingsOf } from "../config/items.ts";
 import { type Event, NO_FACTS, recordsOf } from "../sync/event.ts";
-import { lastCheckpoint, signOfLife } from "./checkpoints.ts";
 import { collectDue, collectFailure, deliver, moveSchedules, schedule } from "./collect.ts";
-import { unsealedAnswer } from "./email-jobs.ts";
-import { type JobContext, JobRun, remember } from "./job-run.ts";
+import { unseal } from "./email-jobs.ts";
+import { type JobContext, JobRun } from "./job-run.ts";
 import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
-import { unseal } from "./seal.ts";
 import { findItems, submitNext } from "./submit.ts";
 
 const PROGRESS_MS = 30_000;
 /** How far (ms) the service's clock may be off this machine's: a day of caps must be a day. */
-const MOST_SKEW_MS = 26 * 3_600_000;
+const MAX_SKEW_MS = 26 * 3_600_000;
 
 /**
  * Works on the items of one stream: asks for what earlier runs submitted, submits what is new, waits for answers, and
- * leaves the rest to the next run. Before each submission the receipts and a checkpoint say that it may leave, so a run
- * that dies at any moment leaves no trace, a job to collect, or an unknown, which nobody submits again unasked.
+ * leaves the rest to the next run. A run that dies leaves no trace, a job to collect, or an unknown submission, which
+ * is not repeated unasked: receipts and a checkpoint know it before it leaves.
  */
 export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
   const run = new JobRun(context);
@@ -28,7 +25,7 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
       const found = !submitted && (await findItems(run));
       if (found) yield* deliverSealed(run);
       if (!(asked || submitted || found) && !(await waitUntilDue(run))) break;
-      yield* signOfLife(run);
+      yield* run.signOfLife();
       yield* progress(run);
     }
   } finally {
@@ -37,24 +34,24 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
   yield* conclude(run);
 }
 
-/** Looks at the items of the config, and at what is out. Rows are read later, while jobs are worked on. */
+/** Looks at the items of the config, and at open jobs. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { task, inputs, client, book, memory } = run.context;
+  const { task, inputs, client, book, memory, type } = run.context;
   const candidates = task.isSecond ? [] : await inputs.configured();
-  if (!task.isSecond && (task.buys || task.readsAllRows)) run.source = inputs.others();
-  if (task.buys) run.submitting.queue.push(...candidates);
-  const inFull = [...book.inFull()].map(([key]) => key).filter((key) => book.isWanted(key));
-  schedule(run, new Set([...inFull, ...book.undelivered(run.stream)]));
+  if (!task.isSecond && (!task.isRefresh || task.scanAllInputs)) run.source = inputs.fromRows();
+  if (!task.isRefresh) run.submitting.queue.push(...candidates);
+  // Items that rows named before are wanted although no list names them.
+  schedule(run, book.collectable(run.stream, task.isRefresh || type.froms.length === 0));
   if (run.nextDue !== undefined || candidates.length > 0) await client.ready();
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
-  if (task.buys) yield* openingReport(run, candidates.length);
+  if (!task.isRefresh) yield* openingReport(run, candidates.length);
   yield* deliverSealed(run);
 }
 
-/** A clock that is days off would make nothing of caps by day. It may also be set while the run goes on. */
+/** A clock that is days off makes caps by day useless. It may also be set while the run goes on. */
 function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
   const skew = context.client.now() - context.clock.now();
-  if (Math.abs(skew) <= MOST_SKEW_MS || failures.ended) return;
+  if (Math.abs(skew) <= MAX_SKEW_MS || failures.ended) return;
   failures.ended = true;
   const hours = Math.round(Math.abs(skew) / 3_600_000);
   const text =
@@ -65,21 +62,18 @@ function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
 
 /** Delivers responses that the receipts kept, now that their e-mails are known. */
 async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, book, memory } = run.context;
+  const { inputs, book, memory, type } = run.context;
   const found = [...inputs.found];
   inputs.found.clear();
   for (const [key, email] of found) {
-    const handle = book.handle(key);
-    if (handle === null || !book.owes(run.stream, key)) continue;
-    let text: string | undefined;
-    for (const spelling of spellingsOf({ item: email, kind: "email", text: email }, 1))
-      text ??= unseal(memory.salt, spelling, handle.sealed ?? "");
-    if (text === undefined) continue;
-    yield* deliver(run, { key, id: handle.id, job: null }, unsealedAnswer(email, handle.at, text));
+    const { handle } = book.get(key);
+    if (handle === null || handle.sealed === null || !book.isRetrievable(run.stream, key)) continue;
+    const answer = unseal(memory.saltOf(type.setting), email, handle.sealed);
+    if (answer !== undefined) yield* deliver(run, { key, id: handle.id, job: null }, answer);
   }
 }
 
-/** Sleeps until a job is due, or progress is to be told. Returns false if there is nothing to wait for in this run. */
+/** Sleeps until a job is due, or progress is to be reported. Returns false if nothing is waited for in this run. */
 async function waitUntilDue(run: JobRun): Promise<boolean> {
   const { clock, signal } = run.context;
   const { pause } = run;
@@ -101,27 +95,22 @@ function* progress(run: JobRun): Generator<Event> {
   yield progressReport(run);
 }
 
-/** Says what was done and what is left, in a last state too. Throws what the stream fails for. */
+/** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, task, book, shared, client } = run.context;
+  const { inputs, task, book, client } = run.context;
   await moveSchedules(run);
   if (!task.isSecond) {
     inputs.moveCursors();
-    shared.hasSeenAll ||= inputs.hasSeenAll;
-    shared.suppressed += inputs.suppressed;
     const facts = inputs.suppressed > 0 ? { ...NO_FACTS, suppressed: inputs.suppressed } : undefined;
     yield* recordsOf(run.stream, { lines: [], facts }, client.now());
   }
-  // A refresh that knows no answer cannot tell what the platform would lose. Its second attempt must not forget that.
-  const { truncates, generation } = task;
-  const isBlind = truncates && book.isBlind(run.stream, generation);
-  if (isBlind && generation !== null) await remember(run, book.markBlind());
   yield* finalReport(run);
-  yield* lastCheckpoint(run);
+  yield* run.lastCheckpoint();
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;
   if (failure !== undefined) throw failure;
-  const isComplete =
-    !truncates || (shared.hasSeenAll && book.isComplete(run.stream, isBlind, shared.suppressed > 0));
+  // A list of suppressed items alone empties the table.
+  const hasNothing = !book.hasNamed && inputs.suppressed > 0;
+  const isComplete = !task.isRefresh || (inputs.hasSeenAll && (hasNothing || book.isRefreshed(run.stream)));
   if (!isComplete) yield unfinishedRefresh(run);
   yield { kind: "close", stream: run.stream, complete: isComplete };
 }

@@ -1,107 +1,108 @@
-import { dayOf } from "../base/time.ts";
 import type { Event } from "../sync/event.ts";
 import { roomFor } from "./caps.ts";
-import { checkpoint, checkpointAfterAnswer } from "./checkpoints.ts";
 import { deliver, schedule, watch } from "./collect.ts";
-import { sealedText } from "./email-jobs.ts";
-import { type Candidate, MOST_HELD } from "./inputs.ts";
-import { type JobRun, remember } from "./job-run.ts";
-import type { Submission } from "./job-type.ts";
-import { openOf } from "./lattice.ts";
-import { seal } from "./seal.ts";
-import { reasonToSubmit } from "./wanted.ts";
+import { isInFlight, reasonToBuy } from "./due.ts";
+import { seal } from "./email-jobs.ts";
+import { type Candidate, MAX_WAITING } from "./inputs.ts";
+import type { JobRun } from "./job-run.ts";
+import type { SubmitReply } from "./job-type.ts";
+import type { Changes } from "./join.ts";
 
-const OPEN_AT_ONCE = 20;
-/** Before the first answer of a run one look-up is in flight; each that is silent for so long (ms) lets another go. */
-const SILENT_MS = 300_000;
-const MOST_BEFORE_ANSWER = 5;
-/** A job that waits for longer (ms) holds no place among those in flight. */
-const LONG_WAIT_MS = 3_600_000;
-
-/** Where states take so long that none follows for this long (ms), submissions wait for others to leave with. */
-const LONG_PAUSE_MS = 5_000;
+/** How many submissions may be under way at once, once the service has taken one. */
+const AT_ONCE = 4;
+/** A slot that took longer (ms) than this ends a batch: requests must leave when their slots come. */
+const PROMPT_MS = 100;
 
 /** An item whose intent is written. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
 
-/** Reads rows for more items, if there are places for them. Returns whether it did. */
+/** Reads rows for more items, if more may be bought or every row counts. Returns whether it did. */
 export async function findItems(run: JobRun): Promise<boolean> {
   const { context, submitting, source } = run;
-  const { looksFirst, readsAllRows } = context.task;
   if (source === undefined || run.isOver) return false;
-  const mayBuyMore = mayBuy(run) > 0;
-  if (!looksFirst && (mayBuyMore ? submitting.queue.length > 0 : !readsAllRows)) return false;
+  const { queue } = submitting;
+  if (room(run) > 0 ? queue.length > 0 : !context.task.scanAllInputs) return false;
   const { done, value } = await source.next();
-  const room = looksFirst ? Math.max(0, MOST_HELD - submitting.queue.length) : undefined;
   if (done === true) run.source = undefined;
-  else if (mayBuyMore) submitting.queue.push(...value.slice(0, room));
+  else if (!context.task.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
   schedule(run, context.inputs.found.keys());
-  if (run.nextDue !== undefined || submitting.queue.length > 0)
+  if (run.nextDue !== undefined || queue.length > 0)
     await context.client.ready().catch((error: unknown) => run.fail(error));
   return true;
 }
 
-/** Submits the next items that caps and places let go. Returns whether there were any. */
+/**
+ * Submits the next items that caps and open jobs allow: slots, locks, intents, requests, in this order. A run that is
+ * killed while it waits for the rate limit leaves no intent. Returns whether there were any.
+ */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const { context, submitting } = run;
-  if (run.isOver || (context.task.looksFirst && run.source !== undefined)) return false;
-  const wanted = Math.min(mayBuy(run), submitting.queue.length, batchSize(run));
-  const free = places(run);
-  const count = Math.min(wanted, free);
-  // Where states are large, places have to become free first.
-  const mayWait = run.states.share.pauseMs > LONG_PAUSE_MS && run.pause !== undefined && free < OPEN_AT_ONCE;
-  if (count < 1 || (count < wanted && mayWait)) return false;
-  const batch = await intend(run, submitting.queue.splice(0, count));
-  const sent = batch.length;
-  let began = context.clock.monotonic();
+  const count = Math.min(room(run), submitting.queue.length, run.failures.isProbing ? 1 : AT_ONCE);
+  if (run.isOver || count < 1) return false;
+  const slots = await takeSlots(run, count);
+  const batch = slots === 0 ? [] : await intend(run, slots);
+  if (batch.length === 0) return slots > 0;
+  let replies: ReturnType<typeof submit>[] = [];
   try {
-    if (sent > 0) yield* checkpoint(run, !context.memory.hasReceipts);
-    began = context.clock.monotonic();
-    while (batch.length > 0 && !run.failures.ended && !run.isOver) {
-      const posts = batch.splice(0, atOnce(run)).map((pending) => submit(run, pending));
-      const news = (await Promise.all(posts)).filter((one) => one !== undefined);
-      // A kill must not lose the id of a job that only the state remembers.
-      const announces =
-        !context.memory.hasReceipts && news.some(({ submission }) => submission.kind === "taken");
-      for (const { key, id, submission } of news) {
-        if (submission.kind === "answered") yield* deliver(run, { key, id, job: null }, submission.answer);
-        else if (!announces) yield* checkpointAfterAnswer(run);
-      }
-      if (announces) yield* checkpoint(run, true);
-    }
+    yield* run.checkpoint(!context.memory.hasReceipts);
+    await context.checkLocks();
+    if (run.isOver) return true;
+    replies = batch.splice(0).map((pending) => submit(run, pending));
+  } catch (error) {
+    run.failures.end(error);
   } finally {
     for (const pending of batch.reverse()) await withdraw(run, pending);
   }
-  if (sent > 0) submitting.msEach = Math.max(1, (context.clock.monotonic() - began) / sent);
+  const taken = (await Promise.all(replies)).filter((one) => one !== undefined);
+  // A kill must not lose the id of a job that only the state remembers.
+  const announces = !context.memory.hasReceipts && taken.some(({ reply }) => reply.kind === "taken");
+  for (const { key, id, reply } of taken) {
+    if (reply.kind === "answered") yield* deliver(run, { key, id, job: null }, reply.answer);
+    else if (!announces) yield* run.checkpointAfterAnswer();
+  }
+  if (announces) yield* run.checkpoint(true);
   return true;
 }
 
-/** How many submissions may be under way at once. */
-const atOnce = ({ failures, context }: JobRun): number => (failures.isProbing ? 1 : context.type.postsAtOnce);
-
-/** How many submissions one state announces: in several groups where states are so large that writing them takes its time. */
-function batchSize(run: JobRun): number {
-  const group = atOnce(run);
-  const groups = run.states.share.pauseMs / run.submitting.msEach / group;
-  return run.failures.isProbing ? 1 : group * Math.max(1, Math.ceil(groups));
+/** Waits for slots of the rate limit. Returns how many came. */
+async function takeSlots(run: JobRun, count: number): Promise<number> {
+  const { client, clock } = run.context;
+  try {
+    for (let taken = 1; ; taken++) {
+      const began = clock.monotonic();
+      await client.requestSlot();
+      if (taken === count || clock.monotonic() - began > PROMPT_MS) return run.isOver ? 0 : taken;
+    }
+  } catch (error) {
+    run.fail(error);
+    return 0;
+  }
 }
 
 /** Writes down what is about to leave. Nothing leaves if that fails. */
-async function intend(run: JobRun, candidates: readonly Candidate[]): Promise<PendingSubmission[]> {
-  const { book, type, memory, client, checkLocks } = run.context;
+async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> {
+  const { submitting, context } = run;
+  const { book, type, memory, client, checkLocks } = context;
   const batch: PendingSubmission[] = [];
+  const written: Changes[] = [];
   try {
     await checkLocks();
-    const news = [];
-    for (const candidate of candidates) {
-      // What is known of another spelling may have come to light since.
-      if (reasonToSubmit(book.get(candidate.key), type.resubmitRules, client.now()) === undefined) continue;
-      const { id, at, delta } = book.intend(candidate.key, client.now());
+    while (batch.length < count) {
+      const candidate = submitting.queue.shift();
+      if (candidate === undefined) break;
+      const { key } = candidate;
+      if (!book.mayBuy(key, type, client.now())) {
+        // What the caps do not allow yet stays in the queue.
+        if (reasonToBuy(book.get(key), type.resubmitRules, client.now()) === undefined) continue;
+        submitting.queue.unshift(candidate);
+        break;
+      }
+      const { id, at, changes } = book.intend(key, client.now());
       batch.push({ ...candidate, id, at });
-      run.submitting.own.add(id);
-      news.push(delta);
+      submitting.own.add(id);
+      written.push(changes);
     }
-    await memory.write(type.setting, news);
+    await memory.write(type.setting, written);
   } catch (error) {
     run.failures.end(error);
     for (const pending of batch.splice(0).reverse()) await withdraw(run, pending);
@@ -116,53 +117,50 @@ async function withdraw(
   code: string | null = null,
 ): Promise<void> {
   run.submitting.own.delete(id);
-  await remember(run, run.context.book.notTaken(key, id, "void", code));
+  await run.recordOutcome(run.context.book.notTaken(key, id, "void", code));
 }
 
 /** Returns what became of a submission; undefined if the run has to end without knowing. */
 async function submit(
   run: JobRun,
   pending: PendingSubmission,
-): Promise<(PendingSubmission & { readonly submission: Submission }) | undefined> {
-  const { client, checkLocks } = run.context;
-  let hasLeft = false;
+): Promise<(PendingSubmission & { readonly reply: SubmitReply }) | undefined> {
   try {
-    await client.requestSlot();
-    await checkLocks();
-    hasLeft = true;
-    const submission = await client.submit(pending.item);
-    await keep(run, pending, submission);
-    return { ...pending, submission };
+    const reply = await run.context.client.submit(pending.item);
+    await record(run, pending, reply);
+    return { ...pending, reply };
   } catch (error) {
     run.fail(error);
-    if (!hasLeft) await withdraw(run, pending);
     return undefined;
   }
 }
 
-/** Keeps what became of a submission, in the book and on the disk, whether or not somebody still reads the output. */
-async function keep(run: JobRun, pending: PendingSubmission, submission: Submission): Promise<void> {
+/** Records what became of a submission, in the book and on the disk, whether or not the output is still read. */
+async function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): Promise<void> {
   const { failures, context, spent, submitting } = run;
-  const { book, memory, client } = context;
+  const { book, memory, client, type } = context;
   const { key, id, at, item } = pending;
-  if (submission.kind === "refused") {
-    await recoverFrom(run, pending, submission);
+  if (reply.kind === "refused") {
+    await recoverFrom(run, pending, reply);
     return;
   }
   spent.submissions += 1;
-  if (submission.kind === "unknown") {
-    failures.unknown(submission.error);
+  if (reply.kind === "unknown") {
+    failures.unknown(reply.error);
+    const { credits, ...charge } = book.chargeUnusable(key, id, client.now(), reply.cost);
+    spent.credits += credits;
+    await run.recordOutcome(charge, book.change(key, id, { ended: client.now() }));
     return;
   }
   failures.taken();
-  if (submission.kind === "taken") {
-    const { jobId, notBefore } = submission;
-    await remember(run, book.change(key, id, { step: "open", job: jobId, notBefore }));
+  if (reply.kind === "taken") {
+    const { jobId, notBefore } = reply;
+    await run.recordOutcome(book.change(key, id, { step: "open", job: jobId, notBefore }));
     watch(run, { key, id, at, job: jobId, due: 0 }, notBefore);
   } else {
-    const { answer } = submission;
-    const sealed = memory.hasReceipts ? seal(memory.salt, item, sealedText(answer)) : null;
-    await remember(run, book.answered(key, id, client.now(), answer.cost, sealed));
+    const { answer } = reply;
+    const sealed = memory.hasReceipts ? seal(memory.saltOf(type.setting), item, answer) : null;
+    await run.recordOutcome(book.answered(key, id, client.now(), answer.cost, sealed));
   }
   // The service takes another item, so the form of our requests is right.
   for (const doubted of submitting.doubted.splice(0)) await refuseItem(run, doubted, doubted.code);
@@ -171,7 +169,7 @@ async function keep(run: JobRun, pending: PendingSubmission, submission: Submiss
 async function recoverFrom(
   run: JobRun,
   pending: PendingSubmission,
-  { error, why, code }: Extract<Submission, { kind: "refused" }>,
+  { error, why, code }: Extract<SubmitReply, { kind: "refused" }>,
 ): Promise<void> {
   const { submitting, context, failures } = run;
   const recovery = failures.refused(error, why, context.clock.monotonic());
@@ -190,30 +188,17 @@ async function refuseItem(
   code: string,
 ): Promise<void> {
   run.submitting.refused.push({ place, code });
-  await remember(run, run.context.book.notTaken(key, id, "refused", code));
+  await run.recordOutcome(run.context.book.notTaken(key, id, "refused", code));
 }
 
-/** How many items the caps let go. */
-function mayBuy({ context, failures, submitting }: JobRun): number {
+/** How many items caps, open jobs and this run let go. */
+function room({ context, failures, submitting }: JobRun): number {
   const { book, type, task, client } = context;
-  if (failures.ended || !task.buys) return 0;
+  if (failures.ended || task.isRefresh || task.isSecond) return 0;
+  const inFlight = [...book.busy()].flatMap(([, { subs }]) => Object.values(subs)).filter(isInFlight);
   return Math.min(
-    roomFor(type.caps, book.charged(dayOf(client.now())), book.estimate),
-    task.mostSubmissions - submitting.own.size,
-    book.probesLeft(client.now()),
+    roomFor(type.caps, book.account(client.now())),
+    task.maxSubmissions - submitting.own.size,
+    type.maxOpen - inFlight.length,
   );
-}
-
-/** How many more jobs may be in flight. */
-function places({ context, collecting, submitting }: JobRun): number {
-  const { book, type, client } = context;
-  if (type.setting !== "companyLookup") return Number.POSITIVE_INFINITY;
-  const now = client.now();
-  const all = [...book.inFull()].flatMap(([, item]) => openOf(item));
-  const open = all.filter(({ notBefore }) => (notBefore ?? 0) - now <= LONG_WAIT_MS);
-  if (collecting.quickest !== undefined)
-    return OPEN_AT_ONCE - open.filter(({ at }) => now - at <= LONG_WAIT_MS).length;
-  const own = open.filter(({ id }) => submitting.own.has(id));
-  const silent = own.filter(({ at }) => now - at >= SILENT_MS).length;
-  return Math.min(MOST_BEFORE_ANSWER, 1 + silent) - own.length;
 }

@@ -4,8 +4,6 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { DataError } from "../base/errors.ts";
 import { printable } from "../base/json.ts";
-import type { CostScan } from "./cost-scan.ts";
-
 import type { Usage } from "./usage.ts";
 
 /** An answer's body as it arrives. */
@@ -27,13 +25,9 @@ export function isGzipped(what: string, headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** What is longer (bytes) is not read to its end, whatever it cost. */
-const MOST_SCANNED = 1_073_741_824;
-
 /**
  * Reads a body to its end.
  * @param limit bytes after decompression
- * @param scan takes a longer body, however it ends; nothing is returned of it
  * @throws DataError for a longer body, and for an encoding that was not asked for
  */
 export async function readBody(
@@ -41,7 +35,6 @@ export async function readBody(
   { body, headers }: Body,
   limit: number,
   usage: Usage,
-  scan?: CostScan,
 ): Promise<Buffer> {
   const gunzips = isGzipped(what, headers) ? [createGunzip()] : [];
   const chunks: Buffer[] = [];
@@ -56,15 +49,11 @@ export async function readBody(
     for await (const chunk of source) {
       size += chunk.length;
       chunks.push(chunk);
-      if (size <= limit) continue;
-      if (scan === undefined || size > MOST_SCANNED) throw tooLong(what, limit);
-      for (const one of chunks.splice(0)) scan.add(one);
+      if (size > limit) throw tooLong(what, limit);
     }
   };
   const parts = [body, count, ...gunzips, collect] as unknown as [Readable, NodeJS.WritableStream];
-  await pipeline(parts).catch((error: unknown) => {
-    if (scan === undefined || scan.bytes === 0) throw error;
-  });
+  await pipeline(parts);
   return Buffer.concat(chunks);
 }
 

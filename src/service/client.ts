@@ -7,13 +7,13 @@ import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
-import { CostScan } from "./cost-scan.ts";
 import { RequestDeadline } from "./deadline.ts";
 import {
   envelopeCode,
   isBug,
   isPlainRedirect,
   networkError,
+  OUT_OF_CREDITS,
   type Place,
   redirectError,
   type SettingNames,
@@ -34,8 +34,10 @@ const UNSAID_RETRY_AFTER_MS = 10_000;
 const MAX_LIMITED_MS = 1_800_000;
 /** Errors say what they have to say in this many bytes. */
 const ERROR_BODY_BYTES = 65_536;
-/** No answer but an export is longer than this, decompressed. */
+/** No answer but an export and the result of a job is longer than this, decompressed. */
 const ANSWER_BYTES = 33_554_432;
+/** The result of a look-up has all contacts of a company, and is paid for: it is read up to this length. */
+const RESULT_BYTES = 268_435_456;
 /** Deadline of a complete answer, in idle timeouts. */
 const SILENCES = 2;
 /** How long (ms) a POST under way may take to be answered when the run is to end: its answer says what was paid for. */
@@ -182,14 +184,13 @@ export class Client {
 
   /**
    * GETs an answer whose status is a part of it. 429 is still waited for.
-   * @param read returns undefined for what is an error, which is then retried or thrown. `scan`: what is known of an
-   * answer that was too long to keep
+   * @param read returns undefined for what is an error, which is then retried or thrown
    */
   ask<Value>(
     what: string,
     path: string,
     accepts: (status: number) => boolean,
-    read: (status: number, value: unknown, scan: CostScan) => Value | undefined,
+    read: (status: number, value: unknown) => Value | undefined,
   ): Promise<Value> {
     return this.#retry({
       what,
@@ -198,10 +199,8 @@ export class Client {
       accepts: (status) => status !== 429 && accepts(status),
       read: async (response) => {
         const { status } = response;
-        const scan = new CostScan();
-        const value = toJson(await readBody(what, response, ANSWER_BYTES, this.usage, scan));
-        if (scan.bytes > 0) this.#options.signal.throwIfAborted();
-        const result = read(status, value, scan);
+        const value = toJson(await readBody(what, response, RESULT_BYTES, this.usage));
+        const result = read(status, value);
         if (result !== undefined) return result;
         if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
         const reason = "the answer is not of the interface's form";
@@ -242,6 +241,7 @@ export class Client {
       return await this.#posted(what, await this.#send(path, {}, deadline.signal, JSON.stringify(json)));
     } catch (error) {
       const cause = deadline.reason ?? error;
+      if (isBug(cause)) throw cause;
       return {
         kind: wasNeverSent(cause) ? "unsent" : "unanswered",
         error: cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause),
@@ -261,7 +261,7 @@ export class Client {
     if (status === 429) {
       const error = await this.#errorOf(what, response);
       // No wait outlasts a quota that is used up.
-      if (error instanceof TransientError)
+      if (!OUT_OF_CREDITS.has(error.code ?? ""))
         this.#limit(retryAfterMs(headers["retry-after"], answered, UNSAID_RETRY_AFTER_MS));
       return { kind: "limited", error };
     }
@@ -336,7 +336,7 @@ export class Client {
   /** A quota that is used up may come as 429 too, and no wait of ours outlasts it. */
   #refused({ status, headers, answered }: Response, error: ConnectorError): Tried<never> {
     const header = headers["retry-after"];
-    if (status === 429 && error instanceof TransientError) {
+    if (status === 429 && !OUT_OF_CREDITS.has(error.code ?? "")) {
       return { kind: "limited", error, waitMs: retryAfterMs(header, answered, UNSAID_RETRY_AFTER_MS) };
     }
     return { kind: "failed", error, waitMs: header === undefined ? 0 : retryAfterMs(header, answered, 0) };

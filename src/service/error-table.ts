@@ -226,9 +226,15 @@ const CODE = /^[A-Z][A-Z_]{2,40}$/;
 /** The code of the service's error envelope, if the value is one. */
 export function envelopeCode(value: unknown): string | undefined {
   if (!isObject(value) || value["success"] !== false || !isObject(value["error"])) return undefined;
-  const { code } = value["error"] as { code?: unknown };
-  return typeof code === "string" && CODE.test(code) ? code : "an unknown code";
+  return knownCode((value["error"] as { code?: unknown }).code);
 }
+
+/** A code of the service, or "an unknown code" for a text that may be anything. */
+export const knownCode = (code: unknown): string =>
+  typeof code === "string" && CODE.test(code) ? code : "an unknown code";
+
+/** Codes that say that the account has run dry: no wait helps, and no item is at fault. */
+export const OUT_OF_CREDITS: ReadonlySet<string> = new Set(["INSUFFICIENT_CREDITS", "QUOTA_EXCEEDED"]);
 
 /** An error answer. `what` is the end of "Cannot …", such as "count people". */
 export function statusError(

@@ -80,11 +80,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
   ],
   "a job answers 404, an error, nonsense or for another item": withoutResult(404, "JOB_NOT_FOUND"),
   "the key may not see a job (403)": withoutResult(403, "ACCESS_DENIED"),
-  "a result is longer than 32 MiB": [
+  "a result cannot be used, and says its cost": [
     {
-      behaviour: result({ status: 200, body: `{"credits_used":7,"x":"${" ".repeat(33 * 2 ** 20)}"}` }),
-      ...{ bought: ITEMS, delivered: [...A, ...C, ...D], says: "an answer of 34 MiB" },
-      warns: "answers that are longer than 32 MiB cost 7 credits, so nothing more was submitted in this sync",
+      behaviour: result({ status: 200, body: { status: "odd", credits_used: 7 } }),
+      ...{ bought: ITEMS, delivered: [...A, ...C, ...D], warns: "no result for 1 job" },
+      says: "10 credits used in this sync, 10 today",
     },
     { after: HOUR / 2, bought: [], delivered: [] },
     { after: HOUR, bought: [], delivered: B },

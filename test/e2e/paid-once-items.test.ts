@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { file } from "../support/cli.ts";
 import {
@@ -10,6 +11,7 @@ import {
   type Setting,
   sandboxStage,
 } from "../support/job-stage.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const csv = (...lines: readonly string[]): Promise<string> =>
   file("items.csv", lines.map((line) => `${line}\r\n`).join(""));
@@ -31,14 +33,15 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "come from the export of a service without a list of companies": {
     settings: { from_companies: true },
     options: { companyList: false },
-    syncs: [{ bought: 4, warns: "Put the right path into endpoints.companies. Until then nobody can tell" }],
+    syncs: [{ bought: 4, warns: "Put the right path into endpoints.companies. Until then it is not known" }],
   },
   "are all known to a refresh of a service without totals, by the user's choice": {
     setting: "email_verification",
     settings: { from_people: true },
-    config: { verify_counts: false },
+    config: { verify_counts: false, receipts_file: join(await tempDir(), "receipts.jsonl") },
     syncs: [
-      { fault: "null-total:times=always", ids: { generation_id: 2, minimum_generation_id: 2, sync_id: 7 } },
+      { fault: "null-total:times=always" },
+      { ids: { generation_id: 2, minimum_generation_id: 2, sync_id: 7 }, bought: [] },
     ],
   },
   "come from their column of a CSV file, however many lines a cell has; what is none is named by its line": {

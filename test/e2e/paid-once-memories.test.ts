@@ -1,9 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { appendFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { refusing } from "../support/counting-service.ts";
+import { type Behaviour, refusing } from "../support/counting-service.ts";
 import { countingStage, playScene, type Scene, type Sync } from "../support/job-stage.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -42,6 +41,10 @@ const incomplete: Sync = {
 const numbered = (sync_id: number, sync: Sync = {}): Sync => ({
   ...{ ids: { sync_id, generation_id: 1, minimum_generation_id: 0 }, ...sync },
 });
+const PENDING: Behaviour = { result: () => ({ status: 202, body: { status: "processing" } }) };
+const LOSES_B: Behaviour = {
+  wild: { method: "POST", items: [B], answer: (response) => response.destroy() },
+};
 const listing = (...domains: string[]): Sync => ({ settings: { domains } });
 
 const SCENES: Readonly<Record<string, Scene>> = {
@@ -52,16 +55,41 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: ["none"] },
     syncs: [{ ...refresh(4, 9), ...incomplete, bought: [] }],
   },
-  "a refresh that a cap ends is complete only once all is delivered, in whatever attempt": {
+  "a refresh buys nothing, and is complete once all that is known is delivered, in whatever attempt": {
     settings: { max_lookups_per_sync: 3 },
     syncs: [
-      { ...refresh(4, 9), ...incomplete, bought: 3, delivered: 3 },
-      { ...refresh(4, 9), ...incomplete, bought: 0, delivered: 0 },
-      { ...refresh(4, 10), ...incomplete, isForgotten: true, bought: 3, delivered: 6 },
-      { ...refresh(4, 11), bought: 2, delivered: 2 },
-      { ...refresh(4, 12), bought: 0, delivered: 0 },
-      { ...refresh(5, 13), bought: 0, delivered: ITEMS },
-      { ...refresh(6, 14), isForgotten: true, bought: 0, delivered: ITEMS },
+      { bought: 3, delivered: 3 },
+      { ...refresh(4, 9), bought: [], delivered: 3 },
+      { ...refresh(4, 9), isForgotten: true, bought: [], delivered: 3 },
+      { ids: { sync_id: 10, generation_id: 4, minimum_generation_id: 0 }, bought: 3, delivered: 3 },
+      { ...refresh(5, 11), bought: [], delivered: 6 },
+      { ...refresh(5, 12), bought: [], delivered: [] },
+    ],
+  },
+  "a refresh is not complete while a job is open": {
+    settings: { domains: [A], max_wait_seconds: 0 },
+    syncs: [
+      { bought: [A], delivered: [] },
+      { ...refresh(4, 9), ...incomplete, behaviour: PENDING, bought: [], delivered: [] },
+      { ...refresh(4, 10), bought: [], delivered: [A] },
+    ],
+  },
+  "a refresh is not complete while a submission is unknown": {
+    settings: { domains: [A, B] },
+    syncs: [
+      { behaviour: LOSES_B, bought: [A, B], delivered: [A] },
+      { syncMode: "full_refresh", ...incomplete, bought: [], delivered: [A] },
+      { ...listing(A), syncMode: "full_refresh", bought: [], delivered: [A] },
+    ],
+  },
+  "a refresh is not complete while an answer cannot be asked for again": {
+    settings: { domains: [A, B] },
+    syncs: [
+      { bought: [A, B] },
+      {
+        ...{ config: { receipts_file: await elsewhere() }, ...incomplete, syncMode: "full_refresh" },
+        ...{ bought: [], delivered: [] },
+      },
     ],
   },
   "connections that share receipts deliver what their own lists name": {
@@ -169,15 +197,5 @@ describe("what is remembered of jobs", () => {
     execFileSync("mkfifo", [receipts_file]);
     const stage = await countingStage("company_lookup", { domains: [A] }, { receipts_file });
     await stage.play({ fails: "config_error", bought: [] });
-  });
-
-  it("holds what version 0.1.0 bought by the spelling of a later entry", async () => {
-    const item = createHash("sha256").update("bücher.example").digest().toString("base64url", 0, 12);
-    const at = "2026-03-02T10:00:00.000Z";
-    const job = { item, step: "submitted", at, job_id: "job_1", not_before: null, tries: 0, resent: 0 };
-    const domains = ["xn--bcher-kva.example", "bücher.example", B];
-    const stage = await countingStage("company_lookup", { domains, max_wait_seconds: 0 });
-    stage.state = { company_lookups: { version: 1, created_at: null, jobs: [job] } };
-    await stage.play({ bought: [B], fails: null });
   });
 });

@@ -25,7 +25,11 @@ export type Behaviour = {
   readonly onStep?: () => void;
 };
 
-export type Refusal = { readonly status: number; readonly body: unknown };
+export type Refusal = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+};
 
 /** Refuses these items, or all. */
 export const refusing = (status: number, code: string, items?: readonly string[]): Behaviour => ({
@@ -95,7 +99,7 @@ export class CountingService {
       return;
     }
     const body = typeof given.body === "string" ? given.body : JSON.stringify(given.body);
-    response.writeHead(given.status, { "content-type": "application/json" });
+    response.writeHead(given.status, { "content-type": "application/json", ...given.headers });
     response.end(body, () => this.behaviour.onStep?.());
   }
 

@@ -1,7 +1,7 @@
 import { TransientError } from "../../src/base/errors.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
-import { type Jobs, type Lent, openJobs, type SelectedJobs } from "../../src/jobs/jobs.ts";
+import { type JobServices, type Jobs, openJobs, type SelectedJobs } from "../../src/jobs/jobs.ts";
 import type { Client, Posted } from "../../src/service/client.ts";
 
 export const DAY = 86_400_000;
@@ -21,7 +21,7 @@ type JobSync = {
   readonly items?: readonly string[];
   /** The process dies before its n-th event is delivered. */
   readonly diesAt?: number;
-  readonly checkState?: Lent["checkState"];
+  readonly checkState?: JobServices["checkState"];
 };
 
 /**
@@ -46,6 +46,8 @@ export class JobService {
   /** How long (ms) whoever reads the sync takes for a state. */
   stateMs = 0;
   cost = 2;
+  /** After this number of slots the process dies while it waits for the next. */
+  slots = Number.POSITIVE_INFINITY;
   /** How many submissions and questions for results there were. */
   submissions = 0;
   polls = 0;
@@ -81,11 +83,14 @@ export class JobService {
     let left = diesAt ?? Number.POSITIVE_INFINITY;
     const life = ++this.#life;
     this.saved = states;
-    const lent = { ...this.#lent((text) => said.push(`told: ${text}`)), ...(checkState && { checkState }) };
+    const services = {
+      ...this.#services((text) => said.push(`warned: ${text}`)),
+      ...(checkState && { checkState }),
+    };
     let jobs: Jobs | undefined;
     let error: Error | undefined;
     try {
-      jobs = await openJobs(config, streams, new Map(Object.entries(states)), lent);
+      jobs = await openJobs(config, streams, new Map(Object.entries(states)), services);
       for (const { name } of streams) {
         const spec = jobSpecsOf(config).find((one) => one.name === name) as JobStreamSpec;
         // A process that dies ends no generator.
@@ -120,7 +125,7 @@ export class JobService {
     return row;
   }
 
-  #lent(notify: (text: string) => void): Lent {
+  #services(notify: (text: string) => void): JobServices {
     const life = this.#life;
     const now = (): number => this.now;
     /** Once the process is dead, it sends nothing and hears nothing. */
@@ -128,7 +133,12 @@ export class JobService {
       life === this.#life ? await work() : await new Promise<never>(() => {});
     const soon = () => alive(() => undefined);
     const client = {
-      ...{ now, knowsTime: true, requestSlot: soon, backOff: soon },
+      ...{ now, knowsTime: true, backOff: soon },
+      requestSlot: () => {
+        this.slots -= 1;
+        if (this.slots < 0) this.#dies();
+        return soon();
+      },
       refusal: (what: string, status: number, code?: string) =>
         new TransientError(`Cannot ${what}: ${code ?? status}`),
       post: (_what: string, _path: string, body: object) =>
@@ -136,7 +146,7 @@ export class JobService {
       ask: (_what: string, path: string, _isResult: unknown, read: Parameters<Client["ask"]>[3]) =>
         alive(() => {
           const [status, value] = this.#ask(/job_\w+/.exec(path)?.[0] ?? "");
-          const answer = read(status, value, { bytes: 0, credits: null } as never);
+          const answer = read(status, value);
           if (answer === undefined) throw new TransientError("It is no answer");
           return answer;
         }),
@@ -145,13 +155,13 @@ export class JobService {
       alive(() => {
         this.now += ms;
       });
-    const lent: Partial<Lent> = {
+    const services: Partial<JobServices> = {
       ...{ publicApi: client, externalApi: client, environment: {}, pid: process.pid, notify },
       ...{ signal: new AbortController().signal, endsAt: Number.POSITIVE_INFINITY },
       ...{ checkState: async () => {}, filtersOf: () => ({}), echoOf: () => null },
       clock: { now, monotonic: now, sleep },
     };
-    return lent as Lent;
+    return services as JobServices;
   }
 
   /** One of the choices; the first when the tape is at its end. */

@@ -50,6 +50,8 @@ export type Sync = {
   /** A part of the warnings; a part of the output. */
   readonly warns?: string;
   readonly says?: string;
+  /** What the output does not contain. */
+  readonly lacks?: string;
   /** How long (ms) the run sleeps at most. */
   readonly sleeps?: number;
 };
@@ -211,6 +213,7 @@ function check(sync: Sync, found: Partial<Record<keyof Sync, unknown>>, one: Ran
   }
   expect(one.warnings().join("\n"), at).toContain(warns);
   expect(one.text, at).toContain(says);
+  if (sync.lacks !== undefined) expect(one.text.toLowerCase(), at).not.toContain(sync.lacks);
   expect(one.slept, at).toBeLessThanOrEqual(sleeps);
 }
 

@@ -83,7 +83,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
 /** A mistake in one of these loses rows or money, and an answer needs a table: tests may enter them as well. */
 const FOR_TESTS = new Set(
   [
-    "jobs/lattice",
+    "jobs/join",
     "jobs/book",
     "jobs/receipts",
     "service/fast-match",

@@ -4,46 +4,42 @@ import { DAY_MS, dayOf } from "../../../src/base/time.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import {
   addPrice,
-  type Blind,
-  type Delta,
+  type Changes,
   type Handle,
   higherHandle,
   type Item,
   isSettled,
   joinItems,
-  newSub,
+  newSubmission,
   type Price,
   type Spending,
   STEPS,
-  type Sub,
-  subsOf,
+  type Submission,
+  submissionsOf,
   UNBOUGHT,
-} from "../../../src/jobs/lattice.ts";
+} from "../../../src/jobs/join.ts";
 import { runs } from "../../support/runs.ts";
 
 const T0 = Date.UTC(2026, 0, 1);
 const DAY = dayOf(T0);
 const STREAM = "company_lookups";
-const DIGESTS = { salt: "salt", normalization: 2 };
+const SALT = { key: "salt", id: "id" };
 const keyOf = (number: number): string => String(number).padStart(16, "k");
 const KEYS = [0, 1, 2].map(keyOf);
 const [KEY = ""] = KEYS;
 
-const newBook = (by = "me", ...streams: readonly string[]): Book =>
-  new Book({
-    ...{ author: { sync: "s", by }, digests: DIGESTS },
-    streams: streams.map((name) => ({ name, truncates: false, generation: null })),
-  });
+const newBook = (runId = "me", ...streams: readonly string[]): Book =>
+  new Book({ salt: SALT, syncId: "s", runId, streams });
 
 /** A submission of one of a few moments: of one moment all memories say the same but how far it has come. */
-const subAt = (most: number): fc.Arbitrary<Sub> =>
+const subAt = (most: number): fc.Arbitrary<Submission> =>
   fc
     .tuple(fc.nat(most), fc.constantFrom(...STEPS), fc.option(fc.nat(2)), fc.nat(1))
     .map(([nth, step, asked, misses]) => {
       const at = T0 + (nth * DAY_MS) / 2;
       const job = step === "open" || step === "unpaid" || step === "failed" ? `j${nth}` : null;
       const ended = step === "failed" ? at : null;
-      return { ...newSub(`r${nth}.0`, at, dayOf(at), `s${nth % 2}`), step, asked, misses, job, ended };
+      return { ...newSubmission(`r${nth}.0`, at, dayOf(at), `s${nth % 2}`), step, asked, misses, job, ended };
     });
 
 const HANDLE: fc.Arbitrary<Handle> = fc
@@ -54,7 +50,8 @@ const HANDLE: fc.Arbitrary<Handle> = fc
     return { id: `r${nth}.0`, at, day: dayOf(at), job, sealed, sure, cost: 1 };
   });
 
-const byId = (subs: readonly Sub[]): Item["subs"] => Object.fromEntries(subs.map((sub) => [sub.id, sub]));
+const byId = (subs: readonly Submission[]): Item["subs"] =>
+  Object.fromEntries(subs.map((sub) => [sub.id, sub]));
 
 const itemOf = (most: number): fc.Arbitrary<Item> =>
   fc
@@ -65,32 +62,31 @@ const itemOf = (most: number): fc.Arbitrary<Item> =>
     });
 const ITEM = itemOf(5);
 
-const DELTA: fc.Arbitrary<Delta> = fc.record({
-  digests: fc.constant(DIGESTS),
+const CHANGES: fc.Arbitrary<Changes> = fc.record({
   items: fc.dictionary(fc.nat(2).map(keyOf), itemOf(3), { maxKeys: 3 }).map(Object.entries<Item>),
+  answered: fc.array(
+    fc.tuple(fc.nat(3), fc.nat(2)).map(([day, key]) => [dayOf(T0 + day * DAY_MS), keyOf(key)] as const),
+    { maxLength: 2 },
+  ),
   spent: fc.array(
     fc
       .tuple(fc.nat(1), fc.nat(1), fc.nat(3), fc.nat(3), fc.nat(9))
-      .map(([sync, by, ...numbers]): Spending => [DAY, `s${sync}`, `r${by}`, ...numbers]),
+      .map(([sync, runId, ...numbers]): Spending => [DAY, `s${sync}`, `r${runId}`, ...numbers]),
     { maxLength: 3 },
   ),
   prices: fc.array(fc.tuple(fc.nat(60), fc.nat(4)), { maxLength: 40 }),
-  blind: fc.array(
-    fc.nat(2).map((generation): Blind => [STREAM, generation]),
-    { maxLength: 1 },
-  ),
 });
 
-const bookOf = (...deltas: readonly Delta[]): Book => {
+const bookOf = (...all: readonly Changes[]): Book => {
   const book = newBook();
-  for (const delta of deltas) book.add(delta, 0);
+  for (const changes of all) book.add(changes);
   return book;
 };
 
 /** Everything that a book knows. */
 const known = (book: Book): unknown => [
-  ...KEYS.map((key) => [book.get(key), book.canBeHad(key)]),
-  ...book.toReceipts(() => true).map(({ spent, prices, blind }) => [new Set(spent), prices, blind]),
+  ...KEYS.map((key) => book.get(key)),
+  ...[...book.toReceipts()].map(({ spent, prices }) => [new Set(spent), prices]).slice(0, 1),
 ];
 
 const LAWS = { numRuns: runs(300, 100_000) };
@@ -101,9 +97,6 @@ describe("joinItems()", () => {
     fc.assert(
       fc.property(ITEM, ITEM, ITEM, (a, b, c) => {
         expect(joinItems(a, a)).toEqual(a);
-        // What is known by its day alone is joined by a short way.
-        const copy = { ...a, subs: { ...a.subs } };
-        expect([joinItems(a, copy), joinItems(copy, b)]).toEqual([a, joinItems(a, b)]);
         expect(joinItems(a, b)).toEqual(joinItems(b, a));
         expect(joinItems(joinItems(a, b), c)).toEqual(joinItems(a, joinItems(b, c)));
       }),
@@ -112,7 +105,7 @@ describe("joinItems()", () => {
   });
 
   it("clears what an answer of its day or later covers, and keeps the job for a stream that lacks it", () => {
-    const open = { ...newSub("r.0", T0, DAY, "s"), step: "open", job: "j" } as const;
+    const open = { ...newSubmission("r.0", T0, DAY, "s"), step: "open", job: "j" } as const;
     const item = { ...UNBOUGHT, subs: { "r.0": open } };
     const answered = (day: number): Item => joinItems(item, { ...UNBOUGHT, day: dayOf(T0 + day * DAY_MS) });
     expect(answered(-1).subs).toEqual(item.subs);
@@ -142,21 +135,28 @@ describe("higherHandle()", () => {
 });
 
 describe("addPrice()", () => {
-  it("keeps the last fifty, by their moments, each once", () => {
-    const prices = Array.from({ length: 60 }, (_, nth): Price => [T0 + nth, nth % 3]);
+  it("keeps the last fifty that cost something, and the last that did not, each once", () => {
+    const prices = Array.from({ length: 100 }, (_, nth): Price => [T0 + nth, nth % 3]);
     const shuffled = prices.toSorted(([a, one], [b, other]) => one - other || a - b);
     const kept = [...shuffled, ...shuffled].reduce<readonly Price[]>(addPrice, []);
-    expect(kept).toEqual(prices.slice(-50));
+    const paid = prices.filter(([, credits]) => credits > 0).slice(-50);
+    expect(kept).toEqual([...paid, [T0 + 99, 0]].sort(([a = 0], [b = 0]) => a - b));
   });
 });
 
+/** What is charged today. */
+const today = (book: Book, now = T0) => book.account(now).day;
+
 describe("Book", () => {
-  it("knows the same in whatever order and however often it is told", () => {
+  it("knows the same in whatever order and however often it reads its texts", () => {
     fc.assert(
-      fc.property(DELTA, DELTA, DELTA, (a, b, c) => {
+      fc.property(CHANGES, CHANGES, CHANGES, (a, b, c) => {
         const all = known(bookOf(a, b, c));
         expect(known(bookOf(c, a, b, a))).toEqual(all);
-        expect(known(bookOf(...bookOf(a, b).toReceipts(() => true), c))).toEqual(all);
+        expect(known(bookOf(...bookOf(a, b).toReceipts(), c))).toEqual(all);
+        const rest = bookOf(b, c);
+        const missing = bookOf(a).add({ ...b, items: [...(b.items ?? [])] });
+        expect(known(bookOf(a, missing, ...rest.toReceipts()))).toEqual(all);
       }),
       BOOKS,
     );
@@ -164,105 +164,194 @@ describe("Book", () => {
 
   it("adds up what two runs charge that began with one memory, and counts nothing twice", () => {
     const [one, other, all] = [newBook("r1"), newBook("r2"), newBook("r3")];
-    const before = one.intend(keyOf(0), T0).delta;
-    other.add(before, 0);
-    const { id, delta } = one.intend(keyOf(1), T0);
-    const news = [
+    const before = one.intend(keyOf(0), T0).changes;
+    other.add(before);
+    const { id, changes } = one.intend(keyOf(1), T0);
+    const first = [
       before,
-      delta,
+      changes,
       one.change(keyOf(1), id, { step: "open", job: "j" }),
       one.answered(keyOf(1), id, T0, 4, null),
     ];
     const theirs = other.intend(keyOf(2), T0);
     const back = other.notTaken(keyOf(2), theirs.id, "void", "INVALID_BODY");
-    for (const told of [...news, theirs.delta, back, ...news, before]) all.add(told, 0);
+    for (const read of [...first, theirs.changes, back, ...first, before]) all.add(read);
     other.notTaken(keyOf(2), theirs.id, "refused", "INVALID_BODY");
-    expect(all.charged(DAY).day).toEqual({ submitted: 2, credits: 4, open: 1 });
-    expect(other.charged(DAY).day).toEqual({ submitted: 1, credits: 0, open: 1 });
+    expect(today(all)).toEqual({ submitted: 2, credits: 4, open: 1 });
+    expect(today(other)).toEqual({ submitted: 1, credits: 0, open: 1 });
   });
 
   it("charges what an answer clears, and no cost twice", () => {
-    const book = bookOf();
+    const book = newBook();
     const lost = book.intend(KEY, T0);
     const { id, at } = book.intend(KEY, T0);
     expect(at).toBe(lost.at + 1);
     book.change(KEY, id, { step: "open", job: "j" });
-    expect(book.charged(DAY).day).toEqual({ submitted: 2, credits: 0, open: 2 });
+    expect(today(book)).toEqual({ submitted: 2, credits: 0, open: 2 });
     book.answered(KEY, id, T0, 5, null);
     // The lost one counts with what was known of prices then.
-    expect(book.charged(DAY).sync).toEqual({ submitted: 2, credits: 5 + 10, open: 0 });
+    expect(book.account(T0).sync).toEqual({ submitted: 2, credits: 5 + 10, open: 0 });
     expect(book.answered(KEY, id, T0, 5, null).spent).toBeUndefined();
-    expect(book.estimate).toBe(5);
+    expect(book.account(T0).price).toBe(5);
   });
 
-  it("charges an answer that cannot be taken in once, however often it is asked for", () => {
-    const book = bookOf();
+  it("charges an answer that cannot be used once, however often it is asked for", () => {
+    const book = newBook();
     const { id } = book.intend(KEY, T0);
     book.change(KEY, id, { step: "open", job: "j" });
-    const asked = [0, 3, 3, null, 5, 4].map((cost) => book.chargeOpen(KEY, id, T0, cost).credits);
-    expect(asked).toEqual([0, 3, 0, 0, 2, 0]);
-    expect(book.charged(DAY).sync.credits).toBe(5);
+    const charged = [0, 3, 3, 0, 5, 4].map((cost) => book.chargeUnusable(KEY, id, T0, cost).credits);
+    expect(charged).toEqual([0, 3, 0, 0, 2, 0]);
+    book.answered(KEY, id, T0, 7, null);
+    expect(today(book)).toEqual({ submitted: 1, credits: 7, open: 0 });
   });
 
-  it("tells the receipts what a state alone knows was spent", () => {
-    const { digests } = newBook();
+  it("says what one text adds to another", () => {
     const spent: Spending[] = [[DAY, "s", "r", 1, 0, 2]];
-    const book = newBook();
-    book.add({ digests, spent }, 0);
-    book.add({ digests, spent });
-    expect(book.newsToReceipts()).toEqual([]);
-    book.add({ digests, spent: [[DAY, "s", "r", 1, 0, 3]] });
-    expect(book.newsToReceipts()).toMatchObject([{ spent: [[DAY, "s", "r", 1, 0, 3]] }]);
+    const book = bookOf({ spent, answered: [[DAY, KEY]] });
+    expect(book.add({ spent, answered: [[DAY, KEY]] })).toEqual({ items: [] });
+    const more = book.add({ spent: [[DAY, "s", "r", 1, 0, 3]], answered: [[DAY, keyOf(1)]] });
+    expect(more).toMatchObject({ items: [[keyOf(1), { day: DAY }]], spent: [[DAY, "s", "r", 1, 0, 3]] });
   });
 
   it("never charges a day before one that was charged, and forgets the counters of two months ago", () => {
-    const book = bookOf();
+    const book = newBook();
     book.intend(keyOf(0), T0);
     book.intend(keyOf(1), T0 + 63 * DAY_MS);
     book.intend(keyOf(2), T0 + 60 * DAY_MS);
-    const last = dayOf(T0 + 63 * DAY_MS);
-    expect(book.charged(last).day.submitted).toBe(2);
-    expect(book.money(last).spent.map(([day]) => day)).toEqual([last]);
+    const last = T0 + 63 * DAY_MS;
+    expect(today(book, last).submitted).toBe(2);
+    expect(book.toState(STREAM, last).spent?.map(([day]) => day)).toEqual([dayOf(last)]);
   });
 
-  it("lets one item go when the newest three answers were lost, then one a day", () => {
-    const book = bookOf();
-    const probes: number[] = [];
+  it("lets one item go when the newest three answers were lost, then one a day; a kill loses no answer", () => {
+    const probes = (book: Book, now: number): number => book.account(now).probes;
+    const [book, killed] = [newBook(), newBook()];
+    const after: number[] = [];
     for (let nth = 0; nth < 4; nth++) {
-      book.intend(keyOf(nth), T0 + nth);
-      probes.push(book.probesLeft(T0 + nth));
+      const { id } = book.intend(keyOf(nth), T0 + nth);
+      book.change(keyOf(nth), id, { ended: T0 + nth });
+      after.push(probes(book, T0 + nth));
+      killed.intend(keyOf(nth), T0 + nth);
     }
-    expect([...probes, book.probesLeft(T0 + DAY_MS)]).toEqual([Infinity, Infinity, 1, 0, 1]);
+    expect([...after, probes(book, T0 + DAY_MS)]).toEqual([Infinity, Infinity, 1, 0, 1]);
+    expect(probes(killed, T0 + 5)).toBe(Infinity);
     const { id } = book.intend(keyOf(4), T0 + DAY_MS);
-    expect(book.probesLeft(T0 + DAY_MS)).toBe(0);
     book.change(keyOf(4), id, { step: "open", job: "j" });
-    expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
+    expect(probes(book, T0 + DAY_MS)).toBe(Infinity);
     book.answered(keyOf(4), id, T0 + DAY_MS, 0, null);
-    expect(book.probesLeft(T0 + DAY_MS)).toBe(Infinity);
+    expect(probes(book, T0 + DAY_MS)).toBe(Infinity);
   });
 
-  it("keeps the jobs of five thousand answers that are owed, and of the others that they are paid", () => {
+  it("keeps the jobs of five thousand answers that are not delivered, and the days of the others", () => {
     const book = newBook("me", STREAM);
     const items = Array.from({ length: 5_001 }, (_, nth): [string, Item] => {
       const handle = { id: `r.${nth}`, at: T0, day: DAY, job: `j${nth}`, sealed: null, sure: true, cost: 1 };
       return [keyOf(nth), { ...UNBOUGHT, day: DAY, handle }];
     });
-    book.add({ digests: book.digests, items });
-    const [ledger] = book.ledgersFor(STREAM);
-    expect(ledger?.jobs).toHaveLength(5_000);
-    expect(ledger?.paid).toEqual([[DAY, keyOf(5_000)]]);
+    book.addState(STREAM, { items, delivered: [] }, true);
+    const before = book.toState(STREAM, T0);
+    expect([before.items?.length, before.answered]).toEqual([5_000, [[DAY, keyOf(5_000)]]]);
     book.deliver(STREAM, keyOf(0));
-    const [after] = book.ledgersFor(STREAM);
-    expect([after?.jobs.length, after?.done, after?.paid]).toEqual([5_000, [[DAY, keyOf(0)]], []]);
+    const after = book.toState(STREAM, T0);
+    expect([after.items?.length, after.delivered, after.answered]).toEqual([5_000, [[DAY, keyOf(0)]], []]);
   });
 
   it("keeps few submissions that were not taken, and each that was lost", () => {
-    const book = bookOf();
+    const book = newBook();
     for (let nth = 0; nth < 20; nth++) {
       const { id } = book.intend(KEY, T0);
       if (nth > 0) book.notTaken(KEY, id, "void", null);
     }
-    expect(subsOf(book.get(KEY)).map(({ step }) => step)).toEqual(["unknown", ...Array(4).fill("void")]);
+    expect(submissionsOf(book.get(KEY)).map(({ step }) => step)).toEqual([
+      "unknown",
+      ...Array(4).fill("void"),
+    ]);
     expect(isSettled(book.get(KEY))).toBe(false);
+  });
+});
+
+const NONE = { submitted: 0, credits: 0, open: 0 };
+type Case = {
+  readonly cap?: number;
+  readonly credits?: number;
+  readonly open?: number;
+  /** Prices, the newest last. */
+  readonly prices?: readonly number[];
+  readonly knows?: Item;
+  readonly rules?: { readonly refreshAfterDays?: number; readonly retryUnknown?: boolean };
+};
+
+const sub = (fields: Partial<Submission>, days = 0): Item => {
+  const at = T0 - days * DAY_MS;
+  const one = { ...newSubmission("r.0", at, dayOf(at), "old"), ended: at, ...fields };
+  return { ...UNBOUGHT, subs: { "r.0": one } };
+};
+const answeredDaysAgo = (days: number): Item => ({ ...UNBOUGHT, day: dayOf(T0 - days * DAY_MS) });
+
+/** The one question before money is spent: an entry, what is charged, and the answer. */
+describe("mayBuy()", () => {
+  it.each<[what: string, is: boolean, given: Case]>([
+    ["an item that is new", true, {}],
+    ["a cap of 0", false, { cap: 0 }],
+    ["a cap that is used up", false, { credits: 10, prices: [1] }],
+    ["no price, and nothing open", true, {}],
+    ["no price, and a job open", false, { open: 1 }],
+    ["answers without a cost, and a job open", false, { open: 1, prices: [0, 0] }],
+    ["room for one more at the price", true, { open: 2, prices: [3] }],
+    ["room for no more at the price", false, { open: 3, prices: [3] }],
+    ["the highest price, which decides", false, { open: 3, prices: [9, 1, 1] }],
+    ["a price as high as the cap, alone", true, { credits: 9, prices: [10] }],
+    ["a price as high as the cap, not alone", false, { credits: 1, open: 1, prices: [10] }],
+    ["an open job", false, { knows: sub({ step: "open", job: "j" }) }],
+    ["a lost answer", false, { knows: sub({}, 400) }],
+    ["a lost answer, with retry_unknown", true, { cap: 11, knows: sub({}), rules: { retryUnknown: true } }],
+    ["a refusal of 29 days ago", false, { knows: sub({ step: "refused" }, 29) }],
+    ["a refusal of 30 days ago", true, { knows: sub({ step: "refused" }, 30) }],
+    ["a failure of now", false, { knows: sub({ step: "failed" }) }],
+    ["a failure of a day ago", true, { knows: sub({ step: "failed" }, 1) }],
+    ["a refusal of its form", true, { knows: sub({ step: "void", code: "INVALID_BODY" }) }],
+    ["an answer", false, { knows: answeredDaysAgo(400) }],
+    ["an answer that is old enough", true, { knows: answeredDaysAgo(31), rules: { refreshAfterDays: 30 } }],
+    ["an answer that is not", false, { knows: answeredDaysAgo(30), rules: { refreshAfterDays: 30 } }],
+  ])("%s: %s", (_what, is, { cap = 10, credits = 0, open = 0, prices = [], knows = UNBOUGHT, rules }) => {
+    const book = bookOf({
+      items: [
+        [KEY, knows],
+        ...Array.from({ length: open }, (_, nth): [string, Item] => {
+          const one = { ...newSubmission(`o.${nth}`, T0, DAY, "s"), step: "open", job: "j" } as const;
+          return [keyOf(nth + 10), { ...UNBOUGHT, subs: { [one.id]: one } }];
+        }),
+      ],
+      spent: [[DAY, "s", "r", open, 0, credits]],
+      prices: prices.map((one, nth): Price => [T0 - 100 + nth, one]),
+    });
+    const type = {
+      resubmitRules: { refreshAfterDays: null, retryUnknown: false, ...rules },
+      caps: { submissions: { sync: 100, day: 100 }, credits: { sync: cap, day: cap, month: cap } },
+    };
+    expect(book.mayBuy(KEY, type, T0)).toBe(is);
+  });
+
+  it("waits for open jobs once an answer cost more than all before", () => {
+    const book = newBook();
+    const type = {
+      resubmitRules: { refreshAfterDays: null, retryUnknown: false },
+      caps: {
+        submissions: { sync: 100, day: 100 },
+        credits: { sync: 1e9, day: Infinity, month: Infinity },
+      },
+    };
+    const open = (nth: number): string => {
+      const { id } = book.intend(keyOf(nth), T0 + nth);
+      book.change(keyOf(nth), id, { step: "open", job: "j" });
+      return id;
+    };
+    const ids = [1, 2, 3, 4].map(open);
+    const answer = (nth: number, cost: number): boolean => {
+      book.answered(keyOf(nth), ids[nth - 1] ?? "", T0 + 10 + nth, cost, null);
+      return book.mayBuy(keyOf(9), type, T0 + 20);
+    };
+    expect([answer(1, 5), answer(2, 90), answer(3, 1), answer(4, 90)]).toEqual([true, false, false, true]);
+    expect(book.account(T0).day).toEqual({ ...NONE, submitted: 4, credits: 186 });
   });
 });

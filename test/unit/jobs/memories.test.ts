@@ -58,17 +58,35 @@ describe("what was bought is known", () => {
 
   it("by receipts that are longer than memory should hold, and by a line of any length", async () => {
     const service = await bought();
-    await appendFile(receipts, `{"service":{"a":"${"b".repeat(100)}"}}\n`.repeat(25_000));
-    await appendFile(receipts, `{"service":{"a":"${"b".repeat(3_000_000)}"}}\n`);
+    const line = (length: number): string => `{"for":"companyLookup","code":"${"b".repeat(length)}"}\n`;
+    await appendFile(receipts, line(100).repeat(25_000) + line(3_000_000));
     expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
   });
 
   it("by receipts whose last line a crash tore, which is taken off", async () => {
     const service = await bought();
-    const before = await readFile(receipts, "utf8");
     await appendFile(receipts, '{"for":"companyLookup","items":[{"it');
     expect(await next(service, { states: {} })).toMatchObject({ bought: 0, rows: 2 });
-    expect((await readFile(receipts, "utf8")).startsWith(before)).toBe(true);
+    for (const line of (await readFile(receipts, "utf8")).trimEnd().split("\n")) JSON.parse(line);
+  });
+
+  it("by receipts that two machines filled, put together in either order", async () => {
+    const one = new JobService(receipts);
+    await one.sync({ items: ITEMS.slice(0, 1) });
+    const other = new JobService(`${receipts}-2`);
+    await other.sync({ items: ITEMS.slice(1) });
+    const [a, b] = [await readFile(receipts, "utf8"), await readFile(`${receipts}-2`, "utf8")];
+    for (const text of [a + b, b + a, a + a + b]) {
+      await writeFile(receipts, text);
+      expect((await next(new JobService(receipts))).bought).toBe(0);
+    }
+  });
+
+  it("by a state that was made from the receipts, once those are lost too", async () => {
+    const service = await bought();
+    await service.sync({ items: ITEMS, states: {} });
+    await rm(receipts);
+    expect(await next(service)).toMatchObject({ bought: 0 });
   });
 
   it("by one file of receipts, by whatever link it is named", async () => {
@@ -84,19 +102,24 @@ describe("nothing is bought", () => {
     ["a damaged line", () => appendFile(receipts, "damage\n"), OTHERS],
     ["NULs within", () => edit((text) => text.replace(/\n(.{40}).{20}/, `\n$1${"\0".repeat(20)}`)), OTHERS],
     ["two halves in one line", () => edit((text) => text.replace(/(\n.{60}).*\n(.*)\n/, "$1$2\n")), OTHERS],
-    ["no header", () => edit((text) => text.slice(text.indexOf("\n") + 1)), /first line/],
-    ["nothing in them", () => writeFile(receipts, ""), /first line/],
+    ["no header", () => edit((text) => text.slice(text.indexOf("\n") + 1)), /line 1 is not/],
+    ["nothing in them", () => writeFile(receipts, ""), /line 1 is not/],
     ["an empty line", () => appendFile(receipts, "\n"), OTHERS],
     ["a line of another program", () => appendFile(receipts, '{"for":"other"}\n'), OTHERS],
-    ["something else in them", () => writeFile(receipts, "something else\n"), /first line/],
-    ["a newer format", () => writeFile(receipts, '{"receipts":3,"salt":"s"}\n'), /newer version/],
+    ["something else in them", () => writeFile(receipts, "something else\n"), /line 1 is not/],
+    ["a newer format", () => writeFile(receipts, '{"receipts":4,"salt":{}}\n'), /newer version/],
+    ["an older format", () => writeFile(receipts, '{"receipts":2,"salt":"s"}\n'), /the last one .* is 0\.1/],
+    ["no salt", () => writeFile(receipts, '{"receipts":3,"salt":5}\n'), /"salt"/],
     [
-      "a newer way of digests",
-      () => writeFile(receipts, '{"receipts":2,"salt":"s","normalization":9}\n'),
-      /newer version/,
+      "a second part under another salt",
+      async () => {
+        const path = `${receipts}-2`;
+        await new JobService(path).sync({ items: ["c.example"], settings: { hash_salt: "x".repeat(16) } });
+        await appendFile(receipts, await readFile(path, "utf8"));
+      },
+      /another hash_salt .* move ".*receipts\.jsonl" away/,
     ],
-    ["no salt", () => writeFile(receipts, '{"receipts":2,"salt":5,"normalization":1}\n'), /"salt"/],
-    ["rights for everybody to write", () => chmod(receipts, 0o666), /anyone may write/],
+    ["rights for all to write", () => chmod(receipts, 0o666), /anyone may write/],
     ["another name", () => link(receipts, `${receipts}2`), /another name/],
   ])("where the receipts have %s", async (_what, damage, why) => {
     const service = await bought();
@@ -109,7 +132,8 @@ describe("nothing is bought", () => {
 
   it.each<[what: string, state: (saved: Record<string, unknown>) => unknown, why: RegExp]>([
     ["a newer version", (saved) => ({ ...saved, version: 9 }), /newer version/],
-    ["another service", (saved) => ({ ...saved, service: "elsewhere" }), /service/],
+    ["another service", (saved) => ({ ...saved, salt: "elsewhere" }), /another address of the service/],
+    ["an older version", (saved) => ({ ...saved, version: 3 }), /the last one that reads it is 0\.1/],
     ["something else", () => ({ position: 7 }), /state/],
     ["no list of jobs", (saved) => ({ ...saved, jobs: 5 }), /state/],
   ])("where the state is of %s", async (_what, change, why) => {
@@ -129,15 +153,16 @@ describe("nothing is bought", () => {
   });
 });
 
+it.each(["receipts", "state"])("nothing is bought under another hash_salt: %s", async (kept) => {
+  const service = await bought(kept === "state" ? "" : receipts);
+  const settings = { hash_salt: "a long random text", company_lookup: { domains: ITEMS } };
+  const ended = await next(service, { settings, ...(kept === "receipts" && { states: {} }) });
+  expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(/another hash_salt .* Set them back/)]);
+});
+
 it("the receipts and their folder are only for their owner, and name no item", async () => {
   await bought();
   expect((await stat(receipts)).mode & 0o777).toBe(0o600);
   expect((await stat(dirname(receipts))).mode & 0o777).toBe(0o700);
-  const itemsIn = async (path: string): Promise<unknown> =>
-    [...(await readFile(path, "utf8")).matchAll(/"item":"([^"]+)"/g)].map(([, item]) => item);
-  const one = await itemsIn(receipts);
   expect(await readFile(receipts, "utf8")).not.toMatch(/a\.example|b\.example/);
-  const other = join(folder, "other.jsonl");
-  await bought(other);
-  expect(await itemsIn(other), "each file has a salt of its own").not.toEqual(one);
 });

@@ -1,22 +1,35 @@
-import { open as openFile, readFile, stat, symlink } from "node:fs/promises";
+import {
+  appendFile,
+  open as openFile,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { DAY_MS, dayOf } from "../../../src/base/time.ts";
+import { DAY_MS } from "../../../src/base/time.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import { Receipts } from "../../../src/jobs/receipts.ts";
 import { systemProcesses } from "../../../src/output/files/processes.ts";
 import { systemClock } from "../../../src/service/clock.ts";
 import { JobService } from "../../support/job-service.ts";
+import { canMount, mountAlone } from "../../support/mounts.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const AT = Date.UTC(2026, 2, 2, 10);
-const day = dayOf(AT);
 const [KEY, OTHER] = ["k".repeat(16), "v".repeat(16)] as const;
 const LOOK_UP = "companyLookup";
 const RUNTIME = {
   ...{ clock: systemClock, signal: new AbortController().signal, pid: process.pid },
   processes: systemProcesses(process.pid),
 };
+
+const SALT = { key: "salt", id: "id" };
+const SALTS = new Map([[LOOK_UP, SALT] as const]);
 
 let folder = "";
 let path = "";
@@ -31,35 +44,33 @@ afterEach(() => {
 type Opened = { readonly receipts: Receipts; readonly book: Book };
 
 /** Receipts, and a book that knows what they say. */
-async function open(compactedAbove?: number): Promise<Opened> {
-  const receipts = await Receipts.open(path, RUNTIME, () => {}, "salt");
-  const book = new Book({
-    ...{ author: { sync: "a", by: "a" }, digests: receipts.digests },
-    handleAt: (place, key) => receipts.handleAt(place, key),
+async function open(): Promise<Opened> {
+  const receipts = await Receipts.open(path, SALTS, RUNTIME, () => {});
+  const book = new Book({ salt: SALT, syncId: "a", runId: "a" });
+  for await (const [, changes] of receipts.read()) book.add(changes);
+  const known = () => [...book.toReceipts()].map((changes) => [LOOK_UP, changes] as const);
+  await receipts.begin(known, []).catch(async (error: unknown) => {
+    await receipts.close();
+    throw error;
   });
-  await receipts.read(new Map([[LOOK_UP, book] as const]), compactedAbove);
   return { receipts, book };
 }
 
 /** One run. Returns what its book knew in the end. */
-async function run(work: (opened: Opened) => Promise<unknown> = async () => {}, compactedAbove?: number) {
-  const opened = await open(compactedAbove);
+async function run(work: (opened: Opened) => Promise<unknown> = async () => {}) {
+  const opened = await open();
   await work(opened);
   const { book, receipts } = opened;
-  const known = [KEY, OTHER].map((key) => [
-    book.get(key).day,
-    Object.values(book.get(key).subs),
-    book.handle(key),
-  ]);
-  const charged = book.charged(day).day;
+  const known = [KEY, OTHER].map((key) => book.get(key));
+  const charged = book.account(AT).day;
   await receipts.close();
   return { known, charged };
 }
 
 /** Buys an item and writes all of it: as far as its answer where a cost is given. */
 async function buy({ receipts, book }: Opened, key: string, at: number, cost?: number): Promise<void> {
-  const { id, delta } = book.intend(key, at);
-  await receipts.write(LOOK_UP, [delta]);
+  const { id, changes } = book.intend(key, at);
+  await receipts.write(LOOK_UP, [changes]);
   await receipts.write(LOOK_UP, [book.change(key, id, { step: "open", job: `job-${at}` })]);
   if (cost !== undefined) await receipts.write(LOOK_UP, [book.answered(key, id, at, cost, null)]);
 }
@@ -82,17 +93,17 @@ describe("Receipts", () => {
   });
 
   it("are on the disk, and not only on their way, when a write has returned", async () => {
-    const told: string[] = [];
+    const log: string[] = [];
     vi.spyOn(await handles(), "datasync").mockImplementation(async () => {
       const written = (await readFile(path, "utf8").catch(() => "")).split("\n").length;
       await new Promise((resolve) => setImmediate(resolve));
-      told.push(`${written} lines synced`);
+      log.push(`${written} lines synced`);
     });
     await run(async ({ receipts, book }) => {
-      await receipts.write(LOOK_UP, [book.intend(KEY, AT).delta]);
-      told.push("returned");
+      await receipts.write(LOOK_UP, [book.intend(KEY, AT).changes]);
+      log.push("returned");
     });
-    expect(told.slice(-2)).toEqual(["3 lines synced", "returned"]);
+    expect(log.slice(-2)).toEqual(["3 lines synced", "returned"]);
   });
 
   it("are on the disk before a submission leaves, and hold its answer before a row is delivered", async () => {
@@ -116,16 +127,16 @@ describe("Receipts", () => {
 
   it("take nothing more after a write that failed, because a file with a hole proves nothing", async () => {
     const { receipts, book } = await open();
-    const { delta } = book.intend(KEY, AT);
+    const { changes } = book.intend(KEY, AT);
     const full = Object.assign(new Error("full"), { code: "ENOSPC" });
     vi.spyOn(await handles(), "appendFile").mockRejectedValueOnce(full);
     for (const _try of [1, 2])
-      await expect(receipts.write(LOOK_UP, [delta])).rejects.toThrow(/Cannot use the receipts/);
+      await expect(receipts.write(LOOK_UP, [changes])).rejects.toThrow(/Cannot use the receipts/);
     await receipts.close();
     expect((await readFile(path, "utf8")).split("\n")).toHaveLength(2);
   });
 
-  it("are held by one run at a time, by whatever link they are named", async () => {
+  it("are open in one run at a time, by whatever link they are named", async () => {
     const first = await open();
     const [real, linked] = [path, join(folder, "link.jsonl")];
     await symlink("r.jsonl", linked);
@@ -137,16 +148,64 @@ describe("Receipts", () => {
     expect((await stat(real)).size).toBeGreaterThan(100);
   });
 
-  it("are compacted when they are large, and again when they have doubled; nothing that counts is lost", async () => {
+  it("are rewritten when they are opened, and nothing that counts is lost", async () => {
     const before = await run(async (opened) => {
       for (let nth = 0; nth < 20; nth++) await buy(opened, KEY, AT - (20 - nth) * DAY_MS, 3);
       await buy(opened, OTHER, AT);
     });
     const { size } = await stat(path);
-    expect((await run(undefined, 1)).known).toEqual(before.known);
-    const { size: less, ino } = await stat(path);
-    expect(less).toBeLessThan(size / 3);
-    expect(await run(undefined, 1)).toEqual(before);
-    expect((await stat(path)).ino, "there is nothing to compact").toBe(ino);
+    expect(await run()).toEqual(before);
+    expect((await stat(path)).size).toBeLessThan(size / 3);
+    expect(await run()).toEqual(before);
+  });
+
+  it("are checked by their path: a foreign line, a shorter file, another file", async () => {
+    const changes: readonly (() => Promise<unknown>)[] = [
+      () => appendFile(path, '{"for":"companyLookup"}\n'),
+      () => truncate(path, 10),
+      () => rename(path, `${path}.old`).then(() => writeFile(path, "x".repeat(200))),
+      async () => {
+        const text = await readFile(path, "utf8");
+        await writeFile(`${path}.new`, `${text.slice(0, -3)}x"\n`);
+        await rename(`${path}.new`, path);
+      },
+    ];
+    for (const change of changes) {
+      const opened = await open();
+      await buy(opened, KEY, AT);
+      await opened.receipts.check();
+      await change();
+      await expect(opened.receipts.check()).rejects.toThrow(/another run writes to the same file/);
+      await opened.receipts.close();
+      await rm(path);
+    }
+  });
+
+  it.skipIf(!canMount)("are appended to where the file is mounted alone and cannot be replaced", async () => {
+    const first = await run((opened) => buy(opened, KEY, AT, 3));
+    await appendFile(path, '{"for":"companyLo');
+    const { ino } = await stat(path);
+    const at = join(folder, "mounted.jsonl");
+    mountAlone(path, at);
+    path = at;
+    expect(await run()).toEqual(first);
+    const second = await run((opened) => buy(opened, OTHER, AT));
+    expect((await stat(path)).ino).toBe(ino);
+    expect(await run()).toEqual(second);
+  });
+
+  it.skipIf(!canMount)("of a file that another run replaced under its mount are refused", async () => {
+    await run((opened) => buy(opened, KEY, AT, 3));
+    const at = join(folder, "mounted.jsonl");
+    mountAlone(path, at);
+    const elsewhere = path;
+    path = at;
+    const alone = await open();
+    path = elsewhere;
+    await run();
+    await expect(alone.receipts.check()).rejects.toThrow(/another run writes to the same file/);
+    await alone.receipts.close();
+    path = at;
+    await expect(open()).rejects.toThrow(/another run writes to the same file/);
   });
 });

@@ -1,19 +1,15 @@
 import { type Day, dayOf } from "../base/time.ts";
-import { PRICES_KEPT } from "./caps.ts";
-import type { Digesting } from "./identity.ts";
-import type { PackedDay } from "./packed.ts";
 
 /**
- * How far a submission without an answer has come, the furthest last. `unknown`: it is about to leave, or its answer was
- * lost. `void`: it did not leave, or the service did not take it. `refused`: the service does not take the item. `open`: a
- * job works on it. `unpaid`: its result says that the account has run dry. `failed`: its result says that the job failed
- * and cost nothing.
+ * How far a submission without an answer has come, the furthest last. `unknown`: it may have left, and no answer came.
+ * `void`: it did not leave, or the service did not take it. `refused`: the service does not take the item. `open`: a job
+ * works on it. `unpaid`: its result says that the account has run dry. `failed`: its result says that it cost nothing.
  */
 export const STEPS = ["unknown", "void", "refused", "open", "unpaid", "failed"] as const;
 export type Step = (typeof STEPS)[number];
 
-/** A submission that brought no answer so far. Moments are epoch ms by the service's clock. */
-export type Sub = {
+/** A submission that has no answer so far. Moments are epoch ms by the service's clock. */
+export type Submission = {
   /** Made once, by the run that submits. */
   readonly id: string;
   readonly at: number;
@@ -22,23 +18,21 @@ export type Sub = {
   readonly day: Day;
   readonly sync: string;
   readonly job: string | null;
-  /** When the result came that brought no answer. */
+  /** When this run learned that its answer is lost, or its result came without an answer. */
   readonly ended: number | null;
-  /** The service said that there is no answer before. */
+  /** The service named this moment for the result. */
   readonly notBefore: number | null;
   /** When the service was last asked for the result. */
   readonly asked: number | null;
-  /** Credits that are charged already for an answer that is too long to take in. */
+  /** Credits that are charged already for an answer that could not be used. */
   readonly charged: number;
-  /** How often asking brought nothing of use, in runs in which another job was answered properly. */
+  /** How often asking for it was useless, in runs in which another job was answered properly. */
   readonly misses: number;
   /** What the service said last, if it was not an answer. */
   readonly code: string | null;
-  /** E-mail checks: the sources that were answered. */
-  readonly sources: readonly string[];
 };
 
-/** By what an answer can be had again: its job, or its sealed response. */
+/** How an answer is retrieved again: by its job, or from its sealed response. */
 export type Handle = {
   readonly id: string;
   readonly at: number;
@@ -46,7 +40,7 @@ export type Handle = {
   readonly day: Day;
   readonly job: string | null;
   readonly sealed: string | null;
-  /** Whether the answer came. If not, another submission of that day was answered, and this job may bring the answer too. */
+  /** False: another submission of that day was answered, and this job may have the answer too. */
   readonly sure: boolean;
   readonly cost: number;
 };
@@ -55,10 +49,10 @@ export type Handle = {
 export type Item = {
   /** The UTC day on which the newest answered submission was made; "" if none was answered. */
   readonly day: Day | "";
-  /** How the answer of that day can be had again. */
+  /** How the answer of that day is retrieved again. */
   readonly handle: Handle | null;
   /** By id, the submissions that were made after that day. */
-  readonly subs: Readonly<Record<string, Sub>>;
+  readonly subs: Readonly<Record<string, Submission>>;
 };
 
 /** Under its digest. */
@@ -66,38 +60,31 @@ export type KeyedItem = readonly [key: string, item: Item];
 
 /** Counters of one day, sync and run, which only grow: submissions, those that were not taken after all, credits. */
 export type Spending = readonly [
-  ...[day: Day, sync: string, by: string],
+  ...[day: Day, sync: string, runId: string],
   ...[submitted: number, back: number, credits: number],
 ];
 
 /** When an answer came, and its credits. */
 export type Price = readonly [at: number, credits: number];
 
-/** A stream and its generation that was begun without knowing an answer of any listed item. */
-export type Blind = readonly [stream: string, generation: number];
+/** A day, and the digests of items that were answered by a submission of that day, joined without a separator. */
+export type PackedDay = readonly [day: Day, digests: string];
 
-/** News of purchases. Whatever is remembered is one, and two are only ever put together by joining them. */
-export type Delta = Money & {
-  /** How the keys of the items were made. */
-  readonly digests: Digesting;
+/** What changed in the book. State and receipts are texts of the same changes. */
+export type Changes = {
   readonly items?: readonly KeyedItem[];
   /** Items of which only the day of the answer is known. */
-  readonly days?: readonly PackedDay[];
-};
-
-/** Counters, which every memory holds. */
-export type Money = {
+  readonly answered?: readonly PackedDay[];
   readonly spent?: readonly Spending[];
   readonly prices?: readonly Price[];
-  readonly blind?: readonly Blind[];
 };
 
 export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
 
 /** A submission that is about to leave. */
-export const newSub = (id: string, at: number, day: Day, sync: string): Sub => ({
+export const newSubmission = (id: string, at: number, day: Day, sync: string): Submission => ({
   ...{ id, at, step: "unknown", day, sync, job: null, ended: null, notBefore: null, asked: null },
-  ...{ charged: 0, misses: 0, code: null, sources: [] },
+  ...{ charged: 0, misses: 0, code: null },
 });
 
 type Ranked = readonly (number | string)[];
@@ -110,7 +97,7 @@ function compare(a: Ranked, b: Ranked): number {
   return 0;
 }
 
-/** The one that ranks higher. The text decides only between two writers of one submission. */
+/** Chooses the one that ranks higher. The text decides only between two writers of one submission. */
 const higherBy =
   <Part>(rankOf: (part: Part) => Ranked) =>
   (a: Part | null, b: Part | null): Part | null => {
@@ -119,8 +106,8 @@ const higherBy =
     return order < 0 ? b : a;
   };
 
-/** Of moments and counters of one submission that is known in two ways the later and larger count. */
-const higherSub = higherBy<Sub>(({ step, asked, ended, misses, charged }) => {
+/** Later moments and larger counters count where two texts know one submission. */
+const higherSubmission = higherBy<Submission>(({ step, asked, ended, misses, charged }) => {
   const never = Number.NEGATIVE_INFINITY;
   return [STEPS.indexOf(step), asked ?? never, ended ?? never, misses, charged];
 });
@@ -133,23 +120,18 @@ export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null
   },
 );
 
-/** Whether nothing of an item is known but the day of its answer, as of most. */
-const isDayAlone = ({ handle, subs }: Item): boolean => handle === null && subs === UNBOUGHT.subs;
-
 /**
  * Everything that either knows of an item: commutative, associative, idempotent. An answer covers all submissions up to
- * the end of the day on which its own was made, because nothing is bought twice on one day; of those that are covered
- * the job may still bring the answer to a stream that lacks it.
+ * the end of the day on which its own was made, because no item is bought twice on one day.
  */
 export function joinItems(a: Item, b: Item): Item {
   const day = a.day > b.day ? a.day : b.day;
-  if (a === b || (isDayAlone(a) && isDayAlone(b))) return day === a.day ? a : b;
   const handles = [a.handle, b.handle].map((one) => (one?.day === day ? one : null));
   let handle = handles.reduce(higherHandle);
-  const subs: Record<string, Sub> = {};
+  const subs: Record<string, Submission> = {};
   for (const sub of [...Object.values(a.subs), ...Object.values(b.subs)]) {
     const made = dayOf(sub.at);
-    if (made > day) subs[sub.id] = higherSub(subs[sub.id] ?? null, sub) ?? sub;
+    if (made > day) subs[sub.id] = higherSubmission(subs[sub.id] ?? null, sub) ?? sub;
     else if (made === day && sub.job !== null) {
       const { id, at, job } = sub;
       handle = higherHandle(handle, { id, at, day: made, job, sealed: null, sure: false, cost: 0 });
@@ -158,45 +140,41 @@ export function joinItems(a: Item, b: Item): Item {
   return { day, handle, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };
 }
 
-/** Adds a price to the newest ones, oldest first. */
+/** How many answers teach what the next one may cost. */
+const PRICES_KEPT = 50;
+
+/** Adds a price to the newest ones, oldest first. The newest answer without a cost stays too: it tells when one came. */
 export function addPrice(prices: readonly Price[], price: Price): readonly Price[] {
-  const after = prices.findLastIndex((one) => compare(one, price) <= 0);
-  const before = prices[after];
-  if (before !== undefined && compare(before, price) === 0) return prices;
-  return prices.toSpliced(after + 1, 0, price).slice(-PRICES_KEPT);
+  const all = [...prices.filter((one) => compare(one, price) !== 0), price].sort(compare);
+  const free = all.findLast(([, credits]) => credits === 0);
+  const paid = all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT);
+  return free === undefined ? paid : [...paid, free].sort(compare);
 }
 
 /** Submissions of one item that are kept although the service did not take them. */
-const MOST_NOT_TAKEN = 4;
+const MAX_NOT_TAKEN = 4;
 
-/** Forgets all but the newest submissions that were not taken. If an older memory then says that one left, it is unknown. */
+/** Forgets all but the newest submissions that were not taken. An older copy of one that left makes it unknown again. */
 export function trimmed(item: Item): Item {
   if (item.subs === UNBOUGHT.subs) return item;
-  const isIdle = ({ step }: Sub): boolean => step === "void" || step === "refused" || step === "unpaid";
-  const idle = subsOf(item).filter(isIdle);
-  if (idle.length <= MOST_NOT_TAKEN) return item;
+  const isIdle = ({ step }: Submission): boolean =>
+    step === "void" || step === "refused" || step === "unpaid";
+  const idle = submissionsOf(item).filter(isIdle);
+  if (idle.length <= MAX_NOT_TAKEN) return item;
   const subs = { ...item.subs };
-  for (const { id } of idle.slice(0, -MOST_NOT_TAKEN)) delete subs[id];
+  for (const { id } of idle.slice(0, -MAX_NOT_TAKEN)) delete subs[id];
   return { ...item, subs };
 }
 
 /** Submissions without an answer, oldest first. */
-export const subsOf = ({ subs }: Item): Sub[] =>
+export const submissionsOf = ({ subs }: Item): Submission[] =>
   Object.values(subs).sort((a, b) => compare([a.at, a.id], [b.at, b.id]));
 
 /** The jobs that work on an item. */
-export const openOf = (item: Item): Sub[] => subsOf(item).filter(({ step }) => step === "open");
+export const openOf = (item: Item): Submission[] => submissionsOf(item).filter(({ step }) => step === "open");
 
-/** Whether nothing of an item is out that may be paid for. */
+/** Whether no submission of this item can still be charged. */
 export const isSettled = ({ subs }: Item): boolean => !Object.values(subs).some(isOut);
 
-/** E-mail checks: the sources that failed submissions were answered for. */
-export const sourcesOf = ({ subs }: Item): readonly string[] => [
-  ...new Set(Object.values(subs).flatMap(({ sources }) => sources)),
-];
-
-/** Whether a submission may be paid for, and nobody knows how much. */
-export const isUncharged = (sub: Sub): boolean => isOut(sub) && sub.charged === 0;
-
-/** Whether a submission may be paid for and has brought nothing so far. */
-export const isOut = ({ step }: Sub): boolean => step === "open" || step === "unknown";
+/** Whether a submission may be paid for and has no answer so far. */
+export const isOut = ({ step }: Submission): boolean => step === "open" || step === "unknown";

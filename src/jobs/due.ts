@@ -1,0 +1,127 @@
+import { DAY_MS, HOUR_MS, startOf } from "../base/time.ts";
+import { type Account, type Caps, roomFor } from "./caps.ts";
+import { type Item, isOut, openOf, type Step, type Submission, submissionsOf } from "./join.ts";
+
+/** An item that the service refused is submitted again after this time (ms). */
+const REFUSED_FOR = 30 * DAY_MS;
+/** How long (ms) to wait before an item whose job failed is submitted again: once each. */
+const FAILED_FOR = [HOUR_MS, DAY_MS, 7 * DAY_MS] as const;
+/** How often `retry_unknown` submits an item again. */
+const UNKNOWN_TIMES = 3;
+/** After this time (ms) the service is asked once a month for a job without a result. */
+const OLD = 90 * DAY_MS;
+
+/** When an item is submitted again. */
+export type ResubmitRules = {
+  /** Null: an answer stays good for ever. */
+  readonly refreshAfterDays: number | null;
+  readonly retryUnknown: boolean;
+};
+
+/** Why an item is bought: `refresh` comes after all else, `doubted` after what is new. */
+export type BuyReason = "new" | "doubted" | "refresh";
+
+const withStep = ({ subs }: Item, step: Step): Submission[] =>
+  Object.values(subs).filter((sub) => sub.step === step);
+
+/** Whether a failed job is an answer, because the item has failed too often. */
+export const isLastFailure = (item: Item): boolean => withStep(item, "failed").length >= FAILED_FOR.length;
+
+/** Whether the service refused the form of an item's last request. Other items go first. */
+export function isDoubted(item: Item): boolean {
+  const last = submissionsOf(item).at(-1);
+  return last?.step === "void" && last.code !== null;
+}
+
+/** The first moment (epoch ms) at which an item may be submitted, by all that is known; Infinity: never. */
+export function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules): number {
+  const never = Number.POSITIVE_INFINITY;
+  const refreshIn = refreshAfterDays === null ? never : refreshAfterDays * DAY_MS;
+  const isAnswered = item.day !== "";
+  const failed = withStep(item, "failed");
+  const unknown = withStep(item, "unknown").length;
+  const isOpen = withStep(item, "open").length > 0 || unknown > (retryUnknown ? UNKNOWN_TIMES : 0);
+  return Math.max(
+    isOpen ? never : -never,
+    // The answer came at some moment of its day.
+    item.day === "" ? -never : startOf(item.day) + DAY_MS + refreshIn,
+    ...failed.map(({ ended, at }) => (ended ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
+    ...withStep(item, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
+  );
+}
+
+/** Why an item is to be bought now, whatever that costs; undefined: it is not. Knowing more of it can only forbid. */
+export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyReason | undefined {
+  if (now < retryAt(item, rules)) return undefined;
+  if (item.day !== "") return "refresh";
+  return isDoubted(item) ? "doubted" : "new";
+}
+
+/** The one question before an item is bought: its own past and the caps must both allow it. */
+export const mayBuy = (
+  item: Item,
+  { resubmitRules, caps }: { readonly resubmitRules: ResubmitRules; readonly caps: Caps },
+  account: Account,
+  now: number,
+): boolean => reasonToBuy(item, resubmitRules, now) !== undefined && roomFor(caps, account) >= 1;
+
+/** When a job is asked for, or the item may be submitted again. Not finite: at once, or never. */
+export function nextAt(item: Item, rules: ResubmitRules): number {
+  const open = openOf(item);
+  return open.length > 0 ? Math.min(...open.map(dueAt)) : retryAt(item, rules);
+}
+
+/** When the result of a job is asked for next; a moment in the past: now. */
+export function dueAt({ at, asked, misses, notBefore }: Submission): number {
+  const age = (asked ?? at) - at;
+  const pauses = [0, HOUR_MS, DAY_MS, age > OLD ? 30 * DAY_MS : 7 * DAY_MS];
+  if (misses > 0 && asked !== null) return asked + (pauses[Math.min(misses, 3)] ?? 0);
+  if (notBefore === null) return Number.NEGATIVE_INFINITY;
+  // The service may name any moment, so a job is asked for at least once a day.
+  return Math.min(notBefore, (asked ?? at) + DAY_MS);
+}
+
+/** How the results of a kind of job are polled in one run, in ms. */
+export type Polling = { readonly first: number; readonly longest: number; readonly total: number };
+
+/** The polls of one job in this run. `next` null: no more in this run. */
+export type Polls = { readonly next: number | null; readonly pause: number; readonly until: number };
+
+/** The service says its time in whole seconds, so the moments that are known of it vary by this (ms). */
+const CLOCK_STEP = 2_000;
+
+/** Each pause is this many times as long as the one before. */
+const GROWTH = 1.5;
+
+/** The polls after one without a result. They begin after a submission, and at a moment that the service names. */
+export function nextPolls(
+  polls: Polls | undefined,
+  notBefore: number | null,
+  { first, longest, total }: Polling,
+  now: number,
+): Polls {
+  const longer = Math.min(longest, (polls?.pause ?? 0) * GROWTH);
+  const named = notBefore !== null && notBefore > now + longer ? notBefore : undefined;
+  if (polls === undefined || named !== undefined)
+    return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
+  const { pause, until } = polls;
+  if (now >= until - CLOCK_STEP) return { next: null, pause, until };
+  return { next: Math.min(now + longer, until), pause: longer, until };
+}
+
+/** Submissions that were open before a moment and are still waited for. */
+export const isInFlight = ({ step, code }: Submission): boolean => step === "open" && code === null;
+
+/**
+ * How many items may go by the newest submissions: one at a time after three answers in a row were lost, and none on a
+ * day of which a fourth was lost. An intent that a kill left is no lost answer.
+ */
+export function probesLeft(all: readonly Submission[], lastAnswer: number, today: string): number {
+  const newest = all.filter((sub) => isOut(sub) || sub.step === "failed" || sub.step === "refused");
+  const known = newest.filter(({ step, ended }) => step !== "unknown" || ended !== null);
+  known.sort((a, b) => b.at - a.at);
+  const answered = known.findIndex(({ step, at }) => step !== "unknown" || at <= lastAnswer);
+  const lost = answered < 0 ? known.length : answered;
+  if (lost < 3) return Number.POSITIVE_INFINITY;
+  return lost > 3 && known[0]?.day === today ? 0 : 1;
+}

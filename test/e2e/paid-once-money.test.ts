@@ -1,0 +1,232 @@
+import { appendFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { CONNECTOR, file, run } from "../support/cli.ts";
+import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
+import { hurriedClock } from "../support/in-process.ts";
+import { countingStage, DAY, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
+import { canMount, mountAlone } from "../support/mounts.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const ITEMS = [..."abcdef"].map((letter) => `${letter}.example`);
+const [A = "", B = ""] = ITEMS;
+const EMAILS = [..."abcdef"].map((letter) => `${letter}@x.example`);
+const created_at = "2026-03-02T10:00:00Z";
+
+/** The result of the first item; the others answer as usual. */
+const first = (body: object, price = 100): Behaviour => ({
+  price,
+  result: (job_id, item) => (item === A ? { status: 200, body: { job_id, domain: A, ...body } } : undefined),
+});
+const tomorrow = () => new Date(Date.now() + 2 * DAY).toISOString();
+const QUEUED: Behaviour = {
+  result: (job_id) => ({
+    status: 202,
+    body: { job_id, status: "queued", contacts: [], scheduled_processing_time: tomorrow() },
+  }),
+};
+const success = (more: object) => ({ status: "success", contacts: [], credits_used: 1, created_at, ...more });
+const result = (body: object) => first(success(body), 1);
+/** More than 32 MiB, as 12,000 contacts are. */
+const CONTACTS = Array.from({ length: 12_000 }, (_, nth) => ({
+  email: `p${nth}@${A}`,
+  note: "x".repeat(3_100),
+}));
+const LONG = "x".repeat(100_000);
+
+const SCENES: Readonly<Record<string, Scene>> = {
+  "a company that is not found teaches no price": {
+    syncs: [{ behaviour: first({ status: "error", error_code: "COMPANY_NOT_FOUND" }), bought: [A, B] }],
+  },
+  "a job that failed teaches no price": {
+    syncs: [{ behaviour: first({ status: "error", error_code: "INTERNAL_ERROR" }), bought: [A, B] }],
+  },
+  "a look-up that is queued for tomorrow is in flight, and goes alone while no price is known": {
+    syncs: [{ behaviour: QUEUED, bought: [A] }],
+  },
+  "an answer as high as the cap lets the next ones go one by one": {
+    syncs: [{ behaviour: { price: 100 }, bought: [A] }, { bought: ITEMS.slice(1) }],
+  },
+  "a result of 37 MiB is delivered": {
+    settings: { domains: [A], max_credits_per_sync: 20_000 },
+    syncs: [{ behaviour: result({ contacts: CONTACTS }), delivered: [A], says: "12,000 credits used" }],
+  },
+  "a result under the main domain of the company is delivered with a warning": {
+    settings: { domains: [A] },
+    syncs: [{ behaviour: result({ domain: "main.example" }), delivered: 1, warns: "than was submitted" }],
+  },
+  "a result under another spelling is delivered": {
+    settings: { domains: [A] },
+    syncs: [{ behaviour: result({ domain: "WWW.A.example." }), delivered: 1 }],
+  },
+  "a cost without end is no price, and the result is not usable": {
+    settings: { domains: [A] },
+    syncs: [{ behaviour: result({ credits_used: "1e999" }), delivered: [], fails: "transient_error" }],
+  },
+  "a verification that is cut is a lost answer": {
+    setting: "email_verification",
+    settings: { emails: EMAILS.slice(0, 2) },
+    syncs: [
+      {
+        behaviour: {
+          wild: {
+            ...{ method: "POST", items: EMAILS.slice(0, 1) },
+            answer: (response) => response.socket?.end('HTTP/1.1 200 OK\r\n\r\n{"success":true,"deliv'),
+          },
+        },
+        ...{ delivered: EMAILS.slice(1, 2), warns: "1 submission got no answer" },
+      },
+      { after: 40 * DAY, bought: [] },
+    ],
+  },
+  "a check that waits over a weekend is no problem": {
+    setting: "email_check",
+    settings: { emails: EMAILS.slice(0, 1), max_wait_seconds: 0 },
+    syncs: [
+      { behaviour: { result: () => ({ status: 200, body: { status: "queued" } }) }, bought: 1 },
+      {
+        ...{ after: 3 * DAY, behaviour: { result: () => ({ status: 200, body: { status: "running" } }) } },
+        ...{ bought: [], lacks: '"warn"' },
+      },
+    ],
+  },
+  "a suppressed address in the list of a contact, or a list of addresses, does not leave": {
+    settings: { domains: [A] },
+    config: { suppress_file: await file("suppressed.txt", "ann@x.example\n") },
+    syncs: [
+      {
+        behaviour: result({
+          contacts: [
+            { email: ["ann@x.example"] },
+            "Ann@x.example",
+            [{ email: "ANN@x.example" }],
+            { email: "b@x" },
+          ],
+        }),
+        ...{ delivered: [A], lacks: "ann@x" },
+      },
+    ],
+  },
+};
+
+describe("money", () => {
+  it.each(Object.entries(SCENES))("%s", (_, { settings, ...scene }) => {
+    const lists = scene.setting === undefined ? { domains: ITEMS } : {};
+    return playScene({ ...scene, settings: { ...lists, ...settings } });
+  });
+
+  it("is not spent again where a refusal has a header twice", async () => {
+    const stage = await countingStage("company_lookup", { domains: [A] });
+    const refusal = { ...envelope(429, "RATE_LIMIT_EXCEEDED"), headers: { "retry-after": ["1", "1"] } };
+    const refuse = () => (stage.service.tried.length === 1 ? refusal : undefined);
+    await stage.play({ behaviour: { refuse }, bought: [A], tried: [A, A], delivered: [A] });
+  });
+
+  it("waits after a 429 with the code of another failure", async () => {
+    const stage = await countingStage("company_lookup", { domains: [A] });
+    const refuse = () => (stage.service.tried.length < 4 ? envelope(429, "INVALID_REQUEST") : undefined);
+    const { slept } = await stage.play({ behaviour: { refuse }, bought: [A], tried: 4 });
+    expect(slept).toBeGreaterThan(3 * 9_000);
+  });
+
+  it.each<[string, Scene["setting"], Behaviour]>([
+    ["a code of a failure", "company_lookup", first({ status: "error", error_code: LONG }, 1)],
+    [
+      "names of sources",
+      "email_check",
+      {
+        result: (job_id, email) => {
+          const sources = { [LONG]: { is_user: true }, two: { status: "failed", is_user: null } };
+          return { status: 200, body: { job_id, email, status: "completed", sources } };
+        },
+      },
+    ],
+  ])("%s is in no state and no message", async (_what, setting = "company_lookup", behaviour) => {
+    const items = setting === "email_check" ? { emails: EMAILS.slice(0, 1) } : { domains: [A] };
+    const stage = await countingStage(setting, items);
+    const ran = await stage.play({ behaviour, fails: null });
+    expect(JSON.stringify(ran.states)).not.toContain("xxxx");
+    expect(JSON.stringify(ran.messages.filter(({ record }) => record === undefined))).not.toContain("xxxx");
+  });
+
+  it("ends once another run writes to the same receipts", async () => {
+    const receipts_file = join(await tempDir(), "receipts.jsonl");
+    const stage = await countingStage("email_verification", { emails: EMAILS }, { receipts_file });
+    const until = async () => {
+      if (stage.bought.length === 1) await appendFile(receipts_file, '{"for":"companyLookup"}\n');
+    };
+    await stage.play({
+      behaviour: { until },
+      fails: "transient_error",
+      says: "another run writes to the same",
+    });
+    expect(stage.bought.length).toBeLessThan(EMAILS.length);
+    await stage.play({ fails: undefined });
+    expect(stage.bought.toSorted()).toEqual(EMAILS);
+  });
+
+  it.skipIf(!canMount)("is spent once by two runs that know one receipts file by two mounts", async () => {
+    await using service = await CountingService.start();
+    service.behaviour = { until: () => new Promise((resolve) => setTimeout(resolve, Math.random() * 30)) };
+    const folder = await tempDir();
+    const read = async (name: string, max_per_sync: number, asProcess: boolean) => {
+      const email_verification = { emails: EMAILS, max_per_sync };
+      const settings = { receipts_file: join(folder, name), email_verification };
+      const config = await file("config.json", jobConfig(service, settings));
+      const args = ["read", "--config", config, "--stream", "email_verifications"];
+      return await run(CONNECTOR, args, { asProcess });
+    };
+    await read("receipts.jsonl", 0, false);
+    for (const name of ["one", "two"]) mountAlone(join(folder, "receipts.jsonl"), join(folder, name));
+    await Promise.all(["one", "two"].map((name) => read(name, 10, true)));
+    expect(service.orderedTwice).toEqual([]);
+    await read("one", 10, false);
+    expect(service.bought.toSorted()).toEqual(EMAILS);
+  });
+});
+
+/** A config of a service elsewhere, whose receipts are in a place of the user. */
+const elsewhere = (host: string) =>
+  file("config.json", {
+    ...{ base_url: `https://${host}`, api_key: "svc_00000000_1" },
+    external_api: { api_url: `https://${host}`, api_key: "svc_00000000_1" },
+    email_verification: { emails: EMAILS },
+  });
+
+describe("jobs", () => {
+  it("names the receipts by their absolute path, however HOME and the host are written", async () => {
+    const known = async (host: string, env: Record<string, string>) => {
+      const { stdout } = await run(CONNECTOR, ["jobs", "--config", await elsewhere(host)], { env });
+      return /The receipts "(.*)" are new/.exec(stdout)?.[1];
+    };
+    const usual = await known("x.example", { HOME: homedir() });
+    expect(usual?.startsWith(join(homedir(), ".local/state/source-contact-intelligence/receipts-"))).toBe(
+      true,
+    );
+    const same = [
+      await known("x.example.", { HOME: homedir() }),
+      await known("x.example", { HOME: "" }),
+      await known("x.example", { HOME: homedir(), XDG_STATE_HOME: "state" }),
+    ];
+    expect(same).toEqual([usual, usual, usual]);
+  });
+
+  it("says how many purchases the receipts know, and forecasts with the price of the run", async () => {
+    await using service = await CountingService.start();
+    service.behaviour = { price: 10 };
+    const receipts_file = join(await tempDir(), "receipts.jsonl");
+    const domains = Array.from({ length: 30 }, (_, nth) => `d${nth}.example`);
+    const settings = { receipts_file, company_lookup: { domains, max_lookups_per_sync: 2 } };
+    const config = await file("config.json", jobConfig(service, settings));
+    const args = ["read", "--config", config, "--stream", "company_lookups"];
+    await run(CONNECTOR, args, { clock: hurriedClock() });
+    const more = { receipts_file, company_lookup: { domains, max_lookups_per_sync: 100 } };
+    const jobs = ["jobs", "--config", await file("more.json", jobConfig(service, more))];
+    const { stdout } = await run(CONNECTOR, jobs);
+    expect(stdout).toContain(`The receipts "${receipts_file}" know 2 purchases`);
+    expect(stdout).toContain("10 of 28 waiting items");
+  });
+});
