@@ -51,10 +51,10 @@ function putOnAgenda({ jobs, agenda }: JobRun["collecting"], job: Watched): void
 }
 
 /** Plans the next poll of a job that was submitted in this run, or had no result. */
-export function watch({ context, collecting }: JobRun, job: Watched, notBefore: number | null): void {
+export function watch({ context, collecting }: JobRun, job: Watched, due: number | null): void {
   const { type, client } = context;
   if (type.polling === null) return;
-  job.polls = nextPolls(job.polls, notBefore, type.polling, client.now());
+  job.polls = nextPolls(job.polls, due, type.polling, client.now());
   if (job.polls.next === null) return;
   job.due = job.polls.next;
   putOnAgenda(collecting, job);
@@ -97,12 +97,11 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
     return;
   }
   collecting.proper.add(job.id);
-  if (reply.notBefore === null && client.now() - job.at >= SLOW)
-    await takeProblem(run, job, STILL_PROCESSING);
+  if (reply.due === null && client.now() - job.at >= SLOW) await takeProblem(run, job, STILL_PROCESSING);
   else {
     job.lastProblem = undefined;
-    book.change(job.key, job.id, { asked: client.now(), notBefore: reply.notBefore, misses: 0, code: null });
-    watch(run, job, reply.notBefore);
+    book.change(job.key, job.id, { asked: client.now(), due: reply.due, misses: 0, code: null });
+    watch(run, job, reply.due);
   }
 }
 
@@ -137,7 +136,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   const { book, client } = context;
   const { kind, error, code, isRetryable = false, cost = 0 } = problem;
   job.lastProblem = problem;
-  book.change(job.key, job.id, { asked: client.now(), notBefore: null, code });
+  book.change(job.key, job.id, { asked: client.now(), due: null, code });
   if (kind === "silent") {
     collecting.silentInARow += 1;
     if (collecting.silentInARow >= SILENT_IN_A_ROW) collecting.ended ??= error;

@@ -45,7 +45,7 @@ function readResult(status: number, value: unknown): JobReply | undefined {
   if (said === "success" || said === "error")
     return saidCost(value) > MAX_COST ? undefined : { kind: "answered", answer: toAnswer(value) };
   const isPending = status === 202 || (status === 200 && (said === "processing" || said === "queued"));
-  return isPending ? { kind: "pending", notBefore: toMoment(scheduled) } : undefined;
+  return isPending ? { kind: "pending", due: toMoment(scheduled) } : undefined;
 }
 
 /** Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. */

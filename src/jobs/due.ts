@@ -72,13 +72,13 @@ export function nextAt(item: Item, rules: ResubmitRules): number {
 }
 
 /** When the result of a job is asked for next; a moment in the past: now. */
-export function dueAt({ at, asked, misses, notBefore }: Submission): number {
+export function dueAt({ at, asked, misses, due }: Submission): number {
   const age = (asked ?? at) - at;
   const pauses = [0, HOUR_MS, DAY_MS, age > OLD ? 30 * DAY_MS : 7 * DAY_MS];
   if (misses > 0 && asked !== null) return asked + (pauses[Math.min(misses, 3)] ?? 0);
-  if (notBefore === null) return Number.NEGATIVE_INFINITY;
+  if (due === null) return Number.NEGATIVE_INFINITY;
   // The service may name any moment, so a job is asked for at least once a day.
-  return Math.min(notBefore, (asked ?? at) + DAY_MS);
+  return Math.min(due, (asked ?? at) + DAY_MS);
 }
 
 /** How the results of a kind of job are polled in one run, in ms. */
@@ -96,12 +96,12 @@ const GROWTH = 1.5;
 /** The polls after one without a result. They begin after a submission, and at a moment that the service names. */
 export function nextPolls(
   polls: Polls | undefined,
-  notBefore: number | null,
+  due: number | null,
   { first, longest, total }: Polling,
   now: number,
 ): Polls {
   const longer = Math.min(longest, (polls?.pause ?? 0) * GROWTH);
-  const named = notBefore !== null && notBefore > now + longer ? notBefore : undefined;
+  const named = due !== null && due > now + longer ? due : undefined;
   if (polls === undefined || named !== undefined)
     return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
   const { pause, until } = polls;

@@ -43,7 +43,7 @@ function readView(status: number, value: unknown): JobReply | undefined {
   if (status !== 200 || !isObject(value) || envelopeCode(value) !== undefined) return undefined;
   const { email, status: said, sources, poll_after } = value;
   if (typeof said !== "string") return undefined;
-  if (said !== "completed") return { kind: "pending", notBefore: toMoment(poll_after) };
+  if (said !== "completed") return { kind: "pending", due: toMoment(poll_after) };
   if (typeof email !== "string" || !isObject(sources)) return undefined;
   const answers = Object.entries(sources);
   const answered = answers.filter(([, source]) => isAnswered(source));

@@ -46,7 +46,7 @@ type Request = { readonly what: string; readonly path: string };
 
 /** What became of a submission, which is never repeated on its own. */
 export type SubmitReply =
-  | { readonly kind: "taken"; readonly jobId: string; readonly notBefore: number | null }
+  | { readonly kind: "taken"; readonly jobId: string; readonly due: number | null }
   /** It was answered at once. */
   | { readonly kind: "answered"; readonly answer: Answer }
   /** It may have reached the service. `cost`: the credits that a useless answer names. */
@@ -59,7 +59,7 @@ export type Refusal = RetryWhen | "credits";
 
 /** The reply to a question for a result. */
 export type JobReply =
-  | { readonly kind: "pending"; readonly notBefore: number | null }
+  | { readonly kind: "pending"; readonly due: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
   | Problem;
 

@@ -21,7 +21,7 @@ export type Submission = {
   /** When this run learned that its answer is lost, or its result came without an answer. */
   readonly ended: number | null;
   /** The service named this moment for the result. */
-  readonly notBefore: number | null;
+  readonly due: number | null;
   /** When the service was last asked for the result. */
   readonly asked: number | null;
   /** Credits that are charged already for an answer that could not be used. */
@@ -83,7 +83,7 @@ export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
 
 /** A submission that is about to leave. */
 export const newSubmission = (id: string, at: number, day: Day, sync: string): Submission => ({
-  ...{ id, at, step: "unknown", day, sync, job: null, ended: null, notBefore: null, asked: null },
+  ...{ id, at, step: "unknown", day, sync, job: null, ended: null, due: null, asked: null },
   ...{ charged: 0, misses: 0, code: null },
 });
 

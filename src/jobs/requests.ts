@@ -98,7 +98,7 @@ export function takenJob(value: unknown, dueField?: string): SubmitReply | undef
   const fields = { ...envelope, ...objectOf(data) };
   const { job_id: jobId } = fields;
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
-  return { kind: "taken", jobId, notBefore: dueField === undefined ? null : toMoment(fields[dueField]) };
+  return { kind: "taken", jobId, due: dueField === undefined ? null : toMoment(fields[dueField]) };
 }
 
 /** A moment that the service names, as epoch ms, in UTC where it names no zone; null for anything else. */

@@ -154,9 +154,9 @@ async function record(run: JobRun, pending: PendingSubmission, reply: SubmitRepl
   }
   failures.taken();
   if (reply.kind === "taken") {
-    const { jobId, notBefore } = reply;
-    await run.recordOutcome(book.change(key, id, { step: "open", job: jobId, notBefore }));
-    watch(run, { key, id, at, job: jobId, due: 0 }, notBefore);
+    const { jobId, due } = reply;
+    await run.recordOutcome(book.change(key, id, { step: "open", job: jobId, due }));
+    watch(run, { key, id, at, job: jobId, due: 0 }, due);
   } else {
     const { answer } = reply;
     const sealed = memory.hasReceipts ? seal(memory.saltOf(type.setting), item, answer) : null;

@@ -196,6 +196,12 @@ describe("read --summary", () => {
 describe("state show", () => {
   it("says from stdin how far each stream is, and what a run of today reads", async () => {
     const span = (from: string, to: string, status = "proven") => ({ from, to, status, rows: 5 });
+    const open = { id: "r.1", at: Date.UTC(2026, 2), step: "open", day: "2026-03-01", sync: "s", job: "j1" };
+    const jobs = {
+      ...{ version: 4, created_at: null, salt: "s", generation: null, spent: [], prices: [], inputs: [] },
+      ...{ items: [["A".repeat(16), { subs: { "r.1": open } }]], answered: [] },
+      delivered: [["2026-03-01", "B".repeat(16)]],
+    };
     const state = {
       people: {
         ...{ version: 4, discoveredAt: "2026-01-05T01:00:00.000Z", undated: { rows: 2 } },
@@ -204,6 +210,7 @@ describe("state show", () => {
         full_refresh: { generation_id: 1, sync_id: 2, done: false },
       },
       sources: { version: 4, full_refresh: null },
+      company_lookups: jobs,
       elsewhere: { version: 9 },
     };
     const shown = async (value: object, ...words: string[]) =>
@@ -218,6 +225,7 @@ describe("state show", () => {
       "reads, with the defaults (lookback_window_days 1, no dates):\n",
       "    count the proven days once\n    missing days: 2026-01-03\n",
       "    rows without a date\n    2026-01-04 to now\n",
+      "items: 1 open, 1 finished\n",
       "this program has no such stream",
     ])
       expect(stdout).toContain(words);
