@@ -1,4 +1,4 @@
-import { appendFile } from "node:fs/promises";
+import { appendFile, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -7,6 +7,7 @@ import { type Behaviour, CountingService, envelope } from "../support/counting-s
 import { hurriedClock } from "../support/in-process.ts";
 import { countingStage, DAY, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
 import { canMount, mountAlone } from "../support/mounts.ts";
+import { ROOT } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -186,6 +187,27 @@ describe("money", () => {
     await read("one", 10, false);
     expect(service.bought.toSorted()).toEqual(EMAILS);
   });
+});
+
+it("the week of docs/jobs.md is true", async () => {
+  const page = await readFile(join(ROOT, "docs/jobs.md"), "utf8");
+  const days = [...page.matchAll(/^\| \w+day \| (.+) \| (\d+) \| (\d+) \|$/gm)];
+  const domains = Array.from({ length: 100 }, (_, nth) => `d${nth}.example`);
+  const stage = await countingStage("company_lookup", { domains, max_credits_per_sync: 20 });
+  expect(days.length).toBeGreaterThan(3);
+  for (const [, costs = "", lookups, credits] of days) {
+    const prices = costs.match(/\d+/g) ?? [];
+    const before = stage.bought.length;
+    const behaviour: Behaviour = {
+      result: (job_id, domain) => {
+        const cost = Number(prices[stage.bought.indexOf(domain) - before] ?? prices.at(-1));
+        const body = { job_id, domain, ...success({ credits_used: cost }) };
+        const none = { job_id, domain, status: "error", error_code: "COMPANY_NOT_FOUND" };
+        return { status: 200, body: cost === 0 ? none : body };
+      },
+    };
+    await stage.play({ behaviour, after: DAY, bought: Number(lookups), says: `${credits} credits used` });
+  }
 });
 
 /** A config of a service elsewhere, whose receipts are in a place of the user. */
