@@ -1,13 +1,19 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
+import { STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { mergeStates, type NamedState } from "../shards/merge.ts";
-import { languageOf, parseStateText } from "../state/envelopes.ts";
+import { languageOf, parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
+
+/** Streams that only one run may go on with. */
+const JOB_STREAMS: ReadonlySet<string> = new Set(
+  STREAMS.flatMap(({ name, reading }) => (reading === "job" ? [name] : [])),
+);
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -27,6 +33,12 @@ export async function stateMerge(
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
     const saved = parseStateText(text).streams;
+    const job = [...saved.keys()].find((stream) => JOB_STREAMS.has(streamOfKey(stream)));
+    if (job !== undefined)
+      throw new ConfigError(
+        `Cannot merge the state ${name}: "${streamOfKey(job)}" is a stream of jobs, which shards do not read. Keep its ` +
+          "state, which knows what was bought, with the run that buys",
+      );
     const found = [...saved].flatMap(([stream, value]) => {
       const state = parseRowState(stream, value);
       if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state }]);

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
-import { homedir, userInfo } from "node:os";
+import { userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
 import type { JobSetting } from "../catalog/streams.ts";
 import { isLoopback, serviceDigest } from "../config/address.ts";
@@ -47,11 +47,11 @@ export function receiptsPathOf(config: Config, environment: Environment): Receip
   return { path: join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`), isNamed: false };
 }
 
-/** The home folder; the root folder for a user without one, as some containers have. */
+/** The home folder; the root folder for a user who has none, as in some containers. */
 function homeIn({ HOME: home = "" }: Environment): string {
   if (isAbsolute(home)) return home;
   try {
-    return home === "" ? userInfo().homedir : homedir();
+    return userInfo().homedir;
   } catch {
     return "/";
   }

@@ -210,6 +210,21 @@ it("the week of docs/jobs.md is true", async () => {
   }
 });
 
+it("a state of jobs is not merged, and not given up either", async () => {
+  const stage = await countingStage("company_lookup", { domains: [A] });
+  const { states } = await stage.play({ bought: [A] });
+  const path = await file(
+    "state.json",
+    states.map((state) => ({ type: "STREAM", ...state })),
+  );
+  const { code, stderr } = await run(CONNECTOR, ["state", "merge", path, path]);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/"company_lookups" is a stream of jobs.*Keep its state/),
+  ]);
+  expect(stderr).not.toMatch(/remove/i);
+});
+
 /** A config of a service elsewhere, whose receipts are in a place of the user. */
 const elsewhere = (host: string) =>
   file("config.json", {

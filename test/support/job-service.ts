@@ -62,7 +62,7 @@ export class JobService {
   #dies = (): void => {};
 
   /**
-   * @param receipts the file of receipts; empty: none
+   * @param receipts the file of receipts; empty: none; a folder, with "/" at its end: that of the user's states
    * @param tape what happens next, number by number; when there are none left, nothing goes wrong any more
    */
   constructor(receipts: string, tape: readonly number[] = []) {
@@ -73,7 +73,7 @@ export class JobService {
   /** Returns the rows, and what was said, in order: levels and texts. */
   async sync({ streams = LOOKUPS, states = this.saved, settings, items, diesAt, checkState }: JobSync = {}) {
     const lookups = items && { company_lookup: { domains: items, max_wait_seconds: 300 } };
-    const receipts_file = this.#receipts;
+    const receipts_file = this.#receipts.endsWith("/") ? null : this.#receipts;
     const config = parseConfig({ ...API, ...EXTERNAL, receipts_file, ...lookups, ...settings }, {});
     const died = new Promise<void>((resolve) => {
       this.#dies = () => {
@@ -158,7 +158,8 @@ export class JobService {
         this.now += ms;
       });
     const services: Partial<JobServices> = {
-      ...{ publicApi: client, externalApi: client, environment: {}, pid: process.pid, notify },
+      ...{ publicApi: client, externalApi: client, pid: process.pid, notify },
+      environment: this.#receipts.endsWith("/") ? { XDG_STATE_HOME: this.#receipts } : {},
       ...{ signal: new AbortController().signal, endsAt: Number.POSITIVE_INFINITY },
       ...{ checkState: async () => {}, filtersOf: () => ({}), echoOf: () => null },
       clock: { now, monotonic: now, sleep },

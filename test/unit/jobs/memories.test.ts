@@ -153,6 +153,25 @@ describe("nothing is bought", () => {
   });
 });
 
+it("nothing is bought where only the receipts of another key know what was bought, and both files are named", async () => {
+  const service = new JobService(`${folder}/`);
+  const sync = async (api_key: string, states: object) =>
+    await next(service, {
+      settings: { external_api: { api_url: "https://service.example", api_key } },
+      states: states as Readonly<Record<string, unknown>>,
+    });
+  expect((await sync("svc_0_1", {})).bought).toBe(2);
+  const refused = await sync("svc_1_1", {});
+  expect([refused.bought, refused.why]).toEqual([
+    0,
+    expect.stringMatching(
+      /nor the receipts ".*receipts-.*\.jsonl" .* the receipts ".*receipts-.*\.jsonl" belong/,
+    ),
+  ]);
+  expect(await sync("svc_1_1", {})).toMatchObject({ bought: 0, why: refused.why });
+  expect((await sync("svc_0_2", {})).bought, "a new secret of the same key").toBe(0);
+});
+
 it.each(["receipts", "state"])("nothing is bought under another hash_salt: %s", async (kept) => {
   const service = await bought(kept === "state" ? "" : receipts);
   const settings = { hash_salt: "a long random text", company_lookup: { domains: ITEMS } };
