@@ -19,7 +19,7 @@ export type JobsOptions = {
   readonly json: boolean;
 };
 
-/** Says what the next run would submit and where every configured item stands. Submits nothing, and asks the service nothing. */
+/** Shows what the next run would submit and the step of every configured item. Submits nothing, and asks nothing. */
 export async function jobs(options: JobsOptions, runtime: Runtime): Promise<number> {
   const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));
@@ -37,7 +37,7 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
   return 0;
 }
 
-/** What the next run would submit of a setting, and what that may cost. */
+/** The next run's submissions of a setting, and their cost. */
 export function wouldSubmit(forecast: Forecast): string {
   const { setting, may_cost } = forecast;
   const cost = may_cost === null || may_cost === 0 ? "" : `. It may use up to ${plural(may_cost, "credit")}`;

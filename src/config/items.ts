@@ -55,7 +55,7 @@ function toAddress(text: string): string | null {
   return host === null ? null : checked(`${bare.slice(0, at).toLowerCase()}${host}`);
 }
 
-/** U+FFFD stands for what is no UTF-8: a file in another encoding names somebody else. */
+/** U+FFFD replaces what is no UTF-8: a file in another encoding names another person. */
 const checked = (address: string): string | null =>
   ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/[\p{Surrogate}\ufffd]/u.test(address)
     ? address

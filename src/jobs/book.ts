@@ -33,7 +33,7 @@ const DAYS_KEPT = 62;
 /** A state has the handles of at most this many answers that are not delivered. */
 const MAX_HANDLES = 5_000;
 
-/** What a lost answer counts with, in credits, where no price is known. */
+/** A lost answer counts with these credits where no price is known. */
 const UNKNOWN_PRICE = 10;
 
 /** Where the pass over a stream of inputs got to. */
@@ -50,14 +50,14 @@ export type InputCursor = {
 export type BookOptions = {
   /** Turns items into the keys of the book. */
   readonly salt: Salt;
-  /** What the platform calls this sync, which several runs may try, and this run. */
+  /** The platform's name for this sync, which several runs may try. */
   readonly syncId: string;
   readonly runId: string;
   /** The selected streams of the setting. */
   readonly streams?: readonly string[];
 };
 
-/** What the state of one stream holds of the book. */
+/** The part of the book that the state of one stream has. */
 export type StreamText = Changes & { readonly delivered: readonly PackedDay[] };
 
 /**
@@ -120,7 +120,7 @@ export class Book {
       if (openOf(this.get(key)).length > 0 || this.isRetrievable(stream, key)) yield key;
   }
 
-  // What is remembered.
+  // Texts.
 
   /** Joins what a text says. Returns what the book did not know before. */
   add({ items = [], answered = [], spent = [], prices = [] }: Changes): Changes {
@@ -181,7 +181,7 @@ export class Book {
     return { items, answered: answered.packed, delivered: delivered.packed, ...this.#money(dayOf(now)) };
   }
 
-  // What happens.
+  // Events.
 
   /** Whether an item may be bought now. */
   mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
@@ -289,7 +289,7 @@ export class Book {
     return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
   }
 
-  /** What is charged, and what is in flight. */
+  /** Charges, and jobs in flight. */
   account(now: number): Account {
     const price = this.#price;
     const day = this.#dayToCharge(dayOf(now));

@@ -6,10 +6,10 @@ export type Caps = {
   readonly credits: { readonly sync: number; readonly day: number; readonly month: number };
 };
 
-/** What is charged to one period. `open`: submissions whose cost is not known yet. */
+/** The charges of one period. `open`: submissions whose cost is not known yet. */
 export type Charged = { readonly submitted: number; readonly credits: number; readonly open: number };
 
-/** What the book knows of money when an item is to be bought. */
+/** All that the book knows of money when an item is to be bought. */
 export type Account = {
   readonly sync: Charged;
   readonly day: Charged;

@@ -8,6 +8,7 @@ import { dueAt, isLastFailure, nextPolls } from "./due.ts";
 import type { JobRun, Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
 import { type Item, openOf } from "./join.ts";
+import { askOnce } from "./requests.ts";
 
 const ASKS_AT_ONCE = 3;
 /** How often a job whose replies are useless is asked for in one run. */
@@ -67,7 +68,7 @@ export async function* collectDue(run: JobRun): AsyncGenerator<Event, boolean> {
   if (run.isOver || collecting.ended !== undefined) return false;
   const now = context.client.now();
   const due = agenda.splice(0, agenda.slice(0, ASKS_AT_ONCE).filter((job) => job.due <= now).length);
-  const results = await Promise.allSettled(due.map(({ job }) => context.client.ask(job)));
+  const results = await Promise.allSettled(due.map(({ job }) => askOnce(context.client, context.type, job)));
   for (const [nth, job] of due.entries()) {
     const result = results[nth];
     if (result?.status === "fulfilled") yield* take(run, job, result.value);
@@ -151,7 +152,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   if (isRetryable && kind !== "denied" && job.uselessReplies < MAX_USELESS_EACH) watch(run, job, null);
 }
 
-/** Delivers an answer. What was paid is on the disk before the records leave. */
+/** Delivers an answer. The receipts know it on the disk before its records leave. */
 export async function* deliver(
   run: JobRun,
   { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },
@@ -183,7 +184,7 @@ export async function* deliver(
   yield* run.checkpointAfterAnswer();
 }
 
-/** What a result without an answer is; undefined for an answer, which the last failure of many is as well. */
+/** The step after a result without an answer; undefined for an answer, which the last of many failures is too. */
 function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | undefined {
   if (!failed) return undefined;
   if (OUT_OF_CREDITS.has(code ?? "")) return "unpaid";

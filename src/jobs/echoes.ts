@@ -3,10 +3,9 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import { type ItemKind, normalizeItem } from "../config/items.ts";
 
 /**
- * A record without the repeats of its item, which stands under the name of its kind: whoever hashes or drops that field
- * does not want to find it in another one. They are found in texts and names at any depth, in any case, with a Unicode
- * domain in either form, and escaped as URLs and JSON escape. What follows or precedes without a sign between is no repeat.
- * @param hide what stands for the item instead
+ * A record without repeats of its item outside the field of its kind, which the config hashes or drops. Repeats are in texts
+ * and names at any depth, in any case, with a Unicode domain in either form, and escaped as URLs and JSON escape.
+ * @param hide returns what replaces the item
  */
 export function withoutEchoes(
   record: JsonObject,

@@ -6,7 +6,7 @@ import { envelopeCode } from "../service/error-table.ts";
 import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 
-/** What checks and verifications share: neither costs credits. */
+/** The common part of checks and verifications: neither costs credits. */
 const jobsOfEmails = (settings: EmailVerification) => ({
   ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
   froms: settings.fromPeople ? (["people"] as const) : [],

@@ -9,12 +9,12 @@ const RETRIES = 5;
 const MAX_LIMITED_MS = 1_800_000;
 
 /**
- * What is to be done after a submission that the service did not take: submit the item again; refuse it; refuse it as soon
- * as the service takes another one; submit nothing more.
+ * The step after a submission that the service did not take: submit the item again; refuse it; refuse it as soon as the
+ * service takes another one; submit nothing more.
  */
 type Recovery = "again" | "refuse" | "doubt" | "end";
 
-/** What went wrong with the submissions of a run. The first failure is the stream's. */
+/** Counts what goes wrong with the submissions of a run. The first failure is the stream's. */
 export class SubmitFailures {
   /** Why the stream fails. */
   failure: Error | undefined;

@@ -66,7 +66,7 @@ export class Inputs {
   #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
   /** How many sources were read to their ends. */
   #read = 0;
-  /** What passes over rows found, by source. */
+  /** The keys that passes over rows found, by source. */
   readonly #passes: { readonly cursor: InputCursor; readonly keys: readonly string[] }[] = [];
 
   constructor(options: InputOptions) {
@@ -181,7 +181,7 @@ export class Inputs {
     return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
   }
 
-  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. What can wait is kept. */
+  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. Others wait in a list. */
   #reasonNow(candidate: Candidate): BuyReason | undefined {
     const { book, stream, type, now } = this.#options;
     const item = book.get(candidate.key);

@@ -8,7 +8,7 @@ import type { Book } from "./book.ts";
 import type { Polls } from "./due.ts";
 import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";
-import type { JobReply, JobType, Problem, SubmitReply } from "./job-type.ts";
+import type { JobType, Problem } from "./job-type.ts";
 import type { Memory } from "./memory.ts";
 
 /** States after answers are at least this far apart (ms), because a state may be large. */
@@ -16,16 +16,7 @@ const STATE_MS = 5_000;
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
 const SIGN_OF_LIFE_MS = 180_000;
 
-/** What a run asks of the service. Moments are epoch ms by the service's clock. */
-type JobClient = Pick<Client, "requestSlot" | "backOff" | "now"> & {
-  /** Resolves when the service's clock is known. */
-  ready(): Promise<void>;
-  /** Submits an item, once, in a slot that was waited for. */
-  submit(item: string): Promise<SubmitReply>;
-  ask(jobId: string): Promise<JobReply>;
-};
-
-/** What one stream does in this run. */
+/** The work of one stream in this run. */
 export type JobTask = {
   readonly spec: JobStreamSpec;
   /** The newest moment of the records delivered so far. */
@@ -42,15 +33,17 @@ export type JobTask = {
   readonly maxSubmissions: number;
 };
 
-/** What one stream of jobs is worked on with. */
+/** Everything that one stream of jobs needs. */
 export type JobContext = {
   readonly type: JobType;
   readonly task: JobTask;
-  /** What is known of the setting's items. */
+  /** The purchases of the setting's items. */
   readonly book: Book;
   readonly inputs: Inputs;
   readonly memory: Pick<Memory, "saltOf" | "hasReceipts" | "blocked" | "write" | "state">;
-  readonly client: JobClient;
+  readonly client: Client;
+  /** Resolves when the service's clock is known. */
+  ready(): Promise<void>;
   readonly clock: Clock;
   /** By the monotonic clock: when the run is to end. */
   readonly endsAt: number;
@@ -78,7 +71,7 @@ export type Watched = {
 export class JobRun {
   readonly context: JobContext;
   readonly failures = new SubmitFailures();
-  /** What was bought so far. */
+  /** Purchases so far. */
   readonly spent = { submissions: 0, credits: 0 };
   readonly submitting = {
     queue: [] as Candidate[],

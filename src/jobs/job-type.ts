@@ -29,11 +29,11 @@ export type JobType = {
   readonly collect: Request;
   bodyOf(item: string): JsonObject;
   /**
-   * What an answer says by which the service has taken an item; undefined if it says nothing of use.
+   * Reads an answer by which the service has taken an item; undefined if it says nothing of use.
    * @param answered when it came, epoch ms
    */
   taken(value: unknown, item: string, answered: number): SubmitReply | undefined;
-  /** What an answer says of a job; undefined for what is no answer about the job. */
+  /** Reads an answer about a job; undefined for anything else. */
   result(status: number, value: unknown): JobReply | undefined;
   /** The credits that a reply says it cost, whether it is of other use or not. */
   costOf(reply: unknown): number;
@@ -44,7 +44,7 @@ export type JobType = {
 /** `path` may contain `{job}`, for the job's id. */
 type Request = { readonly what: string; readonly path: string };
 
-/** What became of a submission, which is never repeated on its own. */
+/** The end of a submission, which is never repeated on its own. */
 export type SubmitReply =
   | { readonly kind: "taken"; readonly jobId: string; readonly due: number | null }
   /** It was answered at once. */
@@ -54,7 +54,7 @@ export type SubmitReply =
   /** The service did not take it. */
   | { readonly kind: "refused"; readonly error: Error; readonly why: Refusal; readonly code: string };
 
-/** What helps after a refusal. */
+/** The cure of a refusal. */
 export type Refusal = RetryWhen | "credits";
 
 /** The reply to a question for a result. */
@@ -77,7 +77,7 @@ export type Problem = {
   readonly cost?: number;
 };
 
-/** What an answer is about. */
+/** The job of an answer, and its past. */
 export type AboutAnswer = {
   readonly jobId: string | null;
   /** Whether an earlier answer was delivered, in whole or in part. A failed part of this one must not replace it. */

@@ -27,7 +27,6 @@ import type { JobTask } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { type JobClients, jobTypeOf, probeJobs } from "./kinds.ts";
 import { Memory } from "./memory.ts";
-import { askOnce, submitOnce } from "./requests.ts";
 import { readJobs } from "./run.ts";
 
 export { probeJobs } from "./kinds.ts";
@@ -43,7 +42,7 @@ export type Jobs = {
 export type SelectedJobs = Pick<ConfiguredStream, "name" | "syncMode"> &
   Partial<Pick<ConfiguredStream, "generationId" | "minimumGenerationId" | "syncId">>;
 
-/** What the run provides to jobs. */
+/** The run provides these to jobs. */
 export type JobServices = JobClients & {
   readonly environment: Environment;
   readonly clock: Clock;
@@ -58,7 +57,7 @@ export type JobServices = JobClients & {
   /** The rows of a stream, and the filters that its rows are read under. */
   streamApi(spec: RowStreamSpec, rules: Omit<RowRules, "key">): Service;
   filtersOf(spec: RowStreamSpec): object;
-  /** What stands for a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
+  /** Replaces a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
   echoOf(stream: string, field: string): ((value: string) => string) | null;
   notify(text: string): void;
 };
@@ -120,16 +119,9 @@ export async function openJobs(
         now: () => client.now(),
       });
       return readJobs({
-        ...{ type, task, book, inputs, memory, clock, endsAt, signal },
-        client: {
-          ready: async () => {
-            if (!client.knowsTime) await probeJobs(spec, services);
-          },
-          requestSlot: () => client.requestSlot(),
-          submit: (item) => submitOnce(client, type, item),
-          ask: (jobId) => askOnce(client, type, jobId),
-          backOff: (failures) => client.backOff(failures),
-          now: () => client.now(),
+        ...{ type, task, book, inputs, memory, client, clock, endsAt, signal },
+        ready: async () => {
+          if (!client.knowsTime) await probeJobs(spec, services);
         },
         toLines: (records) => {
           const { left, suppressed } = unsuppressed(records, config.suppressed);
@@ -169,7 +161,7 @@ function unsuppressed(records: readonly JsonObject[], suppression: Suppression) 
   return { left, suppressed };
 }
 
-/** What the platform asks for. The ids of PyAirbyte, 1 in every sync and mode, number nothing and call for no refresh. */
+/** The order of the platform. The ids of PyAirbyte, 1 in every sync and mode, number nothing and call for no refresh. */
 function orderOf({ syncMode, generationId = null, minimumGenerationId = 0, syncId = null }: SelectedJobs) {
   const isNumbered = [generationId, minimumGenerationId, syncId].some((id) => id !== 1);
   return {

@@ -28,7 +28,7 @@ export type Submission = {
   readonly charged: number;
   /** How often asking for it was useless, in runs in which another job was answered properly. */
   readonly misses: number;
-  /** What the service said last, if it was not an answer. */
+  /** The service's last code, if it was not an answer. */
   readonly code: string | null;
 };
 
@@ -70,7 +70,7 @@ export type Price = readonly [at: number, credits: number];
 /** A day, and the digests of items that were answered by a submission of that day, joined without a separator. */
 export type PackedDay = readonly [day: Day, digests: string];
 
-/** What changed in the book. State and receipts are texts of the same changes. */
+/** Changes of the book. State and receipts are texts of the same changes. */
 export type Changes = {
   readonly items?: readonly KeyedItem[];
   /** Items of which only the day of the answer is known. */

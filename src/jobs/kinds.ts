@@ -26,7 +26,7 @@ export type JobClients = { readonly publicApi: Client; readonly externalApi: Cli
 /** A job id that no service has handed out. */
 const MADE_UP_JOB = "job_0_check";
 
-/** Throws what keeps the key from a setting's jobs. Asks for a job that nobody submitted, and so buys nothing. */
+/** Asks for a job that was never submitted, which buys nothing. @throws what keeps the key from a setting's jobs */
 export async function probeJobs(
   { setting }: Pick<JobStreamSpec, "setting">,
   { publicApi, externalApi }: JobClients,

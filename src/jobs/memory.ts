@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { readdir } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
+import { codeOf } from "../output/files/reason.ts";
 import type { StreamState } from "../sync/event.ts";
 import { Book } from "./book.ts";
 import { receiptsPathOf, saltOf } from "./identity.ts";
@@ -27,16 +28,16 @@ export type RememberedStream = JobStreamSpec & {
 export type LookOptions = {
   readonly config: Config;
   readonly environment: Environment;
-  /** What the state says of each stream. */
+  /** The state of each stream. */
   readonly states: ReadonlyMap<string, unknown>;
   readonly streams: readonly RememberedStream[];
-  /** What the platform calls this sync, however often it tries it. */
+  /** The platform's name for this sync, however often it tries it. */
   readonly syncId: string | null;
 };
 
 export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(text: string): void };
 
-/** What one setting's streams begin with. */
+/** One setting's streams begin with this. */
 type Remembered = {
   readonly book: Book;
   readonly hasState: boolean;
@@ -115,7 +116,7 @@ export class Memory {
     return this.#receipts !== undefined && this.blocked === undefined;
   }
 
-  /** What is known of a setting's items. @throws ConfigError for a state that cannot be used */
+  /** The purchases of a setting. @throws ConfigError for a state that cannot be used */
   of(setting: JobSetting): Remembered {
     const [book, error] = [this.#books.get(setting), this.#unusable.get(setting)];
     if (error !== undefined) throw error;
@@ -164,7 +165,7 @@ export class Memory {
       this.#receipts = await Receipts.open(place.path, this.#salts, lock, notify);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      if (place.isNamed || (await Receipts.exist(place.path))) this.blocked = error;
+      if (place.isNamed || (await mayExist(place.path))) this.blocked = error;
       else {
         notify(`Receipts are done without. ${error.message}`);
         this.#isForgetful = true;
@@ -172,7 +173,7 @@ export class Memory {
     }
   }
 
-  /** What comes before damage in receipts is known. */
+  /** Lines before damage in receipts count. */
   async #readReceipts(): Promise<void> {
     try {
       for await (const [setting, changes] of this.#receipts?.read() ?? [])
@@ -239,6 +240,13 @@ export class Memory {
     }
   }
 }
+
+/** Whether there is a file, or another user hides it. */
+const mayExist = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    (error: unknown) => codeOf(error) !== "ENOENT" && codeOf(error) !== "ENOTDIR",
+  );
 
 const hasItems = ({ text: { items = [], answered = [], delivered } }: SavedJobs): boolean =>
   items.length + answered.length + delivered.length > 0;

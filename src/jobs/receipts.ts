@@ -78,11 +78,6 @@ export class Receipts {
     );
   }
 
-  /** Whether there are receipts, or may be. */
-  static async exist(path: string): Promise<boolean> {
-    return await isThere(path).catch((error: unknown) => codeOf(error) !== "ENOTDIR");
-  }
-
   /** The changes, up to the last line break. @throws ConfigError for damage, behind what comes before it */
   async *read(): AsyncGenerator<Line> {
     const bytes = await attempt(this.path, () => this.#file.readFile());

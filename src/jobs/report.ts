@@ -64,7 +64,7 @@ export function progressReport({ context, stream, nextDue }: JobRun): Notice {
   return { kind: "log", level: "info", text };
 }
 
-/** What was done, what waits, and what the operator must know. */
+/** The sync's work, what waits, and the warnings for the operator. */
 export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
   const { type, book, client, inputs, task } = context;
   const { refused } = run.submitting;
@@ -83,20 +83,16 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
   const problems = new Map<string, number>();
   for (const { lastProblem } of jobs.values())
     if (lastProblem !== undefined) problems.set(lastProblem.code, (problems.get(lastProblem.code) ?? 0) + 1);
+  const places = refused.slice(0, MAX_PLACES).map(({ place, code }) => `${place} (${code})`);
   const warnings = [
     unknown > 0 &&
       `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
         `${type.settingName}.retry_unknown to true for one sync`,
     run.failures.isOutOfCredits &&
       `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries one`,
-    ...refused
-      .slice(0, MAX_PLACES)
-      .map(
-        ({ place, code }) =>
-          `the service refuses ${place} (${code}). It is submitted again after 30 days, or when its next refresh is due`,
-      ),
-    refused.length > MAX_PLACES &&
-      `the service refuses ${plural(refused.length - MAX_PLACES, "other item")} as well`,
+    refused.length > 0 &&
+      `the service refuses ${places.join(", ")}${refused.length > MAX_PLACES ? " and others" : ""}: submitted again after ` +
+        "30 days, or when the next refresh is due",
     ...[...problems].map(
       ([code, count]) =>
         `no result for ${plural(count, "job")} (${code}). Later syncs ask again, which is free; nothing is submitted again`,
@@ -144,12 +140,12 @@ const warning = (stream: string, text: string): Notice => ({
   text: `${stream}: ${text}`,
 });
 
-/** What the next run of one setting would do, and what is known of it. */
+/** The next run of one setting, without running it. */
 export type Forecast = Awaited<ReturnType<typeof forecastOf>>;
 
 /**
- * What the next run would submit and where every configured item stands. Asks the service nothing, takes no lock and
- * writes nothing. Throws ConfigError for a state or receipts that cannot be used.
+ * Forecasts what the next run would submit, with the step of every configured item. Asks the service nothing, takes no
+ * lock and writes nothing. @throws ConfigError for a state or receipts that cannot be used
  * @param states what the state says of each stream
  */
 export async function forecastsOf(
@@ -286,7 +282,7 @@ export async function checkItemFiles(config: Config): Promise<void> {
 const jobTypesOf = (config: Config): readonly JobType[] =>
   JOB_SETTINGS.filter((setting) => config[setting] !== null).map((setting) => jobTypeOf(setting, config));
 
-/** What the jobs of a config may cost, in a sentence; undefined if it has none. */
+/** The caps of a config's jobs, in a sentence; undefined if it has none. */
 export function describeCaps(config: Config): string | undefined {
   const parts = jobTypesOf(config).map((type) => {
     const { submissions, credits } = type.caps;

@@ -1,6 +1,6 @@
 import { ConnectorError, DataError, TransientError } from "../base/errors.ts";
 import { isObject, objectOf } from "../base/json.ts";
-import { parseInstant } from "../base/time.ts";
+import { instant } from "../base/time.ts";
 import { isUsableId, toSegment } from "../service/address.ts";
 import type { Client } from "../service/client.ts";
 import {
@@ -103,11 +103,8 @@ export function takenJob(value: unknown, dueField?: string): SubmitReply | undef
 
 /** A moment that the service names, as epoch ms, in UTC where it names no zone; null for anything else. */
 export function toMoment(value: unknown): number | null {
-  if (typeof value !== "string") return null;
-  const instant = parseInstant(value);
-  if (instant === null)
-    return [`${value}Z`, value].map((text) => Date.parse(text)).find((ms) => !Number.isNaN(ms)) ?? null;
-  return instant.seconds * 1000 + Number(instant.fraction.slice(0, 3).padEnd(3, "0"));
+  const ms = typeof value === "string" ? instant(value) : Number.NaN;
+  return Number.isNaN(ms) ? null : ms;
 }
 
 /** The newest of the date-times, in UTC to the millisecond; null if there is none. */

@@ -36,13 +36,13 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
 
 /** Looks at the items of the config, and at open jobs. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { task, inputs, client, book, memory, type } = run.context;
+  const { task, inputs, ready, book, memory, type } = run.context;
   const candidates = task.isSecond ? [] : await inputs.configured();
   if (!task.isSecond && (!task.isRefresh || task.scanAllInputs)) run.source = inputs.fromRows();
   if (!task.isRefresh) run.submitting.queue.push(...candidates);
   // Items that rows named before are wanted although no list names them.
   schedule(run, book.collectable(run.stream, task.isRefresh || type.froms.length === 0));
-  if (run.nextDue !== undefined || candidates.length > 0) await client.ready();
+  if (run.nextDue !== undefined || candidates.length > 0) await ready();
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (!task.isRefresh) yield* openingReport(run, candidates.length);
   yield* deliverSealed(run);

@@ -9,7 +9,7 @@ import { type Changes, type KeyedItem, STEPS } from "./join.ts";
 
 const VERSION = 4;
 
-/** What a stream begins with. */
+/** A stream begins with this. */
 export type SavedJobs = {
   readonly text: StreamText;
   readonly inputs: readonly InputCursor[];

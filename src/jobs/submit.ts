@@ -7,6 +7,7 @@ import { type Candidate, MAX_WAITING } from "./inputs.ts";
 import type { JobRun } from "./job-run.ts";
 import type { SubmitReply } from "./job-type.ts";
 import type { Changes } from "./join.ts";
+import { submitOnce } from "./requests.ts";
 
 /** How many submissions may be under way at once, once the service has taken one. */
 const AT_ONCE = 4;
@@ -27,7 +28,7 @@ export async function findItems(run: JobRun): Promise<boolean> {
   else if (!context.task.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
   schedule(run, context.inputs.found.keys());
   if (run.nextDue !== undefined || queue.length > 0)
-    await context.client.ready().catch((error: unknown) => run.fail(error));
+    await context.ready().catch((error: unknown) => run.fail(error));
   return true;
 }
 
@@ -92,7 +93,7 @@ async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> 
       if (candidate === undefined) break;
       const { key } = candidate;
       if (!book.mayBuy(key, type, client.now())) {
-        // What the caps do not allow yet stays in the queue.
+        // An item that the caps do not allow yet stays in the queue.
         if (reasonToBuy(book.get(key), type.resubmitRules, client.now()) === undefined) continue;
         submitting.queue.unshift(candidate);
         break;
@@ -125,8 +126,9 @@ async function submit(
   run: JobRun,
   pending: PendingSubmission,
 ): Promise<(PendingSubmission & { readonly reply: SubmitReply }) | undefined> {
+  const { client, type } = run.context;
   try {
-    const reply = await run.context.client.submit(pending.item);
+    const reply = await submitOnce(client, type, pending.item);
     await record(run, pending, reply);
     return { ...pending, reply };
   } catch (error) {

@@ -93,7 +93,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: ITEMS },
     syncs: [ONE_ID, ONE_ID],
   },
-  "A platform that always throws its state away gets what stands behind refused items": {
+  "A platform that always throws its state away gets the items behind refused ones": {
     settings: { domains: ITEMS },
     syncs: [onlyD, { ...onlyD, bought: ["d.example"] }, onlyD, { ...onlyD, tried: 0 }],
   },
@@ -106,7 +106,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { bought: 0, delivered: emailsOf(3) },
     ],
   },
-  "An address at which every job brings nonsense is asked for 50 of them": {
+  "An address at which every job answers nonsense is asked for 50 of them": {
     setting: "email_check",
     settings: { emails: emailsOf(60), max_wait_seconds: 0 },
     syncs: [

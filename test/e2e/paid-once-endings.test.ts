@@ -18,7 +18,7 @@ const lost = (...items: readonly string[]): Behaviour => ({
 const result = (answer: ReturnType<typeof envelope>): Behaviour => ({
   result: (_id, item) => (item === "b.example" ? answer : undefined),
 });
-/** A job that brings nothing is not asked for too early, and is delivered once it answers. */
+/** A job without a result is not asked for too early, and is delivered once it answers. */
 const withoutResult = (status: number, code: string): Scene => {
   const behaviour = result(envelope(status, code));
   // A job of this sync is answered properly, so that the next question waits for longer.

@@ -12,8 +12,8 @@ import { tempDir } from "../support/temp-dir.ts";
 
 /** How often each test kills; CONTACT_INTELLIGENCE_KILLS asks for more. */
 const KILLS = Number(process.env["CONTACT_INTELLIGENCE_KILLS"] ?? runs(1, 3));
-/** After so many kills a life ends: runs that nobody kills collect what is left, and other items begin another life. */
-const KILLS_A_LIFE = 10;
+/** After so many kills a life ends: runs that end by themselves collect what is left, and other items begin another life. */
+const KILLS_AN_ACCOUNT = 10;
 /** After the first output. */
 const LATEST_KILL_MS = 2_000;
 const RECEIPTS = "receipts.jsonl";
@@ -49,7 +49,7 @@ type Connection = {
 };
 
 /** One life of a connection: items that grow in number, runs that are killed, and what reached the destination. */
-class Life {
+class Account {
   readonly #domains: string[] = [];
   readonly #emails: string[] = [];
   /** Such as "company_lookups d1.example". */
@@ -93,8 +93,8 @@ class Life {
   }
 
   /**
-   * What the service took and nobody got. A submission that died with its run may have been bought, and nobody knows its
-   * job: the program itself says, by the last state, what is unknown.
+   * Items that the service took and that were never delivered. A submission that died with its run may have been bought
+   * without a known job: the program itself says, by the last state, which items are unknown.
    */
   async missing(): Promise<readonly string[]> {
     const state = await file("state.json", this.#state ?? {});
@@ -139,8 +139,8 @@ class Life {
 }
 
 /**
- * Kills at a random moment: some ms after the first output, when the service has seen so many steps of requests, or as
- * soon as the receipts have changed so many times. A run that does not get so far is killed while it waits for answers.
+ * Kills at a random moment: some ms after the first output, after some steps of requests, or after some changes of the
+ * receipts. A run that does not get there is killed while it waits for answers.
  */
 function killer(service: CountingService, folder: string): Kill {
   return (end, firstOutput) => {
@@ -157,13 +157,13 @@ function killer(service: CountingService, folder: string): Kill {
   };
 }
 
-/** What each answer waits for. */
+/** Each answer waits for this. */
 const delay = () => new Promise<void>((resolve) => setTimeout(resolve, Math.random() * 30));
 
 async function live(language: Language, memory: Memory, kills: number): Promise<void> {
   await using service = await CountingService.start();
   const folder = await tempDir();
-  const life = new Life({ service, language, memory, receipts: join(folder, RECEIPTS) });
+  const life = new Account({ service, language, memory, receipts: join(folder, RECEIPTS) });
   for (let kill = 0; kill < kills; kill++) {
     life.addItems();
     service.behaviour = { until: delay };
@@ -171,7 +171,7 @@ async function live(language: Language, memory: Memory, kills: number): Promise<
   }
   service.behaviour = { until: delay };
   life.addItems();
-  // What a sync submits, it or the next one collects.
+  // A sync or the next one collects what it submits.
   for (let before = -1; before < service.orders.length; ) {
     before = service.orders.length;
     expect(await life.sync()).toBe("complete");
@@ -184,8 +184,8 @@ describe.each<Language>(["airbyte", "singer"])("%s", { timeout: 60_000 + KILLS *
   it.concurrent.each<Memory>(["both", "state lost", "receipts lost"])(
     "buys nothing twice when runs are killed, and delivers every answer that is known: %s",
     async (memory) => {
-      for (let kills = KILLS; kills > 0; kills -= KILLS_A_LIFE)
-        await live(language, memory, Math.min(kills, KILLS_A_LIFE));
+      for (let kills = KILLS; kills > 0; kills -= KILLS_AN_ACCOUNT)
+        await live(language, memory, Math.min(kills, KILLS_AN_ACCOUNT));
     },
   );
 });

@@ -12,7 +12,7 @@ const EMAILS = Array.from({ length: 8 }, (_, nth) => `e${nth}@x.example`);
 const WAIT = { timeout: 30_000 };
 const RECEIPTS = "receipts.jsonl";
 
-/** What keeps two runs apart: the file that is locked, the receipts, and how a run is told of the file. */
+/** Files that keep two runs apart: the locked file, the receipts, and the option that names the file. */
 const SHARED = [
   ["receipts", RECEIPTS, RECEIPTS, []],
   ["--state-file", "state.json", "", ["--state-file", "state.json"]],
@@ -33,11 +33,11 @@ describe.each(SHARED)("two runs on one file: %s", (_, locked, receipts, [option,
       return await run(CONNECTOR, words, { asProcess });
     };
     let go = (): void => {};
-    const held = new Promise<void>((resolve) => {
+    const released = new Promise<void>((resolve) => {
       go = resolve;
     });
     // The first request asks what time it is, the second is a submission.
-    service.behaviour = { until: async () => (service.requests.length > 1 ? await held : undefined) };
+    service.behaviour = { until: async () => (service.requests.length > 1 ? await released : undefined) };
     const first = read(service, true);
     await expect.poll(() => service.requests.length, WAIT).toBeGreaterThan(1);
     const second = await read(other, false);

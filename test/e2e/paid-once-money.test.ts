@@ -213,10 +213,7 @@ it("the week of docs/jobs.md is true", async () => {
 it("a state of jobs is not merged, and not given up either", async () => {
   const stage = await countingStage("company_lookup", { domains: [A] });
   const { states } = await stage.play({ bought: [A] });
-  const path = await file(
-    "state.json",
-    states.map((state) => ({ type: "STREAM", ...state })),
-  );
+  const path = await file("state.json", states);
   const { code, stderr } = await run(CONNECTOR, ["state", "merge", path, path]);
   expect([code, stderr]).toEqual([
     1,

@@ -38,7 +38,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     // Asked after 5 and 12.5 s.
     syncs: [{ polls: 2 }],
   },
-  "fails where the only job brings nothing, but not for a week: then that is no news": {
+  "fails where the only job has no result, but not for a week: then that is no news": {
     settings: { domains: ONE, max_wait_seconds: 60 },
     syncs: [
       { fault: "status=500:times=always:path=/job_1_", fails: "transient_error", bought: ONE },

@@ -13,15 +13,15 @@ export type Behaviour = {
     readonly items?: readonly string[];
     readonly answer: (response: ServerResponse, item: string) => unknown;
   };
-  /** How many contacts an item brings; default 1. */
+  /** How many contacts an item has; default 1. */
   readonly price?: number;
   /** The rows of people. */
   readonly people?: readonly Readonly<Record<string, string>>[];
   /** How many of them an export leaves out, which the count has; default 0. */
   readonly omitted?: number;
-  /** What each answer waits for. */
+  /** Each answer waits for this. */
   readonly until?: () => Promise<void>;
-  /** Told of each request when it is here, and when its answer has left. */
+  /** Called when each request is here, and when its answer has left. */
   readonly onStep?: () => void;
 };
 

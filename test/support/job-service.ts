@@ -15,7 +15,7 @@ type Job = { readonly item: string; readonly at: number; isReady: boolean };
 type JobSync = {
   /** Streams in the order of their turns. Default: the look-ups. */
   readonly streams?: readonly SelectedJobs[];
-  /** What the state of each stream says. Default: what the sync before has saved. */
+  /** The state of each stream. Default: what the sync before has saved. */
   readonly states?: Readonly<Record<string, unknown>>;
   readonly settings?: object;
   readonly items?: readonly string[];
@@ -25,7 +25,7 @@ type JobSync = {
 };
 
 /**
- * A service with both APIs that takes items, and counts what is bought. Its tape says when it loses answers, forgets jobs,
+ * A service with both APIs that takes items, and counts what is bought. Its script says when it loses answers, forgets jobs,
  * or the process of the sync dies. Syncs run the jobs by their door, `openJobs()`, with receipts in a real file.
  */
 export class JobService {
@@ -35,15 +35,15 @@ export class JobService {
   readonly failed: string[] = [];
   /** Items that were delivered as a success. */
   readonly delivered: string[] = [];
-  /** What every submission gets instead of an answer by the tape. */
+  /** Every submission gets this instead of an answer by the script. */
   answer: ((item: string) => Posted | undefined) | undefined;
-  /** What the result of every job is, instead of one by the tape: its status and value. */
+  /** The result of every job, instead of one by the script: its status and value. */
   result: ((item: string, jobId: string) => readonly [number, unknown] | undefined) | undefined;
   /** Called for each row before it is delivered. */
   onRow: (row: Record<string, unknown>) => void = () => {};
   /** How long (ms) a job takes. */
   takes = 0;
-  /** How long (ms) whoever reads the sync takes for a state. */
+  /** How long (ms) the reader of the sync takes for a state. */
   stateMs = 0;
   cost = 2;
   /** After this number of slots the process dies while it waits for the next. */
@@ -53,7 +53,7 @@ export class JobService {
   polls = 0;
   now = Date.UTC(2026, 2, 2, 10);
   saved: Readonly<Record<string, unknown>> = {};
-  readonly #tape: number[];
+  readonly #script: number[];
   readonly #receipts: string;
   readonly #jobs = new Map<string, Job>();
   /** Jobs of earlier runs, by their ids: the items that they are about. */
@@ -63,11 +63,11 @@ export class JobService {
 
   /**
    * @param receipts the file of receipts; empty: none; a folder, with "/" at its end: that of the user's states
-   * @param tape what happens next, number by number; when there are none left, nothing goes wrong any more
+   * @param script what happens next, number by number; when there are none left, nothing goes wrong any more
    */
-  constructor(receipts: string, tape: readonly number[] = []) {
+  constructor(receipts: string, script: readonly number[] = []) {
     this.#receipts = receipts;
-    this.#tape = [...tape];
+    this.#script = [...script];
   }
 
   /** Returns the rows, and what was said, in order: levels and texts. */
@@ -167,9 +167,9 @@ export class JobService {
     return services as JobServices;
   }
 
-  /** One of the choices; the first when the tape is at its end. */
+  /** One of the choices; the first when the script is at its end. */
   #choose<Choice>(...choices: readonly [Choice, ...Choice[]]): Choice {
-    return choices[(this.#tape.shift() ?? 0) % choices.length] ?? choices[0];
+    return choices[(this.#script.shift() ?? 0) % choices.length] ?? choices[0];
   }
 
   #post(item: string): Posted | Promise<Posted> {

@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { answered, DAY, JobService } from "../../support/job-service.ts";
+import { runs } from "../../support/runs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const ITEM = "a.example";
@@ -12,7 +14,7 @@ beforeEach(async () => {
 const success = (more: object = {}) => ({ domain: ITEM, status: "success", contacts: [], ...more });
 const failure = (code: string, more: object = {}) => ({ status: "error", error_code: code, ...more });
 
-/** What the state says was spent. */
+/** Credits that the state says were spent. */
 const creditsIn = ({ saved }: JobService): number => {
   const { spent = [] } = (saved["company_lookups"] ?? {}) as { spent?: readonly (readonly unknown[])[] };
   return spent.reduce((sum, entry) => sum + Number(entry.at(-1)), 0);
@@ -77,7 +79,7 @@ const VERIFIES = (more: object) => ({
 });
 const manyItems = (count: number): string[] => Array.from({ length: count }, (_, nth) => `i${nth}.example`);
 
-describe("a cap", () => {
+describe("a cap", { timeout: 300_000 }, () => {
   it.each<[cap: object, stream: string, costs: number, bySync: readonly number[]]>([
     [{ max_lookups_per_sync: 3 }, "company_lookups", 1, [3, 6, 8]],
     [{ max_lookups_per_sync: 0 }, "company_lookups", 1, [0, 0]],
@@ -115,6 +117,39 @@ describe("a cap", () => {
     service.now += DAY;
     await service.sync({ settings });
     expect([before, service.bought.length]).toEqual([2, 4]);
+  });
+
+  it("of credits is passed by at most one answer where prices are steady, whatever is lost, late, free or killed", async () => {
+    let nth = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 30 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }),
+        fc.array(fc.nat(1000), { maxLength: 20 }),
+        fc.array(fc.tuple(fc.nat(20), fc.integer({ min: 0, max: DAY / 8 })), { maxLength: 4 }),
+        async (price, cap, isFree, script, lives) => {
+          const service = new JobService(`${receipts}-${nth++}`, script);
+          /** By item: an answer may be delivered twice where a run dies. */
+          const costs = new Map<unknown, number>();
+          service.result = (item, job_id) => {
+            const cost = isFree[manyItems(8).indexOf(item)] === true ? 0 : price;
+            return [200, { job_id, domain: item, status: "success", contacts: [], credits_used: cost }];
+          };
+          service.onRow = ({ domain, credits_used }) => costs.set(domain, Number(credits_used));
+          const settings = LOOKUPS({ max_credits_per_sync: 1e6, max_credits_per_month: cap });
+          for (const [diesAt, takes] of lives) {
+            service.takes = takes;
+            await service.sync({ settings, diesAt });
+          }
+          service.takes = 0;
+          for (let sync = 0; sync < 3; sync++) await service.sync({ settings });
+          const credits = [...costs.values()].reduce((sum, cost) => sum + cost, 0);
+          expect(credits).toBeLessThan(cap + price);
+        },
+      ),
+      { numRuns: runs(60, 1_000) },
+    );
   });
 
   it("of credits counts jobs that are open at what answers have cost", async () => {

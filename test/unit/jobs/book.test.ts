@@ -144,7 +144,7 @@ describe("addPrice()", () => {
   });
 });
 
-/** What is charged today. */
+/** The charges of today. */
 const today = (book: Book, now = T0) => book.account(now).day;
 
 describe("Book", () => {

@@ -143,13 +143,13 @@ describe("nothing is bought", () => {
     expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(why)]);
   });
 
-  it("where the receipts are of another service, however the address of the same one is spelt", async () => {
+  it("where the receipts are of another service, however the address of the same one is written", async () => {
     const service = await bought();
     const at = (url: string) => ({ external_api: { api_url: url, api_key: "k" } });
     const elsewhere = await next(service, { states: {}, settings: at("https://elsewhere.example") });
     expect([elsewhere.bought, elsewhere.why]).toEqual([0, expect.stringContaining("receipts_file")]);
-    const spelt = await next(service, { states: {}, settings: at("https://SERVICE.example/") });
-    expect(spelt).toMatchObject({ bought: 0, rows: 2 });
+    const written = await next(service, { states: {}, settings: at("https://SERVICE.example/") });
+    expect(written).toMatchObject({ bought: 0, rows: 2 });
   });
 });
 
