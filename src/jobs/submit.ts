@@ -13,6 +13,8 @@ import { submitOnce } from "./requests.ts";
 const AT_ONCE = 4;
 /** A slot that took longer (ms) than this ends a batch: requests must leave when their slots come. */
 const PROMPT_MS = 100;
+/** Beyond this number of items a state is too large for each submission: receipts alone know the last seconds. */
+const LARGE = 5_000;
 
 /** An item whose intent is written. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
@@ -45,7 +47,8 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   if (batch.length === 0) return slots > 0;
   let replies: ReturnType<typeof submit>[] = [];
   try {
-    yield* run.checkpoint(!context.memory.hasReceipts);
+    if (context.book.size > LARGE && context.memory.hasReceipts) yield* run.checkpointAfterAnswer();
+    else yield* run.checkpoint(!context.memory.hasReceipts);
     await context.checkLocks();
     if (run.isOver) return true;
     replies = batch.splice(0).map((pending) => submit(run, pending));

@@ -198,7 +198,7 @@ describe("read --output", () => {
       const path = join(folder, "state.json");
       if (!existsSync(path)) return 0;
       const saved = JSON.parse(readFileSync(path, "utf8")).bookmarks.company_lookups;
-      return saved.jobs.length + doneIn(saved);
+      return saved.items.length + doneIn(saved);
     };
     service.behaviour = {
       refuse: () => {

@@ -153,6 +153,18 @@ describe("money", () => {
     expect(JSON.stringify(ran.messages.filter(({ record }) => record === undefined))).not.toContain("xxxx");
   });
 
+  it("is announced by few states where these are large", async () => {
+    const emails = Array.from({ length: 60 }, (_, nth) => `e${nth}@x.example`);
+    const stage = await countingStage("email_verification", { emails });
+    const { states } = await stage.play({ settings: { max_per_sync: 1 }, bought: 1 });
+    const digests = Array.from({ length: 6_000 }, (_, nth) => String(nth).padStart(16, "d"));
+    const delivered = states[0]?.stream.stream_state["delivered"] as unknown[];
+    delivered.push(["2026-01-01", digests.join("")]);
+    stage.state = states;
+    const { messages } = await stage.play({ bought: 59, delivered: 59 });
+    expect(messages.filter(({ state }) => state !== undefined).length).toBeLessThan(10);
+  });
+
   it("ends once another run writes to the same receipts", async () => {
     const receipts_file = join(await tempDir(), "receipts.jsonl");
     const stage = await countingStage("email_verification", { emails: EMAILS }, { receipts_file });

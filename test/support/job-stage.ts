@@ -88,8 +88,11 @@ export const airbyteCatalogOf = (
 });
 
 /** How many items the state of a job stream says are done. */
-export const doneIn = ({ done }: { done: readonly (readonly [day: string, packed: string])[] }): number =>
-  done.reduce((sum, [, packed]) => sum + packed.length / 16, 0);
+export const doneIn = ({
+  delivered,
+}: {
+  delivered: readonly (readonly [day: string, packed: string])[];
+}): number => delivered.reduce((sum, [, packed]) => sum + packed.length / 16, 0);
 
 /** A connection with its service and what it saved. Commands run in this process, and what they sleep passes at both. */
 export class JobStage<Of extends Service = Service> {
