@@ -32,7 +32,7 @@ const delivered = DAYS.map((day, nth) => [day, items.filter((_, at) => at % DAYS
 /** The receipts of all items, as a run writes them. */
 const receipts = items.map((item, nth) => {
   const day = DAYS[nth % DAYS.length];
-  const handle = { id: `AbCdEfGh.${nth}`, at: Date.parse(day), day, sealed: "x".repeat(128), sure: true };
+  const handle = { id: `AbCdEfGh.${nth}`, at: Date.parse(day), sealed: "x".repeat(128), sure: true };
   return `${JSON.stringify({ for: "emailVerification", items: [[item, { day, handle }]] })}\n`;
 });
 const header = `${JSON.stringify({ receipts: 3, salt: { emailVerification: salt } })}\n`;

@@ -229,7 +229,7 @@ export class Book {
     const sub = item.subs[id];
     if (sub === undefined) return {};
     const day = dayOf(sub.at);
-    const handle: Handle = { id, at: sub.at, day, job: sub.job, sealed, sure: true, cost };
+    const handle: Handle = { id, at: sub.at, job: sub.job, sealed, sure: true, cost };
     const joined = joinItems(item, { ...UNBOUGHT, day, handle });
     const lost = submissionsOf(item).filter(
       (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,

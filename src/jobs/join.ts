@@ -36,8 +36,6 @@ export type Submission = {
 export type Handle = {
   readonly id: string;
   readonly at: number;
-  /** The UTC day of its submission. */
-  readonly day: Day;
   readonly job: string | null;
   readonly sealed: string | null;
   /** False: another submission of that day was answered, and this job may have the answer too. */
@@ -112,11 +110,11 @@ const higherSubmission = higherBy<Submission>(({ step, asked, ended, misses, cha
   return [STEPS.indexOf(step), asked ?? never, ended ?? never, misses, charged];
 });
 
-/** The better of two handles. */
+/** The better of two handles of one day. */
 export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null = higherBy<Handle>(
-  ({ day, sure, at, id, job, sealed, cost }) => {
+  ({ sure, at, id, job, sealed, cost }) => {
     const ways = [job, sealed].filter((way) => way !== null);
-    return [day, Number(sure), at, id, ways.length, cost];
+    return [Number(sure), at, id, ways.length, cost];
   },
 );
 
@@ -126,7 +124,7 @@ export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null
  */
 export function joinItems(a: Item, b: Item): Item {
   const day = a.day > b.day ? a.day : b.day;
-  const handles = [a.handle, b.handle].map((one) => (one?.day === day ? one : null));
+  const handles = [a, b].map((one) => (one.day === day ? one.handle : null));
   let handle = handles.reduce(higherHandle);
   const subs: Record<string, Submission> = {};
   for (const sub of [...Object.values(a.subs), ...Object.values(b.subs)]) {
@@ -134,7 +132,7 @@ export function joinItems(a: Item, b: Item): Item {
     if (made > day) subs[sub.id] = higherSubmission(subs[sub.id] ?? null, sub) ?? sub;
     else if (made === day && sub.job !== null) {
       const { id, at, job } = sub;
-      handle = higherHandle(handle, { id, at, day: made, job, sealed: null, sure: false, cost: 0 });
+      handle = higherHandle(handle, { id, at, job, sealed: null, sure: false, cost: 0 });
     }
   }
   return { day, handle, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };

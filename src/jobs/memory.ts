@@ -37,16 +37,6 @@ export type LookOptions = {
 
 export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(text: string): void };
 
-/** One setting's streams begin with this. */
-type Remembered = {
-  readonly book: Book;
-  readonly hasState: boolean;
-  /** The most that a run may submit. */
-  readonly maxSubmissions: number;
-  /** The newest moment of each stream's records. */
-  readonly cursors: ReadonlyMap<string, string | null>;
-};
-
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
 export class Memory {
   /** Why nothing may be submitted. Jobs that are known are still asked for. */
@@ -116,8 +106,8 @@ export class Memory {
     return this.#receipts !== undefined && this.blocked === undefined;
   }
 
-  /** The purchases of a setting. @throws ConfigError for a state that cannot be used */
-  of(setting: JobSetting): Remembered {
+  /** The purchases of a setting, and what its streams begin with. @throws ConfigError for a state that cannot be used */
+  of(setting: JobSetting) {
     const [book, error] = [this.#books.get(setting), this.#unusable.get(setting)];
     if (error !== undefined) throw error;
     if (book === undefined) throw new Error(`Cannot open the jobs of "${setting}": there is no such setting`);

@@ -13,8 +13,8 @@ import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
 const FORMAT = 3;
 const LINE_BREAK = 10;
-/** Lines that are written at once when the file is replaced. */
-const BATCH = 1_000;
+/** Bytes at the end of the file that a check compares. */
+const TAIL = 4_096;
 
 export type Salts = ReadonlyMap<JobSetting, Salt>;
 
@@ -32,7 +32,7 @@ export class Receipts {
   #file: FileHandle;
   /** Bytes up to the last line break. */
   #whole = 0;
-  /** The file as this run left it: its names, its bytes, and its last line. */
+  /** The file as this run left it: its names, its bytes, and what the run wrote last. */
   #links = 1;
   #size = 0;
   #last = Buffer.alloc(0);
@@ -107,19 +107,21 @@ export class Receipts {
    */
   async begin(known: () => Iterable<Line>, missing: readonly Line[]): Promise<void> {
     await attempt(this.path, async () => {
+      let text = headerOf(this.#salts) + textOf(known());
       try {
-        await replaceFile(this.path, textOf(headerOf(this.#salts), known()));
+        await replaceFile(this.path, text);
         await this.#file.close();
         this.#file = await open(this.path, "a+", 0o600);
+        this.#size = 0;
       } catch {
-        const { size, nlink } = await this.#file.stat();
-        if (nlink === 0) throw shared(this.path);
-        if (size > this.#whole) await this.#file.truncate(this.#whole);
-        for await (const text of textOf("", missing)) await this.#file.appendFile(text);
+        text = textOf(missing);
+        this.#size = await this.#mend();
+        await this.#file.appendFile(text);
         await this.#file.datasync();
       }
-      const { size, nlink } = await this.#file.stat();
-      [this.#size, this.#links] = [size, nlink];
+      this.#last = Buffer.from(text).subarray(-TAIL);
+      this.#size += Buffer.byteLength(text);
+      this.#links = (await this.#file.stat()).nlink;
     });
   }
 
@@ -132,15 +134,14 @@ export class Receipts {
 
   /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
   write(setting: JobSetting, all: readonly Changes[]): Promise<void> {
-    const lines = all.map((changes) => lineOf([setting, changes])).filter((line) => line !== "");
-    if (lines.length === 0) return this.#writing;
-    const text = Buffer.from(lines.join(""));
+    const text = Buffer.from(textOf(all.map((changes) => [setting, changes])));
+    if (text.length === 0) return this.#writing;
     this.#writing = this.#writing.then(() =>
       attempt(this.path, async () => {
         await this.#file.appendFile(text);
         await this.#file.datasync();
         this.#size += text.length;
-        this.#last = Buffer.from(lines.at(-1) ?? "");
+        this.#last = text.subarray(-TAIL);
       }),
     );
     this.#writing.catch(() => undefined);
@@ -159,6 +160,16 @@ export class Receipts {
     const { [setting]: id } = objectOf(header?.["salt"]);
     if (id !== this.#salts.get(setting)?.id) throw otherSalt(`The receipts "${this.path}"`, this.path);
     return [setting, parseChanges(fields)];
+  }
+
+  /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */
+  async #mend(): Promise<number> {
+    const { size, nlink } = await this.#file.stat();
+    const tail = Buffer.alloc(Math.max(0, size - this.#whole));
+    await this.#file.read(tail, 0, tail.length, this.#whole);
+    if (nlink === 0 || tail.includes(LINE_BREAK)) throw shared(this.path);
+    if (tail.length > 0) await this.#file.truncate(this.#whole);
+    return this.#whole;
   }
 
   /** Another mount or machine may know the file by another path, where its lock is another one too. */
@@ -196,22 +207,12 @@ function parseHeader(fields: JsonObject): JsonObject {
   return fields;
 }
 
-function lineOf([setting, changes]: Line): string {
-  const fields = toFields(changes);
-  return Object.keys(fields).length === 0 ? "" : `${JSON.stringify({ for: setting, ...fields })}\n`;
-}
-
-async function* textOf(head: string, lines: Iterable<Line>): AsyncGenerator<string> {
-  let [text, count] = [head, 0];
-  for (const line of lines) {
-    text += lineOf(line);
-    count += 1;
-    if (count % BATCH !== 0) continue;
-    yield text;
-    text = "";
-  }
-  yield text;
-}
+/** A line for each of the changes that say anything. */
+const textOf = (lines: Iterable<Line>): string =>
+  Array.from(lines, ([setting, changes]) => {
+    const fields = toFields(changes);
+    return Object.keys(fields).length === 0 ? "" : `${JSON.stringify({ for: setting, ...fields })}\n`;
+  }).join("");
 
 /** The file that a path leads to, through links, whether it is there or not. */
 const resolved = (path: string): Promise<string> =>

@@ -34,21 +34,19 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
   const rows = type.froms.length === 0 ? [] : [`what the rows of ${type.froms.join(" and ")} name`];
   if (hasHistory || count + rows.length === 0) return;
   const { submissions, credits } = type.caps;
-  const most = Math.min(count, submissions.sync, maxSubmissions);
+  // Without receipts and a state the next run may know nothing of what this one submits.
+  const most = Math.min(submissions.sync, maxSubmissions);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
   const items =
-    count === 0 ? [] : [`up to ${shown(most)} of ${plural(count, "item")} of "${type.settingName}"`];
+    count === 0
+      ? []
+      : [`up to ${shown(Math.min(count, most))} of ${plural(count, "item")} of "${type.settingName}"`];
   const andCredits = costs(type) ? ` and ${plural(credits.sync, "credit")}` : "";
   yield warning(
     stream,
     `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
-      `(at most ${plural(submissions.sync, "submission")}${andCredits} a sync)`,
+      `(at most ${plural(most, "submission")}${andCredits} a sync)`,
   );
-  if (maxSubmissions < count || (rows.length > 0 && Number.isFinite(maxSubmissions)))
-    yield warning(
-      stream,
-      `at most ${plural(maxSubmissions, "item")} will be submitted, because there is neither a state nor a receipts file`,
-    );
 }
 
 /** Open jobs, the next one that is due, and what was spent, during a long wait. */

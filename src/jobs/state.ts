@@ -46,7 +46,7 @@ const SUBMISSION = object(
   },
 );
 const HANDLE = object(
-  { id: TEXT, at: MOMENT, day: DAY },
+  { id: TEXT, at: MOMENT },
   {
     ...{ job: orNull(TEXT), sealed: orNull(TEXT), sure: { type: "boolean", default: false } },
     cost: { ...AMOUNT, default: 0 },

@@ -47,7 +47,7 @@ const HANDLE: fc.Arbitrary<Handle> = fc
   .map(([nth, sure, kind]) => {
     const at = T0 + (nth * DAY_MS) / 2;
     const [job, sealed] = [kind === "sealed" ? null : `j${nth}`, kind === "job" ? null : "sealed"];
-    return { id: `r${nth}.0`, at, day: dayOf(at), job, sealed, sure, cost: 1 };
+    return { id: `r${nth}.0`, at, job, sealed, sure, cost: 1 };
   });
 
 const byId = (subs: readonly Submission[]): Item["subs"] =>
@@ -57,7 +57,8 @@ const itemOf = (most: number): fc.Arbitrary<Item> =>
   fc
     .tuple(fc.option(HANDLE), fc.option(fc.nat(3)), fc.array(subAt(most), { maxLength: 3 }))
     .map(([handle, day, subs]) => {
-      const answered = handle?.day ?? (day === null ? "" : dayOf(T0 + day * DAY_MS));
+      const last = day === null ? "" : dayOf(T0 + day * DAY_MS);
+      const answered = handle === null ? last : dayOf(handle.at);
       return joinItems(UNBOUGHT, { day: answered, handle, subs: byId(subs) });
     });
 const ITEM = itemOf(5);
@@ -115,10 +116,9 @@ describe("joinItems()", () => {
 });
 
 describe("higherHandle()", () => {
-  it("keeps more ways to an answer, and surer, later and newer ones before that", () => {
-    const both: Handle = { ...{ id: "r", at: T0, day: DAY, sure: true, cost: 1 }, job: "j", sealed: "s" };
+  it("keeps more ways to an answer, and surer and newer ones before that", () => {
+    const both: Handle = { ...{ id: "r", at: T0, sure: true, cost: 1 }, job: "j", sealed: "s" };
     const better = [
-      { ...both, day: dayOf(T0 + DAY_MS), sure: false },
       { ...both, at: T0 + 1, sealed: null },
       { ...both, cost: 2 },
     ];
@@ -245,7 +245,7 @@ describe("Book", () => {
   it("keeps the jobs of five thousand answers that are not delivered, and the days of the others", () => {
     const book = newBook("me", STREAM);
     const items = Array.from({ length: 5_001 }, (_, nth): [string, Item] => {
-      const handle = { id: `r.${nth}`, at: T0, day: DAY, job: `j${nth}`, sealed: null, sure: true, cost: 1 };
+      const handle = { id: `r.${nth}`, at: T0, job: `j${nth}`, sealed: null, sure: true, cost: 1 };
       return [keyOf(nth), { ...UNBOUGHT, day: DAY, handle }];
     });
     book.addState(STREAM, { items, delivered: [] }, true);

@@ -194,6 +194,23 @@ describe("Receipts", () => {
     expect(await run()).toEqual(second);
   });
 
+  it.skipIf(!canMount)(
+    "to which another run writes before they are begun are refused, and keep its lines",
+    async () => {
+      await run((opened) => buy(opened, KEY, AT, 3));
+      const at = join(folder, "mounted.jsonl");
+      mountAlone(path, at);
+      const receipts = await Receipts.open(at, SALTS, RUNTIME, () => {});
+      for await (const _line of receipts.read());
+      await run((opened) => buy(opened, OTHER, AT));
+      const text = await readFile(path, "utf8");
+      await appendFile(at, '{"for":"companyLookup"}\n');
+      await expect(receipts.begin(() => [], [])).rejects.toThrow(/another run writes to the same file/);
+      await receipts.close();
+      expect(await readFile(path, "utf8")).toBe(text);
+    },
+  );
+
   it.skipIf(!canMount)("of a file that another run replaced under its mount are refused", async () => {
     await run((opened) => buy(opened, KEY, AT, 3));
     const at = join(folder, "mounted.jsonl");
