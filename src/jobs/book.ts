@@ -262,17 +262,14 @@ export class Book {
 
   /**
    * Whether a refresh has everything: no named item is open or unknown, and each known answer is delivered. It proves
-   * nothing where the book knows no answer of any named item.
+   * nothing where the book knows no answer of any named item. @param empties whether the inputs name suppressed items, so
+   * that the table is empty where they name no others
    */
-  isRefreshed(stream: string): boolean {
+  isRefreshed(stream: string, empties: boolean): boolean {
     const keys = [...this.#named];
+    if (keys.length === 0) return empties;
     const isKnown = keys.some((key) => this.get(key).day !== "");
     return isKnown && keys.every((key) => isSettled(this.get(key)) && !this.hasUndelivered(stream, key));
-  }
-
-  /** Whether the inputs of this run name any item. */
-  get hasNamed(): boolean {
-    return this.#named.size > 0;
   }
 
   // Money.

@@ -181,7 +181,6 @@ export async function* deliver(
   // The next run learns a failure from the state, or asks again: it costs nothing.
   if (failure === undefined) book.deliver(stream, key);
   else book.change(key, id, { step: failure, ended: client.now(), code: answer.code });
-  yield* run.checkpointAfterAnswer();
 }
 
 /** The step after a result without an answer; undefined for an answer, which the last of many failures is too. */

@@ -1,9 +1,8 @@
-import { isDeepStrictEqual } from "node:util";
 import type { JsonObject } from "../base/json.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { Client } from "../service/client.ts";
 import type { Clock } from "../service/clock.ts";
-import type { Event, LineBatch, StreamState } from "../sync/event.ts";
+import type { Event, LineBatch } from "../sync/event.ts";
 import type { Book } from "./book.ts";
 import type { Polls } from "./due.ts";
 import { SubmitFailures } from "./failures.ts";
@@ -11,7 +10,7 @@ import type { Candidate, Inputs } from "./inputs.ts";
 import type { JobType, Problem } from "./job-type.ts";
 import type { Memory } from "./memory.ts";
 
-/** States after answers are at least this far apart (ms), because a state may be large. */
+/** States after changes are at least this far apart (ms), because a state may be large. */
 const STATE_MS = 5_000;
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
 const SIGN_OF_LIFE_MS = 180_000;
@@ -99,9 +98,8 @@ export class JobRun {
   waited = 0;
   lastProgress: number;
   #cursor: string | null;
-  /** The last state; undefined while it does not cover every record. */
-  #covering: StreamState | undefined;
-  #isStateWaiting = false;
+  /** Whether the last state lacks a change. */
+  #hasChanged = false;
   #stateAt: number;
 
   constructor(context: JobContext) {
@@ -148,41 +146,25 @@ export class JobRun {
 
   // States.
 
-  /** Records up to this moment were delivered. */
-  advance(cursor: string | null): void {
-    this.#covering = undefined;
+  /** A submission has changed, and records up to this moment were delivered. */
+  advance(cursor: string | null = null): void {
+    this.#hasChanged = true;
     if (cursor !== null && (this.#cursor === null || cursor > this.#cursor)) this.#cursor = cursor;
   }
 
   /** The state as it is now. @param announces whether only this state remembers what is about to leave */
-  *checkpoint(announces = false, state = this.#state): Generator<Event> {
-    this.#covering = state;
-    this.#isStateWaiting = false;
+  *checkpoint(announces = false): Generator<Event> {
+    const { memory, task, client, clock } = this.context;
+    const state = memory.state(task.spec, this.#cursor, client.now());
+    this.#hasChanged = false;
     const spent = { ...this.spent };
     yield { kind: "checkpoint", stream: this.stream, state, spent, ...(announces && { announces }) };
-    this.#stateAt = this.context.clock.monotonic();
+    this.#stateAt = clock.monotonic();
   }
 
-  /** The state after an answer, if the last one is long ago. */
-  *checkpointAfterAnswer(): Generator<Event> {
-    this.#isStateWaiting = this.context.clock.monotonic() - this.#stateAt < STATE_MS;
-    if (!this.#isStateWaiting) yield* this.checkpoint();
-  }
-
-  /** A state that had to wait, or the last one once more during a long wait. */
-  *signOfLife(): Generator<Event> {
-    const silentMs = this.context.clock.monotonic() - this.#stateAt;
-    if (this.#isStateWaiting || silentMs >= SIGN_OF_LIFE_MS) yield* this.checkpointAfterAnswer();
-  }
-
-  /** The last state of the run, unless it was written already. */
-  *lastCheckpoint(): Generator<Event> {
-    const state = this.#state;
-    if (!isDeepStrictEqual(state, this.#covering)) yield* this.checkpoint(false, state);
-  }
-
-  get #state(): StreamState {
-    const { memory, task, client } = this.context;
-    return memory.state(task.spec, this.#cursor, client.now());
+  /** The state, if the last one is long enough ago. */
+  *stateIfDue(): Generator<Event> {
+    const pause = this.#hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
+    if (this.context.clock.monotonic() - this.#stateAt >= pause) yield* this.checkpoint();
   }
 }

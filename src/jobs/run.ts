@@ -25,7 +25,7 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
       const found = !submitted && (await findItems(run));
       if (found) yield* deliverSealed(run);
       if (!(asked || submitted || found) && !(await waitUntilDue(run))) break;
-      yield* run.signOfLife();
+      yield* run.stateIfDue();
       yield* progress(run);
     }
   } finally {
@@ -105,12 +105,11 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
     yield* recordsOf(run.stream, { lines: [], facts }, client.now());
   }
   yield* finalReport(run);
-  yield* run.lastCheckpoint();
+  yield* run.checkpoint();
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;
   if (failure !== undefined) throw failure;
-  // A list of suppressed items alone empties the table.
-  const hasNothing = !book.hasNamed && inputs.suppressed > 0;
-  const isComplete = !task.isRefresh || (inputs.hasSeenAll && (hasNothing || book.isRefreshed(run.stream)));
+  const isComplete =
+    !task.isRefresh || (inputs.hasSeenAll && book.isRefreshed(run.stream, inputs.suppressed > 0));
   if (!isComplete) yield unfinishedRefresh(run);
   yield { kind: "close", stream: run.stream, complete: isComplete };
 }

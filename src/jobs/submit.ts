@@ -47,7 +47,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   if (batch.length === 0) return slots > 0;
   let replies: ReturnType<typeof submit>[] = [];
   try {
-    if (context.book.size > LARGE && context.memory.hasReceipts) yield* run.checkpointAfterAnswer();
+    if (context.book.size > LARGE && context.memory.hasReceipts) yield* run.stateIfDue();
     else yield* run.checkpoint(!context.memory.hasReceipts);
     await context.checkLocks();
     if (run.isOver) return true;
@@ -62,8 +62,8 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const announces = !context.memory.hasReceipts && taken.some(({ reply }) => reply.kind === "taken");
   for (const { key, id, reply } of taken) {
     if (reply.kind === "answered") yield* deliver(run, { key, id, job: null }, reply.answer);
-    else if (!announces) yield* run.checkpointAfterAnswer();
   }
+  run.advance();
   if (announces) yield* run.checkpoint(true);
   return true;
 }
