@@ -48,8 +48,9 @@ export async function readItemFile(
   }
 }
 
+/** Tools that flatten records write `company.domain` for the column `domain`. */
 const columnNames = (header: string, separators?: string): readonly string[] =>
-  cellsOf(header, separators).map((name) => name.trim().toLowerCase());
+  cellsOf(header, separators).map((name) => name.trim().toLowerCase().replace(/^.*\./, ""));
 
 const unclosed = (path: string, line: number): ConfigError =>
   new ConfigError(

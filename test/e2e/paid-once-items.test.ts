@@ -53,6 +53,10 @@ const SCENES: Readonly<Record<string, Scene>> = {
     },
     syncs: [{ bought: ["1.example", "3.example"], warns: "line 4 of " }],
   },
+  "come from a list of one column, whose header is no item": {
+    settings: { domains_file: await csv("company.domain", "1.example", "n.a.", "1.5e3", "2.example") },
+    syncs: [{ bought: ["1.example", "2.example"], warns: "2 invalid domains" }],
+  },
   "come from no CSV file that lacks their column; those of the config are submitted": {
     setting: "email_verification",
     settings: { emails: ["a@x.example"], emails_file: await csv("name,manager_email", "A,boss@x.example") },
