@@ -85,16 +85,14 @@ export class Memory {
     }
   }
 
-  /** Reads what is remembered, without a lock and writing nothing. @throws ConfigError for receipts that cannot be used */
+  /** Reads what is remembered, without a lock and writing nothing. `blocked`: the receipts cannot be used. */
   static async look(options: LookOptions): Promise<Memory> {
     const memory = new Memory(options);
     const place = receiptsPathOf(options.config, options.environment);
     if (place !== null) memory.#receipts = await Receipts.look(place.path, memory.#salts);
     await memory.#readReceipts();
     memory.#readStates();
-    if (memory.blocked === undefined) return memory;
-    await memory.close();
-    throw memory.blocked;
+    return memory;
   }
 
   /** How many items are known. */
@@ -215,18 +213,12 @@ export class Memory {
     const names = (await readdir(folder).catch(() => [])).filter(
       (name) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(name) && name !== basename(place.path),
     );
-    for (const path of names.map((name) => join(folder, name))) {
-      const others = await Receipts.look(path, this.#salts).catch(() => undefined);
-      try {
-        for await (const [setting, { items = [], answered = [] }] of others?.read() ?? [])
-          if (unknown.includes(setting) && items.length + answered.length > 0)
-            this.blocked ??= otherKey(path, place.path);
-      } catch (error) {
-        // Another service, or damage: what came before it is known.
-        if (!(error instanceof ConfigError)) throw error;
-      } finally {
-        await others?.close();
-      }
+    for (const receiptsFile of names.map((name) => join(folder, name))) {
+      const options = { ...this.#options, config: { ...config, receiptsFile }, states: new Map() };
+      const other = await Memory.look(options).catch(() => undefined);
+      await other?.close();
+      if (unknown.some((setting) => other?.of(setting).book.size))
+        this.blocked ??= otherKey(receiptsFile, place.path);
     }
   }
 }

@@ -155,6 +155,7 @@ export async function forecastsOf(
   const streams = specs.map((spec) => ({ ...spec, isSelected: true, isRefresh: false, generation: null }));
   const memory = await Memory.look({ config, environment, states, streams, syncId: null });
   try {
+    if (memory.blocked !== undefined) throw memory.blocked;
     const forecasts: Forecast[] = [];
     for (const setting of new Set(specs.map((spec) => spec.setting)))
       forecasts.push(await forecastOf(setting, config, memory));
@@ -244,7 +245,8 @@ export async function describeReceipts(
   if (place === null) return "There are no receipts: only the state knows what was bought";
   const memory = await Memory.look({ config, environment, states: new Map(), streams: [], syncId: null });
   await memory.close();
-  const { purchases } = memory;
+  const { purchases, blocked } = memory;
+  if (blocked !== undefined) throw blocked;
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
   return `The receipts "${resolve(place.path)}" ${known}`;
 }
