@@ -1,4 +1,4 @@
-// Time and memory of a run with one new e-mail beside 100,000 that are done, and whose purchases the receipts remember:
+// Time and memory of a run with one new e-mail where 100,000 are finished and in the receipts:
 // node bench/jobs.js [items]. Needs npm run build.
 import { createHash, createHmac } from "node:crypto";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -13,6 +13,8 @@ import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
 const FORMAT = 3;
 const LINE_BREAK = 10;
+/** Characters that are written at once when the file is replaced. */
+const CHUNK = 262_144;
 /** Bytes at the end of the file that a check compares. */
 const TAIL = 4_096;
 
@@ -106,21 +108,27 @@ export class Receipts {
    * @param missing what the file does not say
    */
   async begin(known: () => Iterable<Line>, missing: readonly Line[]): Promise<void> {
+    const left = (text: string): string => {
+      const bytes = Buffer.from(text);
+      this.#size += bytes.length;
+      this.#last = bytes.subarray(-TAIL);
+      return text;
+    };
+    const all = async function* (header: string): AsyncGenerator<string> {
+      yield left(header);
+      for (const text of textsOf(known())) yield left(text);
+    };
     await attempt(this.path, async () => {
-      let text = headerOf(this.#salts) + textOf(known());
       try {
-        await replaceFile(this.path, text);
+        await replaceFile(this.path, all(headerOf(this.#salts)));
         await this.#file.close();
         this.#file = await open(this.path, "a+", 0o600);
-        this.#size = 0;
       } catch {
-        text = textOf(missing);
         this.#size = await this.#mend();
-        await this.#file.appendFile(text);
+        this.#last = Buffer.alloc(0);
+        for (const text of textsOf(missing)) await this.#file.appendFile(left(text));
         await this.#file.datasync();
       }
-      this.#last = Buffer.from(text).subarray(-TAIL);
-      this.#size += Buffer.byteLength(text);
       this.#links = (await this.#file.stat()).nlink;
     });
   }
@@ -134,7 +142,7 @@ export class Receipts {
 
   /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
   write(setting: JobSetting, all: readonly Changes[]): Promise<void> {
-    const text = Buffer.from(textOf(all.map((changes) => [setting, changes])));
+    const text = Buffer.from([...textsOf(all.map((changes) => [setting, changes] as const))].join(""));
     if (text.length === 0) return this.#writing;
     this.#writing = this.#writing.then(() =>
       attempt(this.path, async () => {
@@ -207,12 +215,18 @@ function parseHeader(fields: JsonObject): JsonObject {
   return fields;
 }
 
-/** A line for each of the changes that say anything. */
-const textOf = (lines: Iterable<Line>): string =>
-  Array.from(lines, ([setting, changes]) => {
+/** Lines for the changes that say anything, many at once. */
+function* textsOf(lines: Iterable<Line>): Generator<string> {
+  let text = "";
+  for (const [setting, changes] of lines) {
     const fields = toFields(changes);
-    return Object.keys(fields).length === 0 ? "" : `${JSON.stringify({ for: setting, ...fields })}\n`;
-  }).join("");
+    if (Object.keys(fields).length > 0) text += `${JSON.stringify({ for: setting, ...fields })}\n`;
+    if (text.length < CHUNK) continue;
+    yield text;
+    text = "";
+  }
+  if (text !== "") yield text;
+}
 
 /** The file that a path leads to, through links, whether it is there or not. */
 const resolved = (path: string): Promise<string> =>
