@@ -266,7 +266,7 @@ function identityOf(cursor: string, at: number): number | string {
 }
 
 /** A row's content without the spaces and escapes that an endpoint chose. */
-export function contentOf(raw: RawLine): string {
+function contentOf(raw: RawLine): string {
   if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
   return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));
 }

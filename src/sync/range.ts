@@ -26,7 +26,7 @@ export type ReadSettings = {
 };
 
 /** Days from yesterday on are open: rows still arrive there, and no filter ends before now. */
-export type ReadWindow = { readonly from: Day; readonly until: Day | "now" };
+type ReadWindow = { readonly from: Day; readonly until: Day | "now" };
 
 /** What a run reads of a stream, in this order. All ranges are closed days, oldest first. */
 export type ReadPlan = {

@@ -21,10 +21,6 @@ export type DatedWindow = Extract<Window, { from: Day }>;
 
 export const closedWindow = (from: Day, to: Day): ClosedWindow => ({ kind: "closed", from, to });
 
-/** Closed days of a window, under its other filters. */
-export const within = (window: DatedWindow, from: Day, to: Day): ClosedWindow =>
-  window.kind === "closed" ? { ...window, from, to } : closedWindow(from, to);
-
 /** Halves closed days, the older half first; undefined for a single day. */
 export function halves({ from, to, ...filters }: ClosedWindow): readonly ClosedWindow[] | undefined {
   if (from >= to) return undefined;
