@@ -108,7 +108,7 @@ it.each<[object | undefined, readonly string[], number]>([
 describe("folders of format 1", () => {
   it.each(["finished", "pending"])("are read for ever: %s", async (name) => {
     const folder = await tempDir();
-    cpSync(join(import.meta.dirname, "../../released/folders", name), folder, { recursive: true });
+    cpSync(join(import.meta.dirname, "../../formats/folders", name), folder, { recursive: true });
     const sink = await openWith(undefined, [], folder);
     expect(sink.saved.streams.get("people")).toMatchObject({ discoveredAt: "2026-03-20T09:00:00.000Z" });
     expect(readdirSync(join(folder, "people"))).toHaveLength(2);

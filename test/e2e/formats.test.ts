@@ -1,0 +1,74 @@
+import { readFile } from "node:fs/promises";
+import { Ajv } from "ajv";
+import { expect, it } from "vitest";
+import { catalogBreaks, specBreaks } from "../support/airbyte-rules.ts";
+import { CONNECTOR, connector, run } from "../support/cli.ts";
+import { catalogFor, sandboxWith } from "../support/configs.ts";
+import { ROOT } from "../support/run.ts";
+
+// test/formats has the forms of version 1.0. A later version may never break a config, a connection or a state of it.
+
+const formatOf = async (name: string) =>
+  JSON.parse(await readFile(`${ROOT}test/formats/${name}.json`, "utf8"));
+
+it("CS18: a config of version 1.0 is still valid: no setting is gone, narrower or newly required", async () => {
+  const before = (await formatOf("spec")).connectionSpecification;
+  const { stdout } = await run(CONNECTOR, ["spec"]);
+  const now = JSON.parse(stdout).spec.connectionSpecification;
+  expect(specBreaks(before, now)).toEqual([]);
+  const isValid = new Ajv({ strict: false, validateFormats: false }).compile(now);
+  const config = {
+    ...{ base_url: "https://contacts.example.com", api_key: "k", start_date: "2026-01-02", is_user: "all" },
+    ...{ num_workers: 8, max_window_rows: 1_000, ignore_missing_days: ["2026-01-02"], endpoints: {} },
+    external_api: { api_url: "https://external.example.com", api_key: "k" },
+    company_lookup: { domains: ["a.example"], from_companies: false, max_wait_seconds: null },
+  };
+  expect([isValid(config), isValid.errors]).toEqual([true, null]);
+});
+
+it("CD9: a connection of version 1.0 still has its streams, fields, types, keys and cursors", async () => {
+  const items = { emails: ["a@a.example"] };
+  const jobs = { company_lookup: { domains: ["a.example"] }, email_check: items, email_verification: items };
+  const { sandbox, config } = await sandboxWith(
+    { people: 20, requestsPerMinute: 0 },
+    { ...jobs, external_api: { api_url: "https://external.example.com", api_key: "k" } },
+  );
+  const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
+  const now = JSON.parse(stdout).catalog;
+  const before = await formatOf("catalog");
+  expect(before.streams.length).toBe(7);
+  expect(catalogBreaks(before, now)).toEqual([]);
+  expect(sandbox.requests.length).toBeGreaterThan(0);
+});
+
+/** The state's days: proven to 2019, again in 2020, unread in 2021, missing on the first day of 2022, then proven. */
+const isUnread = (date: string): boolean => /^2020|^2021|^2022-01-01/.test(date) || date >= "2026-03-19";
+
+it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolean]>([
+  ["airbyte", ["proven days: the beginning to 2019-12-31, 2022-01-02 to 2026-03-18"], isUnread],
+  ["singer", ["missing days: 2022-01-01", "2020-01-01 to 2020-12-31", "2021-01-01 to 2021-12-31"], isUnread],
+  ["refresh-unfinished", ["full refresh: not complete"], (date) => date >= "2019-12-29"],
+  ["refresh-done", ["full refresh: complete"], () => false],
+])("a state of version 4 is read for ever: %s", async (name, shown, isDue) => {
+  const { sandbox, config } = await sandboxWith({ people: 60, sources: 2, now: "2026-03-20T10:00:00Z" });
+  const state = `${ROOT}test/formats/state/${name}.json`;
+  const { stdout } = await run(CONNECTOR, ["state", "show", state]);
+  for (const text of ["state version 4", "rows without a date: 3", ...shown]) expect(stdout).toContain(text);
+  const mode = name.startsWith("refresh")
+    ? { sync_mode: "full_refresh", destination_sync_mode: "overwrite", generation_id: 3, sync_id: 7 }
+    : {};
+  const catalog = await catalogFor({ people: mode, sources: { sync_mode: "full_refresh", ...mode } });
+  const words = ["read", "--config", config, "--catalog", catalog, "--state", state];
+  const { code, messages } = await connector(words);
+  const records = messages.flatMap(({ type, record }) => (type === "RECORD" ? [record] : []));
+  const of = (stream: string) =>
+    records.filter((record) => record?.stream === stream).map((one) => one?.data);
+  const due = sandbox.people().filter(({ discoveredAt }) => isDue(discoveredAt ?? ""));
+  expect([
+    code,
+    of("people")
+      .map((row) => row?.["id"])
+      .sort(),
+  ]).toEqual([0, due.map(({ id }) => id).sort()]);
+  expect(of("sources")).toHaveLength(name === "refresh-done" ? 0 : 2);
+});
