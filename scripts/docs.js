@@ -93,7 +93,9 @@ none is lost. See [What you can rely on](reliability.md#what-complete-means).
 
 - Can the key read them? \`source_slug\` and \`is_user\` restrict the sync. \`check\` says how many people the key can read.
 - Is \`start_date\` later than the day of their last check? Set an earlier day. The next run reads the days between.
-- Are their days in \`ignore_missing_days\`? The connector skips such days if it cannot read them.
+- Are their days in \`ignore_missing_days\`? The connector does not read such days.
+- Did they come late, as by an import? [What can be missed](reliability.md#what-can-be-missed) says which rows the next runs do
+  not find. \`reconcile\` finds them ([Is my table complete?](reconcile.md)).
 
 ## People are in the table who are gone at the service
 

@@ -141,7 +141,7 @@ describe("an orchestrator", () => {
   it("tests a connection by one record of each stream, with settings from files and the environment", async () => {
     const { sandbox } = await sandboxWith(QUICK);
     const secret = await file("secret.json", { api_key: sandbox.key });
-    const rest = await file("rest.json", { api_key: "wrong", base_url: sandbox.url, proof_stream: true });
+    const rest = await file("rest.json", { api_key: "wrong", base_url: sandbox.url });
     const tested = (words: readonly string[], env = {}) => run(TAP, ["--test", ...words], { env });
     const { code, stdout, stderr } = await tested(["--config", rest, "--config", secret]);
     expect([code, stdout]).toEqual([0, ""]);

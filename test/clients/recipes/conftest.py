@@ -32,6 +32,6 @@ def psql(script):
 def serve(folder, people, **options):
     """A service, and the config file for it."""
     sandbox = Sandbox(people=people, undated=4, requestsPerMinute=0, **options)
-    config = {**sandbox.config, "requests_per_minute": 6000, "proof_stream": True}
+    config = {**sandbox.config, "requests_per_minute": 6000}
     (folder / "config.json").write_text(json.dumps(config))
     return sandbox

@@ -1,6 +1,5 @@
 """The recipes of docs/files.md, word for word."""
 
-import datetime
 import json
 import subprocess
 import sys
@@ -68,14 +67,6 @@ def test_companies_and_sources(people, folder):
         keys = [key for (key,) in duckdb.sql(f"SELECT {key} FROM {stream}").fetchall()]
         assert len(files) > len(keys), "two runs, each with all of them"
         assert sorted(keys) == sorted({row[key] for row in files})
-
-
-def test_since_when_every_day_is_proven(people):
-    duckdb.sql(SQL[4])
-    query = "SELECT stream, proven_from::VARCHAR, proven_to::VARCHAR, current_date - 2 FROM proven ORDER BY stream"
-    for (stream, first, last, closed), expected in zip(duckdb.sql(query).fetchall(), ("companies", "people"), strict=True):
-        assert (stream, first) == (expected, "1970-01-02")
-        assert abs((datetime.date.fromisoformat(last) - closed).days) <= 1, "UTC and local days"
 
 
 def test_dlt(people, folder, monkeypatch):
