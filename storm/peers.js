@@ -11,7 +11,7 @@ const STATE = ["--state", "state.json"];
 
 /**
  * `pip`: what a virtual environment is made of, `needs`: programs on the path. `speaks`: messages on stdout, or `files` of JSON
- * lines below `rows`, whose field `cursor` is the date. `complaint`: lines of stderr that warn somebody. `command` runs in a
+ * lines below `rows`, whose field `cursor` is the date. `complaint`: lines of stderr that are warnings. `command` runs in a
  * folder with config.json and catalog.json; `resume` is added once a state.json is there.
  */
 export const PEERS = [

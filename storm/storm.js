@@ -1,5 +1,5 @@
 // `node storm/storm.js [--who ID] [--only TEXT]`: plays the same trouble against every peer and prints who lost what, who
-// was told, and in how many requests. Needs npm run build. docs/storm.md explains the situations and has the last result.
+// was warned, and in how many requests. Needs npm run build. docs/storm.md explains the situations and has the last result.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -75,7 +75,7 @@ const SITUATIONS = [
   ["another account by mistake", "", {}, "other account"],
 ];
 
-/** What everybody reads. Its dates end where today begins, so that every play of a day has the same days. */
+/** The account that every peer reads. Its dates end where today begins, so that every play of a day has the same days. */
 function accountOf(options, daysAgo = 0) {
   const ago = (ms) => new Date(ms - daysAgo * DAY_MS).toISOString();
   const newest = ago(Math.floor(Date.now() / DAY_MS) * DAY_MS);
@@ -121,16 +121,16 @@ async function play(peer, [name, fault = "", options = {}, plot], noise) {
     await run(sandbox);
     const forGood = lacks(sandbox.people());
     const twice = first.rows.length - new Set(first.rows.map(versionOf)).size;
-    const told = first.exit !== 0 || first.complaints.some((complaint) => !noise.has(gist(complaint)));
-    return { ...first, twice, told, requests, word: wordOf({ ...first, lost, forGood, told, met }) };
+    const warned = first.exit !== 0 || first.complaints.some((complaint) => !noise.has(gist(complaint)));
+    return { ...first, twice, warned, requests, word: wordOf({ ...first, lost, forGood, warned, met }) };
   } finally {
     await Promise.all([sandbox, other].map((server) => server.close()));
   }
 }
 
-function wordOf({ lost, forGood, told, exit, met }) {
-  if (forGood > 0) return told ? `told, lost (${forGood})` : `**LOST** (${forGood})`;
-  if (lost > 0) return told ? `told, then complete (${lost})` : `late (${lost})`;
+function wordOf({ lost, forGood, warned, exit, met }) {
+  if (forGood > 0) return warned ? `warned, lost (${forGood})` : `**LOST** (${forGood})`;
+  if (lost > 0) return warned ? `warned, then complete (${lost})` : `late (${lost})`;
   return (exit === 0 ? "complete" : "complete, a false alarm") + (met ? "" : ", not met");
 }
 
@@ -252,11 +252,11 @@ const playOne = async ([peer, situation]) => {
   const outcome = await play(peer, situation, noise.get(peer.id) ?? new Set());
   if (situation === calm) noise.set(peer.id, new Set(outcome.complaints.map(gist)));
   outcomes.set(`${peer.id} ${situation[0]}`, outcome);
-  const { word, twice, exit, told, requests, seconds } = outcome;
-  const more = `exit ${exit}, ${told ? "told" : "not told"}, ${twice} twice, ${requests} requests, ${seconds} s`;
+  const { word, twice, exit, warned, requests, seconds } = outcome;
+  const more = `exit ${exit}, ${warned ? "warned" : "not warned"}, ${twice} twice, ${requests} requests, ${seconds} s`;
   console.error(`${peer.id}, ${situation[0]}: ${word}; ${more}, ${keys} keys sent elsewhere so far`);
 };
-/** What a peer says when nothing is wrong is nobody's alarm later, so it comes first. */
+/** A message of a peer when nothing is wrong is no alarm later, so this situation comes first. */
 for (const situations of [[calm], chosen]) {
   const todo = situations.flatMap((situation) => peers.map((peer) => [peer, situation]));
   const lane = async () => {
