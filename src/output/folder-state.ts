@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import { streamOfKey } from "../state/envelopes.ts";
 import type { StreamState } from "../sync/event.ts";
@@ -10,17 +10,17 @@ import { codeOf } from "./files/reason.ts";
 import { publish, syncFolder } from "./files/replace.ts";
 import type { StateFile } from "./state-file.ts";
 
+/** The form of all files of a run. */
+export type FileForm = {
+  /** When the run began, as names of files have it: `20260122T030405Z`. */
+  readonly start: string;
+  readonly gzip: boolean;
+  /** How many bytes of covered rows are enough for a commit. */
+  readonly commitBytes: number;
+};
+
 /** A finished part and the name that it gets. Both are in the stream's folder. */
 export type NamedPart = { readonly part: string; readonly name: string };
-
-/** Rows that are about to become visible, and the state that counts once they are. */
-type Commit = {
-  /** The name of the stream in the state. */
-  readonly key: string;
-  /** Null: the rows are a sample. */
-  readonly state: StreamState | null;
-  readonly files: readonly NamedPart[];
-};
 
 /** `output` of a folder's state.json. docs/dev/folder.md describes the format. */
 export type FolderState = {
@@ -29,10 +29,13 @@ export type FolderState = {
   readonly numbers: Readonly<Record<string, number>>;
   /** The folder has a sample: at most this many rows of each stream. Undefined: all rows. */
   readonly sample?: number | undefined;
-  readonly pending: Commit | null;
+  /** Rows of the stream `key` that are about to become visible, and the state that counts once they are; null: a sample. */
+  readonly pending: {
+    readonly key: string;
+    readonly state: StreamState | null;
+    readonly files: readonly NamedPart[];
+  } | null;
 };
-
-const EMPTY: FolderState = { version: 1, numbers: {}, pending: null };
 
 const STREAM_NAMES: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
@@ -42,7 +45,7 @@ const VISIBLE = new RegExp(
 );
 const PART = new RegExp(`^\\.(?:${START}|full)-[0-9a-f]{16}\\.part$`);
 
-/** The start of a run as names of files have it: `20260122T030405Z`. @param epochMs its start */
+/** @param epochMs the start of a run */
 export const startName = (epochMs: number): string =>
   new Date(epochMs).toISOString().replace(/\.\d+|[-:]/g, "");
 
@@ -50,10 +53,10 @@ const padded = (number: number): string => String(number).padStart(9, "0");
 
 /** `20260122T030405Z-000000007-people-2026-01-01_2026-01-09.jsonl`. @param span the days of its rows, if they have any */
 export const fileName = (
-  { start, gzip }: { readonly start: string; readonly gzip: boolean },
+  { start, gzip }: FileForm,
   number: number,
   stream: string,
-  span?: string,
+  span: string | undefined,
 ): string => `${[start, padded(number), stream, span].filter(Boolean).join("-")}.jsonl${gzip ? ".gz" : ""}`;
 
 export const fullName = (number: number): string => `full-${padded(number)}`;
@@ -63,34 +66,33 @@ export const newPartName = (start: string): string => `.${start}-${randomBytes(8
 
 /** Reads `output` of a state. Throws ConfigError for all that this version does not write. */
 function parseFolderState(folder: string, value: unknown): FolderState {
-  if (value === undefined) return EMPTY;
+  if (value === undefined) return { version: 1, numbers: {}, pending: null };
+  const { version, sample } = objectOf(value);
   const refuse = (why: string): ConfigError => new ConfigError(`Cannot use the folder "${folder}": ${why}`);
-  if (!isObject(value)) throw refuse("its state.json is damaged: output is not an object");
-  const { version, numbers, pending, sample } = value;
-  if (version === undefined)
+  if (isObject(value) && version === undefined)
     throw refuse("a build before 1.0 wrote it. Read on with the build tagged 0.1, or choose a new folder");
-  if (version !== 1)
+  if (isObject(value) && version !== 1)
     throw refuse(`its format is ${version}, and this build knows format 1. Use a newer build`);
   if (sample !== undefined) throw refuse("it holds a sample of read --limit. Choose another");
-  const isNumber = (number: unknown): boolean => Number.isSafeInteger(number) && (number as number) >= 0;
-  if (
-    !isObject(numbers) ||
-    !Object.values(numbers).every(isNumber) ||
-    !(pending === null || isCommit(pending))
-  )
+  if (!isFolderState(value))
     throw refuse("its state.json is damaged: output is not as docs/dev/folder.md describes it");
-  return value as unknown as FolderState;
+  return value;
 }
 
-function isCommit(value: unknown): value is Commit {
-  if (!isObject(value) || !Array.isArray(value["files"])) return false;
-  const { key, state, files } = value;
+function isFolderState(value: unknown): value is FolderState {
+  const { numbers, pending } = objectOf(value);
+  const isNumber = (number: unknown): boolean => Number.isSafeInteger(number) && Number(number) >= 0;
+  if (!isObject(numbers) || !Object.values(numbers).every(isNumber)) return false;
+  if (pending === null) return true;
+  const { key, state, files } = objectOf(pending);
   const isNamed = typeof key === "string" && STREAM_NAMES.has(streamOfKey(key));
-  return isNamed && (state === null || isObject(state)) && files.every(isNamedPart);
+  return isNamed && (state === null || isObject(state)) && Array.isArray(files) && files.every(isNamedPart);
 }
 
-const isNamedPart = (file: unknown): boolean =>
-  isObject(file) && PART.test(String(file["part"])) && VISIBLE.test(String(file["name"]));
+function isNamedPart(file: unknown): boolean {
+  const { part, name } = objectOf(file);
+  return PART.test(String(part)) && VISIBLE.test(String(name));
+}
 
 /** Makes the files of a pending commit visible, and then saves its state. May be done twice. Throws the system's errors as they are. */
 export async function finish(folder: string, file: StateFile, output: FolderState): Promise<void> {

@@ -6,11 +6,11 @@ import type { Clock } from "../service/clock.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
-import { fileName, finish, fullName, recover, startName } from "./folder-state.ts";
+import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
 import { isNewestFolder, KnownRows } from "./known-rows.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
-import { type FileForm, WindowFiles } from "./window-files.ts";
+import { WindowFiles } from "./window-files.ts";
 
 /** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
@@ -36,9 +36,9 @@ type OpenStream = {
   readonly key: string;
   readonly files: WindowFiles;
   /** The rows that the folder has; undefined: no row was compared yet. */
-  known: KnownRows | undefined;
+  known?: KnownRows;
   /** The state of the last checkpoint of this run. */
-  state: StreamState | undefined;
+  state?: StreamState;
 };
 
 /**
@@ -55,43 +55,33 @@ type OpenStream = {
 export class Folder {
   readonly #path: string;
   readonly #file: StateFile;
-  /** The largest number that a file of each stream has. */
-  readonly #numbers: Map<string, number>;
   readonly #form: FileForm;
   readonly #sample: number | undefined;
   readonly #runtime: FolderRuntime;
+  /** The largest number that a file of each stream has. */
+  #numbers = new Map<string, number>();
   #committedAt: number;
   #stream: OpenStream | undefined;
   #hasFailed = false;
 
-  private constructor(
-    path: string,
-    file: StateFile,
-    numbers: Map<string, number>,
-    { gzip, commitBytes = COMMIT_BYTES, sample }: FolderOptions,
-    runtime: FolderRuntime,
-  ) {
+  /** @param file the folder's state, whose lock keeps other runs out of the folder */
+  constructor(path: string, file: StateFile, options: FolderOptions, runtime: FolderRuntime) {
+    const { gzip, commitBytes = COMMIT_BYTES, sample } = options;
     this.#path = path;
     this.#file = file;
-    this.#numbers = numbers;
     this.#form = { start: startName(runtime.clock.now()), gzip, commitBytes };
     this.#sample = sample;
     this.#runtime = runtime;
     this.#committedAt = runtime.clock.monotonic();
   }
 
-  /** Finishes what a killed run left in a folder. @param file its state, whose lock keeps other runs out of the folder */
-  static async open(
-    path: string,
-    options: FolderOptions,
-    file: StateFile,
-    runtime: FolderRuntime,
-  ): Promise<Folder> {
+  /** Finishes what a killed run left in the folder. */
+  async recover(): Promise<void> {
     try {
-      return new Folder(path, file, await recover(path, file), options, runtime);
+      this.#numbers = await recover(this.#path, this.#file);
     } catch (error) {
-      await file.release();
-      throw writeFailure(path, error);
+      await this.release();
+      throw writeFailure(this.#path, error);
     }
   }
 
@@ -104,8 +94,7 @@ export class Folder {
       this.#hasFailed = true;
       await this.#stream?.files.discard();
       const failure = writeFailure(this.#stream?.files.folder ?? this.#path, error);
-      const isOfFolder = failure instanceof ConfigError && !(failure instanceof OutputError);
-      throw isOfFolder ? new OutputError(failure.message, { cause: failure }) : failure;
+      throw failure instanceof ConfigError ? new OutputError(failure.message, { cause: failure }) : failure;
     }
   }
 
@@ -119,7 +108,7 @@ export class Folder {
     if (event.kind === "open") {
       const { stream: name, namespace } = event;
       const files = new WindowFiles(join(this.#path, name), this.#form);
-      this.#stream = { name, key: stateKey(name, namespace), files, known: undefined, state: undefined };
+      this.#stream = { name, key: stateKey(name, namespace), files };
       this.#runtime.stats.notePublished(name, 0, 0);
     }
     const stream = this.#stream;
@@ -171,11 +160,11 @@ export class Folder {
   async #commit({ name, key, files }: OpenStream, state: StreamState | null): Promise<void> {
     const { clock, stats } = this.#runtime;
     this.#committedAt = clock.monotonic();
-    const ended = await files.take();
+    const taken = await files.take();
     const isFull = state !== null && isFromStart(name, state);
-    const isKnown = isFull && !isRefresh(state) && (await isNewestFolder(files.folder, files.paths));
+    const isKnown = isFull && !isRefresh(state) && (await isNewestFolder(files.folder, taken));
     const full = isFull && !isKnown ? fullName(this.#next(name)) : undefined;
-    const named = (isKnown ? [] : ended).map(({ part, span, rows }) => {
+    const named = (isKnown ? [] : taken).map(({ part, span, file: { rows } }) => {
       return { part, name: fileName(this.#form, this.#next(name), name, span), rows };
     });
     const parts = full === undefined ? named : [{ part: await files.gather(named), name: full }];
@@ -198,15 +187,12 @@ export class Folder {
 }
 
 /** Whether a run reads all rows of a stream: its state has no cursor, or is that of a full refresh. */
-function isFromStart(stream: string, state: StreamState): boolean {
-  return !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
-}
+const isFromStart = (stream: string, state: StreamState): boolean =>
+  !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
 
 /** Whether a state is that of a full refresh that the operator asked for. */
-const isRefresh = (state: StreamState | undefined): boolean => (state?.["full_refresh"] ?? null) !== null;
+const isRefresh = (state: StreamState): boolean => (state["full_refresh"] ?? null) !== null;
 
 /** Whether a state only confirms a full refresh that an earlier run has delivered. */
-function isConfirmed({ full_refresh }: StreamState, saved: StreamState | undefined): boolean {
-  const delivered = saved?.["full_refresh"] ?? null;
-  return delivered !== null && isDeepStrictEqual(delivered, full_refresh);
-}
+const isConfirmed = (state: StreamState, saved: StreamState | undefined): boolean =>
+  saved !== undefined && isRefresh(saved) && isDeepStrictEqual(saved["full_refresh"], state["full_refresh"]);

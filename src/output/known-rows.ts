@@ -1,15 +1,15 @@
-import type { FileHandle } from "node:fs/promises";
+import { createHash } from "node:crypto";
 import { open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { objectOf, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import type { Lines } from "../sync/event.ts";
-import { namesIn, numberOf } from "./folder-state.ts";
+import { type NamedPart, namesIn, numberOf } from "./folder-state.ts";
 
 /** How many bytes of rows are compared. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** How many bytes of two files are compared at once. */
+/** How many bytes of a file are read at once. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /** The newest row of each key in the newest files of a stream. */
@@ -72,33 +72,39 @@ async function readRows(path: string, maxBytes: number): Promise<string | undefi
   }
 }
 
-/** Whether the newest that a stream has published is a folder with the same files, byte for byte. @param paths of the others */
-export async function isNewestFolder(folder: string, paths: readonly string[]): Promise<boolean> {
-  const newest = (await namesIn(folder)).reduce((a, b) => (numberOf(b) > numberOf(a) ? b : a), "");
+/** Whether the newest that a stream has published is a folder with the same bytes. @param parts names of files in `folder` */
+export async function isNewestFolder(
+  folder: string,
+  parts: readonly Pick<NamedPart, "part">[],
+): Promise<boolean> {
+  const newest = byNumber(await namesIn(folder)).at(-1) ?? "";
   if (!newest.startsWith("full-")) return false;
-  const names = (await namesIn(join(folder, newest))).sort((a, b) => numberOf(a) - numberOf(b));
-  if (names.length !== paths.length) return false;
-  for (const [nth, path] of paths.entries())
-    if (!(await areSame(path, join(folder, newest, names[nth] ?? "")))) return false;
-  return true;
+  const names = byNumber(await namesIn(join(folder, newest)));
+  const [one, other] = [parts.map(({ part }) => part), names.map((name) => join(newest, name))];
+  const digests = [one, other].map((paths) => digestOf(paths.map((path) => join(folder, path))));
+  return await Promise.all(digests).then(
+    ([ours, theirs]) => ours === theirs,
+    () => false,
+  );
 }
 
-/** Whether two files have the same bytes. */
-async function areSame(...paths: readonly [string, string]): Promise<boolean> {
-  const files: FileHandle[] = [];
-  try {
-    for (const path of paths) files.push(await open(path, "r"));
-    for (;;) {
-      const [one, other] = await Promise.all(
-        files.map((file) => file.read({ buffer: Buffer.alloc(CHUNK_BYTES) })),
-      );
-      if (one === undefined || other === undefined || one.bytesRead !== other.bytesRead) return false;
-      if (one.bytesRead === 0) return true;
-      if (!one.buffer.equals(other.buffer)) return false;
+const byNumber = (names: readonly string[]): readonly string[] =>
+  names.toSorted((one, other) => numberOf(one) - numberOf(other));
+
+/** The digest of all bytes of some files, in this order. */
+async function digestOf(paths: readonly string[]): Promise<string> {
+  const hash = createHash("sha256");
+  for (const path of paths) {
+    const file = await open(path, "r");
+    try {
+      for (;;) {
+        const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(CHUNK_BYTES) });
+        if (bytesRead === 0) break;
+        hash.update(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
     }
-  } catch {
-    return false;
-  } finally {
-    for (const file of files) await file.close();
   }
+  return hash.digest("hex");
 }

@@ -87,7 +87,8 @@ export async function openSink(
     // A state that comes from another folder names the files of that folder.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
     const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
-    const folder = await Folder.open(to.path, to, file, runtime);
+    const folder = new Folder(to.path, file, to, runtime);
+    await folder.recover();
     return {
       ...savedIn(file),
       emit: folder.emit.bind(folder),

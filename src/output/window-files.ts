@@ -1,28 +1,17 @@
 import { mkdir, rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Lines } from "../sync/event.ts";
 import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { makeFolder, syncFolder } from "./files/replace.ts";
-import { type NamedPart, newPartName } from "./folder-state.ts";
+import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 
-/** The form of all files of a run. */
-export type FileForm = {
-  /** When the run began, as names of files have it. */
-  readonly start: string;
-  readonly gzip: boolean;
-  /** How many bytes of covered rows are enough for a commit. */
-  readonly commitBytes: number;
-};
-
-/** A finished file without a visible name. */
-export type Ended = {
+/** Rows of one window. `part`: the name of their file. `span`: the days of the window, as names of files have them. */
+type WindowPart = {
   readonly part: string;
-  /** The days of its window, as names of files have them. */
+  readonly window: number;
   readonly span: string | undefined;
-  readonly rows: number;
+  readonly file: Part;
 };
-
-type WindowPart = { readonly part: Part; readonly span: string | undefined };
 
 /**
  * The rows of one stream that have no visible file yet. Each window has a part of its own, and rows that come after a
@@ -34,9 +23,8 @@ export class WindowFiles {
   readonly folder: string;
   readonly #form: FileForm;
   readonly #open = new Map<number, WindowPart>();
-  /** Covered parts whose rows are in memory. Later rows of their windows join them. */
-  readonly #small = new Map<number, WindowPart>();
-  #ended: Ended[] = [];
+  #covered: WindowPart[] = [];
+  #gathered: string | undefined;
   #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
@@ -45,21 +33,16 @@ export class WindowFiles {
   }
 
   get isEmpty(): boolean {
-    return this.#ended.length === 0 && this.#small.size === 0;
-  }
-
-  /** The paths of the files that `take` has ended. */
-  get paths(): readonly string[] {
-    return this.#ended.map(({ part }) => join(this.folder, part));
+    return this.#covered.length === 0;
   }
 
   async append(lines: Lines, window: number, span: string | undefined): Promise<void> {
     if (lines.length === 0) return;
-    const open = this.#open.get(window) ?? { part: await this.#newPart(), span };
-    this.#open.set(window, open);
+    const one = this.#open.get(window) ?? (await this.#newPart(window, span));
+    this.#open.set(window, one);
     let text = "";
     for (const line of lines) text += `${line}\n`;
-    await open.part.append(text, lines.length);
+    await one.file.append(text, lines.length);
   }
 
   /** A state covers the rows so far of the windows below a number, or of all. */
@@ -67,29 +50,30 @@ export class WindowFiles {
     for (const [window, one] of this.#open) {
       if (window >= windows) continue;
       this.#open.delete(window);
-      this.covered += one.part.length;
-      const small = this.#small.get(window);
-      if (one.part.text === undefined) await this.#end(one);
-      else if (small === undefined) this.#small.set(window, one);
-      else await small.part.append(one.part.text, one.part.rows);
+      this.covered += one.file.length;
+      const earlier = this.#inMemory.find((other) => other.window === window);
+      if (earlier !== undefined && one.file.isInMemory)
+        await earlier.file.append(one.file.text, one.file.rows);
+      else this.#covered.push(one);
     }
-    const inMemory = [...this.#small.values()].reduce((sum, { part }) => sum + part.length, 0);
-    if (inMemory >= MIN_WRITE_BYTES) await this.#endSmall();
+    for (const { file } of this.#covered) if (!file.isInMemory) await file.seal();
+    const bytes = this.#inMemory.reduce((sum, { file }) => sum + file.length, 0);
+    if (bytes >= MIN_WRITE_BYTES) await this.#seal();
   }
 
   /** Writes all that is covered to the disk. `discard` removes it until `forget` is called. */
-  async take(): Promise<readonly Ended[]> {
-    await this.#endSmall();
+  async take(): Promise<readonly WindowPart[]> {
+    await this.#seal();
     this.covered = 0;
-    if (this.#ended.length > 0) await syncFolder(this.folder);
-    return this.#ended;
+    if (!this.isEmpty) await syncFolder(this.folder);
+    return this.#covered;
   }
 
   /** Moves the taken files into one hidden folder, whose name it returns. @param files their names there */
   async gather(files: readonly NamedPart[]): Promise<string> {
     const folder = newPartName("full");
     const hidden = join(this.folder, folder);
-    this.#ended.push({ part: folder, span: undefined, rows: 0 });
+    this.#gathered = hidden;
     await this.#makeFolder();
     await mkdir(hidden, 0o700);
     for (const { part, name } of files) await rename(join(this.folder, part), join(hidden, name));
@@ -100,14 +84,24 @@ export class WindowFiles {
 
   /** A state names the taken files from now on. */
   forget(): void {
-    this.#ended = [];
+    this.#covered = [];
+    this.#gathered = undefined;
   }
 
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    for (const { part } of [...this.#open.values(), ...this.#small.values()]) await part.discard();
-    for (const path of this.paths) await rm(path, { recursive: true, force: true });
+    for (const { file } of [...this.#open.values(), ...this.#covered]) await file.discard();
+    if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });
     this.forget();
+  }
+
+  /** Covered rows that have no file yet. Later rows of their windows join them. */
+  get #inMemory(): readonly WindowPart[] {
+    return this.#covered.filter(({ file }) => file.isInMemory);
+  }
+
+  async #seal(): Promise<void> {
+    for (const { file } of this.#covered) await file.seal();
   }
 
   async #makeFolder(): Promise<void> {
@@ -115,21 +109,11 @@ export class WindowFiles {
     this.#hasFolder = true;
   }
 
-  async #newPart(): Promise<Part> {
+  async #newPart(window: number, span: string | undefined): Promise<WindowPart> {
     const { start, gzip, commitBytes } = this.#form;
     await this.#makeFolder();
-    return new Part(join(this.folder, newPartName(start)), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
-  }
-
-  async #endSmall(): Promise<void> {
-    for (const [window, one] of this.#small) {
-      this.#small.delete(window);
-      await this.#end(one);
-    }
-  }
-
-  async #end({ part, span }: WindowPart): Promise<void> {
-    this.#ended.push({ part: basename(part.path), span, rows: part.rows });
-    await part.seal();
+    const part = newPartName(start);
+    const file = new Part(join(this.folder, part), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
+    return { part, window, span, file };
   }
 }

@@ -17,6 +17,7 @@ export class Part {
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
+  #isSealed = false;
   /** What waits to be written, and how many of its bytes do. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
@@ -28,9 +29,14 @@ export class Part {
     this.#gzip = gzip ? new Gzip() : undefined;
   }
 
-  /** The text of a part that has no file yet; undefined: it has one. */
-  get text(): string | undefined {
-    return this.#file === undefined ? this.#pending.toString("latin1", 0, this.#pendingBytes) : undefined;
+  /** Whether all of its text is in memory. */
+  get isInMemory(): boolean {
+    return this.#file === undefined;
+  }
+
+  /** The text that is in memory. */
+  get text(): string {
+    return this.#pending.toString("latin1", 0, this.#pendingBytes);
   }
 
   /**
@@ -46,8 +52,10 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk. Nothing can be appended afterwards. */
+  /** Returns when all is on the disk. Nothing can be appended afterwards. May be called twice. */
   async seal(): Promise<void> {
+    if (this.#isSealed) return;
+    this.#isSealed = true;
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
     await this.#file?.sync();
