@@ -27,9 +27,9 @@ export async function discover({ config: file, json }: DiscoverOptions, runtime:
   const isTable = runtime.stdout.isTTY === true && json !== true;
   const how = isTable
     ? ({ logs: true, codes: "person" } as const)
-    : { logs: false, say: airbyte({ now: runtime.clock.now }) };
+    : { logs: false, format: airbyte({ now: runtime.clock.now }) };
   return await runToEnd({ name: "source-contact-intelligence", ...how }, runtime, async (open) => {
-    const output = await open({ kind: "stdout" });
+    const output = await open({});
     const config = await openConfig(file, runtime.environment);
     const text = await withRun({ config, runtime, reporter: output }, async (run) => {
       const streams = await discoverStreams(run);

@@ -26,7 +26,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
   const { stream, shards, shardsAtOnce } = options;
   const name = "source-contact-intelligence";
   return await runToEnd({ name, logs: true, codes: "person" }, runtime, async (open) => {
-    const output = await open({ kind: "stdout" });
+    const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
     // The shards that begin right afterwards use the same key.
     await withRun({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {

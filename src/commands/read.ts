@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { readCatalog, readText } from "../output/files/read-file.ts";
 import { makeFolder } from "../output/files/replace.ts";
 import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.ts";
-import { destinationOf, onlyRead, type Places } from "../output/sink.ts";
+import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { openConfig } from "../run/config-files.ts";
@@ -25,7 +25,7 @@ export type ShardOptions = {
   readonly shard: number | "open";
 };
 
-export type ReadOptions = Places &
+export type ReadOptions = Destination &
   Pick<OutputOptions, "logLevel" | "summary"> & {
     readonly config: string | undefined;
     readonly catalog: string | undefined;
@@ -46,16 +46,17 @@ type OpenShard = { readonly shard: Shard; readonly config: Config; readonly opti
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
-  const { format, output, logLevel, summary, dryRun, limit: sample } = options;
+  const { output, logLevel, summary, dryRun, limit: sample } = options;
+  const isJsonl = options.format === "jsonl";
   if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
-  const language = format === "jsonl" ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
+  const language = isJsonl ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
   const isSilent = output !== undefined || dryRun === true;
-  const say = isSilent ? undefined : language;
-  const logs = format === "jsonl" || isSilent;
+  const format = isSilent ? undefined : language;
+  const logs = isJsonl || isSilent;
   const codes = logs ? ("person" as const) : undefined;
   const name = "source-contact-intelligence";
-  const outputOptions = { name, say, logs, bare: logs, codes, logLevel, summary, sample };
+  const outputOptions = { name, format, logs, bare: logs, codes, logLevel, summary, sample };
   return await runToEnd(outputOptions, runtime, (open) => readAsked(options, runtime, open));
 }
 
@@ -96,7 +97,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const opened = asked.part && (await openShard(asked, asked.part, all));
   if (asked.part !== undefined && opened === undefined) {
     const text = `The plan has no shard ${asked.part.shard}: there is nothing to read`;
-    await (await open({ kind: "stdout" }, all)).emit(say(text));
+    await (await open({}, all)).emit(say(text));
     return true;
   }
   const { options, config, shard } = opened ?? { options: asked, config: all, shard: undefined };
@@ -105,7 +106,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   if (catalog === undefined)
     for (const name of options.streams) streamNamed(name, config, "Correct --stream");
   const { dryRun, limit } = options;
-  const output = await open(dryRun === true ? onlyRead(options) : destinationOf(options), config);
+  const output = await open(dryRun === true ? onlyRead(options) : options, config);
   const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {

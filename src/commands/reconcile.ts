@@ -56,10 +56,10 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     throw new UsageError("--table is missing: name a file with key and date of every row");
   let answer = 2;
   let said = "";
-  const speech = { name: "source-contact-intelligence", logs: true, endsFirst: true };
-  const code = await runToEnd(speech, runtime, async (open) => {
+  const outputOptions = { name: "source-contact-intelligence", logs: true, flushBeforeAnswer: true };
+  const code = await runToEnd(outputOptions, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
-    const reporter = await open({ kind: "stdout" }, config);
+    const reporter = await open({}, config);
     const again = recheck === undefined ? undefined : await openRecheck(recheck, stream, runtime);
     try {
       await withRun({ config, runtime, reporter }, async (run) => {

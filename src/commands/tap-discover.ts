@@ -32,7 +32,7 @@ const limitedTooLong = (until: number): TransientError =>
  */
 export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
   return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
-    const output = await open({ kind: "stdout" });
+    const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
     let config: Config | undefined;
     try {

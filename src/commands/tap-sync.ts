@@ -4,7 +4,6 @@ import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import { readJson } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../output/output.ts";
-import { destinationOf } from "../output/sink.ts";
 import { schemaUnder } from "../privacy/field-rules.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
@@ -19,8 +18,8 @@ import type { TapOptions } from "./tap-options.ts";
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
   // Nothing, until it is known what is selected.
-  const language: { say: Language } = { say: () => "" };
-  const outputOptions = tapOutput(options.logLevel, (event) => language.say(event));
+  const language: { format: Language } = { format: () => "" };
+  const outputOptions = tapOutput(options.logLevel, (event) => language.format(event));
   return await runToEnd(outputOptions, runtime, (open) => syncSelected(options, runtime, open, language));
 }
 
@@ -28,11 +27,11 @@ async function syncSelected(
   options: TapOptions,
   runtime: Runtime,
   open: OpenOutput,
-  language: { say: Language },
+  language: { format: Language },
 ): Promise<boolean> {
   const config = (await readConfigs(options.configs, runtime.environment))();
   const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
-  const output = await open(destinationOf(options), config);
+  const output = await open(options, config);
   const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     const checkState = (): Promise<void> => output.sink.check();
@@ -40,7 +39,7 @@ async function syncSelected(
     const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run.session;
-    language.say = singer({
+    language.format = singer({
       selections: selected.selections.map((selection) => ({
         ...selection,
         schema: schemaUnder(privacy.rules(selection.stream), selection.schema, "leaving"),

@@ -15,7 +15,7 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
   // Its log is its answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
   return await runToEnd(tapOutput(level), runtime, async (open) => {
-    const output = await open({ kind: "stdout" });
+    const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
     return await withRun({ config: parse(), runtime, reporter: output }, testStreams);
   });

@@ -8,6 +8,7 @@ import type { Event, StreamState } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
 import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
 import { isNewestFolder, KnownRows } from "./known-rows.ts";
+import type { Destination } from "./sink.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
 import { WindowFiles } from "./window-files.ts";
@@ -15,14 +16,6 @@ import { WindowFiles } from "./window-files.ts";
 /** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
 const COMMIT_MS = 60_000;
-
-export type FolderOptions = {
-  readonly gzip: boolean;
-  /** Other than 256 MiB only in tests. */
-  readonly commitBytes?: number | undefined;
-  /** How many rows of each stream are enough; no state covers them. Undefined: all rows. */
-  readonly sample?: number | undefined;
-};
 
 export type FolderRuntime = {
   readonly clock: Pick<Clock, "now" | "monotonic">;
@@ -65,12 +58,12 @@ export class Folder {
   #hasFailed = false;
 
   /** @param file the folder's state, whose lock keeps other runs out of the folder */
-  constructor(path: string, file: StateFile, options: FolderOptions, runtime: FolderRuntime) {
-    const { gzip, commitBytes = COMMIT_BYTES, sample } = options;
+  constructor(path: string, file: StateFile, to: Destination, runtime: FolderRuntime) {
+    const { compress, fileBytes: commitBytes = COMMIT_BYTES, limit } = to;
     this.#path = path;
     this.#file = file;
-    this.#form = { start: startName(runtime.clock.now()), gzip, commitBytes };
-    this.#sample = sample;
+    this.#form = { start: startName(runtime.clock.now()), gzip: compress === "gzip", commitBytes };
+    this.#sample = limit;
     this.#runtime = runtime;
     this.#committedAt = runtime.clock.monotonic();
   }

@@ -8,23 +8,31 @@ import type { Runtime } from "../run/runtime.ts";
 import type { Usage } from "../service/usage.ts";
 import type { Event } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
-import { type Display, openDisplay, progressLog } from "./progress.ts";
+import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink } from "./sink.ts";
 import { RunStats, type RunSummary } from "./stats.ts";
-import { checkSummaryPath, runText, savedText, streamTexts, summaryText, writeSummary } from "./summary.ts";
+import {
+  checkSummaryPath,
+  runText,
+  savedText,
+  streamTexts,
+  summaryText,
+  windowsText,
+  writeSummary,
+} from "./summary.ts";
 
 /** How a command reports a run. */
 export type OutputOptions = {
   /** The name of this program in its logs. */
   readonly name: string;
-  /** The language of stdout. */
-  readonly say?: Language | undefined;
+  /** The language of stdout; undefined: it is silent. */
+  readonly format?: Language | undefined;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
   /** Whether stdout has no words for state either. */
   readonly bare?: boolean;
   /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
-  readonly endsFirst?: boolean;
+  readonly flushBeforeAnswer?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
   /** Whether exit code 2 means that only a person can correct the failure. Platforms know 0 and 1. */
@@ -55,30 +63,31 @@ class Output {
   readonly sink: Sink;
   readonly mask: Mask;
   readonly #parts: Parts;
-  readonly #stats: RunStats;
   readonly #heartbeat: NodeJS.Timeout;
 
   private constructor(parts: Parts) {
     this.sink = parts.sink;
     this.mask = parts.mask;
     this.#parts = parts;
-    this.#stats = parts.stats;
-    this.#heartbeat = setInterval(() => void this.#sayProgress(), PROGRESS_EVERY_MS).unref();
+    const tick = (): void => void this.#inform(progressText(parts.stats)).catch(() => undefined);
+    this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
 
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
   static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
+    const { format = () => "", flushBeforeAnswer } = options;
     const stats = new RunStats(runtime.clock, options.sample);
-    const display = await openDisplay(stats, runtime, to.kind === "folder" || options.endsFirst === true);
+    const isFree = to.output !== undefined || flushBeforeAnswer === true;
+    const display = await openDisplay(stats, runtime, isFree);
     const log = logWriter(options, runtime, mask, display !== undefined);
-    const say = options.say ?? (() => "");
     const notify = (text: string): void => {
       const event = { kind: "log", level: "info", text } as const;
       void log?.emit(event);
-      if (to.kind !== "folder") void write(runtime.stdout, mask.apply(say(event))).catch(() => undefined);
+      if (to.output === undefined)
+        void write(runtime.stdout, mask.apply(format(event))).catch(() => undefined);
     };
     try {
-      const sink = await openSink(to, say, mask, { ...runtime, stats, notify });
+      const sink = await openSink(to, format, mask, { ...runtime, stats, notify });
       return new Output({ options, sink, mask, log, stats, display, runtime });
     } catch (error) {
       display?.stop();
@@ -87,22 +96,28 @@ class Output {
   }
 
   async emit(event: Event): Promise<void> {
-    const isEnd = event.kind === "close" || event.kind === "failed";
-    const isStreamsEnd = isEnd && this.#stats.current?.outcome === "interrupted";
-    this.#stats.note(event);
+    const { stats, display, options, runtime } = this.#parts;
+    const isOpen = stats.current?.outcome === "interrupted";
+    stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
-    this.#parts.display?.show();
+    display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
-    if (isStreamsEnd) await this.#sayMetrics();
-    if (event.kind === "end") await this.#sayEnd();
+    const { current } = stats;
+    const hasEnded = isOpen && (event.kind === "close" || event.kind === "failed");
+    if (hasEnded && options.metrics === true && current !== undefined)
+      for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
+    if (event.kind === "end") await this.#inform(...stats.takeFinalLines(), this.#endText);
     await this.#pass(event);
-    if (event.kind === "close") await this.#sayClose();
+    if (event.kind !== "close" || stats.current === undefined) return;
+    const [end, ...more] = streamTexts(stats.current);
+    const ends = [`Stream "${event.stream}": ${end}`, ...stats.takeFinalLines()];
+    await this.#inform(ends.join("; "), ...more);
   }
 
   /** @param usage of the session with the service */
   measure(usage: () => Usage): void {
-    this.#stats.measure(usage);
+    this.#parts.stats.measure(usage);
   }
 
   /** Returns when all has left, the summary too. */
@@ -113,8 +128,8 @@ class Output {
     await unlessClosed(log?.close());
     const summary = this.#summary;
     const isSilent = options.logLevel === "error" || options.logLevel === "critical";
-    const text =
-      summaryText(summary) + this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`).join("");
+    const leftover = this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`);
+    const text = [summaryText(summary), ...leftover].join("");
     if (runtime.stderr.isTTY === true && !isSilent) runtime.stderr.write(this.mask.apply(text));
     if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
   }
@@ -127,7 +142,7 @@ class Output {
 
   /** Whether only a person can correct what went wrong, so that another try is of no use. */
   get isForPerson(): boolean {
-    const { failures } = this.#stats;
+    const { failures } = this.#parts.stats;
     return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
   }
 
@@ -140,8 +155,8 @@ class Output {
       return failure;
     }
     if (!signal.aborted) return error;
-    const what = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
-    return new TransientError(`${what}: ${this.#savedText}`);
+    const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+    return new TransientError(`${reason}: ${this.#savedText}`);
   }
 
   #stop(): void {
@@ -150,22 +165,30 @@ class Output {
   }
 
   get #savedText(): string {
-    const { bare, endsFirst } = this.#parts.options;
-    return endsFirst === true ? "there is no answer. Run again" : savedText(this.#summary, bare !== true);
+    const { bare, flushBeforeAnswer } = this.#parts.options;
+    if (flushBeforeAnswer === true) return "there is no answer. Run again";
+    return savedText(this.#summary, bare !== true);
   }
 
   /** The saved part of a run that has failed. The error of an interrupted run has it already. */
   get #leftover(): readonly string[] {
     const { outcome, streams } = this.#summary;
-    const isSaid =
-      this.#parts.options.endsFirst === true ||
-      streams.length === 0 ||
-      ["complete", "interrupted"].includes(outcome);
-    return isSaid ? [] : [this.#savedText];
+    const isFailure = outcome === "failed" || outcome === "incomplete";
+    const hasState = streams.length > 0 && this.#parts.options.flushBeforeAnswer !== true;
+    return isFailure && hasState ? [this.#savedText] : [];
+  }
+
+  /** The last log message; undefined: no stream was read. */
+  get #endText(): string | undefined {
+    const summary = this.#summary;
+    if (summary.streams.length === 0) return undefined;
+    const windows = this.#parts.runtime.stderr.isTTY === true ? "" : windowsText(summary);
+    const end = [runText(summary), ...this.#leftover].join("; ");
+    return windows === "" ? end : `${end}. Windows: ${windows}`;
   }
 
   get #summary(): RunSummary {
-    return this.#stats.summary(this.#parts.runtime.signal.aborted, this.sink.place);
+    return this.#parts.stats.summary(this.#parts.runtime.signal.aborted, this.sink.place);
   }
 
   async #pass(event: Event): Promise<void> {
@@ -173,40 +196,14 @@ class Output {
     await this.sink.emit(event);
   }
 
-  async #inform(...texts: readonly string[]): Promise<void> {
-    for (const text of texts) await this.#pass({ kind: "log", level: "info", text });
-  }
-
-  async #sayProgress(): Promise<void> {
-    const text = progressLog(this.#stats);
-    if (text !== undefined) await this.#inform(text).catch(() => undefined);
-  }
-
-  async #sayMetrics(): Promise<void> {
-    const { options, runtime } = this.#parts;
-    const { current } = this.#stats;
-    if (options.metrics !== true || current === undefined) return;
-    for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
-  }
-
-  async #sayClose(): Promise<void> {
-    const { current } = this.#stats;
-    if (current === undefined) return;
-    const [end, ...more] = streamTexts(current);
-    const ends = [`Stream "${current.stream}": ${end}`, ...this.#stats.takeEndings()];
-    await this.#inform(ends.join("; "), ...more);
-  }
-
-  async #sayEnd(): Promise<void> {
-    await this.#inform(...this.#stats.takeEndings());
-    const summary = this.#summary;
-    if (summary.streams.length > 0) await this.#inform([runText(summary), ...this.#leftover].join("; "));
+  async #inform(...texts: readonly (string | undefined)[]): Promise<void> {
+    for (const text of texts) if (text !== undefined) await this.#pass({ kind: "log", level: "info", text });
   }
 }
 
-/** How every Singer command speaks: the language has no words for logs. */
-export const tapOutput = (logLevel: LogLevel | undefined, say?: Language): OutputOptions => ({
-  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel, say },
+/** The output of every Singer command. The language has no words for logs. */
+export const tapOutput = (logLevel: LogLevel | undefined, format?: Language): OutputOptions => ({
+  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel, format },
 });
 
 /**
@@ -271,10 +268,10 @@ export async function runToEnd(
       complete = await work(open);
     } catch (error) {
       if (error instanceof OutputClosed) throw error;
-      const output = opened ?? (await open({ kind: "stdout" }));
+      const output = opened ?? (await open({}));
       await output.emit({ kind: "failed", error: await output.settle(error) });
     }
-    const output = opened ?? (await open({ kind: "stdout" }));
+    const output = opened ?? (await open({}));
     await output.emit({ kind: "end" });
     await output.close();
     signal.throwIfAborted();

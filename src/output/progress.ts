@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import { plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { CurrentStream, RunStats, Waiting } from "./stats.ts";
+import type { RunStats, Waiting } from "./stats.ts";
 import { rowsText, shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run gets on. */
@@ -12,7 +12,7 @@ export type Display = {
   stop(): void;
 };
 
-/** More often than this (ms) nobody can read. */
+/** The time (ms) between two drawings. */
 const REFRESH_MS = 100;
 
 /**
@@ -37,7 +37,7 @@ export async function openDisplay(
       const now = clock.monotonic();
       if (now - last < REFRESH_MS) return;
       last = now;
-      line.text = progressText(stats);
+      line.text = progressText(stats) ?? "connecting";
     },
     stop: () => void line.stop(),
   };
@@ -45,63 +45,26 @@ export async function openDisplay(
 
 const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean => TERM !== "dumb" && CI === undefined;
 
-/** Records must have come for this long (s) before their rate says anything. */
+/** Rows must have come for this long (s) before their rate is shown. */
 const SECONDS_BEFORE_GUESS = 3;
 
-/** "people: 1,500 of about 3,000 rows, 500 rows/s, 1 of about 2 windows done, about 3.0 s left" */
-function progressText({ current, waiting }: RunStats): string {
-  if (current === undefined) return waiting === undefined ? "connecting" : waitingText(waiting);
-  const rate = rateOf(current);
-  const parts = [
-    `${current.stream}: ${rowsText(current)}`,
-    rate === 0 ? "" : `${shown(rate)} rows/s`,
-    windowsOf(current, rate > 0),
-    waiting === undefined ? leftOf(current, rate) : waitingText(waiting),
-  ];
-  return parts.filter((part) => part !== "").join(", ");
-}
-
-/** How far a run is, for a log. */
-export function progressLog({ current, waiting }: RunStats): string | undefined {
-  if (current === undefined || current.outcome !== "interrupted") return undefined;
-  const parts = [
-    `Stream "${current.stream}": ${rowsText(current)}`,
-    ...(current.windows.length === 0 ? [] : [plural(current.windows.length, "window")]),
-    plural(current.requests, "request"),
-    shownSeconds(current.seconds),
-    ...(waiting === undefined ? [] : [waitingText(waiting)]),
-  ];
-  return parts.join(", ");
+/** "people: 1,500 of about 3,000 rows, 9 requests, 500 rows/s, about 3.0 s left"; undefined: nothing is being read. */
+export function progressText({ current, waiting }: RunStats): string | undefined {
+  const wait = waiting === undefined ? [] : [waitingText(waiting)];
+  if (current === undefined || current.outcome !== "interrupted") return wait[0];
+  const { stream, arrived, expected_rows: expected, requests, seconds } = current;
+  const rate = seconds < SECONDS_BEFORE_GUESS ? 0 : Math.round(arrived / seconds);
+  const left = expected === null || rate === 0 ? 0 : (expected - arrived) / rate;
+  return [
+    `${stream}: ${rowsText(arrived, expected)}`,
+    plural(requests, "request"),
+    ...(rate === 0 ? [] : [`${shown(rate)} rows/s`]),
+    ...(left < 1 || waiting !== undefined ? wait : [`about ${shownSeconds(left)} left`]),
+  ].join(", ");
 }
 
 /** "try 2 of 5: the connection was refused (ECONNREFUSED)" */
 export function waitingText(waiting: Waiting): string {
-  if (waiting.kind === "retrying") {
-    return `try ${waiting.attempt} of ${waiting.attempts}: ${waiting.reason}`;
-  }
+  if (waiting.kind === "retrying") return `try ${waiting.attempt} of ${waiting.attempts}: ${waiting.reason}`;
   return `waiting for the rate limit until ${new Date(waiting.until).toISOString()}`;
-}
-
-/** Windows are planned as they are needed: how many there will be follows from the rows that are still expected. */
-function windowsOf(
-  { windows: { length: windows }, rows, expected_rows: expected }: CurrentStream,
-  canGuess: boolean,
-): string {
-  if (windows === 0) return "";
-  if (!canGuess || expected === null || rows >= expected) return `${plural(windows, "window")} done`;
-  return `${shown(windows)} of about ${shown(Math.max(windows + 1, Math.round((windows * expected) / rows)))} windows done`;
-}
-
-/** Rows a second since the first of them; 0: too early to say. */
-function rateOf({ rows, secondsOfRows }: CurrentStream): number {
-  return secondsOfRows < SECONDS_BEFORE_GUESS ? 0 : Math.round(rows / secondsOfRows);
-}
-
-/** "about 10 s left"; nothing once it is less than a second. @param rate rows a second; 0: unknown */
-function leftOf(
-  { rows, expected_rows: expected }: Pick<CurrentStream, "rows" | "expected_rows">,
-  rate: number,
-): string {
-  const seconds = expected === null || rate === 0 ? 0 : (expected - rows) / rate;
-  return seconds < 1 ? "" : `about ${shownSeconds(seconds)} left`;
 }

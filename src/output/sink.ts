@@ -8,7 +8,7 @@ import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts
 import type { Event } from "../sync/event.ts";
 import { readText } from "./files/read-file.ts";
 import { makeFolder } from "./files/replace.ts";
-import { Folder, type FolderOptions, type FolderRuntime } from "./folder.ts";
+import { Folder, type FolderRuntime } from "./folder.ts";
 import { StateFile, type StateFileRuntime } from "./state-file.ts";
 
 /** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
@@ -29,41 +29,24 @@ export type Sink = {
   release(): Promise<void>;
 };
 
-type OnlyRead = { readonly kind: "stdout"; readonly state?: string | undefined };
-
-/** The place that takes records and state. `state`: a file with the state to go on from, which is only read. */
-export type Destination =
-  | OnlyRead
-  | { readonly kind: "state file"; readonly path: string }
-  | ({ readonly kind: "folder"; readonly path: string; readonly state?: string | undefined } & FolderOptions);
-
-/** The options of a command that name the place of records and state. */
-export type Places = {
-  readonly state: string | undefined;
+/** The place that takes records and state: a folder, stdout and a state file, or stdout. */
+export type Destination = {
+  /** A file with the state to go on from, which is only read. */
+  readonly state?: string | undefined;
   readonly stateFile?: string | undefined;
   /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
-  /** How many bytes of rows are enough for a commit: other than usual only in tests. */
+  /** How many bytes of rows are enough for a commit: other than 256 MiB only in tests. */
   readonly fileBytes?: number | undefined;
   /** How many rows of each stream are enough: a sample, of which no state is saved; undefined: all. */
   readonly limit?: number | undefined;
 };
 
-export function destinationOf(places: Places): Destination {
-  const { state, stateFile, output, compress, fileBytes, limit } = places;
-  if (output !== undefined) {
-    const form = { gzip: compress === "gzip", commitBytes: fileBytes, sample: limit };
-    return { kind: "folder", path: output, state, ...form };
-  }
-  if (limit !== undefined) return onlyRead(places);
-  return stateFile === undefined ? { kind: "stdout", state } : { kind: "state file", path: stateFile };
-}
-
 /** The state from which a run would go on, for a run that changes nothing there. */
-export function onlyRead({ state, stateFile, output }: Places): OnlyRead {
+export function onlyRead({ state, stateFile, output }: Destination): Destination {
   const own = output === undefined ? stateFile : join(output, "state.json");
-  return { kind: "stdout", state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
+  return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }
 
 export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: NodeJS.WritableStream };
@@ -71,42 +54,51 @@ export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: 
 /**
  * Opens the state and the place that takes the run's records.
  * Throws ConfigError, and TransientError while another run uses the place.
- * @param say what stdout speaks; a folder leaves it silent
+ * @param format the language of stdout; a folder leaves it silent
  */
 export async function openSink(
-  to: Destination,
-  say: Language,
+  asked: Destination,
+  format: Language,
   mask: Mask,
   runtime: SinkRuntime,
 ): Promise<Sink> {
-  const path = to.kind === "state file" ? undefined : to.state;
+  const to = asked.limit === undefined || asked.output !== undefined ? asked : onlyRead(asked);
+  const { state: path } = to.stateFile === undefined ? to : { state: undefined };
   const given = path === undefined ? undefined : parseStateText(await readText("state", path));
-  if (to.kind === "folder") {
-    await makeFolder(to.path);
-    if (to.sample !== undefined) refuseUsed(to.path);
-    // A state that comes from another folder names the files of that folder.
-    const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
-    const file = await StateFile.open(join(to.path, "state.json"), runtime, seed);
-    const folder = new Folder(to.path, file, to, runtime);
-    await folder.recover();
-    return {
-      ...savedIn(file),
-      emit: folder.emit.bind(folder),
-      settle: () => folder.emit({ kind: "end" }),
-      close: nothing,
-      release: folder.release.bind(folder),
-    };
-  }
-  const file = to.kind === "state file" ? await StateFile.open(to.path, runtime) : undefined;
+  if (to.output !== undefined) return await openFolder(to.output, to, given, runtime);
+  const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   const save = async (event: Event): Promise<void> => {
     if (event.kind !== "checkpoint") return;
     await file?.save(stateKey(event.stream, event.namespace), event.state);
     runtime.stats.noteSaved(event.stream, event.state);
   };
-  const writer = new Writer(say, runtime.stdout, save, mask.apply);
+  const writer = new Writer(format, runtime.stdout, save, mask.apply);
   const saved = given ?? parseStateText("");
   const place = file === undefined ? { saved, place: null, check: nothing, release: nothing } : savedIn(file);
   return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
+}
+
+/** @param given the state that a new folder begins with */
+async function openFolder(
+  path: string,
+  to: Destination,
+  given: SavedState | undefined,
+  runtime: SinkRuntime,
+): Promise<Sink> {
+  await makeFolder(path);
+  if (to.limit !== undefined) refuseUsed(path);
+  // A state that comes from another folder names the files of that folder.
+  const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
+  const file = await StateFile.open(join(path, "state.json"), runtime, seed);
+  const folder = new Folder(path, file, to, runtime);
+  await folder.recover();
+  return {
+    ...savedIn(file),
+    emit: folder.emit.bind(folder),
+    settle: () => folder.emit({ kind: "end" }),
+    close: nothing,
+    release: folder.release.bind(folder),
+  };
 }
 
 /** Throws ConfigError for a folder of an earlier run: the sample would be among its rows. */

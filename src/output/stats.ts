@@ -49,10 +49,10 @@ export type StreamSummary = Counts &
     readonly spent: Spent | null;
   };
 
-/** A stream, and what no summary says of it. */
+/** A stream, and what no summary has of it. */
 export type CurrentStream = StreamSummary & {
-  /** Since its first row; 0: none has come. */
-  readonly secondsOfRows: number;
+  /** Rows that came, also those that no visible file has yet. */
+  readonly arrived: number;
   /** From the starts of its requests to the headers of their answers. */
   readonly requestSeconds: number;
 };
@@ -60,26 +60,41 @@ export type CurrentStream = StreamSummary & {
 /** What a run is waiting for. */
 export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 
+/** A moment (monotonic ms), and what the service was asked until then. */
+type Mark = { readonly at: number; readonly usage: Usage };
+
+type Noted = Omit<StreamSummary, keyof Counts | keyof StreamReport>;
+
+type Counted = {
+  readonly noted: { -readonly [Name in keyof Noted]: Noted[Name] };
+  readonly from: Mark;
+  to?: Mark;
+  rows: number;
+  /** Rows in files that can be seen; undefined: none are written. */
+  published?: number;
+  report?: StreamReport | undefined;
+};
+
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
   /** What the run waits for; undefined while records come. */
   waiting: Waiting | undefined;
+  /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
+  readonly failures: unknown[] = [];
   readonly #streams: Counted[] = [];
   readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #sample: number | undefined;
   readonly #startedAt: number;
   readonly #from: Mark;
   /** The first error that was not that of one stream. */
   #error: string | null = null;
-  /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
-  readonly failures: unknown[] = [];
-  #endings: string[] = [];
+  #finalLines: string[] = [];
   #usage: () => Usage = noUsage;
-  readonly #sample: number | undefined;
 
   /** @param sample how many rows of each stream are enough; undefined: all */
   constructor(clock: Pick<Clock, "now" | "monotonic">, sample?: number) {
-    this.#sample = sample;
     this.#clock = clock;
+    this.#sample = sample;
     this.#startedAt = clock.now();
     this.#from = this.#mark();
   }
@@ -93,36 +108,36 @@ export class RunStats {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.#error ??= userMessage(event.error);
-    if (event.kind === "failed" || (event.kind === "close" && !(event.complete && event.error === undefined)))
+    if (event.kind === "failed" || (event.kind === "close" && !isWhole(event)))
       this.failures.push(event.error);
-    if (event.kind === "log" && event.endOf !== undefined) this.#endings.push(event.text);
+    if (event.kind === "log" && event.endOf !== undefined) this.#finalLines.push(event.text);
     if (event.kind === "open") {
-      const none = { error: null, rows: 0, expected_rows: null, suppressed: 0, files: null };
-      const rest = { windows: [], spent: null, state_before: event.before ?? null, state_after: null };
-      const summary: Noted = { stream: event.stream, outcome: "interrupted", ...none, ...rest };
-      this.#streams.push({ summary, from: this.#mark() });
+      const none = { error: null, expected_rows: null, windows: [], suppressed: 0, files: null };
+      const states = { state_before: event.before ?? null, state_after: null, spent: null };
+      const noted = { stream: event.stream, outcome: "interrupted", ...none, ...states } as const;
+      this.#streams.push({ noted, from: this.#mark(), rows: 0 });
     }
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.summary.stream)
+    if (stream !== undefined && "stream" in event && event.stream === stream.noted.stream)
       this.#count(stream, event);
   }
 
-  /** What streams say of their own ends, each once. */
-  takeEndings(): readonly string[] {
-    return this.#endings.splice(0);
+  /** The texts in which streams describe their ends, each once. */
+  takeFinalLines(): readonly string[] {
+    return this.#finalLines.splice(0);
   }
 
   /** A checkpoint whose records have left. */
   noteSaved(name: string, state: StreamState): void {
     const stream = this.#streamNamed(name);
-    if (stream !== undefined) stream.summary.state_after = state;
+    if (stream !== undefined) stream.noted.state_after = state;
   }
 
-  /** More files of a stream can be seen by now, which hold these rows; 0: it is written into files. */
+  /** More files of a stream can be seen by now, with these rows; 0: it is written into files. */
   notePublished(name: string, files: number, rows: number): void {
     const stream = this.#streamNamed(name);
     if (stream === undefined) return;
-    stream.summary.files = (stream.summary.files ?? 0) + files;
+    stream.noted.files = (stream.noted.files ?? 0) + files;
     stream.published = (stream.published ?? 0) + rows;
   }
 
@@ -130,17 +145,14 @@ export class RunStats {
   get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return undefined;
-    const to = stream.to ?? this.#mark();
-    const requestSeconds = rounded((to.usage.requestMs - stream.from.usage.requestMs) / 1000);
-    const secondsOfRows =
-      stream.firstRow === undefined ? 0 : (this.#clock.monotonic() - stream.firstRow) / 1000;
-    const rows = stream.to === undefined ? undefined : stream.published;
-    return { ...this.#summaryOf(stream, rows), secondsOfRows, requestSeconds };
+    const { from, to = this.#mark(), rows } = stream;
+    const requestSeconds = rounded(to.usage.requestMs - from.usage.requestMs);
+    return { ...this.#summaryOf(stream), arrived: rows, requestSeconds };
   }
 
   /** @param savedTo the file or folder that the next run continues from */
   summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
-    const streams = this.#streams.map((stream) => this.#summaryOf(stream, stream.published));
+    const streams = this.#streams.map((stream) => this.#summaryOf(stream));
     const isComplete = streams.every(({ outcome }) => outcome === "complete");
     const ended = this.#error !== null ? "failed" : isComplete ? "complete" : "incomplete";
     return {
@@ -163,44 +175,44 @@ export class RunStats {
   }
 
   #streamNamed(name: string): Counted | undefined {
-    return this.#streams.findLast(({ summary }) => summary.stream === name);
+    return this.#streams.findLast(({ noted }) => noted.stream === name);
   }
 
   #count(stream: Counted, event: Event): void {
-    const { summary } = stream;
-    switch (event.kind) {
-      case "estimate":
-        summary.expected_rows = event.rows;
-        break;
-      case "records":
-        stream.firstRow ??= this.#clock.monotonic();
-        summary.rows += event.lines.length;
-        summary.suppressed += event.facts?.suppressed ?? 0;
-        break;
-      case "checkpoint":
-        summary.windows = [...summary.windows, ...(event.read ?? [])];
-        summary.spent = event.spent ?? summary.spent;
-        break;
-      case "close":
-        stream.to = this.#mark();
-        stream.report = event.report;
-        summary.outcome = event.complete && event.error === undefined ? "complete" : "incomplete";
-        summary.error = event.error === undefined ? null : userMessage(event.error);
-        break;
+    const { noted } = stream;
+    if (event.kind === "estimate") noted.expected_rows = event.rows;
+    if (event.kind === "records") {
+      stream.rows += event.lines.length;
+      noted.suppressed += event.facts?.suppressed ?? 0;
+    }
+    if (event.kind === "checkpoint") {
+      noted.windows = [...noted.windows, ...(event.read ?? [])];
+      noted.spent = event.spent ?? noted.spent;
+    }
+    if (event.kind === "close") {
+      stream.to = this.#mark();
+      stream.report = event.report;
+      noted.outcome = isWhole(event) ? "complete" : "incomplete";
+      noted.error = event.error === undefined ? null : userMessage(event.error);
     }
   }
 
-  /** @param rows that are in files; undefined: those that came */
-  #summaryOf({ summary, from, to = this.#mark(), report }: Counted, rows?: number): StreamSummary {
-    const { state_before, state_after, spent, ...noted } = summary;
+  #summaryOf({ noted, from, to = this.#mark(), report, rows, published }: Counted): StreamSummary {
+    const { stream, outcome, error, state_before, state_after, spent, ...facts } = noted;
     const saved = reportIn(state_after);
-    const ended = { ...(report ?? saved), ...(state_after !== null && { saved_up_to: saved.saved_up_to }) };
-    const counted = { ...noted, rows: rows ?? noted.rows };
-    return { ...counted, ...countsBetween(from, to), ...ended, state_before, state_after, spent };
+    return {
+      ...{ stream, outcome, error, rows: published ?? rows, ...facts, ...countsBetween(from, to) },
+      ...(report ?? saved),
+      ...(state_after !== null && { saved_up_to: saved.saved_up_to }),
+      ...{ state_before, state_after, spent },
+    };
   }
 }
 
-/** What the last state says of a stream that has reported nothing itself. */
+const isWhole = (event: Extract<Event, { kind: "close" }>): boolean =>
+  event.complete && event.error === undefined;
+
+/** What the last state has of a stream that has reported nothing itself. */
 function reportIn(state: StreamState | null): StreamReport {
   const { days = [], discoveredAt } = state ?? {};
   return {
@@ -211,34 +223,13 @@ function reportIn(state: StreamState | null): StreamReport {
   };
 }
 
-/** A moment (monotonic ms), and what the service was asked until then. */
-type Mark = { readonly at: number; readonly usage: Usage };
-
-/** What events say; the rest of a summary follows from it. */
-type Noted = {
-  -readonly [Name in Exclude<keyof StreamSummary, Following> | "rows"]: StreamSummary[Name];
-};
-
-type Following = keyof Counts | keyof StreamReport;
-
-type Counted = {
-  readonly summary: Noted;
-  readonly from: Mark;
-  to?: Mark;
-  /** Monotonic ms. */
-  firstRow?: number;
-  /** Rows in files that can be seen. */
-  published?: number;
-  report?: StreamReport | undefined;
-};
-
 const countsBetween = (from: Mark, to: Mark): Omit<Counts, "rows"> => ({
-  seconds: rounded((to.at - from.at) / 1000),
+  seconds: rounded(to.at - from.at),
   requests: to.usage.requests - from.usage.requests,
   retries: to.usage.retries - from.usage.retries,
   bytes_received: to.usage.bytesReceived - from.usage.bytesReceived,
-  waited_seconds: rounded((to.usage.waitedMs - from.usage.waitedMs) / 1000),
+  waited_seconds: rounded(to.usage.waitedMs - from.usage.waitedMs),
 });
 
 /** Seconds to the millisecond. */
-const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+const rounded = (ms: number): number => Math.round(ms) / 1000;

@@ -2,6 +2,7 @@ import { access } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
+import type { WindowRecord } from "../sync/event.ts";
 import { reasonOf } from "./files/reason.ts";
 import { replaceFile, statReplaceable } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
@@ -9,7 +10,7 @@ import type { RunSummary, StreamSummary } from "./stats.ts";
 /** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
 export function streamTexts(stream: StreamSummary): readonly string[] {
   const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
-  const again = `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved meanwhile`;
+  const again = `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved during the read`;
   const end = [
     `${outcome}, ${plural(rows, "row")}${placeText(stream)}`,
     ...(suppressed === 0 ? [] : [`${shown(suppressed)} suppressed`]),
@@ -21,11 +22,14 @@ export function streamTexts(stream: StreamSummary): readonly string[] {
   ].join(", ");
   if (!stream.time_limit_reached) return [end];
   const saved = until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`;
-  return [end, `Time limit reached: ${rowsText(stream)}, ${saved}. Run again to continue.`];
+  return [
+    end,
+    `Time limit reached: ${rowsText(rows, stream.expected_rows)}, ${saved}. Run again to continue.`,
+  ];
 }
 
 /** "1,500 of about 3,000 rows" */
-export const rowsText = ({ rows, expected_rows: expected }: StreamSummary): string =>
+export const rowsText = (rows: number, expected: number | null): string =>
   expected === null ? plural(rows, "row") : `${shown(rows)} of about ${plural(expected, "row")}`;
 
 function placeText({ windows: { length: windows }, files }: StreamSummary): string {
@@ -33,11 +37,42 @@ function placeText({ windows: { length: windows }, files }: StreamSummary): stri
   return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
 }
 
-/** The last log line of a run. */
+/** How a run ended: "complete: 2,003 rows of 1 stream, 9 requests, 3.2 s". */
 export function runText({ outcome, sample, streams, rows, requests, seconds }: RunSummary): string {
   const names = plural(streams.length, "stream");
   const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
   return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
+}
+
+/** A log line cannot have more windows than this. */
+const MAX_WINDOWS = 50;
+
+/**
+ * The windows of a run for platforms that pass no `--summary`, those that are not proven first: "people 2026-01-01 to
+ * 2026-01-07: 2,003 counted, 2,003 shown, 1 pass, proven, 0.4 s". Empty if no window was read.
+ */
+export function windowsText({ streams }: RunSummary): string {
+  const all = streams.flatMap(({ stream, windows }) => windows.map((window) => ({ stream, ...window })));
+  const isProven = ({ verdict }: WindowRecord): boolean => verdict === "proven";
+  const windows = [...all.filter((one) => !isProven(one)), ...all.filter(isProven)];
+  const texts = windows
+    .slice(0, MAX_WINDOWS)
+    .map(({ stream, ...window }) => `${stream} ${windowText(window)}`);
+  const more = windows.length - texts.length;
+  return [...texts, ...(more > 0 ? [`and ${plural(more, "window")} more`] : [])].join("; ");
+}
+
+function windowText(window: WindowRecord): string {
+  const { kind, discovered_from: from, discovered_to: to, source_slug: source, is_user: isUser } = window;
+  const days = from === null && to === null ? kind : `${from ?? "the start"} to ${to ?? "now"}`;
+  const filters = [
+    ...(source === null ? [] : [`source ${source}`]),
+    ...(isUser === "all" ? [] : [`is_user ${isUser}`]),
+  ];
+  const where = filters.length === 0 ? days : `${days} (${filters.join(", ")})`;
+  const counted = window.counted === null ? "not counted" : `${shown(window.counted)} counted`;
+  const passes = plural(window.passes, "pass", "passes");
+  return `${where}: ${counted}, ${shown(window.shown)} shown, ${passes}, ${window.verdict}, ${shownSeconds(window.seconds)}`;
 }
 
 /** What of an interrupted run is saved, and where. @param hasStateMessages whether stdout shows a state that has no place */
@@ -49,8 +84,8 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
   const named = streams
     .filter((stream) => stream.state_after !== null)
     .map(({ stream, saved_up_to: until, files, rows }) => {
-      const held = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
-      return `${stream}${until === null ? "" : ` up to ${until}`}${held}`;
+      const inFiles = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
+      return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
     });
   if (named.length === 0) return "nothing new was ready to be saved. Run again to start where this run did";
   return `saved ${named.join(", ")} in ${place}. Run again to continue`;

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import type { WindowRecord } from "../../src/sync/event.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
@@ -160,6 +161,30 @@ describe("read --output", () => {
       saved_to: join(folder, "state.json"),
       streams: [{ stream: "people", ...people, state_after: { undated: { rows: 2 } } }],
     });
+  });
+
+  it("ends its log with the windows of the summary, those that are not proven first", async () => {
+    await using sandbox = await startSandbox({ ...SMALL, people: 400, days: 40 });
+    sandbox.fault("drain=1:every=40:times=2");
+    const summary = join(await tempDir(), "summary.json");
+    const config = await configFor(sandbox, { is_user: "true" });
+    const args = ["read", "--config", config, "--output", await tempDir(), "--summary", summary];
+    const { stderr } = await run(CONNECTOR, args);
+    const messages = linesOf(stderr).map((line) => JSON.parse(line).message);
+    const [, windows] = /^Run complete: .*\. Windows: (.*)$/.exec(messages.at(-1)) ?? [];
+    const { streams } = JSON.parse(readFileSync(summary, "utf8"));
+    const expected = streams.flatMap((stream: { stream: string; windows: WindowRecord[] }) =>
+      stream.windows.map((one) => {
+        const { discovered_from: from, discovered_to: to, is_user: user } = one;
+        const days = from === null && to === null ? one.kind : `${from ?? "the start"} to ${to ?? "now"}`;
+        const filters = user === "all" ? "" : ` (is_user ${user})`;
+        const passes = `${one.passes} ${one.passes === 1 ? "pass" : "passes"}`;
+        return `${stream.stream} ${days}${filters}: ${one.counted ?? "not"} counted, ${one.shown} shown, ${passes}, ${one.verdict}`;
+      }),
+    );
+    const written = windows?.replace(/, \d+\.\d s(?=;|$)/g, "").split("; ");
+    expect(written?.toSorted()).toEqual(expected.toSorted());
+    expect(written?.[0]).toMatch(/^people .* \(is_user true\): .*, again$/);
   });
 
   const lookups = (url: string, receipts: string): Promise<string> =>

@@ -54,7 +54,7 @@ export function runtimeOf(pid: number, pace = 0): SinkRuntime {
 }
 
 export const openFolder = (runtime: SinkRuntime, commitBytes?: number): Promise<Sink> =>
-  openSink({ kind: "folder", path: FOLDER, gzip: false, commitBytes }, () => "", new Mask(), runtime);
+  openSink({ output: FOLDER, fileBytes: commitBytes }, () => "", new Mask(), runtime);
 
 /** What a state of this test covers: complete windows, and some rows of the windows after them. */
 type Covered = { readonly discoveredAt?: string; readonly rows?: readonly RawLine[] };

@@ -24,10 +24,9 @@ async function openWith(
   const state = { bookmarks: { people: { discoveredAt: "1" } }, output };
   if (output !== undefined) writeFileSync(join(folder, "state.json"), JSON.stringify(state));
   const stats = { noteSaved: () => undefined, notePublished: () => undefined };
-  const to = { kind: "folder", path: folder, gzip: false } as const;
   const process = testProcess();
   const clock = { ...process.clock, now: () => Date.UTC(2026, 2, 20, 10) };
-  return await openSink(to, () => "", new Mask(), { ...process, clock, stats });
+  return await openSink({ output: folder }, () => "", new Mask(), { ...process, clock, stats });
 }
 
 /** The numbers that the next file of people and the next state get. */

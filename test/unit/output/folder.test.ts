@@ -24,7 +24,7 @@ async function sinkOf(path: string, more: object = {}, clock: object = {}) {
     clock: { ...process.clock, now: () => Date.UTC(2026, 2, 20, 10), ...clock },
     stats,
   };
-  const sink = await openSink({ kind: "folder", path, gzip: false, ...more }, () => "", new Mask(), runtime);
+  const sink = await openSink({ output: path, ...more }, () => "", new Mask(), runtime);
   const emit = async (...events: readonly Event[]): Promise<void> => {
     for (const event of events) await sink.emit(event);
   };
@@ -65,7 +65,7 @@ describe("the folder of read --output", () => {
     expect(saved()).toBe(3);
     await sink.release();
     expect(rowsIn(join(folder, "people"))).toEqual([["1", "2", "3"], ["4"], ["6"]]);
-    const other = await sinkOf(large, { commitBytes: 20 });
+    const other = await sinkOf(large, { fileBytes: 20 });
     await other.emit(open("people"), row(1), at("1"));
     expect(other.noted).toHaveLength(1);
     await other.emit(row(2), at("2"));
@@ -96,8 +96,8 @@ describe("the folder of read --output", () => {
 
   it("names a file after the run's start, its number, its stream and its days, on and on", async () => {
     const folder = await tempDir();
-    for (const compressed of [false, true]) {
-      const { sink, emit } = await sinkOf(folder, { gzip: compressed });
+    for (const compress of [undefined, "gzip"]) {
+      const { sink, emit } = await sinkOf(folder, { compress });
       const dated = { ...row(1), span: "2026-01-01_2026-01-07" } as Event;
       await emit(open("people"), dated, at("1"), close("people"), open("email_checks"));
       await emit(records("email_checks", {}), checkpoint("email_checks", {}), close("email_checks"));

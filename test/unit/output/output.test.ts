@@ -17,10 +17,7 @@ describe("openSink()", () => {
   it("knows that another run has taken a state file, or a folder, over", async () => {
     const folder = await tempDir();
     const path = join(folder, "state.json");
-    for (const to of [
-      { kind: "state file", path } as const,
-      { kind: "folder", path: folder, gzip: false } as const,
-    ]) {
+    for (const to of [{ stateFile: path }, { output: folder }]) {
       const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
       expect(sink.place).toBe(path);
       await sink.check();
@@ -36,8 +33,7 @@ describe("openSink()", () => {
     const path = join(folder, "state.json");
     writeFileSync(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
     await symlink(join(folder, "real.json"), path);
-    const to = { kind: "stdout", state: path } as const;
-    const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+    const sink = await openSink({ state: path }, () => "", new Mask(), { ...testProcess(), stats });
     expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
     await sink.check();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
@@ -56,9 +52,9 @@ it("a run tells of a lock that it watches, in the run's language and in its log"
     writeFileSync(`${path}.lock`, '{"token":"of another machine"}\n');
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const runtime = testProcess({ clock, stdout, stderr });
-    const say = logs ? () => "" : airbyte({ now: () => 0 });
-    await runToEnd({ name: "x", logs, say }, runtime, async (open) => {
-      await open({ kind: "state file", path });
+    const format = logs ? () => "" : airbyte({ now: () => 0 });
+    await runToEnd({ name: "x", logs, format }, runtime, async (open) => {
+      await open({ stateFile: path });
       return true;
     });
     return String((logs ? stderr : stdout).read());
