@@ -26,7 +26,7 @@ export type DiscoverOptions = {
 export async function discover({ config: file, json }: DiscoverOptions, runtime: Runtime): Promise<number> {
   const isTable = runtime.stdout.isTTY === true && json !== true;
   const how = isTable
-    ? ({ logs: true, codes: "person" } as const)
+    ? ({ logs: true, reader: "person" } as const)
     : { logs: false, format: airbyte({ now: runtime.clock.now }) };
   return await runToEnd({ name: "source-contact-intelligence", ...how }, runtime, async (open) => {
     const output = await open({});

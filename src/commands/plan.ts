@@ -25,7 +25,7 @@ export type PlanOptions = {
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards, shardsAtOnce } = options;
   const name = "source-contact-intelligence";
-  return await runToEnd({ name, logs: true, codes: "person" }, runtime, async (open) => {
+  return await runToEnd({ name, logs: true, reader: "person" }, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
     // The shards that begin right afterwards use the same key.

@@ -54,9 +54,9 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const isSilent = output !== undefined || dryRun === true;
   const format = isSilent ? undefined : language;
   const logs = isJsonl || isSilent;
-  const codes = logs ? ("person" as const) : undefined;
+  const reader = logs ? ("person" as const) : undefined;
   const name = "source-contact-intelligence";
-  const outputOptions = { name, format, logs, bare: logs, codes, logLevel, summary, sample };
+  const outputOptions = { name, format, logs, reader, logLevel, summary, sample };
   return await runToEnd(outputOptions, runtime, (open) => readAsked(options, runtime, open));
 }
 

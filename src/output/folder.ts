@@ -4,10 +4,11 @@ import { ConfigError, OutputError } from "../base/errors.ts";
 import { ONWARD } from "../catalog/streams.ts";
 import type { Clock } from "../service/clock.ts";
 import { stateKey } from "../state/envelopes.ts";
-import type { Event, StreamState } from "../sync/event.ts";
+import type { Event, Lines, StreamState } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
+import { makeFolder } from "./files/replace.ts";
 import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
-import { isNewestFolder, KnownRows } from "./known-rows.ts";
+import { isNewestFolder, unknownRows } from "./known-rows.ts";
 import type { Destination } from "./sink.ts";
 import type { StateFile } from "./state-file.ts";
 import type { RunStats } from "./stats.ts";
@@ -28,8 +29,8 @@ type OpenStream = {
   /** Its name in the state. */
   readonly key: string;
   readonly files: WindowFiles;
-  /** The rows that the folder has; undefined: no row was compared yet. */
-  known?: KnownRows;
+  /** The rows of a batch that the folder does not have; undefined: no batch was compared yet. */
+  unknown?: (lines: Lines) => Lines;
   /** The state of the last checkpoint of this run. */
   state?: StreamState;
 };
@@ -101,6 +102,7 @@ export class Folder {
     if (event.kind === "open") {
       const { stream: name, namespace } = event;
       const files = new WindowFiles(join(this.#path, name), this.#form);
+      await makeFolder(files.folder);
       this.#stream = { name, key: stateKey(name, namespace), files };
       this.#runtime.stats.notePublished(name, 0, 0);
     }
@@ -118,8 +120,8 @@ export class Folder {
   ): Promise<void> {
     const { name, files } = stream;
     if (isReread !== true) return await files.append(lines, window, span);
-    stream.known ??= await KnownRows.read(files.folder, name, this.#numbers.get(name) ?? 0);
-    await files.append(stream.known.without(lines), window, span);
+    stream.unknown ??= await unknownRows(files.folder, name, this.#numbers.get(name) ?? 0);
+    await files.append(stream.unknown(lines), window, span);
   }
 
   async #checkpoint(

@@ -9,55 +9,39 @@ import { type NamedPart, namesIn, numberOf } from "./folder-state.ts";
 
 /** How many bytes of rows are compared. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** How many bytes of a file are read at once. */
-const CHUNK_BYTES = 1024 * 1024;
 
-/** The newest row of each key in the newest files of a stream. */
-export class KnownRows {
-  readonly #rows = new Map<unknown, string>();
-  readonly #key: string;
-
-  private constructor(stream: string) {
-    this.#key = STREAMS.find(({ name }) => name === stream)?.primaryKey[0] ?? "";
-  }
-
-  /**
-   * Reads files from the newest one down, as long as none is missing: one that is gone may have had a newer row.
-   * @param newest the number of the newest file
-   */
-  static async read(folder: string, stream: string, newest: number): Promise<KnownRows> {
-    const known = new KnownRows(stream);
-    const files = new Map((await namesIn(folder)).map((name) => [numberOf(name), name]));
-    let left = MAX_BYTES;
-    for (let number = newest; number > 0; number -= 1) {
-      const name = files.get(number);
-      const text = name?.includes(".jsonl") ? await readRows(join(folder, name), left) : undefined;
-      if (text === undefined) break;
-      left -= text.length;
-      for (const line of text.split("\n").toReversed()) known.#add(line);
+/**
+ * Returns a function that leaves out the rows that the newest files of a stream have as the newest of their keys. It reads
+ * the files from the newest one down, as long as none is missing: one that is gone may have had a newer row.
+ * @param newest the number of the newest file
+ */
+export async function unknownRows(
+  folder: string,
+  stream: string,
+  newest: number,
+): Promise<(lines: Lines) => Lines> {
+  const key = STREAMS.find(({ name }) => name === stream)?.primaryKey[0] ?? "";
+  const keyOf = (line: string): unknown => objectOf(tryParseJson(line))[key];
+  const known = new Map<unknown, string>();
+  const files = new Map((await namesIn(folder)).map((name) => [numberOf(name), name]));
+  let left = MAX_BYTES;
+  for (let number = newest; number > 0; number -= 1) {
+    const name = files.get(number);
+    const text = name?.includes(".jsonl") ? await readRows(join(folder, name), left) : undefined;
+    if (text === undefined) break;
+    left -= text.length;
+    for (const line of text.split("\n").toReversed()) {
+      const value = keyOf(line);
+      if (typeof value === "string" && !known.has(value)) known.set(value, line);
     }
-    return known;
   }
-
-  /** The rows that the files do not have as the newest of their keys. */
-  without(lines: Lines): Lines {
-    if (this.#rows.size === 0) return lines;
-    return lines.filter((line) => {
-      const key = this.#keyOf(line);
-      if (this.#rows.get(key) === line) return false;
-      this.#rows.delete(key);
-      return true;
-    });
-  }
-
-  #add(line: string): void {
-    const key = this.#keyOf(line);
-    if (typeof key === "string" && !this.#rows.has(key)) this.#rows.set(key, line);
-  }
-
-  #keyOf(line: string): unknown {
-    return objectOf(tryParseJson(line))[this.#key];
-  }
+  const isUnknown = (line: string): boolean => {
+    const value = keyOf(line);
+    if (known.get(value) === line) return false;
+    known.delete(value);
+    return true;
+  };
+  return (lines) => (known.size === 0 ? lines : lines.filter(isUnknown));
 }
 
 /** The text of a file of rows; undefined if it is gone or has more bytes than are allowed. */
@@ -80,12 +64,13 @@ export async function isNewestFolder(
   const newest = byNumber(await namesIn(folder)).at(-1) ?? "";
   if (!newest.startsWith("full-")) return false;
   const names = byNumber(await namesIn(join(folder, newest)));
-  const [one, other] = [parts.map(({ part }) => part), names.map((name) => join(newest, name))];
-  const digests = [one, other].map((paths) => digestOf(paths.map((path) => join(folder, path))));
-  return await Promise.all(digests).then(
-    ([ours, theirs]) => ours === theirs,
-    () => false,
-  );
+  const theirs = names.map((name) => join(folder, newest, name));
+  const ours = parts.map(({ part }) => join(folder, part));
+  try {
+    return (await digestOf(theirs)) === (await digestOf(ours));
+  } catch {
+    return false;
+  }
 }
 
 const byNumber = (names: readonly string[]): readonly string[] =>
@@ -94,17 +79,7 @@ const byNumber = (names: readonly string[]): readonly string[] =>
 /** The digest of all bytes of some files, in this order. */
 async function digestOf(paths: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
-  for (const path of paths) {
-    const file = await open(path, "r");
-    try {
-      for (;;) {
-        const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(CHUNK_BYTES) });
-        if (bytesRead === 0) break;
-        hash.update(buffer.subarray(0, bytesRead));
-      }
-    } finally {
-      await file.close();
-    }
-  }
+  for (const path of paths)
+    for await (const bytes of (await open(path)).createReadStream()) hash.update(bytes);
   return hash.digest("hex");
 }

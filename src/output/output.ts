@@ -29,14 +29,12 @@ export type OutputOptions = {
   readonly format?: Language | undefined;
   /** Whether the language has no words for logs, so that they go to stderr. */
   readonly logs: boolean;
-  /** Whether stdout has no words for state either. */
-  readonly bare?: boolean;
   /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
   readonly flushBeforeAnswer?: boolean;
   /** Whether the log takes the metrics of each stream. */
   readonly metrics?: boolean;
-  /** Whether exit code 2 means that only a person can correct the failure. Platforms know 0 and 1. */
-  readonly codes?: "person" | undefined;
+  /** A person has exit code 2 for failures that only a person can correct, and stdout without state. Platforms know 0 and 1. */
+  readonly reader?: "person" | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
@@ -165,9 +163,9 @@ class Output {
   }
 
   get #savedText(): string {
-    const { bare, flushBeforeAnswer } = this.#parts.options;
+    const { reader, flushBeforeAnswer } = this.#parts.options;
     if (flushBeforeAnswer === true) return "there is no answer. Run again";
-    return savedText(this.#summary, bare !== true);
+    return savedText(this.#summary, reader !== "person");
   }
 
   /** The saved part of a run that has failed. The error of an interrupted run has it already. */
@@ -276,7 +274,7 @@ export async function runToEnd(
     await output.close();
     signal.throwIfAborted();
     if (complete) return 0;
-    return options.codes === "person" && output.isForPerson ? 2 : 1;
+    return options.reader === "person" && output.isForPerson ? 2 : 1;
   } finally {
     await opened?.release();
   }

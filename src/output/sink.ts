@@ -86,10 +86,12 @@ async function openFolder(
   runtime: SinkRuntime,
 ): Promise<Sink> {
   await makeFolder(path);
-  if (to.limit !== undefined) refuseUsed(path);
+  const own = join(path, "state.json");
+  if (to.limit !== undefined && existsSync(own))
+    throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
   // A state that comes from another folder names the files of that folder.
   const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
-  const file = await StateFile.open(join(path, "state.json"), runtime, seed);
+  const file = await StateFile.open(own, runtime, seed);
   const folder = new Folder(path, file, to, runtime);
   await folder.recover();
   return {
@@ -99,13 +101,6 @@ async function openFolder(
     close: nothing,
     release: folder.release.bind(folder),
   };
-}
-
-/** Throws ConfigError for a folder of an earlier run: the sample would be among its rows. */
-function refuseUsed(folder: string): void {
-  const found = join(folder, "state.json");
-  if (existsSync(found))
-    throw new ConfigError(`Cannot write a sample: "${found}" is of an earlier run. Choose another folder`);
 }
 
 const nothing = async (): Promise<void> => {};

@@ -2,7 +2,7 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Lines } from "../sync/event.ts";
 import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
-import { makeFolder, syncFolder } from "./files/replace.ts";
+import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 
 /** Rows of one window. `part`: the name of their file. `span`: the days of the window, as names of files have them. */
@@ -14,7 +14,7 @@ type WindowPart = {
 };
 
 /**
- * The rows of one stream that have no visible file yet. Each window has a part of its own, and rows that come after a
+ * The rows of one stream, in its folder, that have no visible file yet. Each window has a part of its own, and rows that come after a
  * checkpoint begin another one, so a part is covered by a state either completely or not at all.
  */
 export class WindowFiles {
@@ -25,7 +25,6 @@ export class WindowFiles {
   readonly #open = new Map<number, WindowPart>();
   #covered: WindowPart[] = [];
   #gathered: string | undefined;
-  #hasFolder = false;
 
   constructor(folder: string, form: FileForm) {
     this.folder = folder;
@@ -38,7 +37,7 @@ export class WindowFiles {
 
   async append(lines: Lines, window: number, span: string | undefined): Promise<void> {
     if (lines.length === 0) return;
-    const one = this.#open.get(window) ?? (await this.#newPart(window, span));
+    const one = this.#open.get(window) ?? this.#newPart(window, span);
     this.#open.set(window, one);
     let text = "";
     for (const line of lines) text += `${line}\n`;
@@ -74,7 +73,6 @@ export class WindowFiles {
     const folder = newPartName("full");
     const hidden = join(this.folder, folder);
     this.#gathered = hidden;
-    await this.#makeFolder();
     await mkdir(hidden, 0o700);
     for (const { part, name } of files) await rename(join(this.folder, part), join(hidden, name));
     await syncFolder(hidden);
@@ -104,14 +102,8 @@ export class WindowFiles {
     for (const { file } of this.#covered) await file.seal();
   }
 
-  async #makeFolder(): Promise<void> {
-    if (!this.#hasFolder) await makeFolder(this.folder);
-    this.#hasFolder = true;
-  }
-
-  async #newPart(window: number, span: string | undefined): Promise<WindowPart> {
+  #newPart(window: number, span: string | undefined): WindowPart {
     const { start, gzip, commitBytes } = this.#form;
-    await this.#makeFolder();
     const part = newPartName(start);
     const file = new Part(join(this.folder, part), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
     return { part, window, span, file };

@@ -134,12 +134,7 @@ export class MemoryDisk {
           end += piece.length;
         }
       },
-      read: ({ buffer }) =>
-        this.#do(() => {
-          const bytesRead = inode.data.copy(buffer, 0, end);
-          end += bytesRead;
-          return { buffer, bytesRead };
-        }, life),
+      createReadStream: () => [this.#do(() => inode.data, life)],
       ...{ sync, datasync: sync },
       ...{ chown: async () => {}, chmod: async () => {}, close: async () => {} },
     };
@@ -191,7 +186,7 @@ export class MemoryDisk {
 type Handle = {
   write(text: string, position: number): Promise<void>;
   appendFile(bytes: Buffer): Promise<void>;
-  read(into: { readonly buffer: Buffer }): Promise<{ readonly buffer: Buffer; readonly bytesRead: number }>;
+  createReadStream(): readonly Promise<Buffer>[];
 } & Readonly<Record<"sync" | "datasync" | "chown" | "chmod" | "close", () => Promise<void>>>;
 
 const EMPTY = Buffer.alloc(0);

@@ -35,16 +35,15 @@ function isFile(fd: number): boolean {
 
 /** The last byte of a file that may be open for writing alone; a line feed if it is empty or the system refuses. */
 function lastByte(fd: number): string {
+  let reading: number | undefined;
   try {
-    const reading = openSync(`/dev/fd/${fd}`, "r");
+    reading = openSync(`/dev/fd/${fd}`, "r");
     const byte = Buffer.from("\n");
-    try {
-      readSync(reading, byte, 0, 1, fstatSync(fd).size - 1);
-    } finally {
-      closeSync(reading);
-    }
+    readSync(reading, byte, 0, 1, fstatSync(fd).size - 1);
     return byte.toString("latin1");
   } catch {
     return "\n";
+  } finally {
+    if (reading !== undefined) closeSync(reading);
   }
 }
