@@ -137,7 +137,7 @@ export class Folder {
     if (isDue && !isFromStart(stream.name, state)) await this.#commit(stream, state);
   }
 
-  /** All rows of a stream that is read from the start count together. Of other streams, the rows count that a state covers. */
+  /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
   async #close(stream: OpenStream, complete: boolean): Promise<void> {
     const { name, key, files, state } = stream;
     if (complete) await files.cover();

@@ -25,7 +25,7 @@ export async function openDisplay(
   files: boolean,
 ): Promise<Display | undefined> {
   const { stderr, stdout, clock, environment } = runtime;
-  // What reads a pipe may write to this terminal too.
+  // The reader of a pipe may write to this terminal too.
   const isTaken = !files && (stdout.isTTY === true || stdout instanceof Socket);
   if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
   const { default: spinner } = await import("yocto-spinner");

@@ -13,13 +13,13 @@ type Counts = {
   readonly waited_seconds: number;
 };
 
-/** What `--summary` writes: what a run delivered and what that took. Names and units are fixed. */
+/** The object that `--summary` writes: the rows of a run and their cost. Names and units are fixed. */
 export type RunSummary = Counts & {
   readonly version: 1;
   readonly started_at: string;
   readonly ended_at: string;
   readonly outcome: "complete" | "incomplete" | "failed" | "interrupted";
-  /** At most so many rows of each stream were asked for, and no state is saved; absent: all rows. */
+  /** At most this many rows of each stream were read, and no state is saved; absent: all rows. */
   readonly sample?: number;
   readonly error: string | null;
   readonly time_limit_reached: boolean;
@@ -45,7 +45,7 @@ export type StreamSummary = Counts &
     readonly state_before: unknown;
     /** The last state whose records had left. */
     readonly state_after: StreamState | null;
-    /** What jobs bought in this run; null for other streams. */
+    /** The purchases of jobs in this run; null for other streams. */
     readonly spent: Spent | null;
   };
 
@@ -57,7 +57,7 @@ export type CurrentStream = StreamSummary & {
   readonly requestSeconds: number;
 };
 
-/** What a run is waiting for. */
+/** The event for which a run waits. */
 export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 
 /** A moment (monotonic ms), and what the service was asked until then. */
@@ -77,7 +77,7 @@ type Counted = {
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
-  /** What the run waits for; undefined while records come. */
+  /** Undefined while records come. */
   waiting: Waiting | undefined;
   /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
   readonly failures: unknown[] = [];
@@ -212,7 +212,7 @@ export class RunStats {
 const isWhole = (event: Extract<Event, { kind: "close" }>): boolean =>
   event.complete && event.error === undefined;
 
-/** What the last state has of a stream that has reported nothing itself. */
+/** The report in the last state of a stream that has reported nothing itself. */
 function reportIn(state: StreamState | null): StreamReport {
   const { days = [], discoveredAt } = state ?? {};
   return {

@@ -75,7 +75,7 @@ function windowText(window: WindowRecord): string {
   return `${where}: ${counted}, ${shown(window.shown)} shown, ${passes}, ${window.verdict}, ${shownSeconds(window.seconds)}`;
 }
 
-/** What of an interrupted run is saved, and where. @param hasStateMessages whether stdout shows a state that has no place */
+/** The saved part of an interrupted run, and its place. @param hasStateMessages whether stdout shows a state that has no place */
 export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMessages: boolean): string {
   if (sample !== undefined) return "of a sample no state is saved";
   if (saved_to === null && !hasStateMessages)
@@ -91,7 +91,7 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
   return `saved ${named.join(", ")} in ${place}. Run again to continue`;
 }
 
-/** What a person at a terminal reads at the end: a line for each stream. */
+/** The summary for a person at a terminal: a line for each stream. */
 export const summaryText = ({ streams }: RunSummary): string =>
   streams.map((stream) => `${stream.stream}: ${streamTexts(stream).join("\n  ")}\n`).join("");
 

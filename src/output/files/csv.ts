@@ -21,7 +21,7 @@ export async function* textLines(
   if (rest !== "") yield [rest];
 }
 
-/** What may stand between cells. In a file one of them does, and the others are text. */
+/** The possible separators of cells. A file uses one of them, and the others are text in it. */
 const BETWEEN_CELLS = ",;\t";
 
 /** Made once for each separator of the program's files: a line is matched in less time than its expression is made. */
@@ -40,14 +40,14 @@ const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
 export const cellsOf = (line: string, separators: string = BETWEEN_CELLS): readonly string[] =>
   matchesIn(line, separators).map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
 
-/** What stands before a cell of a line, or behind the first one; all that may if there is no other cell. */
+/** The separator before a cell of a line, or after the first one; all possible ones if there is no other cell. */
 export const separatorAt = (line: string, nth: number): string =>
   matchesIn(line, BETWEEN_CELLS)[Math.max(1, nth)]?.[0].charAt(0) ?? BETWEEN_CELLS;
 
 /**
  * Whether a line of CSV ends within quotes: the line break after it belongs to the cell. Quotes inside a cell that does not
  * begin with one are text.
- * @param open what stands before the line in its row, if a cell of that is still open; else empty
+ * @param open the text before the line in its row, if a cell of it is still open; else empty
  */
 export function endsInQuotes(open: string, line: string, separators: string = BETWEEN_CELLS): boolean {
   const quotes = line.split('"').length - 1;

@@ -20,7 +20,7 @@ const LOOK_MS = 1_000;
 /** How long (ms) a holder waits before it looks a second time for a lock that is gone. */
 const LOOK_AGAIN_MS = 100;
 
-/** What the process lends to a lock. */
+/** The parts of the process that a lock uses. */
 export type LockRuntime = {
   readonly clock: {
     /** Epoch ms; only shown to people. */
@@ -43,7 +43,7 @@ export type LockRuntime = {
  * Keeps other runs from a file: `<file>.lock` holds a random token and changes every 10 seconds.
  *
  * On the machine of the holder, the system tells whether the holder still runs: a second run fails at once, and one that
- * follows a kill takes the lock over at once. Elsewhere, such as in another container, whoever finds a lock watches it,
+ * follows a kill takes the lock over at once. Elsewhere, such as in another container, a run that finds a lock watches it,
  * because no clock but its own can be trusted. A lock that changes belongs to a run that is alive: the observer fails. A
  * lock that stays the same for 60 seconds was left by a run that was killed: the observer takes it over.
  *
@@ -67,7 +67,7 @@ export class Lock {
   /**
    * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run holds it,
    * ConfigError if no lock can be made, and the signal's reason.
-   * @param notify is told, in a sentence, of a lock that has to be watched
+   * @param notify takes a sentence about a lock that is watched
    */
   static async acquire(
     file: string,

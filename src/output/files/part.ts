@@ -18,7 +18,7 @@ export class Part {
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
   #isSealed = false;
-  /** What waits to be written, and how many of its bytes do. */
+  /** Bytes that are not written yet, at the start of a buffer. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
 

@@ -27,7 +27,7 @@ export function reasonOf(error: unknown): string {
   return PLAIN[code] ?? code;
 }
 
-/** An error of writing into a folder, with the file and the system's reason. What is no error of the system is left as it is. */
+/** An error of writing into a folder, with the file and the system's reason. Returns other errors as they are. */
 export function writeFailure(folder: string, error: unknown): unknown {
   if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
   const { path = folder } = error as { path?: string };

@@ -50,7 +50,7 @@ export async function replaceFile(
   await syncFolder(dirname(path));
 }
 
-/** What is at a path that may be replaced; undefined: nothing is. Throws ConfigError for anything but a regular file. */
+/** The file at a path that may be replaced; undefined: there is none. Throws ConfigError for anything but a regular file. */
 export async function statReplaceable(path: string): Promise<Stats | undefined> {
   const stats = await statAt(path).catch((error: unknown) => {
     throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
@@ -62,7 +62,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
 
 /**
  * Removes what runs that were killed left of their tries to replace a file.
- * Only for who holds the file's lock: the tries of a run that is going on would be removed as well.
+ * Only for the holder of the file's lock: the tries of a run that is going on would be removed as well.
  */
 export async function removeLeftovers(path: string): Promise<void> {
   const head = `${basename(path)}.`;
@@ -93,7 +93,7 @@ export async function makeFolder(path: string, withParents = false): Promise<voi
 
 /**
  * Gives a finished file or folder its name, by one rename, and never over an existing one. May be done twice: what is
- * there under neither name was published before, and a reader took it. Only for who holds the lock of the folder.
+ * there under neither name was published before, and a reader took it. Only for the holder of the folder's lock.
  * Throws ConfigError where the name is taken, and the system's errors as they are.
  */
 export async function publish(from: string, to: string): Promise<void> {
@@ -123,7 +123,7 @@ export async function syncFolder(path: string): Promise<void> {
 /** A failure to sync after which the disk may not hold what was written. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 
-/** What follows the name of a file in those of its unfinished tries and of locks that were taken over. */
+/** The ends of names of unfinished tries, and of locks that were taken over. */
 const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
@@ -139,7 +139,7 @@ async function writeDurably(path: string, content: FileContent, like?: Stats): P
   }
 }
 
-/** Who cannot give the owner also gives no rights to a group that may be another. */
+/** A process that cannot give the owner also gives no rights to a group that may be another. */
 async function copyRights(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
   const owned = await file.chown(uid, gid).then(
     () => true,
