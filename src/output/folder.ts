@@ -141,7 +141,7 @@ export class Folder {
   async #close(stream: OpenStream, complete: boolean): Promise<void> {
     const { name, key, files, state } = stream;
     if (complete) await files.cover();
-    const saved = this.#file.stateOf(key);
+    const saved = this.#file.saved.streams.get(key) as StreamState | undefined;
     const covered = state ?? saved;
     if (covered !== undefined && !isFromStart(name, covered)) await this.#commit(stream, covered);
     else if (complete && this.#sample !== undefined) await this.#commit(stream, null);

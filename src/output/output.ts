@@ -95,15 +95,15 @@ class Output {
 
   async emit(event: Event): Promise<void> {
     const { stats, display, options, runtime } = this.#parts;
-    const isOpen = stats.current?.outcome === "interrupted";
+    const isEnd = event.kind === "close" || event.kind === "failed";
+    const isStreamsEnd = isEnd && stats.current?.outcome === "interrupted";
     stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
     display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
     const { current } = stats;
-    const hasEnded = isOpen && (event.kind === "close" || event.kind === "failed");
-    if (hasEnded && options.metrics === true && current !== undefined)
+    if (isStreamsEnd && options.metrics === true && current !== undefined)
       for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
     if (event.kind === "end") await this.#inform(...stats.takeFinalLines(), this.#endText);
     await this.#pass(event);

@@ -41,7 +41,10 @@ export class StateFile {
       // state that is read here the last one.
       await removeLeftovers(path);
       const isThere = (await statReplaceable(path)) !== undefined;
-      if (isThere && seed !== undefined) throw ownState(path);
+      if (isThere && seed !== undefined)
+        throw new ConfigError(
+          `Cannot go on from --state: the folder has a state of its own in "${path}". Leave --state out, or choose another folder`,
+        );
       const saved = isThere ? parseSaved(path, await readText("state", path)) : (seed ?? parseStateText(""));
       return new StateFile(path, lock, saved);
     } catch (error) {
@@ -53,11 +56,6 @@ export class StateFile {
   /** The state as it is now: what the file has, or the state that a new file begins with. */
   get saved(): SavedState {
     return { streams: new Map(this.#bookmarks), rest: this.#rest };
-  }
-
-  /** A stream's part of the state, as it is now. @param key its name in the state */
-  stateOf(key: string): StreamState | undefined {
-    return this.#bookmarks.get(key) as StreamState | undefined;
   }
 
   /**
@@ -82,9 +80,9 @@ export class StateFile {
     try {
       await replaceFile(this.path, text, { keepPrevious: true, beforeRename });
     } catch (cause) {
-      if (codeOf(cause) === undefined && cause instanceof Error)
-        throw new OutputError(cause.message, { cause });
-      throw new OutputError(`Cannot replace the state file "${this.path}": ${reasonOf(cause)}`, { cause });
+      const why = `Cannot replace the state file "${this.path}": ${reasonOf(cause)}`;
+      const isOurs = codeOf(cause) === undefined && cause instanceof Error;
+      throw new OutputError(isOurs ? cause.message : why, { cause });
     }
   }
 
@@ -99,17 +97,11 @@ export class StateFile {
   }
 }
 
-const ownState = (path: string): ConfigError =>
-  new ConfigError(
-    `Cannot go on from --state: the folder has a state of its own in "${path}". Leave --state out, or choose another folder`,
-  );
-
 function parseSaved(path: string, text: string): SavedState {
-  if (text.trim() === "") {
+  if (text.trim() === "")
     throw new ConfigError(
       `Cannot use the state file "${path}": it is empty, which no run leaves behind. Put "${path}.previous" in its place, or remove it to read everything from the start`,
     );
-  }
   try {
     return parseStateText(text);
   } catch (cause) {

@@ -17,9 +17,9 @@ import { ConfigError } from "../../base/errors.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /** All at once, or in pieces. */
-export type FileContent = string | Uint8Array | AsyncIterable<string>;
+type FileContent = string | AsyncIterable<string>;
 
-export type ReplaceOptions = {
+type ReplaceOptions = {
   /** Keeps the file that is replaced as `<path>.previous`. */
   readonly keepPrevious?: boolean;
   /** Called when all is written and before it takes effect; what it throws leaves the old file in place. */
@@ -161,8 +161,5 @@ async function keep(path: string): Promise<void> {
 
 function fileKindOf(stats: Stats): string {
   if (stats.isSymbolicLink()) return "a link";
-  if (stats.isDirectory()) return "a folder";
-  if (stats.isFIFO()) return "a named pipe";
-  if (stats.isSocket()) return "a socket";
-  return "a device";
+  return stats.isDirectory() ? "a folder" : "a pipe, a socket or a device";
 }

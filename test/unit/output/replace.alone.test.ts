@@ -147,8 +147,8 @@ describe("statReplaceable()", () => {
   it.each<[string, () => Promise<unknown> | unknown]>([
     ["a link. Name the file that it points to", () => symlink(join(folder, "nowhere"), path)],
     ["a folder. Name a regular file", () => mkdir(path)],
-    ["a named pipe", () => execFileSync("mkfifo", [path])],
-    ["a socket", () => once(createServer().unref().listen(path), "listening")],
+    ["a pipe, a socket or a device. Name", () => execFileSync("mkfifo", [path])],
+    ["a pipe, a socket or a device", () => once(createServer().unref().listen(path), "listening")],
   ])("refuses %s", async (what, make) => {
     await make();
     const { ino } = lstatSync(path);

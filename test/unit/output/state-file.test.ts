@@ -68,7 +68,7 @@ describe("StateFile", () => {
     await symlink(join(folder, "real.json"), path);
     await expect(openFile()).rejects.toThrow("it is a link. Name the file that it points to");
     await expect(openFile(folder)).rejects.toThrow("it is a folder");
-    await expect(openFile("/dev/null")).rejects.toThrow("it is a device");
+    await expect(openFile("/dev/null")).rejects.toThrow("it is a pipe, a socket or a device");
     expect(existsSync("/dev/null.lock")).toBe(false);
     await expect(openFile(join(folder, "typo", "state.json"))).rejects.toThrow(/there is no folder ".*typo"/);
     expect(await textsIn(folder)).toEqual({ "real.json": "{}", "state.json": "{}" });
