@@ -2,7 +2,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import type { Clock } from "../service/clock.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
-import type { Event, Notice, Spent, StreamReport, StreamState, WindowRecord } from "../sync/event.ts";
+import type { Event, Notice, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 
 type Counts = {
   readonly rows: number;
@@ -29,25 +29,30 @@ export type RunSummary = Counts & {
 };
 
 /** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamSummary = Counts &
-  StreamReport & {
-    readonly stream: string;
-    /** `interrupted`, too, while it is being read. */
-    readonly outcome: "complete" | "incomplete" | "interrupted";
-    readonly error: string | null;
-    readonly expected_rows: number | null;
-    /** Each window that the state covers, in their order; none for a stream of jobs. */
-    readonly windows: readonly WindowRecord[];
-    /** Rows, records and items that `suppress_file` kept back. */
-    readonly suppressed: number;
-    /** Files that were published; null: none are written. */
-    readonly files: number | null;
-    readonly state_before: unknown;
-    /** The last state whose records had left. */
-    readonly state_after: StreamState | null;
-    /** The purchases of jobs in this run; null for other streams. */
-    readonly spent: Spent | null;
-  };
+export type StreamSummary = Counts & {
+  readonly stream: string;
+  /** `interrupted`, too, while it is being read. */
+  readonly outcome: "complete" | "incomplete" | "interrupted";
+  readonly error: string | null;
+  readonly expected_rows: number | null;
+  /** Each window that the state covers, in their order; none for a stream of jobs. */
+  readonly windows: readonly WindowRecord[];
+  /** Rows, records and items that `suppress_file` kept back. */
+  readonly suppressed: number;
+  readonly missing_days: readonly string[];
+  /** Ranges of days that the next run checks again. */
+  readonly recheck: readonly (readonly [first: string, last: string])[];
+  readonly time_limit_reached: boolean;
+  /** Up to where all rows are delivered: a day or a moment. */
+  readonly saved_up_to: string | null;
+  /** Files that were published; null: none are written. */
+  readonly files: number | null;
+  readonly state_before: unknown;
+  /** The last state whose records had left. */
+  readonly state_after: StreamState | null;
+  /** The purchases of jobs in this run; null for other streams. */
+  readonly spent: Spent | null;
+};
 
 /** A stream, and what no summary has of it. */
 export type CurrentStream = StreamSummary & {
@@ -63,7 +68,7 @@ export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 /** A moment (monotonic ms), and what the service was asked until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
-type Noted = Omit<StreamSummary, keyof Counts | keyof StreamReport>;
+type Noted = Omit<StreamSummary, keyof Counts | "missing_days" | "recheck" | "saved_up_to">;
 
 type Counted = {
   readonly noted: { -readonly [Name in keyof Noted]: Noted[Name] };
@@ -72,7 +77,8 @@ type Counted = {
   rows: number;
   /** Rows in files that can be seen; undefined: none are written. */
   published?: number;
-  report?: StreamReport | undefined;
+  /** The state of the last checkpoint. */
+  state?: StreamState;
 };
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
@@ -112,7 +118,14 @@ export class RunStats {
       this.failures.push(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#finalLines.push(event.text);
     if (event.kind === "open") {
-      const none = { error: null, expected_rows: null, windows: [], suppressed: 0, files: null };
+      const none = {
+        error: null,
+        expected_rows: null,
+        windows: [],
+        suppressed: 0,
+        files: null,
+        time_limit_reached: false,
+      };
       const states = { state_before: event.before ?? null, state_after: null, spent: null };
       const noted = { stream: event.stream, outcome: "interrupted", ...none, ...states } as const;
       this.#streams.push({ noted, from: this.#mark(), rows: 0 });
@@ -186,24 +199,27 @@ export class RunStats {
       noted.suppressed += event.facts?.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {
+      stream.state = event.state;
       noted.windows = [...noted.windows, ...(event.read ?? [])];
       noted.spent = event.spent ?? noted.spent;
     }
     if (event.kind === "close") {
       stream.to = this.#mark();
-      stream.report = event.report;
+      noted.time_limit_reached = event.isTimeUp === true;
       noted.outcome = isWhole(event) ? "complete" : "incomplete";
       noted.error = event.error === undefined ? null : userMessage(event.error);
     }
   }
 
-  #summaryOf({ noted, from, to = this.#mark(), report, rows, published }: Counted): StreamSummary {
+  #summaryOf({ noted, from, to = this.#mark(), state, rows, published }: Counted): StreamSummary {
     const { stream, outcome, error, state_before, state_after, spent, ...facts } = noted;
-    const saved = reportIn(state_after);
+    const days = (state?.["days"] ?? []) as Coverage;
+    const until = state_after?.["discoveredAt"];
     return {
       ...{ stream, outcome, error, rows: published ?? rows, ...facts, ...countsBetween(from, to) },
-      ...(report ?? saved),
-      ...(state_after !== null && { saved_up_to: saved.saved_up_to }),
+      missing_days: missingDaysOf(days),
+      recheck: withStatus(days, "again"),
+      saved_up_to: typeof until === "string" ? until : null,
       ...{ state_before, state_after, spent },
     };
   }
@@ -211,17 +227,6 @@ export class RunStats {
 
 const isWhole = (event: Extract<Event, { kind: "close" }>): boolean =>
   event.complete && event.error === undefined;
-
-/** The report in the last state of a stream that has reported nothing itself. */
-function reportIn(state: StreamState | null): StreamReport {
-  const { days = [], discoveredAt } = state ?? {};
-  return {
-    missing_days: missingDaysOf(days as Coverage),
-    recheck: withStatus(days as Coverage, "again"),
-    time_limit_reached: false,
-    saved_up_to: typeof discoveredAt === "string" ? discoveredAt : null,
-  };
-}
 
 const countsBetween = (from: Mark, to: Mark): Omit<Counts, "rows"> => ({
   seconds: rounded(to.at - from.at),

@@ -66,8 +66,7 @@ export class Checkpoints {
     if (full_refresh !== null && error === undefined && !isTimeUp)
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
     yield* this.#checkpoint();
-    const { discoveredAt, days } = this.#state;
-    const recheck = withStatus(days, "again");
+    const recheck = withStatus(this.#state.days, "again");
     if (recheck.length > 0) {
       const text = `${plural(recheck.length, "date range")} of "${this.#stream}" changed while they were read. The next run reads them again`;
       yield { kind: "log", level: "info", text };
@@ -77,12 +76,7 @@ export class Checkpoints {
       stream: this.#stream,
       complete: error === undefined,
       ...(error !== undefined && { error }),
-      report: {
-        missing_days: missingDaysOf(days),
-        recheck,
-        time_limit_reached: isTimeUp,
-        saved_up_to: discoveredAt,
-      },
+      isTimeUp,
     };
   }
 

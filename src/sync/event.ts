@@ -67,16 +67,6 @@ export type WindowRecord = {
   readonly seconds: number;
 };
 
-/** What became of one stream, in the words of `--summary`. */
-export type StreamReport = {
-  readonly missing_days: readonly string[];
-  /** Ranges of days that the next run checks again. */
-  readonly recheck: readonly (readonly [first: string, last: string])[];
-  readonly time_limit_reached: boolean;
-  /** Up to where all rows are delivered: a day or a moment. */
-  readonly saved_up_to: string | null;
-};
-
 /** What a stream of jobs bought: its submissions, also those whose answer was lost, and the credits of the answers that came. */
 export type Spent = { readonly submissions: number; readonly credits: number };
 
@@ -124,12 +114,13 @@ type StreamEvent =
       readonly spent?: Spent;
       readonly announces?: boolean;
     }
+  /** `isTimeUp`: the run ended before all that was planned. */
   | {
       readonly kind: "close";
       readonly stream: string;
       readonly complete: boolean;
       readonly error?: unknown;
-      readonly report?: StreamReport;
+      readonly isTimeUp?: boolean;
     }
   /** The run itself cannot go on. */
   | { readonly kind: "failed"; readonly error: unknown }
