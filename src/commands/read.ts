@@ -93,11 +93,11 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const isPlain = [asked.output, asked.stateFile, asked.dryRun].every((flag) => flag === undefined);
   const isPlatform = isPlain && asked.format === "airbyte";
   const all = await openConfig(asked.config, runtime.environment, isPlatform);
-  const say = (text: string) => ({ kind: "log", level: "info", text }) as const;
+  const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
   const opened = asked.part && (await openShard(asked, asked.part, all));
   if (asked.part !== undefined && opened === undefined) {
     const text = `The plan has no shard ${asked.part.shard}: there is nothing to read`;
-    await (await open({}, all)).emit(say(text));
+    await (await open({}, all)).emit(info(text));
     return true;
   }
   const { options, config, shard } = opened ?? { options: asked, config: all, shard: undefined };
@@ -110,7 +110,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const { saved } = output.sink;
   return await withRun({ config, runtime, reporter: output }, async (run) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {
-      await run.emit(say(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
+      await run.emit(info(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);

@@ -53,7 +53,7 @@ type Parts = {
   readonly runtime: Runtime;
 };
 
-/** How often (ms) a log says how far a run is. */
+/** How often (ms) a log has the progress of a run. */
 const PROGRESS_EVERY_MS = 30_000;
 
 /** Passes records and state to the sink, logs to stderr, and shows progress there if it is a terminal. */

@@ -31,7 +31,7 @@ export type LockRuntime = {
     sleep(ms: number, signal?: AbortSignal): Promise<void>;
   };
   readonly signal: AbortSignal;
-  /** Only shown to people: in a container it says nothing. */
+  /** Only shown to people: in a container it has no meaning. */
   readonly pid: number;
   /** Tells whether a process of this machine still runs. Without it, only watching tells. */
   readonly processes?: Processes;
@@ -234,7 +234,7 @@ const heldBy = (file: string, text: string): TransientError =>
     `Cannot use "${file}": another run is using it${holderOf(text)}, and keeps its lock "${lockOf(file)}" alive. Wait until that run has ended`,
   );
 
-/** Says whose lock it is as far as the lock tells, which anyone may have written. */
+/** The holder of a lock, if its text names one. Anyone may have written that text. */
 function holderOf(text: string): string {
   const { started, host, pid } = fieldsOf(text);
   const isPlain = typeof started === "string" && /^[\d:.TZ-]{20,27}$/.test(started);

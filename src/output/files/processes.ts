@@ -12,7 +12,7 @@ export type Processes = {
 
 /**
  * Linux gives every process a name that is never used again: boot, namespace, process id and start time. A process of
- * another boot or namespace, such as another container, is `unknown`: its id says nothing here.
+ * another boot or namespace, such as another container, is `unknown`: its id has no meaning here.
  */
 export function systemProcesses(pid: number): Processes {
   const place = placeOf(pid);

@@ -10,7 +10,7 @@ import { codeOf, reasonOf } from "./reason.ts";
  * @param what the file's part in the run, such as "config"
  */
 export async function readText(what: string, path: string): Promise<string> {
-  // Neither the message nor its cause may hold it: a config holds secrets.
+  // Neither the message nor its cause may have it: a config has secrets.
   if (/^\s*[[{].*"/s.test(path)) {
     throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
   }
@@ -33,7 +33,7 @@ export async function readText(what: string, path: string): Promise<string> {
   return text.replace(/^\uFEFF/, "");
 }
 
-/** Reads a JSON file. The error says where the text is no JSON, and never quotes it: a config holds secrets. */
+/** Reads a JSON file. The error names the line that is no JSON, and never quotes it: a config has secrets. */
 export async function readJson(what: string, path: string): Promise<unknown> {
   return parseJsonFile(what, path, await readText(what, path));
 }
@@ -62,7 +62,7 @@ export function parseJsonFile(what: string, path: string, text: string): unknown
   }
 }
 
-/** How many characters of a text can begin a JSON text. The engine does not say it of each error. */
+/** How many characters of a text can begin a JSON text. Not every error of the engine has the place. */
 function endOfJson(text: string): number {
   let [good, bad] = [0, text.length + 1];
   while (bad - good > 1) {
