@@ -60,8 +60,11 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
   const code = await runToEnd(outputOptions, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({}, config);
-    const again = recheck === undefined ? undefined : await openRecheck(recheck, stream, runtime);
+    // No sync can use this file until the comparison ends.
+    const again = recheck === undefined ? undefined : await StateFile.open(recheck, runtime);
     try {
+      if (again !== undefined && statesIn(again, stream).length === 0)
+        throw new ConfigError(`Cannot use the state file "${recheck}": it holds nothing of "${stream}"`);
       await withRun({ config, runtime, reporter }, async (run) => {
         const found = await compared(options, spec, table, run).catch((error: unknown) => {
           throw writeFailure(options.output ?? tmpdir(), error);
@@ -69,11 +72,11 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
         await run.emit({ kind: "close", stream, complete: true });
         const isTerminal = runtime.stdout.isTTY === true;
         said = isTerminal ? inWords(found) : `${JSON.stringify(found)}\n`;
-        const state = again && (await markAgain(again, found));
-        if (state !== undefined)
-          said += isTerminal
-            ? `The next sync with "${recheck}" reads days of lost and stale rows again\n`
-            : state;
+        if (again !== undefined) {
+          await markAgain(again, found);
+          const words = `The next sync with "${recheck}" reads days of lost and stale rows again\n`;
+          said += isTerminal ? words : await readText("state", again.path);
+        }
         for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
         if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
@@ -105,11 +108,10 @@ async function compared(
   const filters = filtersOf(config);
   const serviceOf = (isFiltered: boolean) =>
     session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
-  let rowsRead: number | undefined;
+  await emit({ kind: "open", stream });
+  let rowsRead = 0;
   async function* read(isFiltered: boolean): AsyncGenerator<Lines> {
-    if (rowsRead === undefined) await emit({ kind: "open", stream });
-    const before = rowsRead ?? 0;
-    rowsRead = before;
+    const before = rowsRead;
     const events = readRows({
       ...{ stream, source, key: session.keyId, service: serviceOf(isFiltered) },
       // Nothing is saved, so that a daily check has nothing to count.
@@ -183,22 +185,14 @@ async function stateOf(
   throw new ConfigError(`Cannot use the state "${path}": ${why}`);
 }
 
-/** Opens the file of `--recheck`, which no sync can use until the comparison ends. @throws ConfigError without a state */
-async function openRecheck(path: string, stream: string, runtime: Runtime): Promise<StateFile> {
-  const file = await StateFile.open(path, runtime);
-  if (statesIn(file, stream).length > 0) return file;
-  await file.release();
-  throw new ConfigError(`Cannot use the state file "${path}": it holds nothing of "${stream}"`);
-}
-
 const statesIn = ({ saved }: StateFile, stream: string) =>
   [...saved.streams].flatMap(([key, value]) => {
     const state = streamOfKey(key) === stream ? parseRowState(stream, value) : null;
     return state === null ? [] : [{ key, value, state }];
   });
 
-/** Lets the next sync read the days of lost and stale rows again. @returns the text of the state file */
-async function markAgain(file: StateFile, { stream, days }: Report): Promise<string> {
+/** Lets the next sync read the days of lost and stale rows again. */
+async function markAgain(file: StateFile, { stream, days }: Report): Promise<void> {
   const lacking = Object.keys(days).filter((day) => (days[day]?.lost ?? 0) + (days[day]?.stale ?? 0) > 0);
   for (const { key, value, state } of statesIn(file, stream)) {
     const undated = lacking.includes("none") ? null : state.undated;
@@ -206,14 +200,13 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<str
     const marked = { ...objectOf(value), ...state, undated, days: withoutSpansOf(state.days, lacking) };
     await file.save(key, marked, forgetFiles(file.path, file.saved.rest, stream));
   }
-  return await readText("state", file.path);
 }
 
 function inWords(found: Report): string {
-  const { stream, table_rows, lost, stale, gone, later, unclear, suppressed, days } = found;
+  const { stream, table_rows, lost, stale, gone, later, suppressed, days } = found;
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
-    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, unclear ${unclear}, suppressed ${suppressed}`,
+    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, suppressed ${suppressed}`,
     ...Object.entries(days).map(
       ([day, of]) => `  ${day}: lost ${of.lost}, stale ${of.stale}, gone ${of.gone}`,
     ),

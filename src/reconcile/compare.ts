@@ -7,14 +7,13 @@ import type { RawLine } from "../sync/event.ts";
 import type { Count } from "../sync/service.ts";
 import type { RowState } from "../sync/state.ts";
 import {
-  AS_NUMBER,
-  AS_TEXT,
-  IN_READ,
   IN_TABLE,
+  inRead,
   KeyTable,
   LISTED,
   type Moment,
   NO_MOMENT,
+  SHOWN,
   SUPPRESSED,
 } from "./key-table.ts";
 import type { DayDifference, Report, Results } from "./results.ts";
@@ -52,18 +51,14 @@ export type Comparison = {
 
 type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 
+/** A person who moves may be in no window of a read, so a read that lacks a row is repeated. */
 const MAX_READS = 4;
-const SHOWN = AS_TEXT | AS_NUMBER;
 
 /**
  * Compares a table with the service, key by key.
  * @throws ConfigError for a table that cannot be read, DataError for another table and for rows that cannot be proven
  */
-export async function compare(comparison: Comparison): Promise<Report> {
-  const differences = new Differences(comparison);
-  await differences.readTable();
-  return await differences.find();
-}
+export const compare = (comparison: Comparison): Promise<Report> => new Differences(comparison).find();
 
 /**
  * Tells which rows the syncs must have delivered, by their dates (epoch ms; NaN: none).
@@ -91,8 +86,9 @@ class Differences {
   readonly #comparison: Comparison;
   readonly #table = new KeyTable();
   /** How many rows have each status. */
-  readonly #rows = new Map<RowStatus, number>();
+  readonly #rows: Record<RowStatus, number> = { same: 0, lost: 0, stale: 0, later: 0, new: 0, suppressed: 0 };
   readonly #days: Record<string, DayDifference> = {};
+  #reads = 0;
   #rowsRead = 0;
   /** The newest dates (epoch ms) in the table, and among the rows that the service showed. */
   #newestInTable = Number.NEGATIVE_INFINITY;
@@ -102,7 +98,7 @@ class Differences {
     this.#comparison = comparison;
   }
 
-  async readTable(): Promise<void> {
+  async #readTable(): Promise<void> {
     const { table, form, isSuppressed } = this.#comparison;
     for await (const rows of tableRows(table, form)) {
       for (const { key, moment } of rows) {
@@ -117,6 +113,7 @@ class Differences {
 
   async find(): Promise<Report> {
     const { isFiltered, mostGone } = this.#comparison;
+    await this.#readTable();
     let missing = await this.#readUntilWhole(isFiltered);
     // A person who left the filters of the config is not gone.
     if (missing === 0 && isFiltered && this.#keysWith(this.#isGone) > 0)
@@ -145,23 +142,23 @@ class Differences {
     return missing;
   }
 
-  /** @returns how many rows, counted before, were not shown: a person who moves can be in none of the windows */
+  /** @returns how many of the rows that were counted before the read were not shown */
   async #read(isFiltered: boolean): Promise<number> {
     const { count, read } = this.#comparison;
     const judges = isFiltered === this.#comparison.isFiltered;
     const counted = await count?.(isFiltered);
+    this.#reads += 1;
     let shown = 0;
     for await (const lines of read(isFiltered)) {
       for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
     }
-    this.#table.clear(IN_READ);
     this.#requireCommonKey();
     return Math.max(0, (counted?.rows ?? 0) - shown);
   }
 
   /** Throws DataError if the service showed no key of the table, unless neither has any. */
   #requireCommonKey(): void {
-    if (this.#keysWith((marks) => (marks & IN_TABLE) !== 0 && (marks & SHOWN) !== 0) > 0) return;
+    if (this.#keysWith((marks) => isInTable(marks) && (marks & SHOWN) !== 0) > 0) return;
     if (this.#rowsRead + this.#keysWith(isInTable) === 0) return;
     const why =
       this.#rowsRead === 0
@@ -186,18 +183,18 @@ class Differences {
     const moment = form.cursor === null ? NO_MOMENT : momentOf(row[form.cursor]);
     if (moment.at > this.#newestShown) this.#newestShown = moment.at;
     const isHidden = isSuppressed({ ...row, [form.key]: key });
-    const marks = IN_READ | (typeof value === "number" ? AS_NUMBER : AS_TEXT) | (isHidden ? SUPPRESSED : 0);
-    const before = this.#table.mark(keyOf(key), marks);
+    const read = inRead(this.#reads);
+    const before = this.#table.mark(keyOf(key), SHOWN | read | (isHidden ? SUPPRESSED : 0));
     const wasThere = (before.marks & (IN_TABLE | SHOWN)) !== 0 || moment.at < asked;
     if (judges && (before.marks & SHOWN) === 0) {
       const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
-      this.#rows.set(status, this.#rowsWith(status) + 1);
+      this.#rows[status] += 1;
       if (status === "lost" || status === "stale") {
         this.#on(moment.at >= OLDEST ? dayOf(moment.at) : "none")[status] += 1;
         await results?.lose(leave(line));
       }
     }
-    return wasThere && (before.marks & IN_READ) === 0;
+    return wasThere && (before.marks & read) === 0;
   }
 
   #statusOf(known: Moment & { readonly marks: number }, moment: Moment): RowStatus {
@@ -213,10 +210,6 @@ class Differences {
     return this.#days[day];
   }
 
-  #rowsWith(status: RowStatus): number {
-    return this.#rows.get(status) ?? 0;
-  }
-
   #keysWith(fits: (marks: number, at: number) => boolean): number {
     return [...this.#table.byDay(fits).values()].reduce((sum, rows) => sum + rows, 0);
   }
@@ -230,20 +223,18 @@ class Differences {
 
   async #end(unanswered: readonly string[]): Promise<Report> {
     const { stream, began, requests, results } = this.#comparison;
+    const { lost, stale, later, new: isNew } = this.#rows;
     const gone = this.#keysWith(this.#isGone);
     const report: Report = {
       ...{ stream, at: new Date(began).toISOString(), table_rows: this.#keysWith(isInTable) },
-      ...{ rows_read: this.#rowsRead, requests: requests() },
-      ...{ lost: this.#rowsWith("lost"), stale: this.#rowsWith("stale"), gone },
-      later: this.#rowsWith("later") + this.#keysWith(isUnshown) - gone,
-      new: this.#rowsWith("new"),
-      ...{ unclear: this.#keysWith(isUnclear), suppressed: this.#keysWith(isSuppressedKey) },
+      ...{ rows_read: this.#rowsRead, requests: requests(), lost, stale, gone },
+      later: later + this.#keysWith(isUnshown) - gone,
+      ...{ new: isNew, suppressed: this.#keysWith(isSuppressedKey) },
       days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
       unanswered,
     };
     await results?.publish(report, {
       "suppressed.csv": this.#list(isSuppressedKey),
-      "unclear.csv": this.#list(isUnclear),
       ...(unanswered.length === 0 && { "gone.csv": this.#list(this.#isGone) }),
     });
     return report;
@@ -266,7 +257,6 @@ class Differences {
 const isInTable = (marks: number): boolean => (marks & IN_TABLE) !== 0;
 const isUnshown = (marks: number): boolean => (marks & (IN_TABLE | SHOWN | SUPPRESSED)) === IN_TABLE;
 const isSuppressedKey = (marks: number): boolean => isInTable(marks) && (marks & SUPPRESSED) !== 0;
-const isUnclear = (marks: number): boolean => isInTable(marks) && (marks & (SHOWN | SUPPRESSED)) === SHOWN;
 
 function momentOf(value: unknown): Moment {
   const text = typeof value === "string" || typeof value === "number" ? `${value}` : "";

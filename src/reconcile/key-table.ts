@@ -6,13 +6,13 @@ export type Moment = { readonly at: number; readonly unit: number };
 
 export const NO_MOMENT: Moment = { at: Number.NaN, unit: 1 };
 
-/** A key is in the table; the service showed it as a text, as a number, in this read; it is suppressed; a list has it. */
+/** A key is in the table; the service showed it; it is suppressed; a list has it. */
 export const IN_TABLE = 1;
-export const AS_TEXT = 2;
-export const AS_NUMBER = 4;
-export const IN_READ = 8;
-export const SUPPRESSED = 16;
-export const LISTED = 32;
+export const SHOWN = 2;
+export const SUPPRESSED = 4;
+export const LISTED = 8;
+/** The service showed a key in one of at most 24 reads. @param nth from 1 on */
+export const inRead = (nth: number): number => LISTED << nth;
 
 /** Numbers of each key: its digest (0: the slot is empty), its marks, and the two of its moment. */
 const WIDTH = 4;
@@ -34,19 +34,10 @@ export class KeyTable {
   /** Adds marks to a key. @returns its moment, and its marks before; 0: the key is new */
   mark(key: string, added = 0): Moment & { readonly marks: number } {
     const slot = this.#slotOf(key);
-    const [marks, at, unit] = [
-      this.#cells[slot + 1] ?? 0,
-      this.#cells[slot + 2] ?? 0,
-      this.#cells[slot + 3] ?? 0,
-    ];
-    this.#cells[slot + 1] = marks | added;
-    return { at, unit, marks };
-  }
-
-  /** Takes a mark from all keys. */
-  clear(mark: number): void {
     const cells = this.#cells;
-    for (let at = 1; at < cells.length; at += WIDTH) cells[at] = (cells[at] ?? 0) & ~mark;
+    const marks = cells[slot + 1] ?? 0;
+    cells[slot + 1] = marks | added;
+    return { at: cells[slot + 2] ?? 0, unit: cells[slot + 3] ?? 0, marks };
   }
 
   /** How many of the keys that fit have their date on each day. */

@@ -23,7 +23,6 @@ export type Report = {
   readonly later: number;
   /** No sync had to deliver them yet. */
   readonly new: number;
-  readonly unclear: number;
   /** Keys of the table whose rows are suppressed now. */
   readonly suppressed: number;
   /** By day; "none" is rows without a date. */
@@ -35,7 +34,7 @@ export type Report = {
 /** Lists of keys, by the name of their file. */
 export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
 
-const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
+const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "report.json"];
 /** The rows of a comparison that did not end. */
 const UNFINISHED = /^\.lost-[0-9a-f]{16}\.part$/;
 

@@ -36,7 +36,7 @@ export async function reconcile(
   return {
     ...{ code, stderr, stdout, folder, report: JSON.parse(stdout.split("\n")[0] || "null") },
     lost: lines("lost.jsonl").map((line) => JSON.parse(line) as Row),
-    ...{ gone: listed("gone.csv"), suppressed: listed("suppressed.csv"), unclear: listed("unclear.csv") },
+    ...{ gone: listed("gone.csv"), suppressed: listed("suppressed.csv") },
   };
 }
 

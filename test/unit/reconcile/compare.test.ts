@@ -9,13 +9,6 @@ import { runs } from "../../support/runs.ts";
 import { compared, listOf, NOW, type Shown, UNDATED } from "./compared.ts";
 
 describe("a comparison key by key", () => {
-  it("calls a key unclear that the service shows as a number and as a text, and no other", async () => {
-    const shown = [{ id: 1 }, { id: "1" }, { id: 2 }, { id: 2 }, { id: "3" }];
-    const report = await compared("id\n1\n2\n3\n4\n", () => shown, { form: UNDATED });
-    expect(report).toMatchObject({ unclear: 1, gone: 1, lost: 0, suppressed: 0, rows_read: 10 });
-    expect(report.lists).toMatchObject({ "unclear.csv": listOf(["1"]), "gone.csv": listOf(["4"]) });
-  });
-
   it.each([
     [5, 2, 2, 0],
     [5, 3, 3, 1],
@@ -209,7 +202,6 @@ it("each row is lost, stale, later, new or suppressed, and each key that nobody 
         expect(found.lists["gone.csv"]).toBe(listOf(gone.map(({ id }) => id)));
         expect(found.lists["suppressed.csv"]).toBe(listOf(named.filter((id) => suppressed.has(id))));
         expect(found).toMatchObject({
-          unclear: 0,
           suppressed: named.filter((id) => suppressed.has(id)).length,
         });
       },

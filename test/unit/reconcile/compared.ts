@@ -30,7 +30,7 @@ export async function compared(table: string, shown: Shown, more: Partial<Compar
     },
     ...more,
   });
-  const names = ["lost.jsonl", "suppressed.csv", "unclear.csv", "gone.csv"];
+  const names = ["lost.jsonl", "suppressed.csv", "gone.csv"];
   const texts = names.map((name) => [name, textOf(join(folder, name))]);
   return { ...report, lists: Object.fromEntries(texts), reads };
 }

@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 it("removes what an earlier comparison left, and nothing else", async () => {
   await mkdir(folder);
-  const left = ["lost.jsonl", "gone.csv", "suppressed.csv", "unclear.csv", "report.json"];
+  const left = ["lost.jsonl", "gone.csv", "suppressed.csv", "report.json"];
   const killed = [".lost-0123456789abcdef.part", "gone.csv.0123456789abcdef.tmp"];
   for (const name of [...left, ...killed, "notes.txt", "gone.csv.bak"])
     writeFileSync(join(folder, name), "old");
