@@ -1,14 +1,15 @@
 import { isObject, objectOf, printable } from "../base/json.ts";
 import { toLatin1 } from "../base/text.ts";
 import { addDays, BEGINNING, type Day, dayOf, startOf } from "../base/time.ts";
-import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import { STREAMS } from "../catalog/streams.ts";
 import { keyDigest } from "../config/address.ts";
+import type { Config } from "../config/config.ts";
 import { describeJobState } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { parseStateText } from "../state/envelopes.ts";
+import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, type DayRange, isProven, missingDaysOf, uncovered } from "../sync/coverage.ts";
 import { type ReadSettings, whatToRead } from "../sync/range.ts";
@@ -27,20 +28,17 @@ export type StateOptions = {
 export async function showState({ file, config, maxAgeMs }: StateOptions, runtime: Runtime): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
   const settings = config === undefined ? undefined : await openConfig(config, runtime.environment);
-  const next: NextRun = {
-    settings: settings ?? DEFAULTS,
-    isAssumed: settings === undefined,
-    key: settings && keyDigest(settings.apiKey),
-    today: dayOf(runtime.clock.now()),
-  };
-  const paragraphs = [...streams].map(([stream, state]) =>
-    paragraph(stream, describeStream(stream, state, next)),
+  const now = runtime.clock.now();
+  const nextRun = (state: RowState): readonly string[] => describeNext(state, settings, dayOf(now));
+  const paragraphs = [...streams].map(([key, state]) =>
+    [key, ...describeStream(streamOfKey(key), state, nextRun).map((fact) => `  ${fact}`)]
+      .map((line) => `${printable(line)}\n`)
+      .join(""),
   );
   const text =
-    paragraphs.length === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
+    streams.size === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
   await write(runtime.stdout, toLatin1(text));
-  if (maxAgeMs === undefined) return 0;
-  const late = lateStreams(streams, runtime.clock.now() - maxAgeMs);
+  const late = maxAgeMs === undefined ? [] : lateStreams(streams, now - maxAgeMs);
   for (const one of late) runtime.stderr.write(`Too old: ${printable(one)}\n`);
   return late.length === 0 ? 0 : 1;
 }
@@ -76,85 +74,62 @@ function completeUntil({ asked, discoveredAt, days }: RowState): number {
 const isDated = (state: unknown): boolean =>
   isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
 
-const paragraph = (stream: string, facts: readonly string[]): string =>
-  `${printable(stream)}\n${facts.map((fact) => `  ${printable(fact)}\n`).join("")}`;
-
-/** How the run after a state is going to read. */
-type NextRun = {
-  readonly settings: ReadSettings;
-  /** Whether the settings are the defaults. */
-  readonly isAssumed: boolean;
-  /** Digest of the API key's id; undefined: unknown. */
-  readonly key: string | undefined;
-  readonly today: Day;
-};
-
 const DEFAULTS: ReadSettings = {
   ...{ startDate: null, endDate: null, lookbackWindowDays: 1, ignoreMissingDays: [] },
   ...{ maxWindowRows: 0, numWorkers: 1, verifyCounts: true },
 };
 
-function describeStream(stream: string, state: unknown, next: NextRun): readonly string[] {
+function describeStream(
+  stream: string,
+  saved: unknown,
+  nextRun: (state: RowState) => readonly string[],
+): readonly string[] {
   const spec = STREAMS.find(({ name }) => name === stream);
   if (spec === undefined) return ["this program has no such stream"];
-  const { version = null } = objectOf(state);
+  const { version = null } = objectOf(saved);
   const written = version === null ? "state without a version" : `state version ${JSON.stringify(version)}`;
-  return [written, ...describeKnown(spec, state, next)];
-}
-
-function describeKnown(spec: StreamSpec, state: unknown, next: NextRun): readonly string[] {
-  if (spec.reading === "job") return describeJobState(spec, state);
-  if (!isDated(state)) return ["every run reads it from the start"];
-  const rows = parseRowState(spec.name, state);
-  return rows === null ? ["nothing is read yet"] : [...describeRows(rows), ...describeNext(rows, next)];
+  if (spec.reading === "job") return [written, ...describeJobState(spec, saved)];
+  if (!isDated(saved)) return [written, "every run reads it from the start"];
+  const state = parseRowState(stream, saved);
+  if (state === null) return [written, "nothing is read yet"];
+  return [written, ...describeRows(state), ...nextRun(state)];
 }
 
 function describeRows(state: RowState): readonly string[] {
   const { discoveredAt, days, undated, filters, full_refresh } = state;
-  const missing = missingDaysOf(days);
   return [
     discoveredAt === null ? "no row is read yet" : `read up to ${discoveredAt}`,
-    `proven days: ${inWords(covered(days.filter(isProven)))}`,
-    `missing days: ${missing.length === 0 ? "none" : missing.join(", ")}`,
+    `proven days: ${inWords(covered(days.filter(isProven))) || "none"}`,
+    `missing days: ${missingDaysOf(days).join(", ") || "none"}`,
     `rows without a date: ${undated === null ? "not read yet" : undated.rows}`,
     ...(filters ? [`filters: source ${filters.source_slug ?? "any"}, is_user ${filters.is_user}`] : []),
     ...(full_refresh === null ? [] : [`full refresh: ${full_refresh.done ? "complete" : "not complete"}`]),
   ];
 }
 
-/** What a run on this day reads, as `read` decides it. */
-function describeNext(state: RowState, { settings, isAssumed, key, today }: NextRun): readonly string[] {
-  const { missing, again, holes, undated, window, daily, isNewKey } = whatToRead(state, settings, today, key);
-  const assumed = isAssumed
-    ? `, with the defaults (lookback_window_days ${settings.lookbackWindowDays}, no dates)`
-    : "";
+/** What a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
+function describeNext(state: RowState, config: Config | undefined, today: Day): readonly string[] {
+  const key = config && keyDigest(config.apiKey);
+  const plan = whatToRead(state, config ?? DEFAULTS, today, key);
+  const { missing, again, holes, undated, window } = plan;
+  const assumed = ", with the defaults (lookback_window_days 1, no dates)";
+  const check = plan.daily ? "count the proven days once" : "";
   const parts = [
-    ...(isNewKey
-      ? ["compare all days with the numbers of the new API key"]
-      : daily
-        ? ["count the proven days once"]
-        : []),
-    ...(missing.length === 0 ? [] : [`missing days: ${missing.join(", ")}`]),
-    ...(again.length === 0 ? [] : [`days that changed while they were read: ${inWords(again)}`]),
-    ...(holes.length === 0 ? [] : [`days that were never read: ${inWords(holes)}`]),
-    ...(undated === undefined ? [] : ["rows without a date"]),
-    ...(window === undefined
-      ? []
-      : [`${window.from === BEGINNING ? "the beginning" : window.from} to ${window.until}`]),
-  ];
+    plan.isNewKey ? "compare all days with the numbers of the new API key" : check,
+    missing.length > 0 && `missing days: ${missing.join(", ")}`,
+    again.length > 0 && `days that changed while they were read: ${inWords(again)}`,
+    holes.length > 0 && `days that were never read: ${inWords(holes)}`,
+    undated && "rows without a date",
+    window && `${nameOf(window.from)} to ${window.until}`,
+  ].flatMap((part) => part || []);
   return [
-    `a run on ${today} reads${assumed}:`,
+    `a run on ${today} reads${config === undefined ? assumed : ""}:`,
     ...(parts.length === 0 ? ["nothing"] : parts).map((part) => `  ${part}`),
   ];
 }
 
+const nameOf = (day: Day): string => (day === BEGINNING ? "the beginning" : day);
+
 /** "the beginning to 2026-01-31, 2026-02-02" */
 const inWords = (ranges: readonly DayRange[]): string =>
-  ranges.length === 0
-    ? "none"
-    : ranges
-        .map(([first, last]) => {
-          const from = first === BEGINNING ? "the beginning" : first;
-          return first === last ? first : `${from} to ${last}`;
-        })
-        .join(", ");
+  ranges.map(([first, last]) => (first === last ? first : `${nameOf(first)} to ${last}`)).join(", ");

@@ -203,7 +203,7 @@ describe("state show", () => {
       delivered: [["2026-03-01", "B".repeat(16)]],
     };
     const state = {
-      people: {
+      "crm/people": {
         ...{ version: 4, discoveredAt: "2026-01-05T01:00:00.000Z", undated: { rows: 2 } },
         days: [span("1970-01-02", "2026-01-02"), span("2026-01-03", "2026-01-03", "missing")],
         filters: { source_slug: null, is_user: "true" },
