@@ -26,9 +26,7 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
     }
     const base_url = await answered(questions, runtime, async () => {
       const answer = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
-      return questions.isTerminal
-        ? await reachable(withScheme(answer), runtime)
-        : await checkedAddress(answer);
+      return await reachable(withScheme(answer), runtime);
     });
     const { settings, message } = await answered(questions, runtime, async () => {
       const all = { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
@@ -67,12 +65,6 @@ const NO_KEY = "none";
 /** Rejects with ConfigError for settings that are no config. */
 const configOf = async (settings: object): Promise<Config> =>
   parseConfig(settings, {}, { name: "these settings" });
-
-/** An address as it was typed. Throws ConfigError for one that is none. */
-async function checkedAddress(address: string): Promise<string> {
-  await configOf({ base_url: address, api_key: NO_KEY });
-  return address;
-}
 
 /** An address at which the service answers, if only to refuse a key that is none. Throws ConfigError. */
 async function reachable(address: string, runtime: Runtime): Promise<string> {

@@ -215,7 +215,7 @@ describe("init", () => {
 
   it.each([
     ["a key that does not work", (url: string) => `${url}\n${KEY}\n`, "INVALID_API_KEY"],
-    ["an address that is none", () => `contacts\n${KEY}\n`, "base_url must look like this"],
+    ["an address that is none", () => `two words\n${KEY}\n`, "base_url must look like this"],
     ["no answers", () => "", "stdin ended before all was answered"],
   ])("writes nothing for %s, and says why", async (_what, input, why) => {
     await using sandbox = await startSandbox({ people: 5 });
