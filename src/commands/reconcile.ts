@@ -180,9 +180,9 @@ async function stateOf(
   if (path === undefined) return undefined;
   const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
   const resumed = resumeRows(incremental(stream), saved, filtersOf(config), service);
-  if (resumed.kind === "read" && resumed.why === undefined && saved !== undefined) return resumed.state;
-  const why = (resumed.kind === "read" && resumed.why) || `it holds nothing of "${stream}"`;
-  throw new ConfigError(`Cannot use the state "${path}": ${why}`);
+  // Without a day every row would count as new, and none as lost.
+  if (resumed.kind === "read" && resumed.state.days.length > 0) return resumed.state;
+  throw new ConfigError(`Cannot use the state "${path}": it holds nothing of "${stream}"`);
 }
 
 const statesIn = ({ saved }: StateFile, stream: string) =>

@@ -7,7 +7,7 @@ import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { mergeStates, type NamedState } from "../shards/merge.ts";
-import { languageOf, parseStateText, streamOfKey } from "../state/envelopes.ts";
+import { isSingerState, parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 
 /** Streams that only one run may go on with. */
@@ -60,8 +60,9 @@ export async function stateMerge(
     type: "STREAM",
     stream: { stream_descriptor: { name }, stream_state: state },
   }));
-  const isSinger = languageOf(texts[0] ?? "") === "singer";
-  const text = asciiJson(isSinger ? { bookmarks: Object.fromEntries(bookmarks) } : messages);
+  const text = asciiJson(
+    isSingerState(texts[0] ?? "") ? { bookmarks: Object.fromEntries(bookmarks) } : messages,
+  );
   await write(stdout, `${text}\n`);
   return 0;
 }

@@ -16,12 +16,8 @@ export function stateKey(name: string, namespace: string | undefined): string {
 /** The name of the stream that a key is of. */
 export const streamOfKey = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
-/** In whose words a state is kept: Airbyte's list of STREAM states, or Singer's bookmarks, as in our state files. */
-export type StateLanguage = "airbyte" | "singer";
-
-/** Tells the language of a state's text, which `parseStateText` must be able to read. */
-export const languageOf = (text: string): StateLanguage =>
-  /"(?:bookmarks|singer_state)"\s*:/.test(text) ? "singer" : "airbyte";
+/** Whether the text of a state has Singer's bookmarks, as our state files have. Otherwise it has Airbyte's STREAM states. */
+export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_state)"\s*:/.test(text);
 
 /** Streams by which a state without any envelope is known as ours. */
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));

@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject, objectOf } from "../base/json.ts";
+import { type JsonObject, objectOf } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
 import type { StreamState } from "../sync/event.ts";
@@ -45,10 +45,6 @@ export function resumeRows(
   const fresh = { ...newState(configured, filters), service };
   const { name } = configured;
   if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
-  if (isWholeState(saved)) {
-    const why = `The state of "${name}" is of a time when its records had no date: the stream is read from the start`;
-    return { kind: "read", state: fresh, why };
-  }
   const state = parseRowState(name, saved);
   if (state === null) return { kind: "read", state: fresh };
   refuseOtherService(name, state, service);
@@ -88,13 +84,6 @@ export function resumeWhole(configured: ConfiguredStream, saved: unknown, filter
 /** The state of a stream that is always read from the start. */
 export function wholeState(configured: ConfiguredStream): StreamState {
   return { version: NEW_STATE.version, full_refresh: fullRefreshOf(configured, true) };
-}
-
-/** Whether `wholeState` made it: it says that it is ours, and nothing about days. Singer's nulls say nothing. */
-function isWholeState(saved: unknown): boolean {
-  if (!isObject(saved) || !("full_refresh" in saved)) return false;
-  const keys = ["discoveredAt", "replication_key_value", "days"];
-  return saved["version"] === NEW_STATE.version && !keys.some((key) => (saved[key] ?? null) !== null);
 }
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {

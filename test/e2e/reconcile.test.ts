@@ -212,12 +212,14 @@ describe("reconcile refuses", () => {
     const filtered = await configFor(sandbox, { is_user: "true" });
     const naive = await file("naive.csv", csvOf(all).replaceAll("Z\n", "\n"));
     const none = await file("none.json", { bookmarks: { sources: {} } });
+    const dayless = await file("dayless.json", { bookmarks: { people: { version: 4, full_refresh: null } } });
     const before = sandbox.requests.filter(({ path }) => path.includes("/stream")).length;
     for (const [which, table, words, why] of [
       [unproven, all, [], 'set \\"verify_counts\\" to true'],
       [config, naive, [], "--timezone"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
       [config, all, ["--state", none], 'holds nothing of \\"people\\"'],
+      [config, all, ["--state", dayless], 'holds nothing of \\"people\\"'],
       [config, all, ["--recheck", none], 'holds nothing of \\"people\\"'],
       [filtered, all, ["--state", state], "is_user"],
     ] as const) {
