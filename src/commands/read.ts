@@ -142,9 +142,14 @@ async function openShard(
   { plan, shard: which }: ShardOptions,
   config: Config,
 ): Promise<OpenShard | undefined> {
-  const shards = parsePlan(await readText("plan", plan), asked.streams[0]);
+  const shards = parsePlan(await readText("plan", plan));
   const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
   if (shard === undefined) return undefined;
+  const other = asked.streams.find((name) => name !== shard.stream);
+  if (other !== undefined)
+    throw new ConfigError(
+      `Cannot read "${other}" by the plan "${plan}": its shards are of "${shard.stream}"`,
+    );
   const output = asked.output && join(asked.output, shardFolder(shard));
   if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
   return {

@@ -36,30 +36,23 @@ const LINE = {
 const unusablePlan = (why: string): ConfigError =>
   new ConfigError(`Cannot use the plan: ${why}. Make one with: source-contact-intelligence plan`);
 
-/**
- * Parses the lines of one plan, oldest first.
- * @param stream which plan, where the text has those of several streams
- * @throws ConfigError for anything else
- */
-export function parsePlan(text: string, stream: string | undefined): readonly Shard[] {
+/** Parses the lines of one plan, oldest first. Throws ConfigError for anything else. */
+export function parsePlan(text: string): readonly Shard[] {
   const isLine = schemaCompiler({ fill: false })<Shard>(LINE);
-  const all = text.split("\n").flatMap((line, at) => {
+  const lines = text.split("\n").flatMap((line, at) => {
     const value = tryParseJson(line);
     if (isLine(value)) return [value];
     if (line.trim() === "") return [];
     const { instancePath = "", message } = isLine.errors?.[0] ?? {};
     throw unusablePlan(`line ${at + 1} is no shard: ${`${instancePath.slice(1)} ${message}`.trim()}`);
   });
-  const name = stream ?? all[0]?.stream;
-  const lines = all.filter((line) => line.stream === name).sort((a, b) => a.shard - b.shard);
-  if (lines.length === 0) throw unusablePlan(`it has no shards${name === undefined ? "" : ` of "${name}"`}`);
-  if (stream === undefined && lines.length < all.length)
-    throw unusablePlan("it has shards of several streams. Name one of them with --stream");
-  for (const [index, { plan, shard, from }] of lines.entries()) {
+  const [first] = lines.sort((a, b) => a.shard - b.shard);
+  if (first === undefined) throw unusablePlan("it has no shards");
+  for (const [index, { plan, stream, shard, from }] of lines.entries()) {
     const last = lines[index - 1]?.to;
     const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
-    if (plan !== lines[0]?.plan || shard !== index || !follows)
-      throw unusablePlan(`shard ${shard} of "${name}" does not follow the line before it`);
+    if (plan !== first.plan || stream !== first.stream || shard !== index || !follows)
+      throw unusablePlan(`shard ${shard} of "${stream}" does not follow the line before it`);
   }
   return lines;
 }
@@ -73,18 +66,16 @@ export function shardConfig(
   config: Config,
   { from, to, share }: Shard,
 ): Config & Pick<ReadSettings, "readsUndated"> {
-  if (config.maxRunSeconds !== null) {
+  if (config.maxRunSeconds !== null)
     throw new ConfigError(
       'Cannot read a shard under "max_run_seconds": a shard is read to its end. Remove the setting',
     );
-  }
   const requestsPerMinute = Math.floor(config.requestsPerMinute * share);
-  if (requestsPerMinute < 1) {
+  if (requestsPerMinute < 1)
     throw new ConfigError(
       `Cannot read a shard with a share of ${share} of ${config.requestsPerMinute} requests a minute: it needs at least one. ` +
         'Plan fewer shards, or raise "requests_per_minute" if the key allows it',
     );
-  }
   // Rows only leave closed days: a shard that is read again continues with the day where it stopped.
   const lookbackWindowDays = to === null ? config.lookbackWindowDays : 0;
   const readsUndated = to === null && config.startDate === null && config.endDate === null;

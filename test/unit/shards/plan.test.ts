@@ -18,7 +18,7 @@ const toText = (lines: readonly object[]): string => lines.map((line) => JSON.st
 describe("a plan", () => {
   it("is read as it was written, lines in any order", () => {
     const turned = toText(LINES.toReversed()).replaceAll("\n", "\r\n\r\n");
-    expect(parsePlan(turned, "people")).toEqual(LINES);
+    expect(parsePlan(turned)).toEqual(LINES);
   });
 
   it.each([
@@ -26,13 +26,14 @@ describe("a plan", () => {
     ["whose name is a path", toText([{ ...FIRST, plan: "../x" }]), "line 1 is no shard: plan must match"],
     ["that has shards of two plans", toText([FIRST, { ...MIDDLE, plan: "f".repeat(16) }]), "does not follow"],
     ["with no share of the requests", toText([{ ...FIRST, share: 0 }]), "line 1 is no shard: share must"],
-    ["of another stream", toText([{ ...FIRST, stream: "companies" }]), 'it has no shards of "people"'],
+    ["without a line", "\n", "it has no shards"],
+    ["of two streams", toText([FIRST, { ...MIDDLE, stream: "companies" }]), "does not follow"],
     ["that lacks its first shard", toText([MIDDLE, OPEN]), 'shard 1 of "people" does not follow'],
     ["that lacks a shard in the middle", toText([FIRST, OPEN]), 'shard 2 of "people" does not follow'],
     ["with a day in no shard", toText([FIRST, { ...MIDDLE, from: "2019-03-04" }]), "does not follow"],
     ["with a day in two shards", toText([FIRST, { ...MIDDLE, from: "2019-03-02" }]), "does not follow"],
   ])("%s is refused", (_what, text, why) => {
-    expect(() => parsePlan(text, "people")).toThrow(why);
+    expect(() => parsePlan(text)).toThrow(why);
   });
 });
 
