@@ -143,7 +143,6 @@ function toReadOptions(given: FlagsOf<typeof readWords>) {
       "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
     );
   }
-  refuseTwoReaders(flags.config, flags.catalog, flags.state);
   const part = plan === undefined || shard === undefined ? undefined : { plan, shard };
   const json = flags.json || format === "airbyte";
   return { ...flags, json, streams, format: format ?? "airbyte", part } as const;
@@ -184,28 +183,18 @@ const MAX_AGE = parsedFlag(
   "exit with 1 if a stream is older, such as 26h",
 );
 
-const RECONCILE_EXAMPLES = [
-  [
-    "which rows the table lacks, and who is gone",
-    "reconcile --config config.json \\\n    --table keys.csv --output found",
-  ],
-] as const;
-
-const reconcileWords = (words: Argv) =>
-  words
-    .options({
-      config: CONFIG,
-      table: textFlag("CSV or JSON lines with key and cursor"),
-      stream: { ...textFlag("stream of the table"), default: "people" },
-      state: fileFlag("state of the syncs that filled it"),
-      output: { alias: "o", ...fileFlag("folder that takes what differs") },
-      // An earlier version compared less without it.
-      full: { ...switchFlag(""), hidden: true },
-      timezone: textFlag("zone of dates without an offset"),
-      "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
-      recheck: textFlag("state file: read lost days again"),
-    })
-    .epilogue(examples(RECONCILE_EXAMPLES));
+const RECONCILE_FLAGS = {
+  config: CONFIG,
+  table: textFlag("CSV or JSON lines with key and cursor"),
+  stream: { ...textFlag("stream of the table"), default: "people" },
+  state: fileFlag("state of the syncs that filled it"),
+  output: { alias: "o", ...fileFlag("folder that takes what differs") },
+  // An earlier version compared less without it.
+  full: { ...switchFlag(""), hidden: true },
+  timezone: textFlag("zone of dates without an offset"),
+  "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
+  recheck: textFlag("state file: read lost days again"),
+} as const;
 
 const addStateCommands: AddCommand = (words, choose) =>
   words
@@ -266,18 +255,16 @@ const addCommands: AddCommand = (parser, choose) =>
         (await import("./commands/read.ts")).read(options, runtime);
       choose(run, options.format === "airbyte");
     })
-    .command("jobs", "show what the next run would buy", JOBS_FLAGS, (flags) => {
-      refuseTwoReaders(flags.config, flags.state);
-      choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime));
-    })
+    .command("jobs", "show what the next run would buy", JOBS_FLAGS, (flags) =>
+      choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime)),
+    )
     .command("plan", "split a stream for several machines", planWords, (flags) =>
       choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
     )
     .command("state", "show a state, or merge those of shards", (words) => addStateCommands(words, choose))
-    .command("reconcile", "compare a table with the service", reconcileWords, (flags) => {
-      refuseTwoReaders(flags.config, flags.table, flags.state);
-      choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime));
-    })
+    .command("reconcile", "compare a table with the service", RECONCILE_FLAGS, (flags) =>
+      choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime)),
+    )
     .demandCommand(1, 1, "Name a command", "Name only one command")
     .recommendCommands()
     .epilogue(
@@ -305,12 +292,6 @@ export async function parseCommand(words: readonly string[], version: string): P
   return await parseWords(NAME, version, words.length === 0 ? ["--help"] : words, addCommands);
 }
 
-/** The second file would be empty, and an empty state reads everything again. Throws UsageError. */
-export function refuseTwoReaders(...files: readonly (string | undefined)[]): void {
-  if (files.filter((file) => file === "-").length < 2) return;
-  throw new UsageError("Only one file can be - (stdin): give the others by their paths");
-}
-
 /**
  * Parses words with a parser that neither prints nor exits. Its help breaks a word where a text does not fit into 80
  * columns. Throws UsageError.
@@ -321,6 +302,9 @@ export async function parseWords(
   words: readonly string[],
   add: AddCommand,
 ): Promise<Command> {
+  // The second file would be empty, and an empty state reads everything again.
+  if (words.filter((word) => /^(?:-[\w-]+=|-\w)?-$/.test(word)).length > 1)
+    throw new UsageError("Only one file can be - (stdin): give the others by their paths");
   const { default: yargs } = await import("yargs");
   const base = yargs().scriptName(name).version(version).alias("version", "v").help().alias("help", "h");
   let command: Command | undefined;

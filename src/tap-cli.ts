@@ -1,13 +1,4 @@
-import {
-  type AddCommand,
-  type Command,
-  fileFlag,
-  LOG_LEVEL,
-  parseWords,
-  refuseTwoReaders,
-  STATES,
-  textFlag,
-} from "./cli.ts";
+import { type AddCommand, type Command, fileFlag, LOG_LEVEL, parseWords, STATES, textFlag } from "./cli.ts";
 import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
@@ -50,7 +41,6 @@ const addTap: AddCommand = (parser, choose) =>
     .epilogue(EXAMPLES)
     .command("$0", false, TAP_FLAGS, ({ config = [], properties, format = "text", ...flags }) => {
       const { catalog = properties } = flags;
-      refuseTwoReaders(...config, catalog, flags.state);
       const options = { ...flags, mode: modeOf(flags), configs: config, catalog, format };
       choose(async (runtime) => (await import("./commands/tap.ts")).tap(options, runtime), true);
     });

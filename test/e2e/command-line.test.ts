@@ -36,7 +36,7 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["read --plan p.jsonl", "plan -> shard"],
   ["read --plan p.jsonl --shard x", '"open"'],
   ["read --config - --state -", "Only one file"],
-  ["read --catalog - --state -", "Only one file"],
+  ["read --catalog - --state=-", "Only one file"],
   ["jobs --config - --state -", "Only one file"],
   ["plan --shards none", '"none"'],
   ["plan --shards-at-once 0", '"0"'],
@@ -50,7 +50,7 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["reconcile", "--table is missing: name a file with key and date of every row"],
   ["reconcile --config - --table -", "Only one file"],
   ["tap --catlog x", "Unknown argument: catlog"],
-  ["tap -c - --state -", "Only one file"],
+  ["tap -c- --state -", "Only one file"],
   ["tap --log-level loud", '"critical"'],
 ];
 
