@@ -90,62 +90,34 @@ function parseLines(lines: readonly string[]): SavedState {
   return state;
 }
 
+/**
+ * Keys around a state: a line of Airbyte's or Singer's output, Airbyte's kinds of state, and what Meltano prints. The first
+ * one counts, because older messages have the same state once more as `data`. Python writes `global_`.
+ */
+const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
+
 function collect(value: unknown, state: ParsedState): void {
   if (value === null || value === undefined || value === "") return;
   if (Array.isArray(value)) {
     for (const message of value) {
-      if (!isObject(message) || isEmpty(message)) throw unknownShape(value);
+      if (!isObject(message) || isNothing(message)) throw unknownShape(value);
       collect(message, state);
     }
     return;
   }
-  const open = isObject(value) ? ENVELOPES.find(([fits]) => fits(value))?.[1] : undefined;
-  if (!isObject(value) || open === undefined) throw unknownShape(value);
-  open(value, state);
-}
-
-type Envelope = readonly [
-  fits: (value: JsonObject) => boolean,
-  open: (value: JsonObject, state: ParsedState) => void,
-];
-
-/** The first that fits is opened. */
-const ENVELOPES: readonly Envelope[] = [
-  [isEmpty, () => undefined],
-  // A complete output line: Airbyte's has `state`, Singer's has `value`.
-  [
-    ({ type, state, value }) => type === "STATE" && isObject(state ?? value),
-    ({ state: airbyte, value }, state) => collect(airbyte ?? value, state),
-  ],
-  [(value) => airbyteType(value) === "STREAM", ({ stream }, state) => state.addStream(stream)],
-  [(value) => airbyteType(value) === "GLOBAL", openGlobal],
-  [(value) => airbyteType(value) === "LEGACY", openLegacy],
-  [(value) => "singer_state" in value, ({ singer_state }, state) => collect(singer_state, state)],
-  // Meltano merges the partial states of runs since the last complete one into it, key by key.
-  [isMeltanoFile, ({ completed, partial }, state) => collect(merged(completed ?? {}, partial ?? {}), state)],
-  [(value) => "bookmarks" in value || "airbyte_state" in value, openBookmarks],
-  [isBare, (value, state) => state.addAll(value)],
-];
-
-/** Airbyte's kind of state message; one without `type` is known by its one part that is not null. */
-function airbyteType({ type, stream, global, global_, data }: JsonObject): unknown {
-  if (type !== undefined && type !== null) return type;
-  if (isObject(stream) && "stream_descriptor" in stream) return "STREAM";
-  if (isObject(global ?? global_)) return "GLOBAL";
-  return isObject(data) ? "LEGACY" : undefined;
-}
-
-/** The shared state belongs to no stream of this source. Python writes `global_`. */
-function openGlobal({ global, global_ }: JsonObject, state: ParsedState): void {
-  const { stream_states: streams } = objectOf(global ?? global_);
-  if (!Array.isArray(streams)) throw unreadableState("a state of several streams has no list of them");
-  for (const stream of streams) state.addStream(stream);
-}
-
-/** A platform without a state gives `{"state":{}}`. */
-function openLegacy({ data }: JsonObject, state: ParsedState): void {
-  const { state: inner, ...rest } = objectOf(data);
-  if (!isEmpty(rest) || !isObject(inner) || !isEmpty(inner)) collect(data, state);
+  if (!isObject(value)) throw unknownShape(value);
+  const { type: _type, ...parts } = value;
+  if (Object.entries(parts).every(([key, part]) => WRAPPERS.includes(key) && isNothing(part))) return;
+  const { stream_states: streams, completed, partial } = value;
+  const wrapper = WRAPPERS.find((key) => !isNothing(value[key]) && isObject(value[key]));
+  if ("bookmarks" in value || "airbyte_state" in value) openBookmarks(value, state);
+  else if (isObject(completed ?? partial)) collect(merged(completed ?? {}, partial ?? {}), state);
+  else if (wrapper !== undefined) collect(value[wrapper], state);
+  // The shared state of all streams belongs to none of this source.
+  else if (Array.isArray(streams)) collect(streams, state);
+  else if ("stream_descriptor" in value || "stream_state" in value) state.addStream(value);
+  else if (isBare(value)) state.addAll(value);
+  else throw unknownShape(value);
 }
 
 /** `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger. */
@@ -156,22 +128,15 @@ function openBookmarks(value: JsonObject, state: ParsedState): void {
   Object.assign(state.rest, rest);
 }
 
-function isMeltanoFile({ completed, partial }: JsonObject): boolean {
-  const halves = [completed, partial].filter((half) => half !== undefined && half !== null);
-  return (
-    halves.length > 0 && halves.every((half) => isObject(half) && ("singer_state" in half || isEmpty(half)))
-  );
-}
-
 function isBare(value: JsonObject): boolean {
   const areBlobs = Object.values(value).every((blob) => blob === null || isObject(blob));
   return areBlobs && Object.keys(value).some((name) => KNOWN.has(name));
 }
 
-function isEmpty(value: JsonObject): boolean {
-  return Object.keys(value).length === 0;
-}
+const isNothing = (value: unknown): boolean =>
+  value === null || value === undefined || (isObject(value) && Object.keys(value).length === 0);
 
+/** Meltano merges the partial states of runs since the last complete one into it, key by key. */
 function merged(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over;
   const entries = Object.entries(over).map(([key, value]) => [

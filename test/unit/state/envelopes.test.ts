@@ -85,7 +85,7 @@ describe("parseState()", () => {
       [],
       {},
       { bookmarks: {} },
-      { singer_state: {} },
+      { singer_state: null },
       { completed: {}, partial: {} },
       { type: "STATE", value: {} },
       [{ type: "LEGACY", data: { state: {} } }],
@@ -145,8 +145,10 @@ describe("parseState()", () => {
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
     [{ type: "LEGACY", data: { cursor: "hunter2" } }, '"cursor" (string)'],
     [{ bookmarks: ["hunter2"] }, '"bookmarks" (array)'],
-    [{ type: "GLOBAL", global: { shared_state: { lsn: 1 } } }, "no list of them"],
-    [{ stateType: "stream", streamState: [] }, '"stateType" (string)'],
+    [{ type: "GLOBAL", global: { shared_state: { lsn: 1 } } }, '"shared_state" (object)'],
+    [{ stateType: "stream", state: {}, streamState: [] }, '"stateType" (string)'],
+    [{ type: "SCHEMA", stream: "people", schema: {} }, '"stream" (string)'],
+    [{ data: [] }, '"data" (array)'],
   ])("refuses %j and names its shape", (value, shape) => {
     expect(() => parseState(value)).toThrow(ConfigError);
     expect(() => parseState(value)).toThrow(shape);
