@@ -24,7 +24,7 @@ export type StateOptions = {
   readonly maxAgeMs?: number | undefined;
 };
 
-/** Says for a person how far each stream of a state has come, whoever wrote it. Throws ConfigError for what is no state. */
+/** Says for a person how far each stream of a state has come. Throws ConfigError for anything but a state. */
 export async function showState({ file, config, maxAgeMs }: StateOptions, runtime: Runtime): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
   const settings = config === undefined ? undefined : await openConfig(config, runtime.environment);
@@ -107,7 +107,7 @@ function describeRows(state: RowState): readonly string[] {
   ];
 }
 
-/** What a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
+/** Says what a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
 function describeNext(state: RowState, config: Config | undefined, today: Day): readonly string[] {
   const key = config && keyDigest(config.apiKey);
   const plan = whatToRead(state, config ?? DEFAULTS, today, key);

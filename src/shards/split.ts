@@ -2,7 +2,7 @@ import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later } from "..
 import type { Service } from "../sync/service.ts";
 import { closedWindow, type DatedWindow } from "../sync/window.ts";
 
-/** What planning asks the service. Each call is one request. */
+/** The calls of planning. Each is one request. */
 type Counter = Pick<Service, "count" | "rowAt">;
 
 /** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
@@ -20,7 +20,7 @@ export const shardWindow = (from: Day | null, to: Day | null): DatedWindow =>
 /** A quarter of an hour of a service that streams 1,000 rows a second. */
 const ROWS_PER_SHARD = 1_000_000;
 const MOST_SHARDS = 1_000;
-/** Where a search by counts begins. */
+/** A search by counts begins here. */
 const FIRST_GUESS = "1970-01-02" as Day;
 
 /** Days before yesterday only lose rows, so they can be read in any order. Null: no shard ends after them. */
@@ -29,7 +29,7 @@ const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
 
 /**
  * Splits a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
- * says which day a row stands on, and how many rows follow the shard before. Where it does not, counts do. The last shard is
+ * says the day of a row, and how many rows follow the shard before. Where it does not, counts do. The last shard is
  * open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
  * @param size of the range
  * @param wanted how many shards; undefined: one for each million rows and the open one

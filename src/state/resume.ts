@@ -6,7 +6,7 @@ import type { StreamState } from "../sync/event.ts";
 import { type Filters, type FullRefresh, NEW_STATE, type RowState } from "../sync/state.ts";
 import { parseRowState } from "./parse-state.ts";
 
-/** What the incoming state means for a stream. `why`: what the operator should know about it. */
+/** The meaning of the incoming state for a stream. `why`: a warning for the operator. */
 export type Resume =
   /** Read from `state`, which is a new one where nothing can be gone on from. */
   | { readonly kind: "read"; readonly state: RowState; readonly why?: string }
