@@ -137,15 +137,14 @@ const readWords = (words: Argv) =>
 
 /** Throws UsageError for flags that exclude each other. */
 function toReadOptions(given: FlagsOf<typeof readWords>) {
-  const { stream: streams = [], plan, shard, format, ...flags } = given;
+  const { stream: streams = [], format, ...flags } = given;
   if (format === "jsonl" && flags.output === undefined && streams.length !== 1) {
     throw new UsageError(
       "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
     );
   }
-  const part = plan === undefined || shard === undefined ? undefined : { plan, shard };
   const json = flags.json || format === "airbyte";
-  return { ...flags, json, streams, format: format ?? "airbyte", part } as const;
+  return { ...flags, json, streams, format: format ?? "airbyte" } as const;
 }
 
 const JOBS_FLAGS = {

@@ -19,12 +19,6 @@ import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../
 
 import { showOutlook } from "./dry-run.ts";
 
-/** Which part of which plan a run reads. */
-export type ShardOptions = {
-  readonly plan: string;
-  readonly shard: number | "open";
-};
-
 export type ReadOptions = Destination &
   Pick<OutputOptions, "logLevel" | "summary"> & {
     readonly config: string | undefined;
@@ -36,13 +30,15 @@ export type ReadOptions = Destination &
     readonly json?: boolean;
     /** Reads everything again, whatever the state says. */
     readonly fullRefresh?: boolean | undefined;
-    /** The part of a plan that this run reads. */
-    readonly part?: ShardOptions | undefined;
+    /** A plan, and which of its shards this run reads. */
+    readonly plan?: string | undefined;
+    readonly shard?: number | "open" | undefined;
     /** Says what would be read, and reads and writes nothing. */
     readonly dryRun?: boolean | undefined;
   };
 
-type OpenShard = { readonly shard: Shard; readonly config: Config; readonly options: ReadOptions };
+/** The part of the account that a run reads. `shard` undefined: all of it. */
+type Part = { readonly shard?: Shard; readonly config: Config; readonly options: ReadOptions };
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
@@ -94,13 +90,13 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const isPlatform = isPlain && asked.format === "airbyte";
   const all = await openConfig(asked.config, runtime.environment, isPlatform);
   const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
-  const opened = asked.part && (await openShard(asked, asked.part, all));
-  if (asked.part !== undefined && opened === undefined) {
-    const text = `The plan has no shard ${asked.part.shard}: there is nothing to read`;
+  const part = await openPart(asked, all);
+  if (part === undefined) {
+    const text = `The plan has no shard ${asked.shard}: there is nothing to read`;
     await (await open({}, all)).emit(info(text));
     return true;
   }
-  const { options, config, shard } = opened ?? { options: asked, config: all, shard: undefined };
+  const { options, config, shard } = part;
   const catalog =
     options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
   if (catalog === undefined)
@@ -136,12 +132,10 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
 
 const NOTHING_TO_READ = "There is no stream to read: nothing will be read";
 
-/** How a run reads one shard of a plan; undefined if the plan has no such shard. */
-async function openShard(
-  asked: ReadOptions,
-  { plan, shard: which }: ShardOptions,
-  config: Config,
-): Promise<OpenShard | undefined> {
+/** The part that a run reads; undefined if the plan has no such shard. */
+async function openPart(asked: ReadOptions, config: Config): Promise<Part | undefined> {
+  const { plan, shard: which } = asked;
+  if (plan === undefined || which === undefined) return { config, options: asked };
   const shards = parsePlan(await readText("plan", plan));
   const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
   if (shard === undefined) return undefined;

@@ -28,8 +28,7 @@ export async function stateMerge(
   { stdout }: Runtime,
 ): Promise<number> {
   const streams = new Map<string, NamedState[]>();
-  const texts: string[] = [];
-  for (const path of states) texts.push(await stateText(path));
+  const texts = await Promise.all(states.map(stateText));
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
     const saved = parseStateText(text).streams;
