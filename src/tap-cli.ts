@@ -1,5 +1,4 @@
 import { type AddCommand, type Command, fileFlag, LOG_LEVEL, parseWords, STATES, textFlag } from "./cli.ts";
-import type { TapOptions } from "./commands/tap-options.ts";
 
 const TAP_FLAGS = {
   config: {
@@ -41,13 +40,14 @@ const addTap: AddCommand = (parser, choose) =>
     .epilogue(EXAMPLES)
     .command("$0", false, TAP_FLAGS, ({ config = [], properties, format = "text", ...flags }) => {
       const { catalog = properties } = flags;
-      const options = { ...flags, mode: modeOf(flags), configs: config, catalog, format };
-      choose(async (runtime) => (await import("./commands/tap.ts")).tap(options, runtime), true);
+      const options = { ...flags, configs: config, catalog, format };
+      choose(async (runtime) => (await commandOf(flags))(options, runtime), true);
     });
 
 /** Meltano adds `--discover` to whatever else it says, so it comes first. */
-function modeOf({ discover, about, test }: Readonly<Record<string, unknown>>): TapOptions["mode"] {
-  if (discover === true) return "discover";
-  if (about === true) return "about";
-  return test === undefined ? "sync" : "test";
+async function commandOf({ discover, about, test }: Readonly<Record<string, unknown>>) {
+  if (discover === true) return (await import("./commands/tap-discover.ts")).tapDiscover;
+  if (about === true) return (await import("./commands/about.ts")).about;
+  if (test !== undefined) return (await import("./commands/tap-test.ts")).tapTest;
+  return (await import("./commands/tap-sync.ts")).tapSync;
 }

@@ -1,8 +1,7 @@
 import type { LogLevel } from "../protocol/log.ts";
 
-/** The Singer flags. `mode`: the one that counts, when several are given. */
+/** The Singer flags. */
 export type TapOptions = {
-  readonly mode: "discover" | "about" | "test" | "sync";
   /** Merged in order; `ENV` is the environment. */
   readonly configs: readonly string[];
   readonly catalog: string | undefined;
