@@ -64,19 +64,6 @@ export function parseInstant(text: string): Instant | null {
   return ms >= FIRST && ms <= LAST ? { seconds: ms / 1000, fraction: fraction.replace(/0+$/, "") } : null;
 }
 
-/** Negative, zero or positive, to the last digit. */
-export function compareInstants(a: Instant, b: Instant): number {
-  if (a.seconds !== b.seconds) return a.seconds - b.seconds;
-  if (a.fraction === b.fraction) return 0;
-  return a.fraction < b.fraction ? -1 : 1;
-}
-
-/** The same moment as RFC 3339 in UTC, with every digit that it has. */
-export function toUtc({ seconds, fraction }: Instant): string {
-  const text = new Date(seconds * 1000).toISOString().slice(0, 19);
-  return fraction === "" ? `${text}Z` : `${text}.${fraction}Z`;
-}
-
 /**
  * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
  * space for the T, a comma for the point, lower case, a date alone, no zone (UTC), and epoch numbers in seconds, ms, µs or

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   addDays,
-  compareInstants,
   cursorToUtc,
   type Day,
   dayOf,
@@ -11,9 +10,7 @@ import {
   instant,
   isDay,
   parseDay,
-  parseInstant,
   startOf,
-  toUtc,
 } from "../../../src/base/time.ts";
 
 const MS = fc.integer({ min: Date.parse("0001-01-02"), max: Date.parse("9999-12-30T23:59:59.999Z") });
@@ -113,21 +110,5 @@ describe("a cursor", () => {
     const numbers = ["1e9", "+1711111111", "1711111111 ", "12345678", "-99999999999", "99999999999999999999"];
     for (const text of [...dates, ...times.map((time) => `2026-03-20${time}`), ...numbers])
       expect(instant(text), text).toBeNaN();
-  });
-});
-
-describe("the newest of two cursors", () => {
-  it.each([
-    ["2026-01-02T03:04:05Z", "2026-01-02T05:04:05.000+02:00", 0],
-    ["2026-01-02T03:04:05.0001Z", "2026-01-02T03:04:05.00011Z", -1],
-    ["2026-01-02T03:04:05.9Z", "2026-01-02T03:04:05.10Z", 1],
-    ["2026-01-02T09:00:00+09:00", "2026-01-02T01:00:00+02:00", 1],
-  ])("is told to the last digit of a fraction: %s and %s: %i", (a, b, sign) => {
-    const [left, right] = [parseInstant(a), parseInstant(b)];
-    if (left === null || right === null) throw new Error("no moments");
-    expect([Math.sign(compareInstants(left, right)), -Math.sign(compareInstants(right, left)) + 0]).toEqual([
-      ...[sign, sign],
-    ]);
-    expect(Date.parse(toUtc(left))).toBe(Math.trunc(Date.parse(a)));
   });
 });
