@@ -1,7 +1,10 @@
 import { asciiJson } from "./language.ts";
 
-/** Shorter texts are no secrets: masking them would only garble the output. */
-const MIN_LENGTH = 6;
+/**
+ * Texts that are not masked, because the output would mean nothing without them: up to 5 characters, and words such as
+ * `people`, of up to 15 letters.
+ */
+const WORD = /^(?:.{0,5}|[a-z_]{1,15})$/is;
 
 /** The secret part of a key of the service. */
 const SEGMENT = /(?<=_[0-9a-f]{8}_)[0-9a-f]{32}$/i;
@@ -12,36 +15,20 @@ const SEGMENT = /(?<=_[0-9a-f]{8}_)[0-9a-f]{32}$/i;
  */
 export function secretMask(secrets: readonly string[]): (text: string) => string {
   const all = secrets.flatMap((secret) => [secret, ...(SEGMENT.exec(secret) ?? [])]);
-  const forms = all.filter(({ length }) => length >= MIN_LENGTH).flatMap(formsOf);
+  const forms = all.filter((secret) => !WORD.test(secret)).flatMap(formsOf);
   if (forms.length === 0) return (text) => text;
   const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  const pattern = new RegExp(longestFirst.map(patternOf).join("|"), "gi");
+  const literals = longestFirst.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"));
+  const pattern = new RegExp(literals.join("|"), "gi");
   return (text) => text.replace(pattern, "***");
 }
 
 function formsOf(secret: string): readonly string[] {
   const escaped = [JSON.stringify(secret), asciiJson(secret)].map((json) => json.slice(1, -1));
+  // A text has each half of a surrogate pair; bytes and URLs have none.
   const bytes = Buffer.from(secret);
-  const base64 = bytes.toString("base64");
-  // Bytes cannot express half of a surrogate pair, which no URL can.
-  return [
-    secret,
-    ...escaped,
-    encodeURIComponent(bytes.toString()),
-    base64,
-    base64.replace(/=+$/, ""),
-    bytes.toString("base64url"),
-  ];
-}
-
-/**
- * Messages are made of names such as `"type":"CONNECTION_STATUS"`. A short secret of nothing but letters is masked neither
- * within a longer word nor where it is a complete string of JSON.
- */
-function patternOf(form: string): string {
-  const literal = form.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
-  if (!/^[a-z_]{1,15}$/i.test(form)) return literal;
-  return `(?<!\\w)(?:(?<!(?<!\\\\)")${literal}|${literal}(?!"))(?!\\w)`;
+  const base64 = [bytes.toString("base64").replace(/=+$/, ""), bytes.toString("base64url")];
+  return [secret, ...escaped, encodeURIComponent(bytes.toString()), ...base64];
 }
 
 /** Hides secrets, which become known only while a run goes on. */
