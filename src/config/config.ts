@@ -117,7 +117,7 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
     const origins = originsOf(merged, variables, name);
     const suppressed = readSuppression(settings.suppressFile);
     const salt = isShort ? [SHORT_SALT] : [];
-    return { ...settings, warnings: [...warnings, ...salt, ...suppressed.warnings], origins, suppressed };
+    return { ...settings, warnings: [...warnings, ...salt], origins, suppressed };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft), ...problems];
   const clauses = clausesOf(found, variables, place.lines);

@@ -30,17 +30,15 @@ const MARK_BITS = 20;
 export class Suppression {
   /** The number of lines that name one. */
   readonly entries: number;
-  readonly warnings: readonly string[];
   readonly #names: ReadonlySet<string>;
   readonly #hasDigests: boolean;
   /** A Set of 100,000 names is slow to search: no mark means that it lacks a value. */
   readonly #marks = new Uint8Array(1 << MARK_BITS);
 
-  constructor(entries: readonly (readonly string[])[], warnings: readonly string[] = []) {
+  constructor(entries: readonly (readonly string[])[]) {
     this.entries = entries.length;
-    this.warnings = warnings;
     this.#names = new Set(entries.flat());
-    this.#hasDigests = entries.some(([name]) => name?.startsWith("sha256:") === true);
+    this.#hasDigests = [...this.#names].some((name) => name.startsWith("sha256:"));
     for (const name of this.#names) this.#marks[markOf(`"${name}"`)] = 1;
   }
 
@@ -118,27 +116,22 @@ export function readSuppression(path: string | null): Suppression {
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
   const entries = lines.map((line) => (line === "" ? [] : namesOf(line)));
   const wrong = entries.flatMap((names, nth) => (names === undefined ? [nth + 1] : []));
-  if (wrong.length > 0)
+  if (wrong.length > 0) {
+    const others = wrong.length > MAX_LINES_NAMED ? " and others" : "";
     refuse(
-      `${linesText(wrong)} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. ` +
-        "Write one a line, without quotes, path or port; an id with other characters as its digest",
+      `line ${wrong.slice(0, MAX_LINES_NAMED).join(", ")}${others} is no e-mail, domain or id, nor "sha256:" and the ` +
+        "64 hexadecimal digits of one. Write one a line, without quotes, path or port; an id with other characters as its digest",
     );
-  const digits = lines.flatMap((line, nth) => (/^[0-9a-f]{64}$/i.test(line) ? [nth + 1] : []));
-  const warning =
-    `The suppress_file "${path}" has 64 hexadecimal digits on ${linesText(digits)}, which it takes for an id. ` +
-    'If they are a digest, write "sha256:" before them';
-  const named = entries.flatMap((names) => (names?.length ? [names] : []));
-  return new Suppression(named, digits.length === 0 ? [] : [warning]);
+  }
+  return new Suppression(entries.flatMap((names) => (names?.length ? [names] : [])));
 }
 
-function linesText(lines: readonly number[]): string {
-  const named = lines.slice(0, MAX_LINES_NAMED).join(", ");
-  return `line ${named}${lines.length > MAX_LINES_NAMED ? " and others" : ""}`;
-}
-
-/** The normal forms of an entry; undefined for what names none. A host name may be an id as well. */
+/** The normal forms of an entry; undefined for an entry that is none. A host name may also be an id, and so may a digest. */
 function namesOf(entry: string): readonly string[] | undefined {
-  if (PLAIN_ENTRY.test(entry)) return [entry.toLowerCase()];
+  if (PLAIN_ENTRY.test(entry)) {
+    const name = entry.toLowerCase();
+    return /^[0-9a-f]{64}$/.test(name) ? [name, `sha256:${name}`] : [name];
+  }
   if (/\s/.test(entry)) return undefined;
   const bare = bareOf(entry);
   const item = normalizeItem(bare.includes("@") ? "email" : "domain", bare);

@@ -132,14 +132,11 @@ describe("a suppress_file", () => {
     expect(refuse).not.toThrow(line);
   });
 
-  it("warns of 64 hexadecimal digits, which may be a digest", async () => {
-    const path = await file("suppressed.txt", `p1\n${"aB".repeat(32)}\n${sha256("p2")}`);
-    const { entries, warnings } = readSuppression(path);
-    expect([entries, warnings]).toEqual([
-      3,
-      [expect.stringContaining(`"${path}" has 64 hexadecimal digits on line 2,`)],
-    ]);
-    expect((await suppression("p1", sha256("p2"))).warnings).toEqual([]);
+  it("takes 64 hexadecimal digits for an id and for a digest", async () => {
+    const digits = sha256("p2").slice("sha256:".length).toUpperCase();
+    const read = await suppression(digits);
+    expect(read.entries).toBe(1);
+    expect([digits, "p2", "p1"].map((id) => read.has("id", id))).toEqual([true, true, false]);
   });
 
   it.each(["", " \n\r\n\ufeff"])("that is empty is refused: %j", async (text) => {
