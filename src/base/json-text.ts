@@ -134,3 +134,17 @@ export function skipSpace(text: string, start: number): number {
 }
 
 export const malformedJson = (): Error => new Error("Cannot take values out of a text: it is no JSON object");
+
+export const hasNuls = (line: string): boolean => line.includes("\\u0000");
+
+/**
+ * Replaces escaped NULs, which SQL targets cannot store, with U+FFFD. Matching every escape tells `\u0000` from `\\u0000`.
+ * @param replaced called for each
+ */
+export function withoutNuls(line: string, replaced: () => void): string {
+  return line.replace(/\\(?:u0000|.)/gs, (found) => {
+    if (found !== "\\u0000") return found;
+    replaced();
+    return "\\ufffd";
+  });
+}

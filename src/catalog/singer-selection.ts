@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, objectOf, quoted } from "../base/json.ts";
-import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "../privacy/field-rules.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
+import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
   type CatalogNode,

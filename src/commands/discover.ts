@@ -1,9 +1,9 @@
 import { shown, table, toLatin1 } from "../base/text.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { hasRows, type StreamSpec } from "../catalog/streams.ts";
 import { runToEnd } from "../output/output.ts";
-import { schemaUnder } from "../privacy/field-rules.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";

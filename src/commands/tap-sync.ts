@@ -1,10 +1,10 @@
 import { ConfigError } from "../base/errors.ts";
 import type { ConfiguredStream, DiscoveredStream } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import { readJson } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../output/output.ts";
-import { schemaUnder } from "../privacy/field-rules.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { readConfigs } from "../run/config-files.ts";

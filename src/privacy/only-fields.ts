@@ -1,5 +1,5 @@
+import type { FieldAction, FieldRule, FieldRules } from "../catalog/field-rules.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
-import type { FieldAction, FieldRule, FieldRules } from "./field-rules.ts";
 import type { Setting } from "./settings.ts";
 
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };

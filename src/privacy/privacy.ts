@@ -1,14 +1,15 @@
 import { createHash, createHmac, hash } from "node:crypto";
 import { ConfigError } from "../base/errors.ts";
 import { toLatin1 } from "../base/text.ts";
+import { type FieldFilter, type FieldRules, isDrop, type Rewrite, ruleFor } from "../catalog/field-rules.ts";
 import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { type FieldRules, isDrop, lineRewriter, type Rewrite, ruleFor } from "./field-rules.ts";
+import { lineRewriter } from "./line-rewriter.ts";
 import { onlyRules } from "./only-fields.ts";
 import { isUndeclared, problemsOf, rulesOf, type Setting, toSetting, unknownProblems } from "./settings.ts";
 
 /** Decides which fields leave, and how: in rows, schemas, catalogs and messages. */
-export class Privacy {
+export class Privacy implements FieldFilter {
   readonly #origins: ReadonlyMap<string, string>;
   readonly #settings: readonly Setting[];
   readonly #hash: ((bytes: string) => string) | undefined;
@@ -35,7 +36,6 @@ export class Privacy {
     this.#refuse(this.#settings.map((setting) => [setting, problemsOf(setting, streams)]));
   }
 
-  /** The rules of a stream, each for what the one before leaves; none if all fields leave as they are. */
   rules(stream: string): readonly FieldRules[] {
     const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
     const spec = STREAMS.find(({ name }) => name === stream);
@@ -43,7 +43,6 @@ export class Privacy {
     return [rulesOf(settings), only].flatMap((rules) => rules ?? []);
   }
 
-  /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null {
     const rules = this.rules(stream).map((one) => ruleFor(field, one));
     if (rules.some(isDrop)) return () => "***";
@@ -51,11 +50,6 @@ export class Privacy {
     return isHashed ? (value) => this.#hash?.(toLatin1(value)) ?? "***" : null;
   }
 
-  /**
-   * Applies the settings, and then a catalog, to the lines of a stream; null if all leave as they are.
-   * @param selection the fields that a catalog selects; null: all
-   * @param unlisted gets the path of each field of a row that the catalog does not name
-   */
   rewriter(
     stream: string,
     selection: FieldRules | null = null,
@@ -76,17 +70,19 @@ export class Privacy {
     };
   }
 
-  /** Settings for all streams whose field no schema has; only live rows can show whether it exists. */
-  get undeclared(): readonly Setting[] {
+  get asksRows(): boolean {
+    return this.#undeclared.length > 0;
+  }
+
+  refuseUnknown(live: ReadonlySet<string>): void {
+    this.#refuse(this.#undeclared.map((setting) => [setting, unknownProblems(setting, live)]));
+  }
+
+  /** Settings for all streams whose field no schema has. */
+  get #undeclared(): readonly Setting[] {
     return this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
   }
 
-  /** @throws ConfigError that suggests a name for each undeclared one that no live row has */
-  refuseUnknown(live: ReadonlySet<string>): void {
-    this.#refuse(this.undeclared.map((setting) => [setting, unknownProblems(setting, live)]));
-  }
-
-  /** A warning for each setting whose field neither a schema nor a row had. */
   unused(): readonly string[] {
     return this.#settings.flatMap((setting) => {
       const { list, name, stream } = setting;

@@ -1,8 +1,8 @@
-import { isObject, quoted } from "../base/json.ts";
+import { quoted } from "../base/json.ts";
 import { nearestName } from "../base/text.ts";
+import { type FieldRule, type FieldRules, fieldNamesOf } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import type { FieldRule, FieldRules } from "./field-rules.ts";
 
 /** One entry of a list of fields. `stream`: null for all. `path`: the names down to the field. */
 export type Setting = {
@@ -67,21 +67,6 @@ function isIn(schema: JsonSchema, path: readonly string[]): boolean {
   const property = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
   return property !== undefined && (rest.length === 0 || isIn(property, rest));
 }
-
-/** The names of a record's fields at every depth: `city`, `headquarters.city`. A setting cannot name a field with a dot. */
-export function fieldNamesOf(value: unknown, names: Set<string>, path: readonly string[] = []): Set<string> {
-  if (Array.isArray(value)) for (const element of value) fieldNamesOf(element, names, path);
-  if (!isObject(value)) return names;
-  for (const [name, inner] of Object.entries(value)) {
-    const here = name.includes(".") ? [] : [...path, name].slice(-MAX_PARTS);
-    for (let start = 0; start < here.length; start += 1) names.add(here.slice(start).join("."));
-    fieldNamesOf(inner, names, here);
-  }
-  return names;
-}
-
-/** A deeper field has only the names of its last parts. */
-const MAX_PARTS = 8;
 
 const namesIn = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
 

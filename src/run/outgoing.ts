@@ -1,10 +1,16 @@
 import { ConfigError } from "../base/errors.ts";
+import { hasNuls, withoutNuls } from "../base/json-text.ts";
+import {
+  catalogConflicts,
+  type FieldFilter,
+  isDrop,
+  type Rewrite,
+  ruleFor,
+  schemaUnder,
+} from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
-import { catalogConflicts, isDrop, type Rewrite, ruleFor, schemaUnder } from "../privacy/field-rules.ts";
-import type { Privacy } from "../privacy/privacy.ts";
-import { hasNuls, withoutNuls } from "../protocol/prune.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { Drift } from "./drift.ts";
 
@@ -15,7 +21,7 @@ import { Drift } from "./drift.ts";
 export function* catalogWarnings(
   stream: string,
   schema: JsonSchema | null,
-  privacy: Privacy,
+  privacy: FieldFilter,
 ): Generator<Event> {
   if (schema === null) return;
   const { mistyped, dropped } = catalogConflicts(schema, privacy.rules(stream));
@@ -43,7 +49,7 @@ const MOST_NAMED = 1000;
  */
 export function outgoing(
   stream: string,
-  privacy: Privacy,
+  privacy: FieldFilter,
   selection: Selection | undefined,
 ): (event: Event) => Generator<Event> {
   const drift = new Drift();

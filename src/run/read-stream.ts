@@ -1,9 +1,9 @@
 import { ConfigError, OutputError, UnreachableError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { hasRows, type RowStreamSpec, type StreamSpec } from "../catalog/streams.ts";
-import { schemaUnder } from "../privacy/field-rules.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { filtersOf, isFullRefresh, type Resume, resumeRows, resumeWhole } from "../state/resume.ts";
 import type { Event } from "../sync/event.ts";

@@ -1,8 +1,8 @@
 import { NotFoundError } from "../base/errors.ts";
 import { fromLatin1 } from "../base/text.ts";
+import { fieldNamesOf } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import { hasRows, type RowStreamSpec } from "../catalog/streams.ts";
-import { fieldNamesOf } from "../privacy/settings.ts";
 import type { Row } from "../sync/service.ts";
 import { isNotOnPlan, type Session } from "./session.ts";
 
@@ -35,7 +35,7 @@ export async function sample(
  * was to be dropped or hashed. Asks for nothing where the schemas have all names. Throws ConfigError.
  */
 export async function checkFieldNames(session: Session): Promise<void> {
-  if (session.privacy.undeclared.length === 0) return;
+  if (!session.privacy.asksRows) return;
   const live = new Set<string>();
   for (const spec of session.streams) {
     if (!hasRows(spec)) continue;

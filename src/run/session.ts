@@ -1,6 +1,7 @@
 import { ConfigError, NotFoundError } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { FieldFilter } from "../catalog/field-rules.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
   type JobStreamSpec,
@@ -51,7 +52,7 @@ export class Session {
   readonly client: Client;
   /** The streams that the config has. */
   readonly streams: readonly StreamSpec[];
-  readonly privacy: Privacy;
+  readonly privacy: FieldFilter;
   readonly config: Config;
   /** Aborts what is under way at the service. */
   readonly signal: AbortSignal;

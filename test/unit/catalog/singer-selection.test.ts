@@ -4,7 +4,7 @@ import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { streamsIn, toSingerCatalog } from "../../../src/catalog/singer.ts";
 import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
 import { STREAMS } from "../../../src/catalog/streams.ts";
-import { lineRewriter } from "../../../src/privacy/field-rules.ts";
+import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
 
 const PEOPLE: DiscoveredStream = {
   spec: STREAMS[0],

@@ -1,15 +1,15 @@
 import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { JsonSchema } from "../../../src/catalog/schema.ts";
 import {
   catalogConflicts,
   type FieldAction,
   type FieldRule,
   type FieldRules,
-  lineRewriter,
   schemaUnder,
-} from "../../../src/privacy/field-rules.ts";
+} from "../../../src/catalog/field-rules.ts";
+import type { JsonSchema } from "../../../src/catalog/schema.ts";
+import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
 import { asRead, rawLine } from "../../support/events.ts";
 import { runs } from "../../support/runs.ts";
 

@@ -1,9 +1,8 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { fieldNamesOf, schemaUnder } from "../../../src/catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../../../src/catalog/schema.ts";
-import { schemaUnder } from "../../../src/privacy/field-rules.ts";
 import { Privacy } from "../../../src/privacy/privacy.ts";
-import { fieldNamesOf } from "../../../src/privacy/settings.ts";
 import { asRead, rawLine } from "../../support/events.ts";
 
 const SALT = "a long random text";
@@ -110,7 +109,7 @@ describe("a name of a setting", () => {
   /** Null: it is taken. */
   function refusal(settings: Settings): string | null {
     try {
-      return privacy(settings).undeclared.length > 0 ? LATER : null;
+      return privacy(settings).asksRows ? LATER : null;
     } catch (error) {
       return (error as Error).message;
     }

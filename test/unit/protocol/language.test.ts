@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { withoutNuls } from "../../../src/base/json-text.ts";
 import { asciiJson } from "../../../src/protocol/language.ts";
-import { withoutNuls } from "../../../src/protocol/prune.ts";
 
 /** Characters that a line of ASCII cannot hold as they are. */
 const CHARACTER = fc.constantFrom(...'aé😀\u2028\u0085\u007f\u0000"\\\n');

@@ -13,113 +13,21 @@ import {
   toNext,
 } from "../base/json-text.ts";
 import { fromLatin1, toLatin1 } from "../base/text.ts";
-import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
+import {
+  type FieldAction,
+  type FieldRule,
+  type FieldRules,
+  isDrop,
+  type Rewrite,
+  ruleFor,
+} from "../catalog/field-rules.ts";
 
-/** Decides about the value of a field. A rule for a list holds for each of its elements. */
-export type FieldRule = "keep" | FieldAction | FieldRules;
-
-/**
- * Decides about the fields of an object; `defaultRule` holds for those that `fields` does not name.
- * With `onlyObjects`, a value that is no object becomes null.
- */
-export type FieldRules = {
-  readonly defaultRule: FieldRule;
-  readonly fields: ReadonlyMap<string, FieldRule>;
-  readonly onlyObjects?: boolean;
-};
-
-/** `unlisted`: dropped, because the catalog does not name the field. `setting`: the cause, for messages. */
-export type FieldAction = { readonly kind: "drop" | "hash" | "unlisted"; readonly setting: string };
-
-export type RewriteOptions = {
+type RewriteOptions = {
   /** Digests a value: UTF-8 as latin1 in, ASCII without quotes out. */
   readonly hash?: ((bytes: string) => string) | undefined;
   /** Gets each action on a row; once for a field of usual rows. `path`: the names down to the field. */
   readonly acted?: (action: FieldAction, path: readonly string[]) => void;
 };
-
-export const ruleFor = (name: string, { fields, defaultRule }: FieldRules): FieldRule =>
-  fields.get(name) ?? defaultRule;
-
-export const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
-
-/**
- * The schema of rows under sets of rules: of what leaves, or for a check of rows as they arrive.
- * The check accepts any value in fields that do not leave as they came.
- */
-export const schemaUnder = (
-  rules: readonly FieldRules[],
-  schema: JsonSchema,
-  view: "arriving" | "leaving",
-): JsonSchema =>
-  rules.reduce((before, one) => {
-    const seen = seenSchema(before, one, view);
-    if (view === "leaving") return seen;
-    const dropped = [...one.fields].flatMap(([name, rule]) => (isDrop(rule) ? [[name, {}] as const] : []));
-    return { ...seen, properties: { ...seen.properties, ...Object.fromEntries(dropped) } };
-  }, schema);
-
-function seenSchema(schema: JsonSchema, rule: FieldRule, view: "arriving" | "leaving"): JsonSchema {
-  if (rule === "keep") return schema;
-  if ("kind" in rule) return view === "arriving" ? {} : hashedSchema(schema);
-  const { properties, items, required } = schema;
-  const fields = Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
-    const inner = ruleFor(name, rule);
-    return view === "leaving" && isDrop(inner) ? [] : [[name, seenSchema(property, inner, view)] as const];
-  });
-  const kept = Object.fromEntries(fields);
-  return {
-    ...schema,
-    ...(Array.isArray(required) && { required: required.filter((name) => Object.hasOwn(kept, name)) }),
-    ...(properties !== undefined && { properties: kept }),
-    ...(items !== undefined && { items: seenSchema(items, rule, view) }),
-  };
-}
-
-/** A list becomes a list of digests. A value that may also be something else may become one digest. */
-function hashedSchema({ title, description, type, items }: JsonSchema): JsonSchema {
-  const words = { ...(title !== undefined && { title }), ...(description !== undefined && { description }) };
-  const kinds = [type].flat();
-  if (!kinds.includes("array")) return { ...words, type: ["null", "string"] };
-  const hashed = kinds.every((kind) => kind === "array" || kind === "null")
-    ? ["null", "array"]
-    : ["null", "string", "array"];
-  return { ...words, type: hashed, ...(items !== undefined && { items: hashedSchema(items) }) };
-}
-
-/** Fields of a catalog that rules change. `mistyped`: hashed, but typed as no text. `dropped`: named, but never leave. */
-export function catalogConflicts(schema: JsonSchema, rules: readonly FieldRules[]) {
-  const [mistyped, dropped]: [string[], string[]] = [[], []];
-  const look = (inner: JsonSchema, given: readonly FieldRule[], path: readonly string[]): void => {
-    if (given.some(isDrop)) return void dropped.push(path.join("."));
-    const objects = given.flatMap((rule) => (rule === "keep" || "kind" in rule ? [] : [rule]));
-    const isHashed = given.some((rule) => rule !== "keep" && "kind" in rule);
-    if (isHashed && !takesDigests(inner)) mistyped.push(path.join("."));
-    if (isHashed || objects.length === 0) return;
-    if (inner.items !== undefined) look(inner.items, objects, path);
-    for (const [name, property] of Object.entries(propertiesOf(inner)))
-      look(
-        property,
-        objects.map((rule) => ruleFor(name, rule)),
-        [...path, name],
-      );
-  };
-  look(schema, rules, []);
-  return { mistyped, dropped };
-}
-
-function takesDigests({ type, items, format, enum: words }: JsonSchema): boolean {
-  const kinds = [type ?? []].flat();
-  return (
-    kinds.every((kind) => ["null", "string", "array"].includes(kind)) &&
-    format === undefined &&
-    words === undefined &&
-    (items === undefined || takesDigests(items))
-  );
-}
-
-/** Returns what leaves of the line of a row. `names`: the fields of a usual row (see UsualNames). */
-export type Rewrite = (line: string, names?: readonly string[]) => string;
 
 /**
  * Returns a function that applies sets of rules, one after the other, to lines of rows in UTF-8 as latin1.
