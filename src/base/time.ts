@@ -1,12 +1,9 @@
 /** A whole UTC day, `YYYY-MM-DD`. Compares as a string. */
 export type Day = string & { readonly __brand: "Day" };
 
-/**
- * The first day that is filtered by: some services take the days before it for no filter at all, or refuse them. Rows of
- * earlier days count as rows without a date.
- */
+/** The first day of a filter: services ignore or refuse earlier ones. Rows of earlier days count as rows without a date. */
 export const BEGINNING = "1970-01-02" as Day;
-/** Epoch ms of its start: rows of before it come with those without a date. */
+/** Epoch ms of its start. */
 export const OLDEST = Date.parse(BEGINNING);
 
 export const HOUR_MS = 3_600_000;
@@ -24,17 +21,14 @@ export const startOf = (day: Day): number => Date.parse(day);
 /** The day `days` days later, but never before the first. */
 export const addDays = (day: Day, days: number): Day => dayOf(Math.max(FIRST, startOf(day) + days * DAY_MS));
 
-/** How many days there are from one day to another, both included; at most 0 if the second comes before the first. */
+/** The number of days from one day to another, both included; at most 0 if the second is before the first. */
 export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startOf(from)) / DAY_MS + 1;
-
-/** The last moment of a day, in the form of states. */
-export const endOf = (day: Day): string => `${day}T23:59:59.999Z`;
 
 export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 
 export const later = (a: Day, b: Day): Day => (a > b ? a : b);
 
-/** A moment in whole seconds since the epoch and the digits after them: finer than a Date, which ends at milliseconds. */
+/** A moment in whole seconds since the epoch and the digits after them. */
 export type Instant = { readonly seconds: number; readonly fraction: string };
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})$/;
@@ -43,20 +37,20 @@ const LOOSE =
 /** Eight digits are left out: they are a date as often as a number. */
 const EPOCH = /^-?(?!\d{8}(?:\.|$))\d{1,19}(?:\.\d+)?$/;
 
-/** Whether a text is `YYYY-MM-DD` and a day of the calendar, from the year 1 on. */
+/** True if a text is `YYYY-MM-DD` and a day of the calendar, from the year 1 on. */
 export function isDay(text: string): text is Day {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith("0000")) return false;
   const ms = Date.parse(text);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
-/** The UTC day of a date or a date-time in any of the forms of `instant`, save epoch numbers. Null for anything else. */
+/** The UTC day of a date or date-time in the forms of `instant`, but for epoch numbers; null for anything else. */
 export function parseDay(text: string): Day | null {
   const ms = parseLoose(text);
   return Number.isNaN(ms) ? null : dayOf(ms);
 }
 
-/** Strict RFC 3339: with T, seconds and zone in upper case, a day of the calendar, no leap second. Null for anything else. */
+/** Parses strict RFC 3339: T and Z in upper case, seconds, a day of the calendar, no leap second; null for anything else. */
 export function parseInstant(text: string): Instant | null {
   const [, day = "", time = "", fraction = "", zone = ""] = INSTANT.exec(text) ?? [];
   if (!isDay(day) || time.startsWith("24")) return null;
@@ -150,7 +144,7 @@ function parseLoose(text: string): number {
   return inRange(local + ms - (zoneHours.startsWith("-") ? -offset : offset) * 60_000);
 }
 
-/** Seconds, ms, µs or ns since 1970, told apart by their size: each is later than the year 1973 in its own unit. */
+/** Seconds, ms, µs or ns since 1970, recognized by their size: each is later than the year 1973 in its own unit. */
 function parseEpoch(text: string): number {
   if (!EPOCH.test(text)) return Number.NaN;
   const value = Number(text);

@@ -1,11 +1,11 @@
 import { isObject } from "../base/json.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 
-/** Decides about the value of a field. A rule for a list holds for each of its elements. */
+/** Decides about the value of a field. A rule for a list applies to each of its elements. */
 export type FieldRule = "keep" | FieldAction | FieldRules;
 
 /**
- * Decides about the fields of an object; `defaultRule` holds for those that `fields` does not name.
+ * Decides about the fields of an object; `defaultRule` is for those that `fields` does not name.
  * With `onlyObjects`, a value that is no object becomes null.
  */
 export type FieldRules = {

@@ -17,7 +17,7 @@ export type Config = Settings & {
   readonly warnings: readonly string[];
   /** The origin of a setting's value, by its dotted name in spec.json: "the environment variable X". */
   readonly origins: ReadonlyMap<string, string>;
-  /** Whom `suppressFile` names. */
+  /** The people, companies and items that `suppressFile` names. */
   readonly suppressed: Suppression;
 };
 
@@ -112,16 +112,16 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const candidate: unknown = { endpoints: {}, ...located };
   if (isValid(candidate) && problems.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
-    const warnings = unknownWarnings(unknown);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
-    const origins = originsOf(merged, variables, name);
-    const suppressed = readSuppression(settings.suppressFile);
-    const salt = isShort ? [SHORT_SALT] : [];
-    return { ...settings, warnings: [...warnings, ...salt], origins, suppressed };
+    return {
+      ...settings,
+      warnings: [...unknownWarnings(unknown), ...(isShort ? [SHORT_SALT] : [])],
+      origins: originsOf(merged, variables, name),
+      suppressed: readSuppression(settings.suppressFile),
+    };
   }
   const found = [...schemaProblems(isValid.errors ?? [], draft), ...problems];
-  const clauses = clausesOf(found, variables, place.lines);
-  throw new ConfigError(`Cannot use ${name}: ${clauses.join("; ")}`);
+  throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
 }
 
 const MAX_CONFIG_LEVELS = 100;
@@ -139,17 +139,12 @@ function originsOf(
   file: string,
 ): ReadonlyMap<string, string> {
   const given = [...settingsIn()].filter(({ path }) => valueAt(merged, path) !== undefined);
-  return new Map(
-    given.map(({ path }) => {
-      const variable = variables.get(path.join("."));
-      return [path.join("."), variable === undefined ? file : VARIABLE + variable];
-    }),
-  );
+  const names = given.map(({ path }) => path.join("."));
+  return new Map(names.map((name) => [name, variables.has(name) ? VARIABLE + variables.get(name) : file]));
 }
 
 /** Every value that must not show in any output. */
-export function secretsOf(config: Config): readonly string[] {
-  const { apiKey, externalApi, companyLookup, hashSalt } = config;
+export function secretsOf({ apiKey, externalApi, companyLookup, hashSalt }: Config): readonly string[] {
   const secrets = [apiKey, externalApi?.apiKey, companyLookup?.webhookUrl, hashSalt];
   return [...new Set(secrets.filter((secret) => typeof secret === "string"))];
 }

@@ -1,6 +1,6 @@
 import { domainToASCII } from "node:url";
 
-/** What an item is: a domain for company look-ups, an address for e-mail checks and verifications. */
+/** The kind of an item: a domain for company look-ups, an address for e-mail checks and verifications. */
 export type ItemKind = "domain" | "email";
 
 /** One entry of a list. `item` null: it is no domain or address, and is never sent. */

@@ -94,7 +94,7 @@ function suggestion(name: string, names: Iterable<string>): string {
 
 /**
  * The rules of `drop_fields` and `hash_fields` for one stream.
- * A setting for all streams holds at every depth, so the rules can contain themselves.
+ * A setting for all streams applies at every depth, so the rules can contain themselves.
  */
 export function rulesOf(settings: readonly Setting[]): FieldRules | null {
   const all = settings.filter(({ list }) => list !== "only_fields");

@@ -23,7 +23,7 @@ const LIST = /[,;<>\r\n]/;
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
-/** The table of marks fits into a processor's cache, and ten marks stand for each of 100,000 names. */
+/** The table of marks fits into a processor's cache, and has ten places for each of 100,000 names. */
 const MARK_BITS = 20;
 
 /** The people, companies and items that `suppress_file` names, as normal forms and digests of them. */
@@ -126,7 +126,7 @@ export function readSuppression(path: string | null): Suppression {
   return new Suppression(entries.flatMap((names) => (names?.length ? [names] : [])));
 }
 
-/** The normal forms of an entry; undefined for an entry that is none. A host name may also be an id, and so may a digest. */
+/** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
 function namesOf(entry: string): readonly string[] | undefined {
   if (PLAIN_ENTRY.test(entry)) {
     const name = entry.toLowerCase();

@@ -5,7 +5,7 @@ import { inferSchema } from "./infer-schema.ts";
 /** Fields beyond this many are not named: their names come from outside. */
 const MOST_NEW_FIELDS = 1_000;
 
-/** Collects what the rows of one batch teach, until the batch leaves. Names come latin1-decoded, as they stand in a row. */
+/** Collects the facts about the rows of a batch, until the batch leaves. Names come latin1-decoded, as in a row. */
 export class RowNotes {
   #notes: ReturnType<typeof noNotes> | undefined;
 
@@ -55,9 +55,8 @@ const noNotes = () => ({
   contradictions: new Map<string, number>(),
   withoutKey: 0,
   replaced: 0,
-  // A cursor is read only where it decides on proof.
+  // Counted later, by the pass.
   unreadable: 0,
-  // Nor is a row counted as held back before it is known as new.
   suppressed: 0,
 });
 

@@ -6,7 +6,6 @@ import {
   type Day,
   dayOf,
   daysBetween,
-  endOf,
   instant,
   isDay,
   parseDay,
@@ -30,15 +29,12 @@ describe("a day", () => {
     expect([...others, " 2026-01-02", "2026/01/02"].filter(isDay)).toEqual([]);
   });
 
-  it("is the UTC day of any moment in any zone, and begins and ends at midnight UTC", () => {
+  it("is the UTC day of any moment in any zone, and begins at midnight UTC", () => {
     fc.assert(
       fc.property(MS, OFFSETS, (ms, minutes) => {
         const day = new Date(ms).toISOString().slice(0, 10) as Day;
         expect([parseDay(written(ms, minutes)), dayOf(ms)]).toEqual([day, day]);
-        expect([startOf(day), Date.parse(endOf(day))]).toEqual([
-          Date.parse(day),
-          Date.parse(day) + 86_399_999,
-        ]);
+        expect(startOf(day)).toBe(Date.parse(day));
       }),
     );
   });
