@@ -4,9 +4,8 @@ import { schemaCompiler } from "../base/json-schema.ts";
 import type { Day } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
-import { type Environment, OUR_PREFIXES, withEnvironment } from "./environment.ts";
+import { type Environment, OUR_PREFIXES, type Prefixes, withEnvironment, withPaths } from "./environment.ts";
 import { normalize } from "./normalize.ts";
-import { type ConfigPlace, withPaths } from "./paths.ts";
 import { type Problem, receiptsProblems, ruleProblems, schemaProblems } from "./problems.ts";
 import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
@@ -88,6 +87,19 @@ export type EmailVerification = JobRules & {
 };
 
 export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
+
+/** The place that a config comes from. */
+export type ConfigPlace = {
+  /** In words, for messages. */
+  readonly name?: string;
+  /** The lines of its settings, by their dotted names. */
+  readonly lines?: ReadonlyMap<string, number> | undefined;
+  readonly prefixes?: Prefixes;
+  /** The folder in which relative paths begin; those of variables begin in the working folder. */
+  readonly folder?: string;
+  /** Whether a platform may throw that folder away, so that receipts need an absolute path. */
+  readonly isTemporary?: boolean;
+};
 
 const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 

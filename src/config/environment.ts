@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
@@ -12,8 +13,8 @@ export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
 /**
- * The draft with what the environment says in its place, and the variable that each setting comes from, on its own or as a
- * part of an outer one. An empty variable says nothing.
+ * Puts the values of the environment into a draft. An empty variable is no value.
+ * `variables`: the variable that each setting comes from, on its own or as a part of an outer one.
  */
 export function withEnvironment(
   draft: JsonObject,
@@ -35,7 +36,7 @@ export function withEnvironment(
 
 type Variable = Located & { readonly variable: string; readonly text: string };
 
-/** The variables that say something; of several for one property the last. */
+/** The variables that have a value; the last of several for one property. */
 function variablesIn(environment: Environment, prefixes: Prefixes): readonly Variable[] {
   return [...settingsIn()].flatMap((located) =>
     prefixes
@@ -46,14 +47,28 @@ function variablesIn(environment: Environment, prefixes: Prefixes): readonly Var
   );
 }
 
+/** A draft in which the settings that name files have absolute paths. @param variables that settings come from */
+export function withPaths(
+  draft: JsonObject,
+  variables: ReadonlyMap<string, string>,
+  folder: string,
+): JsonObject {
+  const paths = [...settingsIn()].map(({ path }) => path).filter((path) => path.at(-1)?.endsWith("_file"));
+  return paths.reduce((all, path) => {
+    const file = valueAt(all, path);
+    if (typeof file !== "string" || file === "") return all;
+    return placed(all, path, resolve(variables.has(path.join(".")) ? "" : folder, file));
+  }, draft);
+}
+
 /** A draft with a value at a path. */
-export function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
+function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name = "", ...rest] = path;
   const inner = draft[name];
   return { ...draft, [name]: rest.length === 0 ? value : placed(isObject(inner) ? inner : {}, rest, value) };
 }
 
-/** The text as the spec's type, or the text itself where it is none: validation then names the property. */
+/** Converts a text to the spec's type. Another text stays, and validation names its property. */
 function cast(text: string, property: SpecProperty): unknown {
   switch (typeOf(property)) {
     case "integer":

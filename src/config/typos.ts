@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, printable, quoted } from "../base/json.ts";
 import { distanceOf, nearestName, plain } from "../base/text.ts";
 import type { Environment, Prefixes } from "./environment.ts";
+import type { Problem } from "./problems.ts";
 import { configSpec, innerProperty, type SpecProperty, settingsIn, variableOf } from "./spec.ts";
 
 /** A setting that the spec does not have, by its dotted path, or a variable that no setting has. */
@@ -16,13 +17,12 @@ export type Unknown = {
 /** The settings of a config that the spec does not have, in the order of the config. */
 export function unknownSettings(draft: JsonObject): readonly Unknown[] {
   return unknownPaths(draft, configSpec(), []).map((path) => {
-    const nearest = nearestOf(path);
-    const name = path.join(".");
-    return { what: "setting", name, nearest: nearest?.join("."), isTypo: isTypo(path, nearest) };
+    const near = nearestOf(path);
+    return { what: "setting", name: path.join("."), nearest: near?.join("."), isTypo: isTypo(path, near) };
   });
 }
 
-/** Other programs' variables may begin with the same words: only what comes near a setting is a mistake. */
+/** Other programs' variables may begin with the same words: only a name that is similar to a setting is a mistake. */
 export function unknownVariables(environment: Environment, prefixes: Prefixes): readonly Unknown[] {
   const paths = [...settingsIn()].map(({ path }) => path);
   return Object.keys(environment).flatMap((name): Unknown[] => {
@@ -40,9 +40,7 @@ export function unknownVariables(environment: Environment, prefixes: Prefixes): 
 export const VARIABLE = "the environment variable ";
 
 /** A problem for each that is a known setting or variable misspelt: it would not take effect. */
-export const typoProblems = (
-  unknown: readonly Unknown[],
-): { readonly path: string; readonly text: string }[] =>
+export const typoProblems = (unknown: readonly Unknown[]): Problem[] =>
   unknown.flatMap(({ what, name, nearest = "", isTypo }) => {
     const path = what === "setting" ? printable(name) : VARIABLE + name;
     return isTypo ? [{ path, text: `is not a setting. Did you mean ${quoted(nearest)}?` }] : [];
@@ -60,7 +58,7 @@ const TYPO_LETTERS = 2;
 
 const isTypo = (path: readonly string[], nearest: readonly string[] | undefined): boolean =>
   nearest?.slice(0, -1).join(".") === path.slice(0, -1).join(".") &&
-  distanceOf(plain(path.at(-1) ?? ""), plain(nearest.at(-1) ?? "")) <= TYPO_LETTERS;
+  distanceOf(plain(lastOf(path)), plain(lastOf(nearest))) <= TYPO_LETTERS;
 
 function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly string[]): (readonly string[])[] {
   return Object.entries(draft).flatMap(([name, value]) => {
@@ -74,13 +72,14 @@ function unknownPaths(draft: JsonObject, spec: SpecProperty, path: readonly stri
 
 /** The setting of the same object with the most similar name, or else one of the same name anywhere. */
 function nearestOf(path: readonly string[]): readonly string[] | undefined {
-  const nameOf = (one: readonly string[]): string => one.at(-1) ?? "";
   const parentOf = (one: readonly string[]): string => one.slice(0, -1).join(".");
   const all = [...settingsIn()].map((located) => located.path);
   const siblings = all.filter((one) => parentOf(one) === parentOf(path));
-  const near = nearestName(nameOf(path), siblings.map(nameOf));
+  const near = nearestName(lastOf(path), siblings.map(lastOf));
   return (
-    siblings.find((one) => nameOf(one) === near) ??
-    all.find((one) => plain(nameOf(one)) === plain(nameOf(path)))
+    siblings.find((one) => lastOf(one) === near) ??
+    all.find((one) => plain(lastOf(one)) === plain(lastOf(path)))
   );
 }
+
+const lastOf = (path: readonly string[]): string => path.at(-1) ?? "";

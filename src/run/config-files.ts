@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
-import { type Config, parseConfig } from "../config/config.ts";
+import { type Config, type ConfigPlace, parseConfig } from "../config/config.ts";
 import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
-import type { ConfigPlace } from "../config/paths.ts";
 import { parseJsonFile, readText } from "../output/files/read-file.ts";
 
 const DEFAULT_FILE = "config.json";
