@@ -4,9 +4,9 @@ import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
 import { configSpec, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
- * A draft without what counts as absent: nulls, empty lists, objects with nothing but defaults, and empty strings, which
- * forms send, unless the spec says `minLength: 0`. Strings are trimmed; a text becomes a list at its commas and line
- * breaks; dates are UTC days, also as days ago ("30d"); booleans are words where the spec has words. Idempotent.
+ * Returns a draft without nulls, empty lists, objects of defaults only, and empty strings, which forms send; with
+ * `minLength: 0` empty strings stay. Strings are trimmed, and texts become lists at commas and line breaks. Dates become
+ * UTC days, also from days ago ("30d"). Booleans become words where the spec has words. Idempotent.
  */
 export function normalize(draft: JsonObject, parent: SpecProperty = configSpec()): JsonObject {
   const normal = Object.entries(draft).map(
@@ -34,7 +34,7 @@ function normalText(text: string, property: SpecProperty | undefined): unknown {
   return property?.enum === undefined ? text : text.toLowerCase();
 }
 
-/** "30d" is the UTC day that was 30 days ago, where the setting's pattern lets it be written so. */
+/** "30d" is the UTC day of 30 days ago, if the setting's pattern allows it. */
 function daysAgo(text: string, { pattern = "" }: SpecProperty): Day | undefined {
   const [, days] = /^(\d{1,5})d$/.exec(text) ?? [];
   return days === undefined || !new RegExp(pattern).test(text)

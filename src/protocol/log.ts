@@ -12,11 +12,11 @@ export type LogOptions = {
   readonly name: string;
   readonly pid: number;
   readonly now: () => number;
-  /** Lower levels are not said. */
+  /** The lowest level that is written. */
   readonly level: LogLevel;
-  /** For a person at a terminal rather than for Meltano. */
+  /** True: lines for a person at a terminal. False: lines for Meltano. */
   readonly readable: boolean;
-  /** The level of what the run waits for: a person sees it who has no progress to look at. */
+  /** The level of messages about waiting, which a person without a progress line sees. */
   readonly waits?: LogLevel;
 };
 
@@ -74,7 +74,7 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
       return streamEntry("info", event.stream, `about ${plural(event.rows, "row")}`);
     case "close":
       if (event.error !== undefined) return streamEntry("error", event.stream, errorText(event.error));
-      // The run says how it ended, with its counts.
+      // The run logs a complete stream with its counts.
       if (event.complete) return undefined;
       return streamEntry("error", event.stream, "incomplete, a part of it could not be read");
     case "failed":
@@ -86,11 +86,10 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
     }
     case "retrying":
       return { level: waits, text: retryText(event) };
-    case "limited":
-      return {
-        level: waits,
-        text: `Waiting for the rate limit until ${new Date(event.until).toISOString()}`,
-      };
+    case "limited": {
+      const until = new Date(event.until).toISOString();
+      return { level: waits, text: `Waiting for the rate limit until ${until}` };
+    }
     case "fields":
     case "records":
     case "checkpoint":

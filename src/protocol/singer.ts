@@ -8,7 +8,7 @@ import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
 export type SingerOptions = {
   readonly selections: readonly Selection[];
-  /** The state that this run was given, `bookmarks` and all: what this run does not know of it goes out again. */
+  /** The state that this run was given, with its `bookmarks`: parts that this run does not know leave again. */
   readonly state?: Readonly<Record<string, unknown>>;
   /** Turns on ACTIVATE_VERSION for full tables. Must be greater than that of every earlier run. */
   readonly version?: number | undefined;
@@ -18,7 +18,7 @@ export type SingerOptions = {
 
 const LARGE_STATE_EVERY_MS = 5_000;
 
-/** The Singer protocol's messages. Logs are none of them. */
+/** The Singer protocol's messages. Logs have a channel of their own. */
 export function singer(options: SingerOptions): Language {
   const run = new SingerRun(options);
   return (event) => run.say(event);
@@ -30,7 +30,7 @@ class SingerRun {
   /** A Map, because a stream's name is no safe key of an object. */
   readonly #bookmarks: Map<string, unknown>;
   readonly #monotonic: () => number;
-  /** Each state repeats all that jobs remember, so that it may be large. */
+  /** Each state repeats the memory of jobs, so it may be large. */
   readonly #hasJobs: boolean;
   #stateAt = Number.NEGATIVE_INFINITY;
   #lastIsState = false;

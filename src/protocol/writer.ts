@@ -5,11 +5,11 @@ import type { Language } from "./language.ts";
 /** Characters, which are bytes, that are worth one write. */
 const WORTH_A_WRITE = 64 * 1024;
 
-/** The reader of the output is gone, or the output broke: nothing that was not delivered can be. */
+/** The output broke, or its reader has gone away: no more can be delivered. */
 export class OutputClosed extends Error {
   override readonly name = "OutputClosed";
 
-  /** Whether its reader has gone away, as `head` does, which is nothing to complain of. */
+  /** True if its reader has gone away, as `head` does, which is no error. */
   get isUnread(): boolean {
     return UNREAD.has(codeOf(this.cause) ?? "");
   }
@@ -18,10 +18,10 @@ export class OutputClosed extends Error {
 const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_DESTROYED"]);
 
 /**
- * Writes what events say, in the order of the calls and never a part of a line apart from the rest.
- * An emit waits while the reader is slow, so that what is kept in memory is one batch and one event a caller.
- * Once the output has failed nothing more is written; one emit or close rejects with OutputClosed, and the rest
- * return, so that a run that is ending anyway need not look. Notices never reject: no caller waits for them.
+ * Writes events as text, in the order of the calls and in whole lines.
+ * An emit waits while the reader is slow, so memory has one batch, and one event for each caller.
+ * After a failure of the output it writes no more. One emit or close rejects with OutputClosed, and all others return.
+ * Notices never reject, because no caller waits for them.
  */
 export class Writer {
   readonly #say: Language;
@@ -30,7 +30,7 @@ export class Writer {
   readonly #mask: (text: string) => string;
   #pending = "";
   #scheduled = false;
-  /** Whether the stream has said that it has enough for now. */
+  /** True while the stream accepts no more. */
   #full = false;
   /** Resolves when all that was handed to the stream has left, or never will. */
   #left: Promise<void> = Promise.resolve();

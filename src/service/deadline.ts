@@ -1,10 +1,5 @@
 import { DEADLINE } from "./error-table.ts";
 
-/** A request that was not answered within its time. */
-class DeadlinePassed extends Error {
-  readonly code = DEADLINE;
-}
-
 /** Ends a request before its answer does: at a deadline, or with the run. */
 export class RequestDeadline {
   readonly #run: AbortSignal;
@@ -13,13 +8,14 @@ export class RequestDeadline {
   readonly #endWithRun: () => void;
 
   /**
-   * @param totalMs how long the request may take until its answer ends, however steadily bytes arrive
-   * @param graceMs how long the request may still take once the run is to end
+   * @param totalMs the time from the request to the end of its answer
+   * @param graceMs the time that the request still has when the run is to end
    */
   constructor(run: AbortSignal, totalMs: number, graceMs = 0) {
     this.#run = run;
     const end = (reason: unknown): void => this.#controller.abort(reason);
-    this.#deadline = setTimeout(end, totalMs, new DeadlinePassed("The deadline has passed"));
+    const passed = Object.assign(new Error("The deadline has passed"), { code: DEADLINE });
+    this.#deadline = setTimeout(end, totalMs, passed);
     this.#endWithRun = () => {
       if (graceMs === 0) end(run.reason);
       else setTimeout(end, graceMs, run.reason).unref();
@@ -34,7 +30,7 @@ export class RequestDeadline {
 
   /** Why the request was ended; undefined if it was not. */
   get reason(): unknown {
-    return this.signal.aborted ? this.signal.reason : undefined;
+    return this.signal.reason;
   }
 
   /** From now on only the end of the run ends the request. */

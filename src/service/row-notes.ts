@@ -9,7 +9,7 @@ const MOST_NEW_FIELDS = 1_000;
 export class RowNotes {
   #notes: ReturnType<typeof noNotes> | undefined;
 
-  /** A field that the schema does not name; its schema is that of the first value. */
+  /** Adds a field that the schema does not name. Its schema is that of the first value. */
   addNewField(name: string, value: unknown): void {
     const { newFields } = this.#begun();
     const known = newFields.get(name);
@@ -36,12 +36,8 @@ export class RowNotes {
     const notes = this.#notes;
     if (notes === undefined) return undefined;
     this.#notes = undefined;
-    const { newFields, contradictions } = notes;
-    return {
-      ...notes,
-      newFields: withTextNames(newFields),
-      contradictions: withTextNames(contradictions),
-    };
+    const contradictions = withTextNames(notes.contradictions);
+    return { ...notes, newFields: withTextNames(notes.newFields), contradictions };
   }
 
   #begun(): ReturnType<typeof noNotes> {
