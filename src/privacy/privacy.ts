@@ -70,17 +70,11 @@ export class Privacy implements FieldFilter {
     };
   }
 
-  get asksRows(): boolean {
-    return this.#undeclared.length > 0;
-  }
-
-  refuseUnknown(live: ReadonlySet<string>): void {
-    this.#refuse(this.#undeclared.map((setting) => [setting, unknownProblems(setting, live)]));
-  }
-
-  /** Settings for all streams whose field no schema has. */
-  get #undeclared(): readonly Setting[] {
-    return this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
+  async refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void> {
+    const undeclared = this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
+    if (undeclared.length === 0) return;
+    const live = await liveNames();
+    this.#refuse(undeclared.map((setting) => [setting, unknownProblems(setting, live)]));
   }
 
   unused(): readonly string[] {

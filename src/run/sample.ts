@@ -34,8 +34,10 @@ export async function sample(
  * Compares the field names of the config that no schema has with live records, before a row can leave with a field that
  * was to be dropped or hashed. Asks for nothing where the schemas have all names. Throws ConfigError.
  */
-export async function checkFieldNames(session: Session): Promise<void> {
-  if (!session.privacy.asksRows) return;
+export const checkFieldNames = (session: Session): Promise<void> =>
+  session.privacy.refuseUnknown(() => liveNames(session));
+
+async function liveNames(session: Session): Promise<ReadonlySet<string>> {
   const live = new Set<string>();
   for (const spec of session.streams) {
     if (!hasRows(spec)) continue;
@@ -45,5 +47,5 @@ export async function checkFieldNames(session: Session): Promise<void> {
     });
     for (const row of rows) fieldNamesOf(row, live);
   }
-  session.privacy.refuseUnknown(live);
+  return live;
 }
