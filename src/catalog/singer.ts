@@ -45,9 +45,11 @@ export const rootOf = (metadata: Metadata): CatalogNode => metadata.get(crumb([]
 export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
-export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({ streams: streams.map(toEntry) });
+export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({
+  streams: streams.map(describeEntry),
+});
 
-function toEntry(stream: DiscoveredStream): object {
+function describeEntry(stream: DiscoveredStream): object {
   const { spec, schema, sampled } = stream;
   const { name, primaryKey } = spec;
   const replicationKey = cursorOf(stream);

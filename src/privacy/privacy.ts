@@ -6,7 +6,7 @@ import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { lineRewriter } from "./line-rewriter.ts";
 import { onlyRules } from "./only-fields.ts";
-import { isUndeclared, problemsOf, rulesOf, type Setting, toSetting, unknownProblems } from "./settings.ts";
+import { isUndeclared, problemsOf, rulesBy, type Setting, toSetting, unknownProblems } from "./settings.ts";
 
 /** Decides which fields leave, and how: in rows, schemas, catalogs and messages. */
 export class Privacy implements FieldFilter {
@@ -40,7 +40,7 @@ export class Privacy implements FieldFilter {
     const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
     const spec = STREAMS.find(({ name }) => name === stream);
     const only = spec === undefined ? null : onlyRules(settings, spec);
-    return [rulesOf(settings), only].flatMap((rules) => rules ?? []);
+    return [rulesBy(settings), only].flatMap((rules) => rules ?? []);
   }
 
   replacementFor(stream: string, field: string): ((value: string) => string) | null {

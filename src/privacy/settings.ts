@@ -29,7 +29,7 @@ export function problemsOf(setting: Setting, configured: readonly StreamSpec[]):
   const needed = meant.flatMap((spec) => neededText(setting, spec) ?? []);
   if (needed.length > 0) return needed.map((text) => `${list} "${name}" ${text}${advice}`);
   if (stream === null || meant.some(({ sampled }) => sampled) || !isUndeclared(setting)) return [];
-  const meantText = suggestion(field.join("."), namesIn(loadSchema(stream)));
+  const meantText = suggestion(field.join("."), allNames(loadSchema(stream)));
   return [`${list} ${quoted(name)} names a field that "${stream}" does not have${meantText}`];
 }
 
@@ -55,20 +55,20 @@ export function isUndeclared(setting: Setting): boolean {
   const field = fieldOf(setting);
   if (field.length === 0) return false;
   const { list, stream } = setting;
-  if (stream !== null) return !isIn(loadSchema(stream), field);
+  if (stream !== null) return !hasIn(loadSchema(stream), field);
   if (list !== "only_fields") return !DECLARED.has(field.join("."));
-  return !STREAMS.some((spec) => isIn(loadSchema(spec.name), field));
+  return !STREAMS.some((spec) => hasIn(loadSchema(spec.name), field));
 }
 
 /** True if a schema has a field, or does not say what is in the object that would have it. */
-function isIn(schema: JsonSchema, path: readonly string[]): boolean {
+function hasIn(schema: JsonSchema, path: readonly string[]): boolean {
   const [name = "", ...rest] = path;
-  if (schema.properties === undefined) return schema.items === undefined || isIn(schema.items, path);
+  if (schema.properties === undefined) return schema.items === undefined || hasIn(schema.items, path);
   const property = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
-  return property !== undefined && (rest.length === 0 || isIn(property, rest));
+  return property !== undefined && (rest.length === 0 || hasIn(property, rest));
 }
 
-const namesIn = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
+const allNames = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
 
 /** A record that has every field of a schema. */
 function exampleOf({ items, properties }: JsonSchema): unknown {
@@ -77,7 +77,7 @@ function exampleOf({ items, properties }: JsonSchema): unknown {
 }
 
 /** The names of all fields that a schema has. */
-const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => [...namesIn(loadSchema(name))]));
+const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => [...allNames(loadSchema(name))]));
 
 /** Why the connector cannot obey a setting whose field no schema has; none if a live row has it. */
 export function unknownProblems(setting: Setting, live: ReadonlySet<string>): readonly string[] {
@@ -96,7 +96,7 @@ function suggestion(name: string, names: Iterable<string>): string {
  * The rules of `drop_fields` and `hash_fields` for one stream.
  * A setting for all streams applies at every depth, so the rules can contain themselves.
  */
-export function rulesOf(settings: readonly Setting[]): FieldRules | null {
+export function rulesBy(settings: readonly Setting[]): FieldRules | null {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);
   const made = new Map<string, FieldRules>();

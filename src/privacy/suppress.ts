@@ -19,7 +19,7 @@ const PLAIN_ENTRY = /^(?:sha256:[0-9a-f]{64}|[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-
 /** An id in normal form; what looks like a URL, a pattern or a quotation is none. */
 const ID = /^[\p{L}\p{N}_-][\p{L}\p{M}\p{N}_.|-]*$/u;
 /** Separates the addresses of a text. */
-const LIST = /[,;<>\r\n]/;
+const SEPARATORS = /[,;<>\r\n]/;
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
@@ -52,7 +52,7 @@ export class Suppression {
     if (this.entries === 0 || value === null) return false;
     if (typeof value === "object") return Object.values(value).some((one) => this.has(field, one));
     if (typeof value !== "string" && typeof value !== "number") return false;
-    const parts = field === "id" ? [String(value)] : String(value).split(LIST);
+    const parts = field === "id" ? [String(value)] : String(value).split(SEPARATORS);
     return parts.some((part) => {
       const bare = bareOf(part);
       return this.#hasName((field === "id" ? null : normalizeItem(field, bare)) ?? bare);
