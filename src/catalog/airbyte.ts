@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
-import { hasRows, ONWARD, type StreamSpec } from "./streams.ts";
+import { canRefresh, type StreamSpec } from "./streams.ts";
 
 /** A stream as `discover` found it. */
 export type DiscoveredStream = {
@@ -25,12 +25,10 @@ export function cursorOf({ spec, schema }: DescribedStream): string | null {
 export function toCatalog(streams: readonly DescribedStream[]) {
   const entries = streams.map(({ spec, schema }) => {
     const cursor = cursorOf({ spec, schema });
-    // A full refresh of jobs would buy again what was bought.
-    const full = !hasRows(spec) ? [] : ["full_refresh"];
     return {
       name: spec.name,
       json_schema: schema,
-      supported_sync_modes: cursor === null ? full : [...full, "incremental"],
+      supported_sync_modes: spec.modes.filter((mode) => mode !== "incremental" || cursor !== null),
       source_defined_cursor: cursor !== null,
       ...(cursor !== null && { default_cursor_field: [cursor] }),
       source_defined_primary_key: spec.primaryKey.map((field) => [field]),
@@ -66,7 +64,7 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
   const configured = streams.map(parseConfiguredStream);
   // Bought records go to one stream of a name.
   const ids = configured.map(({ name, namespace = "" }) =>
-    JSON.stringify([ONWARD.has(name) ? "" : namespace, name]),
+    JSON.stringify([canRefresh(name) ? namespace : "", name]),
   );
   const twice = configured[ids.findIndex((id, index) => ids.indexOf(id) !== index)];
   if (twice !== undefined)

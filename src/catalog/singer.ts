@@ -1,18 +1,18 @@
 import { type JsonObject, listOf, objectOf } from "../base/json.ts";
 import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
-import { hasRows, STREAMS } from "./streams.ts";
+import { STREAMS } from "./streams.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
 
 /** How a stream can be replicated; the first method is the one that it takes unless the user wants another. */
 export function methodsOf(stream: DiscoveredStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
-  if (!hasRows(stream.spec)) return ["INCREMENTAL"];
+  if (!stream.spec.modes.includes("full_refresh")) return ["INCREMENTAL"];
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
 }
 
 /** A stream that costs money or hours must be selected. */
-export const isSelectedByDefault = ({ spec }: DiscoveredStream): boolean => spec.reading !== "job";
+export const isSelectedByDefault = ({ spec }: DiscoveredStream): boolean => spec.setting === undefined;
 
 /** Returns all streams with the fields that a catalog names, so that no request is needed. */
 export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {

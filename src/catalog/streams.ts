@@ -1,24 +1,29 @@
+import { ConfigError } from "../base/errors.ts";
 import type { Config, Endpoints } from "../config/config.ts";
 
-/** A stream is a row. */
-export type StreamSpec = RowStreamSpec | JobStreamSpec;
+export type SyncMode = "full_refresh" | "incremental";
 
-type AnyStreamSpec = {
-  /** Also that of the file under schemas/ with what is documented. */
+/** The facts of a stream that hold for every service. */
+export type StreamSpec = {
+  /** Also the name of its file under schemas/, which has the documented fields. */
   readonly name: string;
   readonly primaryKey: readonly string[];
   /** Null: none. It counts only where the stream's schema has it as a date-time. */
   readonly cursorField: string | null;
-  /** Whether live records tell more fields than are documented. */
+  /** Whether live records have more fields than are documented. */
   readonly sampled: boolean;
-  /** Whether a full refresh that broke off goes on from its last checkpoint. */
+  /** Whether a full refresh that broke off continues from its last checkpoint. */
   readonly resumable: boolean;
+  /** Without `full_refresh` the stream is never read from the start: its records cost money or hours. */
+  readonly modes: readonly SyncMode[];
+  /** The stream is there only where this is set; absent: always. */
+  readonly setting?: JobSetting;
 };
 
-/** Rows of the service. */
-export type RowStreamSpec = AnyStreamSpec & {
-  /** `dated`: in windows of days, with a state. `list`: all rows, each time. */
-  readonly reading: "dated" | "list";
+/** A stream of the rows that the service lists. */
+export type RowStreamSpec = StreamSpec & {
+  /** Whether rows are documented to carry a date. Sampled ones may, and are read by days where they do. */
+  readonly isDated: boolean;
   /** Below the base URL. Paged; `endpoint` names the setting that overrides it. */
   readonly listPath: string;
   readonly endpoint: keyof Endpoints | null;
@@ -30,102 +35,115 @@ export type RowStreamSpec = AnyStreamSpec & {
 export const JOB_SETTINGS = ["companyLookup", "emailCheck", "emailVerification"] as const;
 export type JobSetting = (typeof JOB_SETTINGS)[number];
 
-/** Answers that are asked for an item at a time, for money or with patience. Incremental only: nothing is asked twice. */
-export type JobStreamSpec = AnyStreamSpec & {
-  readonly reading: "job";
-  readonly cursorField: string;
-  /** The stream is there only where this is set. */
-  readonly setting: JobSetting;
+/** A stream of answers that are asked for an item at a time. */
+export type JobStreamSpec = StreamSpec & { readonly cursorField: string; readonly setting: JobSetting };
+
+const BOTH: readonly SyncMode[] = ["full_refresh", "incremental"];
+
+export const PEOPLE: RowStreamSpec = {
+  name: "people",
+  primaryKey: ["id"],
+  cursorField: "discoveredAt",
+  isDated: true,
+  sampled: false,
+  resumable: true,
+  modes: BOTH,
+  listPath: "/api/v1/public/people",
+  endpoint: null,
+  exportPath: "/api/v1/public/people/stream",
 };
 
-const JOB = { reading: "job", sampled: false, resumable: false } as const;
+export const COMPANIES: RowStreamSpec = {
+  name: "companies",
+  primaryKey: ["domain"],
+  cursorField: "discoveredAt",
+  isDated: false,
+  sampled: true,
+  resumable: false,
+  modes: BOTH,
+  listPath: "/api/v1/public/companies",
+  endpoint: "companies",
+  exportPath: "/api/v1/public/companies/stream",
+};
 
-export const STREAMS = [
-  {
-    name: "people",
-    primaryKey: ["id"],
-    cursorField: "discoveredAt",
-    reading: "dated",
-    listPath: "/api/v1/public/people",
-    endpoint: null,
-    exportPath: "/api/v1/public/people/stream",
-    sampled: false,
-    resumable: true,
-  },
-  {
-    name: "companies",
-    primaryKey: ["domain"],
-    cursorField: "discoveredAt",
-    reading: "dated",
-    listPath: "/api/v1/public/companies",
-    endpoint: "companies",
-    exportPath: "/api/v1/public/companies/stream",
-    sampled: true,
-    resumable: false,
-  },
-  {
-    name: "sources",
-    primaryKey: ["slug"],
-    cursorField: null,
-    reading: "list",
-    listPath: "/api/v1/public/sources",
-    endpoint: "sources",
-    exportPath: null,
-    sampled: true,
-    resumable: false,
-  },
-  {
-    ...JOB,
-    name: "company_lookups",
-    primaryKey: ["job_id"],
-    cursorField: "created_at",
-    setting: "companyLookup",
-  },
-  {
-    ...JOB,
-    name: "company_lookup_contacts",
-    primaryKey: ["job_id", "position"],
-    cursorField: "created_at",
-    setting: "companyLookup",
-  },
-  {
-    ...JOB,
-    name: "email_checks",
-    primaryKey: ["email", "source"],
-    cursorField: "checked_at",
-    setting: "emailCheck",
-  },
-  {
-    ...JOB,
-    name: "email_verifications",
-    primaryKey: ["email"],
-    cursorField: "verified_at",
-    setting: "emailVerification",
-  },
-] as const satisfies readonly StreamSpec[];
+export const ROW_STREAMS: readonly RowStreamSpec[] = [
+  PEOPLE,
+  COMPANIES,
+  list("sources", "slug", "/api/v1/public/sources", "sources"),
+];
 
-/** Which streams a config asks for. */
+export const JOB_STREAMS: readonly JobStreamSpec[] = [
+  job("company_lookups", ["job_id"], "created_at", "companyLookup"),
+  job("company_lookup_contacts", ["job_id", "position"], "created_at", "companyLookup"),
+  job("email_checks", ["email", "source"], "checked_at", "emailCheck"),
+  job("email_verifications", ["email"], "verified_at", "emailVerification"),
+];
+
+export const STREAMS: readonly StreamSpec[] = [...ROW_STREAMS, ...JOB_STREAMS];
+
+/** The settings that decide which streams there are. */
 export type StreamSettings = Pick<Config, JobSetting>;
 
-/** The streams that a config has: all rows, and what it sets. Without a config there is no more. */
-export function streamsOf(config: StreamSettings | undefined): readonly StreamSpec[] {
-  return STREAMS.filter((spec) => !("setting" in spec) || Boolean(config?.[spec.setting]));
+/** The streams of jobs that a config sets. */
+export const jobSpecsOf = (config: StreamSettings): readonly JobStreamSpec[] =>
+  JOB_STREAMS.filter(({ setting }) => config[setting] !== null);
+
+/** The streams that a config has: all streams of rows, and those that it sets. */
+export const streamsOf = (config: StreamSettings): readonly StreamSpec[] => [
+  ...ROW_STREAMS,
+  ...jobSpecsOf(config),
+];
+
+/** Whether a stream can be read from the start. A name that no stream has counts as one that can. */
+export const canRefresh = (name: string): boolean =>
+  STREAMS.find((spec) => spec.name === name)?.modes.includes("full_refresh") ?? true;
+
+/** Finds a stream of a config. @throws ConfigError @param advice what to do about a name that no stream has */
+export function streamNamed(name: string, config: StreamSettings, advice: string): StreamSpec {
+  const streams = streamsOf(config);
+  const found = streams.find((stream) => stream.name === name);
+  if (found !== undefined) return found;
+  const setting = JOB_STREAMS.find((stream) => stream.name === name)?.setting;
+  if (setting === undefined) {
+    const names = streams.map((stream) => stream.name).join(", ");
+    throw new ConfigError(
+      `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
+    );
+  }
+  const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  throw new ConfigError(
+    `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
+  );
 }
 
-/** Whether a stream has rows of the service. */
-export const hasRows = (spec: StreamSpec): spec is RowStreamSpec =>
-  spec.reading === "dated" || spec.reading === "list";
+/** A stream of rows that has a list and no export, and is read whole. @param endpoint the setting that overrides the path */
+function list(
+  name: string,
+  key: string,
+  listPath: string,
+  endpoint: keyof Endpoints | null = null,
+): RowStreamSpec {
+  const facts = { isDated: false, sampled: true, resumable: false, exportPath: null } as const;
+  return {
+    name,
+    primaryKey: [key],
+    cursorField: null,
+    modes: ["full_refresh"],
+    listPath,
+    endpoint,
+    ...facts,
+  };
+}
 
-/** Streams that are never read from the start: their records cannot be read again, or cost money. */
-export const ONWARD: ReadonlySet<string> = new Set(
-  STREAMS.flatMap((spec) => (hasRows(spec) ? [] : [spec.name])),
-);
-
-/** The streams of jobs that the config has. */
-export const jobSpecsOf = (config: Pick<Config, JobSetting>): readonly JobStreamSpec[] =>
-  streamsOf(config).filter((spec) => spec.reading === "job");
+function job(
+  name: string,
+  primaryKey: readonly string[],
+  cursorField: string,
+  setting: JobSetting,
+): JobStreamSpec {
+  return { name, primaryKey, cursorField, setting, sampled: false, resumable: false, modes: ["incremental"] };
+}
 
 /** Where the pages of a stream are, as the config says. */
-export function listPathOf({ listPath, endpoint }: RowStreamSpec, endpoints: Endpoints): string {
-  return endpoint === null ? listPath : endpoints[endpoint];
-}
+export const listPathOf = ({ listPath, endpoint }: RowStreamSpec, endpoints: Endpoints): string =>
+  endpoint === null ? listPath : endpoints[endpoint];

@@ -1,6 +1,6 @@
 import { ConfigError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
-import { hasRows } from "../catalog/streams.ts";
+import { PEOPLE } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { checkItemFiles, describeCaps, describeReceipts } from "../jobs/report.ts";
 import { waitingText } from "../output/progress.ts";
@@ -10,10 +10,9 @@ import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import { probeStreams } from "../run/probe.ts";
-import { type Reporter, type Run, withRun } from "../run/run.ts";
+import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { cannotBeCounted } from "../run/session.ts";
-import { withoutTotal } from "../service/service-api.ts";
+import { withGuests } from "./guests.ts";
 
 /** Fails fast: a person waits. */
 const TRIES = 2;
@@ -52,7 +51,7 @@ export async function testConfig(
   };
   try {
     const options = { config: await config, runtime, reporter, pace: { tries: TRIES } };
-    const message = await withRun(options, (run) => whatCanBeRead(run, runtime));
+    const message = await withGuests(options, (run) => whatCanBeRead(run, runtime));
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {
     runtime.signal.throwIfAborted();
@@ -72,22 +71,20 @@ const SENTENCES = {
 
 /** A key works if it can read what the connector is for, or any of the jobs that are configured. */
 async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
-  const { config, streams } = run.session;
+  const { config } = run.session;
   const { suppressFile, suppressed } = config;
   const readable: string[] = [];
-  const uncounted: string[] = [];
+  const warnings: string[] = [];
   const refused: { name: string; error: ConfigError }[] = [];
   let works = false;
-  for await (const { spec, rows, error } of probeStreams(run)) {
+  for await (const { reader, rows, warning, error } of probeStreams(run)) {
+    const { name, setting } = reader.spec;
     if (error === undefined) {
-      works ||= spec === streams[0] || spec.reading === "job";
-      readable.push(typeof rows === "number" ? `${spec.name} (${rows})` : spec.name);
-      if (!hasRows(spec) || spec.exportPath === null) continue;
-      if (rows === undefined) uncounted.push(cannotBeCounted(spec));
-      if (rows === null && config.verifyCounts) uncounted.push(withoutTotal(spec.name));
-    } else if (error instanceof ConfigError && error.scope !== "run") {
-      refused.push({ name: spec.name, error });
-    } else throw error;
+      works ||= name === PEOPLE.name || setting !== undefined;
+      readable.push(typeof rows === "number" ? `${name} (${rows})` : name);
+      if (warning !== undefined) warnings.push(warning);
+    } else if (error instanceof ConfigError && error.scope !== "run") refused.push({ name, error });
+    else throw error;
   }
   const [first] = refused;
   if (first !== undefined && !works) throw first.error;
@@ -99,11 +96,7 @@ async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string
     suppressFile === null
       ? []
       : [`suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`];
-  return [
-    `This key can read ${readable.join(", ")}`,
-    ...reasons,
-    ...uncounted,
-    ...costs,
-    ...suppression,
-  ].join(". ");
+  return [`This key can read ${readable.join(", ")}`, ...reasons, ...warnings, ...costs, ...suppression].join(
+    ". ",
+  );
 }

@@ -2,19 +2,18 @@ import { shown, table, toLatin1 } from "../base/text.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
-import { hasRows, type StreamSpec } from "../catalog/streams.ts";
+import type { StreamSpec } from "../catalog/streams.ts";
 import { runToEnd } from "../output/output.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { probeStreams } from "../run/probe.ts";
-import { type Run, withRun } from "../run/run.ts";
+import { isNotOnPlan, probeStreams } from "../run/probe.ts";
+import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { sample } from "../run/sample.ts";
-import { isNotOnPlan } from "../run/session.ts";
 import { inferSchema } from "../service/infer-schema.ts";
+import { withGuests } from "./guests.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;
@@ -31,7 +30,7 @@ export async function discover({ config: file, json }: DiscoverOptions, runtime:
   return await runToEnd({ name: "source-contact-intelligence", ...how }, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(file, runtime.environment);
-    const text = await withRun({ config, runtime, reporter: output }, async (run) => {
+    const text = await withGuests({ config, runtime, reporter: output }, async (run) => {
       const streams = await discoverStreams(run);
       return isTable ? await shownStreams(run, streams) : catalogMessage(toCatalog(streams));
     });
@@ -44,17 +43,15 @@ export async function discover({ config: file, json }: DiscoverOptions, runtime:
 async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Promise<string> {
   const rows = [["stream", "rows", "fields", "read"]];
   const notes: string[] = [];
-  for await (const { spec, rows: count, error } of probeStreams(run)) {
+  for await (const { reader, rows: count, error } of probeStreams(run)) {
+    const { spec } = reader;
     const found = streams.find((stream) => stream.spec === spec) ?? declaredStream(spec);
     const how = cursorOf(found) === null ? "whole" : "what is new";
     const number = error === undefined ? (typeof count === "number" ? shown(count) : "?") : "not readable";
     const fields = shown(Object.keys(propertiesOf(found.schema)).length);
-    rows.push([
-      spec.name,
-      hasRows(spec) ? number : "",
-      fields,
-      hasRows(spec) ? how : spec.reading === "job" ? "jobs" : "what each run read",
-    ]);
+    rows.push(
+      spec.setting === undefined ? [spec.name, number, fields, how] : [spec.name, "", fields, "jobs"],
+    );
     if (error !== undefined) notes.push(`${spec.name}: ${userMessage(error)}`);
   }
   const lines = [
@@ -79,15 +76,16 @@ export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
  * @param isLenient whether a warning, not an error, says that the records of a stream cannot be read
  */
 export async function discoverStreams(
-  { session, emit }: Run,
+  { session, readers, privacy, emit }: Run,
   isLenient = false,
 ): Promise<readonly DiscoveredStream[]> {
   const streams: DiscoveredStream[] = [];
-  for (const spec of session.streams) {
+  for (const reader of readers) {
+    const { spec } = reader;
     let stream = declaredStream(spec);
     try {
-      if (hasRows(spec) && spec.sampled) {
-        const rows = await sample(spec, stream.schema, session);
+      if (spec.sampled) {
+        const rows = await reader.sample(stream.schema);
         stream = { spec, schema: inferSchema(stream.schema, rows), sampled: rows.length > 0 };
       }
     } catch (error) {
@@ -96,7 +94,7 @@ export async function discoverStreams(
       const text = `The first schema of "${spec.name}" has only the declared fields. ${userMessage(error)}`;
       if (!isNotOnPlan(error)) await emit({ kind: "log", level: "warn", text });
     }
-    const schema = schemaUnder(session.privacy.rules(spec.name), stream.schema, "leaving");
+    const schema = schemaUnder(privacy.rules(spec.name), stream.schema, "leaving");
     streams.push({ ...stream, schema });
   }
   return streams;

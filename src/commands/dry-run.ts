@@ -1,13 +1,15 @@
 import { plural, shown, table, toLatin1 } from "../base/text.ts";
-import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { JOB_STREAMS, ROW_STREAMS, streamNamed } from "../catalog/streams.ts";
 import { secretsOf } from "../config/config.ts";
 import { forecastsOf } from "../jobs/report.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import { type Asked, resumeStream } from "../run/read-stream.ts";
+import type { Asked } from "../run/reader.ts";
+import { RowReader } from "../run/row-reader.ts";
 import { type Run, stateOf } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { type Session, statesByName, streamNamed } from "../run/session.ts";
+import { statesByName } from "../state/envelopes.ts";
 import { prepare, windowsOf } from "../sync/read-stream.ts";
 import { describe } from "../sync/window.ts";
 import { wouldSubmit } from "./jobs.ts";
@@ -30,13 +32,16 @@ export async function showOutlook(
 ): Promise<true> {
   const { config } = session;
   const streams: Outlook[] = [];
-  for (const one of asked) {
-    const spec = streamNamed(one.configured.name, config, "Discover again and update the catalog");
-    if (hasRows(spec))
-      streams.push(await outlookOf(session, spec, one, stateOf(one.configured, asked, states)));
+  const names = asked.map(
+    ({ configured: { name } }) => streamNamed(name, config, "Discover again and update the catalog").name,
+  );
+  for (const { configured } of asked) {
+    const spec = ROW_STREAMS.find(({ name }) => name === configured.name);
+    if (spec === undefined) continue;
+    const reader = new RowReader(spec, session);
+    streams.push(await outlookOf(reader, configured, stateOf(configured, asked, states)));
   }
-  const names = asked.map(({ configured }) => configured.name);
-  const hasJobs = STREAMS.some(({ name, reading }) => reading === "job" && names.includes(name));
+  const hasJobs = JOB_STREAMS.some(({ name }) => names.includes(name));
   const jobs = hasJobs ? await forecastsOf(config, environment, statesByName(states)) : [];
   const isTable = stdout.isTTY === true && json !== true;
   const lines = isTable
@@ -52,15 +57,15 @@ export async function showOutlook(
 
 /** Counts what a run would read of a stream. */
 async function outlookOf(
-  session: Session,
-  spec: RowStreamSpec,
-  asked: Asked,
+  reader: RowReader,
+  configured: ConfiguredStream,
   savedState: unknown,
 ): Promise<Outlook> {
   const days: string[] = [];
   let rows: number | null = 0;
-  const { saved, open } = await resumeStream(session, spec, asked, savedState);
-  if (saved.kind === "delivered") return { stream: spec.name, days, rows };
+  const { name: stream } = reader.spec;
+  const { saved, open } = await reader.resume(configured, null, savedState);
+  if (saved.kind === "delivered") return { stream, days, rows };
   const run = open(saved.state);
   const prepared = await prepare(run);
   for await (const planned of windowsOf(prepared, { ...prepared.rules, windowSize: UNDIVIDED })) {
@@ -72,7 +77,7 @@ async function outlookOf(
     days.push(describe(window));
     rows = own === null || rows === null ? null : rows + own;
   }
-  return { stream: spec.name, days, rows };
+  return { stream, days, rows };
 }
 
 function rowsOf({ stream, days, rows }: Outlook): readonly string[][] {

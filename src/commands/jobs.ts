@@ -8,8 +8,7 @@ import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { statesByName } from "../run/session.ts";
-import { parseStateText } from "../state/envelopes.ts";
+import { parseStateText, statesByName } from "../state/envelopes.ts";
 
 export type JobsOptions = {
   readonly config: string | undefined;

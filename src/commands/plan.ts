@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { ConfigError } from "../base/errors.ts";
 import { plural, shown, table } from "../base/text.ts";
-import { hasRows, STREAMS } from "../catalog/streams.ts";
+import { ROW_STREAMS } from "../catalog/streams.ts";
 import { runToEnd } from "../output/output.ts";
 import { write } from "../protocol/writer.ts";
 import { openConfig } from "../run/config-files.ts";
-import { withRun } from "../run/run.ts";
+import { RowReader } from "../run/row-reader.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Shard } from "../shards/plan.ts";
 import { type DateRange, shardWindow, splitRange } from "../shards/split.ts";
+import { withGuests } from "./guests.ts";
 
 export type PlanOptions = {
   readonly config: string | undefined;
@@ -29,9 +30,9 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
     const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
     // The shards that begin right afterwards use the same key.
-    await withRun({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
-      const spec = STREAMS.find((one) => one.name === stream);
-      if (spec === undefined || !hasRows(spec) || !(await session.readingOf(spec)).isDated) {
+    await withGuests({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
+      const spec = ROW_STREAMS.find(({ name }) => name === stream);
+      if (spec === undefined || !(await new RowReader(spec, session).reading()).isDated) {
         throw new ConfigError(
           `Cannot plan "${stream}": only streams whose records have a date can be split into shards, such as "people"`,
         );

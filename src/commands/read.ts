@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { ConfigError, UsageError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
-import { ONWARD, STREAMS } from "../catalog/streams.ts";
+import { canRefresh, JOB_STREAMS, streamNamed } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { readCatalog, readText } from "../output/files/read-file.ts";
 import { makeFolder } from "../output/files/replace.ts";
@@ -12,12 +12,12 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental, readableStreams } from "../run/probe.ts";
-import { type Run, syncStreams, withRun } from "../run/run.ts";
+import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { streamNamed } from "../run/session.ts";
 import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
 
 import { showOutlook } from "./dry-run.ts";
+import { withGuests } from "./guests.ts";
 
 export type ReadOptions = Destination &
   Pick<OutputOptions, "logLevel" | "summary"> & {
@@ -74,7 +74,7 @@ function refuseFlood(options: ReadOptions): void {
 
 /** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
 function refuseWithoutMemory({ format, streams, stateFile, output, dryRun, limit }: ReadOptions): void {
-  const job = STREAMS.find(({ name, reading }) => reading === "job" && streams.includes(name));
+  const job = JOB_STREAMS.find(({ name }) => streams.includes(name));
   if (dryRun === true) return;
   if (job !== undefined && limit !== undefined)
     throw new UsageError(`Cannot take a sample of "${job.name}": it costs money. See: read --dry-run`);
@@ -104,14 +104,14 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const { dryRun, limit } = options;
   const output = await open(dryRun === true ? onlyRead(options) : options, config);
   const { saved } = output.sink;
-  return await withRun({ config, runtime, reporter: output }, async (run) => {
+  return await withGuests({ config, runtime, reporter: output }, async (run, jobs) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {
       await run.emit(info(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;
     }
     const selected = catalog && chosen(catalog, options.streams);
     if (dryRun !== true && limit === undefined)
-      await run.session.openJobs(selected, options.streams, saved.streams, () => output.sink.check());
+      await jobs.open(selected ?? named(options.streams), saved.streams, () => output.sink.check());
     const all = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
     const streams = (options.fullRefresh === true ? all.map(inFull) : all).map((configured) => ({
       configured,
@@ -125,7 +125,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
     const text = `This is a sample of at most ${plural(limit, "row")} a stream: no state is saved, and nothing is bought`;
     await run.emit({ kind: "log", level: "warn", text });
-    const free = streams.filter(({ configured }) => !ONWARD.has(configured.name));
+    const free = streams.filter(({ configured }) => canRefresh(configured.name));
     return await syncStreams(run, free, saved.streams, limit);
   });
 }
@@ -155,13 +155,15 @@ async function openPart(asked: ReadOptions, config: Config): Promise<Part | unde
 
 /** No full refresh buys again. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>
-  ONWARD.has(configured.name) ? configured : { ...configured, syncMode: "full_refresh" };
+  canRefresh(configured.name) ? { ...configured, syncMode: "full_refresh" } : configured;
 
 /** Streams that are named are read whatever the key's plan covers. */
 async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {
-  if (names.length === 0) return await readableStreams(run);
-  return run.session.streams.map(({ name }) => incremental(name));
+  return named(names) ?? (await readableStreams(run));
 }
+
+const named = (names: readonly string[]): readonly ConfiguredStream[] | undefined =>
+  names.length === 0 ? undefined : names.map(incremental);
 
 function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {
   const missing = names.find((name) => !streams.some((stream) => stream.name === name));

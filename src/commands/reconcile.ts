@@ -6,7 +6,7 @@ import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import { dayOf } from "../base/time.ts";
-import { hasRows, type RowStreamSpec, STREAMS } from "../catalog/streams.ts";
+import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { reasonOf, writeFailure } from "../output/files/reason.ts";
 import { forgetFiles } from "../output/folder-state.ts";
@@ -18,16 +18,17 @@ import { compare, expectedBy } from "../reconcile/compare.ts";
 import { type Report, Results } from "../reconcile/results.ts";
 import { openConfig } from "../run/config-files.ts";
 import { incremental } from "../run/probe.ts";
-import { type Run, withRun } from "../run/run.ts";
+import { cannotBeCounted, RowReader } from "../run/row-reader.ts";
+import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { cannotBeCounted, statesByName } from "../run/session.ts";
-import { parseStateText, streamOfKey } from "../state/envelopes.ts";
+import { parseStateText, statesByName, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { filtersOf, resumeRows } from "../state/resume.ts";
 import { withoutSpansOf } from "../sync/coverage.ts";
 import type { Lines } from "../sync/event.ts";
 import { readRows } from "../sync/read-stream.ts";
 import { NEW_STATE, type RowState } from "../sync/state.ts";
+import { withGuests } from "./guests.ts";
 
 export type ReconcileOptions = {
   readonly config: string | undefined;
@@ -49,8 +50,8 @@ export type ReconcileOptions = {
  */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
   const { table, stream, recheck } = options;
-  const spec = STREAMS.find(({ name }) => name === stream);
-  if (spec === undefined || !hasRows(spec))
+  const spec = ROW_STREAMS.find(({ name }) => name === stream);
+  if (spec === undefined)
     throw new UsageError(`--stream must be people, companies or sources, not "${stream}"`);
   if (table === undefined)
     throw new UsageError("--table is missing: name a file with key and date of every row");
@@ -65,7 +66,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     try {
       if (again !== undefined && statesIn(again, stream).length === 0)
         throw new ConfigError(`Cannot use the state file "${recheck}": it holds nothing of "${stream}"`);
-      await withRun({ config, runtime, reporter }, async (run) => {
+      await withGuests({ config, runtime, reporter }, async (run) => {
         const found = await compared(options, spec, table, run).catch((error: unknown) => {
           throw writeFailure(options.output ?? tmpdir(), error);
         });
@@ -93,12 +94,12 @@ async function compared(
   options: ReconcileOptions,
   spec: RowStreamSpec,
   table: string,
-  { session, emit }: Run,
+  { session, privacy, emit }: Run,
 ): Promise<Report> {
-  const { config, privacy } = session;
+  const { config } = session;
   const { name: stream } = spec;
   const [key = ""] = spec.primaryKey;
-  const reading = await session.readingOf(spec);
+  const reading = await new RowReader(spec, session).reading();
   const onMissingKey = spec.sampled ? ("pass" as const) : ("reject" as const);
   const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey };
   const cursor = source.isDated ? spec.cursorField : null;

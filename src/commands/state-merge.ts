@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { STREAMS } from "../catalog/streams.ts";
+import { JOB_STREAMS } from "../catalog/streams.ts";
 import { readText } from "../output/files/read-file.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
@@ -11,9 +11,7 @@ import { isSingerState, parseStateText, streamOfKey } from "../state/envelopes.t
 import { parseRowState } from "../state/parse-state.ts";
 
 /** Streams that only one run may go on with. */
-const JOB_STREAMS: ReadonlySet<string> = new Set(
-  STREAMS.flatMap(({ name, reading }) => (reading === "job" ? [name] : [])),
-);
+const JOB_NAMES: ReadonlySet<string> = new Set(JOB_STREAMS.map(({ name }) => name));
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -32,7 +30,7 @@ export async function stateMerge(
   for (const [index, text] of texts.entries()) {
     const name = `"${states[index]}"`;
     const saved = parseStateText(text).streams;
-    const job = [...saved.keys()].find((stream) => JOB_STREAMS.has(streamOfKey(stream)));
+    const job = [...saved.keys()].find((stream) => JOB_NAMES.has(streamOfKey(stream)));
     if (job !== undefined)
       throw new ConfigError(
         `Cannot merge the state ${name}: "${streamOfKey(job)}" is a stream of jobs, which shards do not read. Keep its ` +

@@ -1,7 +1,7 @@
 import { isObject, objectOf, printable } from "../base/json.ts";
 import { toLatin1 } from "../base/text.ts";
 import { addDays, BEGINNING, type Day, dayOf, startOf } from "../base/time.ts";
-import { STREAMS } from "../catalog/streams.ts";
+import { JOB_STREAMS, STREAMS } from "../catalog/streams.ts";
 import { keyDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { describeJobState } from "../jobs/report.ts";
@@ -84,11 +84,11 @@ function describeStream(
   saved: unknown,
   nextRun: (state: RowState) => readonly string[],
 ): readonly string[] {
-  const spec = STREAMS.find(({ name }) => name === stream);
-  if (spec === undefined) return ["this program has no such stream"];
+  const job = JOB_STREAMS.find(({ name }) => name === stream);
+  if (!STREAMS.some(({ name }) => name === stream)) return ["this program has no such stream"];
   const { version = null } = objectOf(saved);
   const written = version === null ? "state without a version" : `state version ${JSON.stringify(version)}`;
-  if (spec.reading === "job") return [written, ...describeJobState(spec, saved)];
+  if (job !== undefined) return [written, ...describeJobState(job, saved)];
   if (!isDated(saved)) return [written, "every run reads it from the start"];
   const state = parseRowState(stream, saved);
   if (state === null) return [written, "nothing is read yet"];

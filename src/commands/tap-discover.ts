@@ -1,16 +1,17 @@
 import { ConfigError, TransientError } from "../base/errors.ts";
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
 import { toSingerCatalog } from "../catalog/singer.ts";
-import { streamsOf } from "../catalog/streams.ts";
+import { ROW_STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { runToEnd, tapOutput } from "../output/output.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import { readConfigs } from "../run/config-files.ts";
-import { type RunOptions, withRun } from "../run/run.ts";
+import type { RunOptions } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Notice } from "../sync/event.ts";
 import { declaredStream, discoverStreams } from "./discover.ts";
+import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Orchestrators discover before every run, so that a service that does not answer is given up soon. */
@@ -43,7 +44,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
       await output.emit({ kind: "log", level: "warn", text });
     }
     // A config that cannot be used yet has streams that can still be shown.
-    const declared = streamsOf(undefined).map(declaredStream);
+    const declared = ROW_STREAMS.map(declaredStream);
     const streams = config ? await discoverInTime({ config, runtime, reporter: output }) : declared;
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams), 2);
@@ -52,7 +53,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
   });
 }
 
-async function discoverInTime(options: RunOptions): Promise<readonly DiscoveredStream[]> {
+async function discoverInTime(options: Omit<RunOptions, "guests">): Promise<readonly DiscoveredStream[]> {
   const { runtime } = options;
   const limit = new AbortController();
   const latest = runtime.clock.now() + MAX_LIMIT_MS;
@@ -61,7 +62,7 @@ async function discoverInTime(options: RunOptions): Promise<readonly DiscoveredS
   };
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
   try {
-    return await withRun(
+    return await withGuests(
       { ...options, runtime: patient, pace: { tries: DISCOVERY_TRIES }, onNotice },
       (run) => discoverStreams(run),
     );

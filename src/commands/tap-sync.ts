@@ -9,10 +9,11 @@ import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { incremental, readableStreams } from "../run/probe.ts";
-import type { Asked } from "../run/read-stream.ts";
-import { type Run, syncStreams, withRun } from "../run/run.ts";
+import type { Asked } from "../run/reader.ts";
+import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { discoverStreams } from "./discover.ts";
+import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
@@ -33,12 +34,12 @@ async function syncSelected(
   const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
   const output = await open(options, config);
   const { saved } = output.sink;
-  return await withRun({ config, runtime, reporter: output }, async (run) => {
+  return await withGuests({ config, runtime, reporter: output }, async (run, jobs) => {
     const checkState = (): Promise<void> => output.sink.check();
-    if (catalog === undefined) await run.session.openJobs(undefined, [], saved.streams, checkState);
+    if (catalog === undefined) await jobs.open(undefined, saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
     const selected = select(catalog, streams);
-    const { privacy } = run.session;
+    const { privacy } = run;
     language.format = singer({
       selections: selected.selections.map((selection) => ({
         ...selection,
@@ -53,7 +54,7 @@ async function syncSelected(
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));
     const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await run.session.openJobs(configured, [], saved.streams, checkState);
+    if (catalog !== undefined) await jobs.open(configured, saved.streams, checkState);
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });

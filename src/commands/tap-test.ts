@@ -1,13 +1,11 @@
 import { loadSchema } from "../catalog/schema.ts";
-import { hasRows } from "../catalog/streams.ts";
 import { runToEnd, tapOutput } from "../output/output.ts";
 import { logLevelOf } from "../protocol/log.ts";
 import { readConfigs } from "../run/config-files.ts";
 import { type ProbedStream, probeStreams } from "../run/probe.ts";
-import { type Run, withRun } from "../run/run.ts";
+import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { sample } from "../run/sample.ts";
-import type { Session } from "../run/session.ts";
+import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Asks for one record of each stream and says on stderr what came. Sends nothing that could be charged. */
@@ -17,7 +15,7 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
   return await runToEnd(tapOutput(level), runtime, async (open) => {
     const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
-    return await withRun({ config: parse(), runtime, reporter: output }, testStreams);
+    return await withGuests({ config: parse(), runtime, reporter: output }, testStreams);
   });
 }
 
@@ -25,21 +23,22 @@ async function testStreams(run: Run): Promise<boolean> {
   let working = true;
   for await (const probed of probeStreams(run)) {
     try {
-      const text = `Stream "${probed.spec.name}": ${await found(probed, run.session)}`;
+      const text = `Stream "${probed.reader.spec.name}": ${await found(probed)}`;
       await run.emit({ kind: "log", level: "info", text });
     } catch (error) {
       run.session.signal.throwIfAborted();
       working = false;
-      await run.emit({ kind: "close", stream: probed.spec.name, complete: false, error });
+      await run.emit({ kind: "close", stream: probed.reader.spec.name, complete: false, error });
     }
   }
   return working;
 }
 
 /** The export of a stream without a list says whether there is a record. */
-async function found({ spec, rows, error }: ProbedStream, session: Session): Promise<string> {
+async function found({ reader, rows, error }: ProbedStream): Promise<string> {
   if (error !== undefined) throw error;
-  if (!hasRows(spec)) return spec.reading === "job" ? "can be submitted" : "comes with each run";
-  const count = rows === undefined ? (await sample(spec, loadSchema(spec.name), session, 1)).length : rows;
+  const { name, setting } = reader.spec;
+  if (setting !== undefined) return "can be submitted";
+  const count = rows === undefined ? (await reader.sample(loadSchema(name), 1)).length : rows;
   return count === 0 ? "no record yet" : "a record was read";
 }

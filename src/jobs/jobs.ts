@@ -5,11 +5,12 @@ import type { Day } from "../base/time.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
+  COMPANIES,
   type JobSetting,
   type JobStreamSpec,
   jobSpecsOf,
+  PEOPLE,
   type RowStreamSpec,
-  STREAMS,
 } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
@@ -171,7 +172,7 @@ function orderOf({ syncMode, generationId = null, minimumGenerationId = 0, syncI
   };
 }
 
-const ROWS = { people: STREAMS[0], companies: STREAMS[1] };
+const ROWS = { people: PEOPLE, companies: COMPANIES };
 /** The fields of rows that name items. */
 const FIELDS = {
   people: { domain: "companyDomain", email: "email" },

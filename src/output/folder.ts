@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError, OutputError } from "../base/errors.ts";
-import { ONWARD } from "../catalog/streams.ts";
+import { canRefresh } from "../catalog/streams.ts";
 import type { Clock } from "../service/clock.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
@@ -183,7 +183,7 @@ export class Folder {
 
 /** Whether a run reads all rows of a stream: its state has no cursor, or is that of a full refresh. */
 const isFromStart = (stream: string, state: StreamState): boolean =>
-  !ONWARD.has(stream) && (isRefresh(state) || !("discoveredAt" in state));
+  canRefresh(stream) && (isRefresh(state) || !("discoveredAt" in state));
 
 /** Whether a state is that of a full refresh that the operator asked for. */
 const isRefresh = (state: StreamState): boolean => (state["full_refresh"] ?? null) !== null;

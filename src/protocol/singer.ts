@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../base/json.ts";
 import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
-import { STREAMS } from "../catalog/streams.ts";
+import { canRefresh } from "../catalog/streams.ts";
 import type { Event, FieldSchema, Lines, StreamState } from "../sync/event.ts";
 import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
@@ -43,7 +43,9 @@ class SingerRun {
     this.#streams = new Map(
       selections.map((selection) => [selection.stream, new SingerStream(selection, version)]),
     );
-    this.#hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(isJob);
+    this.#hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(
+      (stream) => !canRefresh(stream),
+    );
   }
 
   say(event: Event): string {
@@ -78,7 +80,7 @@ class SingerRun {
     this.#bookmarks.set(stream, bookmark);
     if (!isNew) return "";
     const isDue = this.#monotonic() - this.#stateAt >= LARGE_STATE_EVERY_MS;
-    if (isJob(stream) || !this.#hasJobs || isDue) return this.#state();
+    if (!canRefresh(stream) || !this.#hasJobs || isDue) return this.#state();
     this.#lastIsState = false;
     return "";
   }
@@ -101,9 +103,6 @@ class SingerRun {
     return known;
   }
 }
-
-const isJob = (stream: string): boolean =>
-  STREAMS.some(({ name, reading }) => name === stream && reading === "job");
 
 /** The messages of one selected stream, in lines. */
 class SingerStream {

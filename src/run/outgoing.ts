@@ -10,7 +10,7 @@ import {
 } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
-import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import { STREAMS } from "../catalog/streams.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { Drift } from "./drift.ts";
 
@@ -120,7 +120,7 @@ const withheldWarnings = (stream: string, names: readonly string[]): readonly st
   });
 
 function isDiscoverable(stream: string, name: string): boolean {
-  const spec: StreamSpec | undefined = STREAMS.find((one) => one.name === stream);
+  const spec = STREAMS.find((one) => one.name === stream);
   if (spec === undefined || spec.sampled) return true;
   return Object.hasOwn(propertiesOf(loadSchema(spec.name)), name.split(".", 1)[0] ?? "");
 }

@@ -1,24 +1,23 @@
-import { ConnectorError, UnreachableError } from "../base/errors.ts";
+import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import type { StreamSpec } from "../catalog/streams.ts";
+import type { Probed, Reader } from "./reader.ts";
 import type { Run } from "./run.ts";
-import { isNotOnPlan, type Probed } from "./session.ts";
 
-/** A stream, how many rows it has, and what keeps this key from reading it; `error` undefined: nothing does. */
-export type ProbedStream = { readonly spec: StreamSpec; readonly rows?: Probed; readonly error?: unknown };
+/** A stream that was probed. `error`: what keeps this key from reading it; undefined: nothing does. */
+export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: unknown };
 
 /**
  * Asks for one row of each stream, or for a job that does not exist. Buys nothing. Throws what concerns every stream:
  * an interruption, a service that does not answer, a wrong key of the Public API.
  */
-export async function* probeStreams({ session }: Run): AsyncGenerator<ProbedStream> {
-  for (const spec of session.streams) {
-    yield await session.probe(spec).then(
-      (rows) => ({ spec, rows }),
+export async function* probeStreams({ readers, session }: Run): AsyncGenerator<ProbedStream> {
+  for (const reader of readers) {
+    yield await reader.probe().then(
+      (probed) => ({ reader, ...probed }),
       (error: unknown) => {
         session.signal.throwIfAborted();
-        if (error instanceof UnreachableError || isOfAll(error, spec)) throw error;
-        return { spec, error };
+        if (error instanceof UnreachableError || isOfAll(error, reader)) throw error;
+        return { reader, error };
       },
     );
   }
@@ -27,17 +26,22 @@ export async function* probeStreams({ session }: Run): AsyncGenerator<ProbedStre
 /** Every stream that this key's plan covers, incremental where it can be; a warning names each that is left out. */
 export async function readableStreams(run: Run): Promise<readonly ConfiguredStream[]> {
   const streams: ConfiguredStream[] = [];
-  for await (const { spec, error } of probeStreams(run)) {
-    if (isNotOnPlan(error)) {
-      await run.emit({ kind: "log", level: "warn", text: `"${spec.name}" is left out. ${error.message}` });
-    } else streams.push(incremental(spec.name));
+  for await (const { reader, error } of probeStreams(run)) {
+    const { name } = reader.spec;
+    if (isNotOnPlan(error))
+      await run.emit({ kind: "log", level: "warn", text: `"${name}" is left out. ${error.message}` });
+    else streams.push(incremental(name));
   }
   return streams;
 }
 
-/** Jobs may use another key than the streams of the Public API. */
-const isOfAll = (error: unknown, { reading }: StreamSpec): boolean =>
-  reading !== "job" && error instanceof ConnectorError && error.scope === "run";
+/** Whether the key's plan does not cover a stream. */
+export const isNotOnPlan = (error: unknown): error is ConfigError =>
+  error instanceof ConfigError && error.scope === "stream";
+
+/** A stream that a setting turns on may use another key than the streams of the Public API. */
+const isOfAll = (error: unknown, { spec }: Reader): boolean =>
+  spec.setting === undefined && error instanceof ConnectorError && error.scope === "run";
 
 /** A stream without a configured catalog: incremental, for a destination that is not known. */
 export const incremental = (name: string): ConfiguredStream => ({

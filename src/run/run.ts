@@ -1,17 +1,27 @@
+import { NotFoundError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type FieldFilter, fieldNamesOf } from "../catalog/field-rules.ts";
+import { loadSchema } from "../catalog/schema.ts";
+import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../sync/event.ts";
-import { type Asked, streamEvents } from "./read-stream.ts";
+import { isNotOnPlan } from "./probe.ts";
+import { streamEvents } from "./read-stream.ts";
+import type { Asked, Reader } from "./reader.ts";
+import { RowReader } from "./row-reader.ts";
 import type { Runtime } from "./runtime.ts";
-import { checkFieldNames } from "./sample.ts";
 import { type Pace, Session } from "./session.ts";
 
 /** A run that is under way, whatever language it speaks. */
 export type Run = {
   readonly session: Session;
+  /** The streams that can be read, in the order of the catalog. */
+  readonly readers: readonly Reader[];
+  /** Decides which fields leave. */
+  readonly privacy: FieldFilter;
   readonly emit: (event: Event) => Promise<void>;
 };
 
@@ -23,21 +33,25 @@ export type Reporter = {
   measure?(usage: () => Usage): void;
 };
 
+/** The parts of a run that the core does without: more streams, and the fields that leave. */
+export type Guests = { readonly readers: readonly Reader[]; readonly privacy: FieldFilter };
+
 export type RunOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
+  readonly guests: (session: Session) => Guests;
   readonly pace?: Pace;
   /** Told of each notice of the client, after it was said. */
   readonly onNotice?: (notice: Notice) => void;
 };
 
 /**
- * Opens a session, and closes it whatever happens. Once nobody reads the output, nothing that is still under way at the
+ * Opens a session with the streams of rows, and closes it whatever happens. Once nobody reads the output, nothing that is still under way at the
  * service is waited for.
  */
 export async function withRun<Result>(
-  { config, runtime, reporter, pace, onNotice }: RunOptions,
+  { config, runtime, reporter, guests, pace, onNotice }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   reporter.mask.hide(secretsOf(config));
@@ -57,10 +71,13 @@ export async function withRun<Result>(
   };
   const session = new Session(config, { ...runtime, signal }, notify, pace);
   reporter.measure?.(() => session.usage);
+  const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
   try {
+    const { readers: others, privacy } = guests(session);
+    const readers = [...rows, ...others];
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
-    await checkFieldNames(session);
-    return await work({ session, emit });
+    await checkFieldNames(readers, privacy);
+    return await work({ session, readers, privacy, emit });
   } finally {
     await session.close();
   }
@@ -73,25 +90,45 @@ export async function withRun<Result>(
  * @returns whether all of them were delivered completely
  */
 export async function syncStreams(
-  { session, emit }: Run,
+  run: Run,
   asked: readonly Asked[],
   state: ReadonlyMap<string, unknown>,
   sample?: number,
 ): Promise<boolean> {
+  const { emit, privacy } = run;
   let complete = true;
   for (const one of asked) {
     const { namespace } = one.configured;
     const savedState = stateOf(one.configured, asked, state);
     let isComplete = false;
-    const events = streamEvents(session, one, savedState);
+    const events = streamEvents(run, one, savedState);
     for await (const event of sample === undefined ? events : firstOf(events, sample)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
       if (event.kind === "close") isComplete = event.complete;
     }
     complete &&= isComplete;
   }
-  for (const text of session.privacy.unused()) await emit({ kind: "log", level: "warn", text });
+  for (const text of privacy.unused()) await emit({ kind: "log", level: "warn", text });
   return complete;
+}
+
+/**
+ * Compares the field names of the config that no schema has with live records, before a row can leave with a field that
+ * was to be dropped or hashed. Asks for nothing where the schemas have all names. Throws ConfigError.
+ */
+const checkFieldNames = (readers: readonly Reader[], privacy: FieldFilter): Promise<void> =>
+  privacy.refuseUnknown(() => liveNames(readers));
+
+async function liveNames(readers: readonly Reader[]): Promise<ReadonlySet<string>> {
+  const live = new Set<string>();
+  for (const reader of readers) {
+    const rows = await reader.sample(loadSchema(reader.spec.name)).catch((error: unknown) => {
+      if (isNotOnPlan(error) || error instanceof NotFoundError) return [];
+      throw error;
+    });
+    for (const row of rows) fieldNamesOf(row, live);
+  }
+  return live;
 }
 
 /** The first rows of a stream, and its end. Without a checkpoint nothing of it is saved. */

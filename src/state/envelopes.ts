@@ -16,6 +16,10 @@ export function stateKey(name: string, namespace: string | undefined): string {
 /** The name of the stream that a key is of. */
 export const streamOfKey = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
+/** The blobs by the names of their streams: what was bought counts whatever namespace a state says. */
+export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
+  new Map([...states].map(([key, state]) => [streamOfKey(key), state]));
+
 /** Whether the text of a state has Singer's bookmarks, as our state files have. Otherwise it has Airbyte's STREAM states. */
 export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_state)"\s*:/.test(text);
 

@@ -1,5 +1,5 @@
 import { onTestFinished, vi } from "vitest";
-import { STREAMS } from "../../src/catalog/streams.ts";
+import { PEOPLE } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { Session } from "../../src/run/session.ts";
@@ -23,7 +23,7 @@ export function openSession(url: string, { idle = 30, ...given }: Options = {}) 
   const session = new Session(config, runtime, (notice) => void notices.push(notice));
   onTestFinished(() => session.close());
   /** Of people. */
-  const api = session.streamApi(STREAMS[0], { cursor: "discoveredAt", schema: null });
+  const api = session.streamApi(PEOPLE, { cursor: "discoveredAt", schema: null });
   return { session, client: session.client, api, notices, abort };
 }
 

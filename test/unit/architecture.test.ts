@@ -17,7 +17,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   shards: "base config state sync",
   protocol: "base catalog config output/files sync",
   output: "base catalog config output/files protocol run service state sync",
-  run: "base catalog config jobs output output/files privacy protocol service state sync",
+  run: "base catalog config output output/files protocol service state sync",
   reconcile: "base output/files sync",
   sandbox: "sandbox/data sandbox/faults sandbox/http",
   "sandbox/http": "sandbox/data sandbox/faults",
@@ -80,9 +80,14 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   jobs: ["src/jobs/jobs.ts", "src/jobs/report.ts"],
 };
 
+/** The parts that the main job needs, and the features that it does without. */
+const CORE: ReadonlySet<string> = new Set(["sync", "service", "run"]);
+const GUESTS: ReadonlySet<string> = new Set(["jobs", "privacy", "reconcile", "shards"]);
+
 /** A mistake in one of these loses rows or money, and an answer needs a table: tests may enter them as well. */
 const FOR_TESTS = new Set(
   [
+    "commands/guests",
     "jobs/join",
     "jobs/book",
     "jobs/receipts",
@@ -105,6 +110,15 @@ const entered = testFiles
 describe("the code's structure", () => {
   it("enters a part by its door", () => {
     expect(crossing.filter(({ other, path }) => DOORS[other]?.includes(path) === false)).toEqual([]);
+  });
+
+  it("has no guest in the core, nor in the tests of the core", () => {
+    const inSrc = crossing.filter(({ part, other }) => CORE.has(part) && GUESTS.has(other));
+    const inTests = entered.filter(({ file, path }) => {
+      const [test, unit, part = ""] = file.split(sep);
+      return `${test}/${unit}` === "test/unit" && CORE.has(part) && GUESTS.has(partOf(join(ROOT, path)));
+    });
+    expect([inSrc, inTests]).toEqual([[], []]);
   });
 
   it("lets tests enter a folder by what it exports to the others", () => {

@@ -1,12 +1,15 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
-import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
+import { ROW_STREAMS } from "../../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
-import { streamEvents } from "../../../src/run/read-stream.ts";
+import { Privacy } from "../../../src/privacy/privacy.ts";
+import { incremental } from "../../../src/run/probe.ts";
+import { RowReader } from "../../../src/run/row-reader.ts";
+import { syncStreams } from "../../../src/run/run.ts";
 import { Session } from "../../../src/run/session.ts";
 import type { Clock } from "../../../src/service/clock.ts";
-import type { StreamState } from "../../../src/sync/event.ts";
+import type { Event, StreamState } from "../../../src/sync/event.ts";
 import { testProcess } from "../../support/terminal.ts";
 
 /** A clock on which nobody waits: a sleep ends at once and has taken its time all the same. `skew`: how wrong it is. */
@@ -104,6 +107,9 @@ export function labConfig(sandbox: Sandbox, overrides: Partial<Config> = {}): Co
   return { ...config, maxWindowRows: 60, idleTimeoutSeconds: patienceFor([]), ...overrides };
 }
 
+/** Ends a run that is to be stopped. */
+const STOPPED = new Error("stopped");
+
 /** A run that does not end. Most end within a second; the slowest wait for silence on a real clock. */
 const HUNG_MS = 150_000;
 
@@ -118,19 +124,21 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
   const checkpoints: Checkpoint[] = [];
   let [events, complete] = [0, false];
   let error: unknown;
+  const emit = async (event: Event): Promise<void> => {
+    if (events === stopAfter) throw STOPPED;
+    events += 1;
+    if (event.kind === "records") records.push(...event.lines.map(toDelivered));
+    if (event.kind === "checkpoint")
+      checkpoints.push({ state: JSON.parse(JSON.stringify(event.state)), after: records.length });
+    if (event.kind === "close") ({ complete, error } = { error: undefined, ...event });
+  };
+  const configured = incremental(settings.stream ?? "people");
+  const states = new Map(state ? [[configured.name, state]] : []);
   try {
-    const configured: ConfiguredStream = {
-      ...{ name: settings.stream ?? "people", syncMode: "incremental", destinationSyncMode: null },
-      ...{ generationId: null, syncId: null, schema: null },
-    };
-    for await (const event of streamEvents(session, { configured }, state ?? undefined)) {
-      if (events === stopAfter) break;
-      events += 1;
-      if (event.kind === "records") records.push(...event.lines.map(toDelivered));
-      if (event.kind === "checkpoint")
-        checkpoints.push({ state: JSON.parse(JSON.stringify(event.state)), after: records.length });
-      if (event.kind === "close") ({ complete, error } = { error: undefined, ...event });
-    }
+    const readers = ROW_STREAMS.map((spec) => new RowReader(spec, session));
+    await syncStreams({ session, readers, privacy: new Privacy(config), emit }, [{ configured }], states);
+  } catch (thrown) {
+    if (thrown !== STOPPED) throw thrown;
   } finally {
     await session.close();
   }

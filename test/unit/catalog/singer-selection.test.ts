@@ -3,11 +3,11 @@ import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
 import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { streamsIn, toSingerCatalog } from "../../../src/catalog/singer.ts";
 import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
-import { STREAMS } from "../../../src/catalog/streams.ts";
+import { JOB_STREAMS, PEOPLE as PEOPLE_SPEC, type StreamSpec } from "../../../src/catalog/streams.ts";
 import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
 
 const PEOPLE: DiscoveredStream = {
-  spec: STREAMS[0],
+  spec: PEOPLE_SPEC,
   schema: {
     type: "object",
     required: ["id", "name"],
@@ -23,7 +23,7 @@ const PEOPLE: DiscoveredStream = {
   sampled: null,
 };
 const LOOKUPS: DiscoveredStream = {
-  ...{ spec: STREAMS[3], schema: { type: "object", properties: { job_id: {} } } },
+  ...{ spec: JOB_STREAMS[0] as StreamSpec, schema: { type: "object", properties: { job_id: {} } } },
   sampled: false,
 };
 

@@ -1,65 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { TransientError } from "../../../src/base/errors.ts";
-import { parseConfig } from "../../../src/config/config.ts";
-import { Mask } from "../../../src/protocol/mask.ts";
 import { incremental } from "../../../src/run/probe.ts";
-import { stateOf, syncStreams, withRun } from "../../../src/run/run.ts";
-import type { Event } from "../../../src/sync/event.ts";
-import { CountingService } from "../../support/counting-service.ts";
-import { testProcess } from "../../support/terminal.ts";
-
-const VERIFICATIONS = incremental("email_verifications");
-
-/** Verifies an address without receipts; returns whether the run was complete, and its events. */
-async function verify(
-  { url }: CountingService,
-  states: ReadonlyMap<string, unknown>,
-  check = async (): Promise<void> => undefined,
-): Promise<readonly [boolean, readonly Event[]]> {
-  const settings = { base_url: url, api_key: "k", external_api: { api_url: url, api_key: "k" } };
-  const jobs = { receipts_file: "", email_verification: { emails: ["a@x.example"] } };
-  const config = parseConfig({ ...settings, ...jobs }, {});
-  const events: Event[] = [];
-  const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
-  const complete = await withRun({ config, runtime: testProcess(), reporter }, async (run) => {
-    await run.session.openJobs([VERIFICATIONS], [], states, check);
-    return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
-  });
-  return [complete, events];
-}
-
-it("a run waits for nothing at the service once nobody takes what it says, and says why", async () => {
-  const emit = () => Promise.reject(new TransientError("Nobody reads"));
-  const reporter = { mask: new Mask(), emit };
-  let isOver: boolean | undefined;
-  const config = parseConfig({ base_url: "http://127.0.0.1:1", api_key: "k" }, {});
-  const run = withRun({ config, runtime: testProcess(), reporter }, async ({ session, emit }) => {
-    const error = await emit({ kind: "end" }).catch((thrown: unknown) => thrown);
-    isOver = session.signal.aborted;
-    throw error;
-  });
-  await expect(run).rejects.toThrow("Nobody reads");
-  expect(isOver).toBe(true);
-});
-
-describe("openJobs()", () => {
-  it("submits nothing in a run whose state another run has taken over", async () => {
-    await using service = await CountingService.start();
-    const [complete, events] = await verify(service, new Map(), async () => {
-      throw new TransientError("taken over");
-    });
-    expect([complete, service.bought, events.at(-1)?.kind]).toEqual([false, [], "close"]);
-  });
-
-  it("buys nothing again that the state of another namespace has", async () => {
-    await using service = await CountingService.start();
-    const [, events] = await verify(service, new Map());
-    const state = events.findLast((event) => event.kind === "checkpoint")?.state;
-    expect(service.bought).toEqual(["a@x.example"]);
-    const [complete] = await verify(service, new Map([["crm/email_verifications", state]]));
-    expect([complete, service.bought]).toEqual([true, ["a@x.example"]]);
-  });
-});
+import { stateOf } from "../../../src/run/run.ts";
 
 describe("stateOf()", () => {
   const named = (key: string) => {

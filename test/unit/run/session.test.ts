@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type RowStreamSpec, STREAMS } from "../../../src/catalog/streams.ts";
+import { COMPANIES, PEOPLE, ROW_STREAMS, type RowStreamSpec } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
+import { RowReader } from "../../../src/run/row-reader.ts";
 import { Session } from "../../../src/run/session.ts";
 import { fastClock } from "../../lab/faultlab/read-once.ts";
 import { CONNECTOR, file, run } from "../../support/cli.ts";
@@ -52,12 +53,13 @@ async function opened(settings: object = {}, answer?: (path: string, query: URLS
 }
 
 const NOT_FOUND = "no such path";
-const [PEOPLE, COMPANIES, SOURCES] = STREAMS;
+const SOURCES = ROW_STREAMS[2] as RowStreamSpec;
 
-describe("Session.probe()", () => {
+describe("RowReader.probe()", () => {
   it("asks with the filters of the config, but for a list, which has none", async () => {
     const { session, asked } = await opened({ source_slug: "crm", is_user: "true" });
-    for (const spec of [PEOPLE, COMPANIES, SOURCES]) expect(await session.probe(spec)).toBe(1);
+    for (const spec of [PEOPLE, COMPANIES, SOURCES])
+      expect(await new RowReader(spec, session).probe()).toEqual({ rows: 1 });
     expect(asked()).toEqual([
       "/api/v1/public/people?limit=1&source=crm&is_user=true",
       "/api/v1/public/companies?limit=1&source=crm&is_user=true",
@@ -66,7 +68,7 @@ describe("Session.probe()", () => {
   });
 });
 
-describe("Session.readingOf()", () => {
+describe("RowReader.reading()", () => {
   const DATED = [{ domain: "a.example", discoveredAt: "2026-01-02T00:00:00Z" }];
   const before1970 = (body: string) => (query: URLSearchParams) =>
     query.get("discovered_to") === "1969-12-31" ? body : listOf(1, DATED);
@@ -84,7 +86,7 @@ describe("Session.readingOf()", () => {
     ["companies without a list", COMPANIES, () => NOT_FOUND, { isDated: false, isListed: false }, 1],
   ] as const)("of %s", async (_, spec, answer, reading, requests) => {
     const { session, asked } = await opened({ verify_counts: false }, (_path, query) => answer(query));
-    expect([await session.readingOf(spec), asked().length]).toEqual([reading, requests]);
+    expect([await new RowReader(spec, session).reading(), asked().length]).toEqual([reading, requests]);
   });
 });
 

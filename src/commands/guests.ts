@@ -1,0 +1,96 @@
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
+import { type Jobs, openJobs, probeJobs } from "../jobs/jobs.ts";
+import { Privacy } from "../privacy/privacy.ts";
+import { incremental } from "../run/probe.ts";
+import type { Reader } from "../run/reader.ts";
+import { type Guests, type Run, type RunOptions, withRun } from "../run/run.ts";
+import type { Runtime } from "../run/runtime.ts";
+import type { Session } from "../run/session.ts";
+import { stateKey, statesByName } from "../state/envelopes.ts";
+import { refuseOtherService } from "../state/resume.ts";
+
+/** Opens a run with all that the config asks for, and closes it whatever happens. */
+export async function withGuests<Result>(
+  options: Omit<RunOptions, "guests">,
+  work: (run: Run, jobs: JobStreams) => Promise<Result>,
+): Promise<Result> {
+  let jobs: JobStreams | undefined;
+  const guests = (session: Session): Guests => {
+    const privacy = new Privacy(session.config);
+    jobs = new JobStreams(session, privacy, options.runtime);
+    return { privacy, readers: jobs.readers };
+  };
+  try {
+    return await withRun({ ...options, guests }, (run) => work(run, jobs as JobStreams));
+  } finally {
+    await jobs?.close();
+  }
+}
+
+/** The jobs of a config as streams of a run. */
+export class JobStreams {
+  readonly readers: readonly Reader[];
+  readonly #session: Session;
+  readonly #privacy: Privacy;
+  readonly #runtime: Runtime;
+  #jobs: Jobs | undefined;
+
+  constructor(session: Session, privacy: Privacy, runtime: Runtime) {
+    this.#session = session;
+    this.#privacy = privacy;
+    this.#runtime = runtime;
+    this.readers = jobSpecsOf(session.config).map((spec) => this.#readerOf(spec));
+  }
+
+  /**
+   * Refuses people of another service, takes the locks of the jobs that are asked for, and reads what is remembered of
+   * them, before any request.
+   * @param streams undefined: every stream that the config has
+   * @param states what the state says of each stream
+   * @param checkState throws if another run has taken the state that this one saves; called before each submission
+   */
+  async open(
+    streams: readonly ConfiguredStream[] | undefined,
+    states: ReadonlyMap<string, unknown>,
+    checkState: () => Promise<void>,
+  ): Promise<void> {
+    const session = this.#session;
+    const { config, clients, signal, began } = session;
+    const selected = streams ?? streamsOf(config).map(({ name }) => incremental(name));
+    const byName = new Map(statesByName(states));
+    for (const { name, namespace } of selected) {
+      const own = states.get(stateKey(name, namespace));
+      if (own !== undefined) byName.set(name, own);
+    }
+    const goesOn = selected.some(({ name, syncMode }) => name === PEOPLE.name && syncMode === "incremental");
+    if (goesOn) refuseOtherService(PEOPLE.name, byName.get(PEOPLE.name), session.service);
+    this.#jobs = await openJobs(config, selected, byName, {
+      ...{ ...this.#runtime, ...clients, signal, checkState },
+      endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+      streamApi: (spec, rules) => session.streamApi(spec, rules),
+      filtersOf: (spec) => session.filters(spec),
+      echoOf: (stream, field) => this.#privacy.replacementFor(stream, field),
+      notify: (text) => session.notify({ kind: "log", level: "warn", text }),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#jobs?.close();
+  }
+
+  #readerOf(spec: JobStreamSpec): Reader {
+    return {
+      spec,
+      probe: async () => {
+        await probeJobs(spec, this.#session.clients);
+        return {};
+      },
+      sample: async () => [],
+      read: (_, schema) => {
+        if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
+        return this.#jobs.read(spec, schema);
+      },
+    };
+  }
+}

@@ -1,0 +1,32 @@
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import type { Selection } from "../catalog/singer-selection.ts";
+import type { StreamSpec } from "../catalog/streams.ts";
+import type { Event } from "../sync/event.ts";
+
+/** A stream that was asked for. */
+export type Asked = {
+  readonly configured: ConfiguredStream;
+  /** The schema that the destination was told; undefined: what is declared or configured. */
+  readonly declaredSchema?: JsonSchema | null | undefined;
+  /** The fields that a Singer catalog lets out. */
+  readonly selection?: Selection | undefined;
+};
+
+/** `rows`: null if the service does not count, undefined if nothing lists them. `warning`: what a person should know. */
+export type Probed = { readonly rows?: number | null; readonly warning?: string };
+
+/** A stream, and how it is read. The run knows no more of a stream. */
+export type Reader = {
+  readonly spec: StreamSpec;
+  /** Asks for one row, or for a job that nobody submitted. Buys nothing. @throws what keeps the key from the stream */
+  probe(): Promise<Probed>;
+  /** Live records, at most `most` and as many as one request shows; none of a stream whose records cost money. */
+  sample(schema: JsonSchema, most?: number): Promise<readonly Record<string, unknown>[]>;
+  /**
+   * The events of the stream after "open", to its "close".
+   * @param schema what rows are checked against as they arrive; null if nobody knows one
+   * @param savedState the stream's part of the incoming state
+   */
+  read(asked: Asked, schema: JsonSchema | null, savedState: unknown): AsyncIterable<Event>;
+};

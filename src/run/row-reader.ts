@@ -1,0 +1,135 @@
+import { NotFoundError } from "../base/errors.ts";
+import { isObject } from "../base/json.ts";
+import { fromLatin1 } from "../base/text.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
+import type { RowStreamSpec } from "../catalog/streams.ts";
+import { withoutTotal } from "../service/service-api.ts";
+import { filtersOf, isFullRefresh, type Resume, resumeRows, resumeWhole } from "../state/resume.ts";
+import type { Event } from "../sync/event.ts";
+import { type RowStream, readRows, type Source } from "../sync/read-stream.ts";
+import type { Row } from "../sync/service.ts";
+import type { RowState } from "../sync/state.ts";
+import type { Asked, Probed, Reader } from "./reader.ts";
+import type { Session } from "./session.ts";
+
+const SAMPLE = 10_000;
+const SAMPLE_BYTES = 67_108_864;
+
+/** How a stream's rows are read: in windows of days, or all at once; and whether there is a list, and so counts and pages. */
+export type Reading = { readonly isDated: boolean; readonly isListed: boolean };
+
+/** Reads the rows of a stream. */
+export class RowReader implements Reader {
+  readonly spec: RowStreamSpec;
+  readonly #session: Session;
+
+  constructor(spec: RowStreamSpec, session: Session) {
+    this.spec = spec;
+    this.#session = session;
+  }
+
+  /** The interface only names the lists of companies and sources: where there is none, the export may be there anyway. */
+  async probe(): Promise<Probed> {
+    const { name, endpoint, exportPath } = this.spec;
+    try {
+      const { total: rows } = await this.#session.look(this.spec, {});
+      const isUncounted = rows === null && exportPath !== null && this.#session.config.verifyCounts;
+      return { rows, ...(isUncounted && { warning: withoutTotal(name) }) };
+    } catch (error) {
+      if (error instanceof NotFoundError && endpoint !== null && exportPath !== null)
+        return { warning: cannotBeCounted(this.spec) };
+      throw error;
+    }
+  }
+
+  async sample(schema: JsonSchema, most = SAMPLE): Promise<readonly Record<string, unknown>[]> {
+    const service = this.#session.streamApi(this.spec, { cursor: null, schema });
+    const rows: Row[] = [];
+    let bytes = 0;
+    if (this.spec.exportPath === null) rows.push(...(await service.page({ kind: "all" }, 1)).rows);
+    else {
+      for await (const batch of service.stream({ kind: "all" })) {
+        rows.push(...batch.rows.filter(({ isSuppressed }) => isSuppressed !== true));
+        bytes += batch.rows.reduce((sum, { raw }) => sum + raw.length, 0);
+        if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
+      }
+    }
+    return rows.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
+  }
+
+  /** Nothing is left to read of a full refresh that was delivered. */
+  async *read(asked: Asked, schema: JsonSchema | null, savedState: unknown): AsyncGenerator<Event> {
+    const { name: stream } = this.spec;
+    const { saved, open } = await this.resume(asked.configured, schema, savedState);
+    if (saved.kind === "delivered") {
+      yield { kind: "checkpoint", stream, state: saved.state };
+      yield { kind: "close", stream, complete: true };
+      return;
+    }
+    const run = open(saved.state);
+    if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
+    if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(this.spec) };
+    yield* readRows(run);
+  }
+
+  /** What the incoming state means, and how the stream is read from a state. */
+  async resume(
+    configured: ConfiguredStream,
+    schema: JsonSchema | null,
+    savedState: unknown,
+  ): Promise<{ readonly saved: Resume; readonly open: (state: RowState) => RowStream }> {
+    const { config, began, service, keyId } = this.#session;
+    const { name, cursorField, exportPath } = this.spec;
+    const reading = await this.reading();
+    const { isDated } = reading;
+    const filters = filtersOf(config);
+    const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
+    const source = {
+      ...reading,
+      isExported: exportPath !== null,
+      onMissingKey: this.#onMissingKey(configured),
+    };
+    return {
+      saved: isDated
+        ? resumeRows(configured, savedState, filters, service)
+        : resumeWhole(configured, savedState, filters),
+      open: (state) => ({
+        ...{ stream: name, source, state, settings: config, key: keyId },
+        service: this.#session.streamApi(this.spec, { cursor: isDated ? cursorField : null, schema }),
+        endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
+      }),
+    };
+  }
+
+  /**
+   * Documented records carry their date. Others are read in windows only where they carry one and the date filters prove
+   * to be honoured: a count up to 1969 must be 0.
+   */
+  async reading(): Promise<Reading> {
+    const { isDated, cursorField } = this.spec;
+    if (isDated || cursorField === null) return { isDated, isListed: true };
+    try {
+      const [first] = (await this.#session.look(this.spec, {})).elements;
+      const hasDate = isObject(first) && cursorField in first;
+      const before = hasDate
+        ? await this.#session.look(this.spec, { discovered_to: "1969-12-31" })
+        : undefined;
+      return { isDated: before?.total === 0 && before.elements.length === 0, isListed: true };
+    } catch (error) {
+      if (error instanceof NotFoundError) return { isDated: false, isListed: false };
+      throw error;
+    }
+  }
+
+  /** Destinations that merge by key cannot take a row without one, and fail the complete sync. */
+  #onMissingKey({ destinationSyncMode }: ConfiguredStream): Source["onMissingKey"] {
+    if (!this.spec.sampled) return "reject";
+    return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";
+  }
+}
+
+/** What a person should know of a stream that has an export and no list. */
+export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
+  `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
+  'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
